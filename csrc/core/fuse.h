@@ -1,0 +1,34 @@
+// Runs a plan: rows of a decoded image in, the finished elements of one output sample out, in one streaming pass.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "geometry.h"
+#include "kernels.h"
+#include "plan.h"
+
+namespace headrace {
+
+/// Where one sample goes and how its bytes are mapped.
+struct Output {
+  uint8_t* base = nullptr;
+  ptrdiff_t channel_stride = 0, row_stride = 0, pixel_stride = 0;  // bytes
+  Lut lut;
+};
+
+/// Scratch memory and sinks of one worker; kept between samples so that steady state allocates nothing.
+class Fuser {
+ public:
+  explicit Fuser(const Kernels& kernels);
+  ~Fuser();
+  /// The sink to push the rows of plan.decode_box(image) into, top to bottom. Valid until the next call; after its last
+  /// row the whole sample is written. `plan` and `output` must outlive the pushing.
+  RowSink& begin(const Plan& plan, Size image, const Output& output);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headrace

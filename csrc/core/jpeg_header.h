@@ -1,0 +1,38 @@
+// Reads a JPEG's markers without decoding: size, sampling, coding, and whether it is plain enough for the native
+// decoder.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "geometry.h"
+
+namespace headrace {
+
+struct JpegComponent {
+  uint8_t id = 0, h = 1, v = 1;
+};
+
+struct JpegHeader {
+  Size size;
+  int components = 0;  // 1, 3 or 4
+  std::array<JpegComponent, 4> component{};
+  bool progressive = false;
+  bool arithmetic = false;
+  bool jfif = false;
+  int adobe_transform = -1;  // -1: no Adobe marker
+  int exif_orientation = 0;  // 0: none; 1 to 8 as EXIF has it (reported only: torchvision does not rotate)
+  int restart_interval = 0;  // of the first scan, in MCUs; 0: none
+  int scans = 0;             // 1 for baseline
+  size_t scan_begin = 0;     // first byte of the first scan's entropy-coded data
+  size_t scan_end = 0;       // the marker (its FF) that ends it
+  /// nullptr: the native decoder may take it and Pillow would accept it. Else a static sentence: why it goes to Pillow.
+  const char* not_plain = nullptr;
+};
+
+/// Never throws, never reads outside `data`; any bytes are allowed. What it cannot vouch for is `not_plain`.
+JpegHeader parse_jpeg_header(std::span<const uint8_t> data);
+
+}  // namespace headrace

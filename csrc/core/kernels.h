@@ -1,0 +1,45 @@
+// The inner loops, one set an instruction set, picked at load: all sets give the same bytes as the scalar one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "resample_table.h"
+
+namespace headrace {
+
+/// How a byte becomes an output element: 256 entries a channel, made by running the torch operations themselves.
+struct Lut {
+  int element_bytes = 4;          // 1, 2 or 4
+  int channels = 3;               // 1 or 3
+  const void* entries = nullptr;  // [channels][256] elements, 64-byte aligned
+};
+
+/// Where a row of the output goes. Element (channel c, column x) lies at base + c * channel_stride + x * pixel_stride
+/// (bytes).
+struct RowTarget {
+  uint8_t* base = nullptr;
+  ptrdiff_t channel_stride = 0;
+  ptrdiff_t pixel_stride = 0;  // element_bytes (planar) or channels * element_bytes (channels_last)
+};
+
+struct Kernels {
+  const char* name;
+  /// Horizontal pass: `rows` rows of RGBX at `src` -> table.count RGBX pixels a row at `dst`.
+  void (*resample_x)(const uint8_t* src, size_t src_stride, int rows, const ResampleTable& table, uint8_t* dst,
+                     size_t dst_stride);
+  /// Vertical pass: output row `index` of the table from source rows at `src` (its row 0 = table.start[index]),
+  /// `pixels` wide.
+  void (*resample_y)(const uint8_t* src, size_t src_stride, const ResampleTable& table, int index, int pixels,
+                     uint8_t* dst);
+  /// One RGBX row through the table into the output, mirrored if asked. One channel reads R.
+  void (*store)(const uint8_t* row, int pixels, bool mirror, const Lut& lut, const RowTarget& target);
+};
+
+/// The best set this processor runs, or the one named by HEADRACE_ISA=scalar|avx2|avx512 (throws std::runtime_error
+/// when it cannot).
+const Kernels& kernels();
+/// nullptr where the processor (or the build) lacks it. Names: scalar, avx2, avx512.
+const Kernels* kernels_named(const char* name);
+
+}  // namespace headrace
