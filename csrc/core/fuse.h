@@ -25,6 +25,8 @@ class Fuser {
   /// The sink to push the rows of plan.decode_box(image) into, top to bottom. Valid until the next call; after its last
   /// row the whole sample is written. `plan` and `output` must outlive the pushing.
   RowSink& begin(const Plan& plan, Size image, const Output& output);
+  /// The same for an image that lies in memory, `stride` bytes a row, with no slack after its last row.
+  void run(const Plan& plan, const uint8_t* pixels, size_t stride, Size image, const Output& output);
 
  private:
   struct State;

@@ -1,0 +1,104 @@
+// Reads the fields of headrace.recipe's dataclasses.
+#include "convert.h"
+
+#include <string>
+
+namespace py = pybind11;
+
+namespace headrace {
+namespace {
+
+Filter to_filter(const py::handle& name) {
+  static const std::vector<std::pair<std::string, Filter>> kFilters = {
+      {"nearest", Filter::kNearest}, {"lanczos", Filter::kLanczos}, {"bilinear", Filter::kBilinear},
+      {"bicubic", Filter::kBicubic}, {"box", Filter::kBox},         {"hamming", Filter::kHamming}};
+  for (const auto& [known, filter] : kFilters) {
+    if (known == py::cast<std::string>(name)) return filter;
+  }
+  throw py::value_error("unknown filter " + py::cast<std::string>(py::repr(name)));
+}
+
+PadMode to_pad_mode(const std::string& name) {
+  if (name == "constant") return PadMode::kConstant;
+  if (name == "edge") return PadMode::kEdge;
+  if (name == "reflect") return PadMode::kReflect;
+  if (name == "symmetric") return PadMode::kSymmetric;
+  throw py::value_error("unknown padding_mode " + name);
+}
+
+Step to_step(const py::handle& from) {
+  const auto kind = py::cast<std::string>(py::type::handle_of(from).attr("__name__"));
+  const auto integer = [&](const char* field) { return py::cast<int>(from.attr(field)); };
+  Step step;
+  const auto output_size = [&] {
+    step.height = integer("height");
+    step.width = integer("width");
+  };
+  if (kind == "RandomResizedCrop") {
+    step.kind = Step::Kind::kRandomResizedCrop;
+    output_size();
+    std::tie(step.min_ratio, step.max_ratio) = py::cast<std::pair<double, double>>(from.attr("ratio"));
+    step.filter = to_filter(from.attr("filter"));
+    step.draw = integer("draw");
+  } else if (kind == "Resize") {
+    step.kind = Step::Kind::kResize;
+    output_size();
+    step.filter = to_filter(from.attr("filter"));
+  } else if (kind == "ResizeShorter") {
+    step.kind = Step::Kind::kResizeShorter;
+    step.shorter = from.attr("size").is_none() ? 0 : integer("size");
+    step.max_size = from.attr("max_size").is_none() ? 0 : integer("max_size");
+    step.filter = to_filter(from.attr("filter"));
+  } else if (kind == "CenterCrop") {
+    step.kind = Step::Kind::kCenterCrop;
+    output_size();
+  } else if (kind == "RandomCrop") {
+    step.kind = Step::Kind::kRandomCrop;
+    output_size();
+    step.padding = py::cast<std::array<int, 4>>(from.attr("padding"));
+    step.pad_if_needed = py::cast<bool>(from.attr("pad_if_needed"));
+    step.fill = py::cast<std::array<uint8_t, 3>>(from.attr("fill"));
+    step.pad_mode = to_pad_mode(py::cast<std::string>(from.attr("padding_mode")));
+    step.draw = integer("draw");
+  } else if (kind == "HorizontalFlip" || kind == "VerticalFlip") {
+    step.kind = kind == "HorizontalFlip" ? Step::Kind::kHorizontalFlip : Step::Kind::kVerticalFlip;
+    step.p = py::cast<double>(from.attr("p"));
+    step.draw = integer("draw");
+  } else if (kind == "Grayscale") {
+    step.kind = Step::Kind::kGrayscale;
+  } else {
+    throw py::type_error("the native core does not know the step " + kind);
+  }
+  return step;
+}
+
+}  // namespace
+
+Recipe to_recipe(const py::handle& from, const std::string& pass_order) {
+  Recipe recipe;
+  for (const py::handle step : from.attr("steps")) recipe.steps.push_back(to_step(step));
+  recipe.draws = static_cast<int>(py::len(from.attr("columns")));
+  recipe.output = {py::cast<int>(from.attr("width")), py::cast<int>(from.attr("height"))};
+  if (pass_order == "horizontal_first") {
+    recipe.pass_order = PassOrder::kHorizontalFirst;
+  } else if (pass_order == "tall_split") {
+    recipe.pass_order = PassOrder::kTallSplit;
+  } else if (pass_order == "by_reduction") {
+    recipe.pass_order = PassOrder::kByReduction;
+  } else {
+    throw py::value_error("unknown pass order " + pass_order);
+  }
+  return recipe;
+}
+
+py::buffer_info bytes_of(const py::buffer& buffer) {
+  py::buffer_info info = buffer.request();
+  ssize_t expected = info.itemsize;
+  for (ssize_t axis = info.ndim; axis-- > 0;) {
+    if (info.shape[axis] > 1 && info.strides[axis] != expected) throw py::value_error("the buffer is not contiguous");
+    expected *= info.shape[axis];
+  }
+  return info;
+}
+
+}  // namespace headrace

@@ -1,0 +1,29 @@
+// Turns Python objects into the core's types; every function needs the GIL.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <vector>
+
+#include "plan.h"
+
+namespace headrace {
+
+/// A headrace.recipe.Recipe -> its native twin. Throws TypeError for a step that the core does not know.
+Recipe to_recipe(const pybind11::handle& recipe, const std::string& pass_order);
+
+/// A contiguous array's elements, copied.
+template <class T>
+std::vector<T> to_vector(const pybind11::array_t<T, pybind11::array::c_style | pybind11::array::forcecast>& array) {
+  return {array.data(), array.data() + array.size()};
+}
+
+/// The bytes of any contiguous buffer, not copied: valid while `info` lives.
+pybind11::buffer_info bytes_of(const pybind11::buffer& buffer);
+
+void bind_jpeg(pybind11::module_& module);
+void bind_ops(pybind11::module_& module);
+void bind_pipeline(pybind11::module_& module);
+
+}  // namespace headrace

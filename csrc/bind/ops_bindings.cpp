@@ -1,0 +1,121 @@
+// Python's way to the resize on its own, for tests and headrace.ops: arrays in, core call without the GIL, arrays out.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "../core/fuse.h"
+#include "../core/kernels.h"
+#include "../core/plan.h"
+#include "../core/resample_table.h"
+
+namespace py = pybind11;
+
+namespace headrace {
+namespace {
+
+template <class T>
+T field(const py::dict& from, const char* name, T otherwise) {
+  return from.contains(name) ? from[name].cast<T>() : otherwise;
+}
+
+Box box_of(const py::handle& from) {
+  const auto t = from.cast<std::array<int, 4>>();
+  return {t[0], t[1], t[2], t[3]};
+}
+
+Take take_of(const py::dict& from) {
+  Take take;
+  take.box = box_of(from["box"]);
+  take.flip_horizontal = field(from, "flip_horizontal", false);
+  take.flip_vertical = field(from, "flip_vertical", false);
+  take.gray = field(from, "gray", false);
+  take.pad_mode = static_cast<PadMode>(field(from, "pad_mode", 0));
+  take.fill = field(from, "fill", take.fill);
+  return take;
+}
+
+Plan plan_of(const py::list& stages, const py::dict& last) {
+  Plan plan;
+  for (const py::handle& item : stages) {
+    const auto from = item.cast<py::dict>();
+    PlanStage stage{take_of(from), {}, static_cast<Filter>(field(from, "filter", 2)), false};
+    const auto size = from["resize"].cast<std::array<int, 2>>();
+    stage.resize = {size[0], size[1]};
+    stage.vertical_first = field(from, "vertical_first", false);
+    plan.stages.push_back(stage);
+  }
+  plan.last = take_of(last);
+  return plan;
+}
+
+const Kernels& set_of(const std::optional<std::string>& isa) {
+  if (!isa) return kernels();
+  if (const Kernels* named = kernels_named(isa->c_str())) return *named;
+  throw py::value_error("isa: this processor or build lacks " + *isa);
+}
+
+void fuse(const py::array_t<uint8_t, py::array::c_style>& image, const py::list& stages, const py::dict& last,
+          const py::array& lut, py::array out, const std::string& layout, const std::optional<std::string>& isa) {
+  const Plan plan = plan_of(stages, last);
+  const bool planar = layout == "nchw";
+  if (!planar && layout != "nhwc") throw py::value_error("layout: 'nchw' or 'nhwc'");
+  if (image.ndim() != 3 || image.shape(2) != kPixelBytes) throw py::value_error("image: uint8 of shape (H, W, 4)");
+  if (lut.ndim() != 2 || lut.shape(1) != 256 || !(lut.flags() & py::array::c_style)) {
+    throw py::value_error("lut: contiguous, of shape (C, 256)");
+  }
+  const int c = planar ? 0 : 2, y = planar ? 1 : 0, x = planar ? 2 : 1;
+  const Box& box = plan.last.box;
+  if (out.ndim() != 3 || out.shape(c) != lut.shape(0) || out.shape(y) != box.height || out.shape(x) != box.width ||
+      out.itemsize() != lut.itemsize()) {
+    throw py::value_error("out: C x H x W (nchw) or H x W x C (nhwc) elements as the last box and the lut have them");
+  }
+  Output output;
+  output.base = static_cast<uint8_t*>(out.mutable_data());
+  output.channel_stride = out.strides(c);
+  output.row_stride = out.strides(y);
+  output.pixel_stride = out.strides(x);
+  output.lut = {static_cast<int>(lut.itemsize()), static_cast<int>(lut.shape(0)), lut.data()};
+  const Size size{static_cast<int>(image.shape(1)), static_cast<int>(image.shape(0))};
+  const uint8_t* pixels = image.data();
+  const Kernels& set = set_of(isa);
+  py::gil_scoped_release release;
+  Fuser(set).run(plan, pixels, static_cast<size_t>(size.width) * kPixelBytes, size, output);
+}
+
+py::tuple resample_table(int in, int out, int filter, int first, int count) {
+  ResampleTable table;
+  {
+    py::gil_scoped_release release;
+    table.build(in, out, static_cast<Filter>(filter), first, count);
+  }
+  return py::make_tuple(py::array_t<int32_t>(table.count, table.start.data()),
+                        py::array_t<int32_t>(table.count, table.taps.data()),
+                        py::array_t<int32_t>({table.count, table.taps_stride}, table.weight.data()));
+}
+
+}  // namespace
+
+void bind_ops(py::module_& m) {
+  m.def("fuse", &fuse, py::arg("image"), py::arg("stages"), py::arg("last"), py::arg("lut"), py::arg("out"),
+        py::arg("layout") = "nchw", py::arg("isa") = py::none(),
+        "Runs a plan on one RGBX image. A take is a dict {box: (x, y, w, h), flip_horizontal, flip_vertical, gray,\n"
+        "pad_mode, fill}; a stage is a take with {resize: (w, h), filter, vertical_first}; `last` is a take.");
+  m.def("resample_table", &resample_table, py::arg("in_size"), py::arg("out_size"), py::arg("filter"),
+        py::arg("first"), py::arg("count"), "(start, taps, weights) of Pillow's resize along one axis.");
+  m.def(
+      "isas",
+      [] {
+        py::list names;
+        for (const char* name : {"scalar", "avx2", "avx512"}) {
+          if (kernels_named(name)) names.append(name);
+        }
+        return names;
+      },
+      "The instruction sets that this processor and this build have.");
+}
+
+}  // namespace headrace

@@ -1,0 +1,227 @@
+// Binds BlobTable, Pipeline, Batch and PillowJob: convert under the GIL, release it, call the core once.
+#include <pybind11/stl.h>
+
+#include <cstring>
+#include <tuple>
+
+#include "convert.h"
+#include "dlpack.h"
+#include "pipeline.h"
+
+namespace py = pybind11;
+using namespace std::chrono_literals;
+
+namespace headrace {
+namespace {
+
+// A table and the Python objects whose memory it points into.
+struct PyBlobTable {
+  std::shared_ptr<const BlobTable> table;
+  py::object owner;
+};
+
+// Worker threads hold tables and must never be the ones to drop a Python object: this side keeps them all, and drops
+// them after the workers have been joined.
+struct PyPipeline {
+  explicit PyPipeline(PipelineOptions options) : pipeline(std::make_unique<Pipeline>(std::move(options))) {}
+  ~PyPipeline() {
+    const py::gil_scoped_release unlocked;
+    pipeline.reset();
+  }
+
+  const std::shared_ptr<const BlobTable>& keep(const py::object& table) {
+    bool known = false;
+    for (const py::object& one : kept) known = known || one.is(table);
+    if (!known) kept.push_back(table);
+    return py::cast<PyBlobTable&>(table).table;
+  }
+
+  std::vector<py::object> kept;  // declared first: dropped last
+  std::unique_ptr<Pipeline> pipeline;
+};
+
+using Int64s = py::array_t<int64_t, py::array::c_style | py::array::forcecast>;
+using Doubles = py::array_t<double, py::array::c_style | py::array::forcecast>;
+
+PyBlobTable table_of_files(const py::bytes& paths, const py::array_t<uint64_t, py::array::c_style>& offsets) {
+  return {BlobTable::of_files(std::string(paths), to_vector<uint64_t>(offsets)), py::none()};
+}
+
+PyBlobTable table_of_memory(const py::list& buffers) {
+  std::vector<Blob> spans;
+  py::list owner;
+  for (const py::handle buffer : buffers) {
+    const py::buffer_info info = bytes_of(py::reinterpret_borrow<py::buffer>(buffer));
+    Blob blob;
+    blob.data = static_cast<const uint8_t*>(info.ptr);
+    blob.size = static_cast<uint64_t>(info.size * info.itemsize);
+    spans.push_back(blob);
+    owner.append(py::memoryview(buffer));  // an exported buffer cannot be resized
+  }
+  return {BlobTable::of_memory(std::move(spans)), owner};
+}
+
+std::unique_ptr<PyPipeline> make_pipeline(const py::object& recipe, const py::buffer& lut, const std::string& layout,
+                                          int threads, int64_t max_pixels, const std::string& pass_order,
+                                          int slots_kept, const std::string& isa) {
+  PipelineOptions options;
+  options.recipe = to_recipe(recipe, pass_order);
+  const py::buffer_info table = bytes_of(lut);
+  const auto* bytes = static_cast<const uint8_t*>(table.ptr);
+  options.lut.assign(bytes, bytes + table.size * table.itemsize);
+  const int channels = py::cast<int>(recipe.attr("channels"));
+  const int element_bytes = static_cast<int>(options.lut.size()) / (256 * channels);
+  options.layout = layout == "channels_last" ? channels_last(channels, options.recipe.output, element_bytes)
+                                             : planar(channels, options.recipe.output, element_bytes);
+  options.threads = threads;
+  options.max_pixels = max_pixels;
+  options.slots_kept = static_cast<size_t>(slots_kept);
+  if (!isa.empty()) {
+    options.kernels = kernels_named(isa.c_str());
+    if (options.kernels == nullptr) throw py::value_error("this processor has no instruction set " + isa);
+  }
+  return std::make_unique<PyPipeline>(std::move(options));
+}
+
+// Blocks without the GIL, but looks for Ctrl-C ten times a second.
+bool wait(PyPipeline& self, const Batch& batch, double seconds) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    bool complete = false;
+    {
+      const py::gil_scoped_release unlocked;
+      complete = self.pipeline->wait(batch, std::clamp(left, 0ms, 100ms));
+    }
+    if (complete) return true;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (left <= 0ms || self.pipeline->closed()) return false;
+  }
+}
+
+// Shape (samples, C, H, W) over the batch's slot; the slot goes back to the ring when the last tensor on it dies.
+py::capsule tensor(const Batch& batch, const PipelineOptions& options, int samples, uint8_t type_code) {
+  struct Owner {
+    dlpack::ManagedTensor managed;
+    std::array<int64_t, 4> shape, strides;
+    Lease slot;
+  };
+  const OutputLayout& layout = options.layout;
+  const int64_t item = layout.element_bytes;
+  auto owner = std::make_unique<Owner>();
+  owner->shape = {samples, layout.channels, options.recipe.output.height, options.recipe.output.width};
+  owner->strides = {static_cast<int64_t>(layout.sample_bytes) / item, layout.channel_stride / item,
+                    layout.row_stride / item, layout.pixel_stride / item};
+  owner->slot = batch.slot;
+  owner->managed.tensor = {
+      batch.memory,        {dlpack::kCpu, 0},     4, {type_code, static_cast<uint8_t>(8 * item), 1},
+      owner->shape.data(), owner->strides.data(), 0};
+  owner->managed.owner = owner.get();
+  owner->managed.deleter = [](dlpack::ManagedTensor* self) { delete static_cast<Owner*>(self->owner); };
+  const py::capsule capsule(&owner->managed, dlpack::kCapsuleName, [](PyObject* object) {
+    if (!PyCapsule_IsValid(object, dlpack::kCapsuleName)) return;  // taken over: its new owner calls the deleter
+    auto* managed = static_cast<dlpack::ManagedTensor*>(PyCapsule_GetPointer(object, dlpack::kCapsuleName));
+    managed->deleter(managed);
+  });
+  owner.release();
+  return capsule;
+}
+
+// Moves the samples at `places` (ascending) to the front of the batch.
+void compact(const Batch& batch, const PipelineOptions& options, const std::vector<int>& places) {
+  const size_t bytes = options.layout.sample_bytes;
+  for (size_t to = 0; to < places.size(); ++to) {
+    const auto from = static_cast<size_t>(places[to]);
+    if (from != to) std::memmove(batch.memory + to * bytes, batch.memory + from * bytes, bytes);
+  }
+}
+
+// Pillow's pixels, RGBX; copied, since the core may read a little past the last row.
+void finish(PyPipeline& self, PillowJob& job, const py::buffer& pixels, int width, int height, int64_t pillow_ns) {
+  const py::buffer_info info = bytes_of(pixels);
+  const auto bytes = static_cast<size_t>(info.size * info.itemsize);
+  if (bytes != static_cast<size_t>(width) * static_cast<size_t>(height) * kPixelBytes) {
+    throw py::value_error("the pixels do not fit the size");
+  }
+  const py::gil_scoped_release unlocked;
+  const auto padded = std::make_unique_for_overwrite<uint8_t[]>(bytes + kRowSlack);
+  std::memcpy(padded.get(), info.ptr, bytes);
+  std::memset(padded.get() + bytes, 0, kRowSlack);
+  self.pipeline->finish(job, padded.get(), {width, height}, pillow_ns);
+}
+
+}  // namespace
+
+void bind_pipeline(py::module_& module) {
+  py::class_<PyBlobTable>(module, "BlobTable")
+      .def_static("of_files", &table_of_files, py::arg("paths"), py::arg("offsets"))
+      .def_static("of_memory", &table_of_memory, py::arg("buffers"))
+      .def("__len__", [](const PyBlobTable& self) { return self.table->size(); });
+
+  py::class_<Batch, std::shared_ptr<Batch>>(module, "Batch")
+      .def("__len__", &Batch::size)
+      .def("take_failures", [](Batch& self) {
+        std::vector<std::tuple<int, std::string, std::string, int>> list;
+        for (const Failure& one : self.take_failures()) {
+          list.emplace_back(one.sample, stage_name(one.stage), one.reason, one.os_errno);
+        }
+        return list;
+      });
+
+  py::class_<PillowJob>(module, "PillowJob")
+      .def_property_readonly("data",
+                             [](const PillowJob& self) {
+                               return py::bytes(reinterpret_cast<const char*>(self.bytes.data()), self.bytes.size());
+                             })
+      .def_property_readonly("cancelled", [](const PillowJob& self) { return self.batch->cancelled.load(); })
+      .def_readonly("reason", &PillowJob::reason);
+
+  py::class_<PyPipeline>(module, "Pipeline")
+      .def(py::init(&make_pipeline), py::arg("recipe"), py::arg("lut"), py::kw_only(), py::arg("layout"),
+           py::arg("threads"), py::arg("max_pixels"), py::arg("pass_order"), py::arg("slots_kept"), py::arg("isa") = "")
+      .def(
+          "submit",
+          [](PyPipeline& self, const py::object& table, const Int64s& rows, const Doubles& draws, uintptr_t memory) {
+            return self.pipeline->submit(self.keep(table), to_vector<int64_t>(rows), to_vector<double>(draws),
+                                         reinterpret_cast<uint8_t*>(memory));
+          },
+          py::arg("table"), py::arg("rows"), py::arg("draws"), py::arg("memory") = 0)
+      .def("repair",
+           [](PyPipeline& self, const Batch& batch, std::vector<int> places, const py::object& table,
+              const Int64s& rows, const Doubles& draws) {
+             return self.pipeline->repair(batch, std::move(places), self.keep(table), to_vector<int64_t>(rows),
+                                          to_vector<double>(draws));
+           })
+      .def("wait", &wait, py::arg("batch"), py::arg("seconds"))
+      .def("cancel", [](PyPipeline&, Batch& batch) { Pipeline::cancel(batch); })
+      .def(
+          "run_one", [](PyPipeline& self) { return self.pipeline->run_one(); },
+          py::call_guard<py::gil_scoped_release>())
+      .def(
+          "next_pillow_job",
+          [](PyPipeline& self, double seconds) {
+            return self.pipeline->next_pillow_job(std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3)));
+          },
+          py::arg("seconds"), py::call_guard<py::gil_scoped_release>())
+      .def("finish", &finish)
+      .def("fail",
+           [](PyPipeline& self, PillowJob& job, std::string reason) { self.pipeline->fail(job, std::move(reason)); })
+      .def("tensor", [](const PyPipeline& self, const Batch& batch, int samples,
+                        uint8_t type_code) { return tensor(batch, self.pipeline->options(), samples, type_code); })
+      .def("compact", [](const PyPipeline& self, const Batch& batch,
+                         const std::vector<int>& places) { compact(batch, self.pipeline->options(), places); })
+      .def(
+          "close", [](PyPipeline& self) { self.pipeline->close(); }, py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("closed", [](const PyPipeline& self) { return self.pipeline->closed(); })
+      .def_property_readonly("slots", [](const PyPipeline& self) { return self.pipeline->slots(); })
+      .def_property_readonly("sample_bytes",
+                             [](const PyPipeline& self) { return self.pipeline->options().layout.sample_bytes; })
+      .def("stats", [](const PyPipeline& self) {
+        std::vector<std::tuple<std::string, int64_t, int64_t>> list;
+        for (const StageReport& one : self.pipeline->stats()) list.emplace_back(one.stage, one.items, one.busy_ns);
+        return list;
+      });
+}
+
+}  // namespace headrace

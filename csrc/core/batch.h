@@ -1,0 +1,65 @@
+// One batch in flight: where its samples come from, where they go, and how many are still to be made.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "blob.h"
+#include "error.h"
+#include "slot_ring.h"
+
+namespace headrace {
+
+/// A sample that could not be made, for the consumer to raise, skip or replace.
+struct Failure {
+  int sample = 0;  // its number in the batch
+  Stage stage{};
+  int os_errno = 0;
+  std::string reason;
+};
+
+/// Filled by many workers, each writing its own samples; read by the consumer once `remaining` is 0.
+struct Batch {
+  std::shared_ptr<const BlobTable> blobs;
+  std::vector<int64_t> rows;  // of the blob table, one a sample
+  std::vector<double> draws;  // [rows][recipe.draws]
+  Lease slot;                 // keeps `memory` alive; empty where the caller brought the memory
+  uint8_t* memory = nullptr;
+
+  std::vector<int> places;      // where in `memory` each sample goes; empty: sample i at place i
+  std::atomic<int> claimed{0};  // samples that a worker has taken
+  std::atomic<int> remaining{0};
+  std::atomic<bool> cancelled{false};
+
+  int size() const { return static_cast<int>(rows.size()); }
+
+  int place(int sample) const { return places.empty() ? sample : places[static_cast<size_t>(sample)]; }
+
+  /// The next sample to make, or -1. Any thread.
+  int claim() {
+    if (claimed.load(std::memory_order_relaxed) >= size() || cancelled.load(std::memory_order_relaxed)) return -1;
+    const int sample = claimed.fetch_add(1, std::memory_order_relaxed);
+    return sample < size() ? sample : -1;
+  }
+
+  /// Any thread.
+  void fail(Failure failure) {
+    const std::lock_guard lock(mutex_);
+    failures_.push_back(std::move(failure));
+  }
+  /// Empties the list. Any thread.
+  std::vector<Failure> take_failures() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(failures_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Failure> failures_;  // guarded by mutex_
+};
+
+}  // namespace headrace

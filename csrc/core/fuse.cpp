@@ -1,0 +1,82 @@
+// Chains the sinks of a plan: take, resize, take, resize, ..., store.
+#include "fuse.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "resampler.h"
+#include "row_store.h"
+#include "taker.h"
+
+namespace headrace {
+
+struct Fuser::State {
+  explicit State(const Kernels& kernels) : kernels(kernels), store(kernels) {}
+
+  struct StageSinks {
+    explicit StageSinks(const Kernels& kernels) : resampler(kernels) {}
+    Taker taker;
+    Resampler resampler;
+  };
+
+  StageSinks& stage(size_t index) {
+    while (stages.size() <= index) stages.push_back(std::make_unique<StageSinks>(kernels));
+    return *stages[index];
+  }
+
+  const Kernels& kernels;
+  std::vector<std::unique_ptr<StageSinks>> stages;
+  Taker last;
+  RowStore store;
+  RowBuffer tail;  // rows at the end of an image in memory, copied to where they have slack
+};
+
+Fuser::Fuser(const Kernels& kernels) : state_(std::make_unique<State>(kernels)) {}
+Fuser::~Fuser() = default;
+
+RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
+  State& s = *state_;
+  Box have = plan.decode_box(image);  // the part of `image` whose rows come by, from one link of the chain to the next
+  for (size_t i = 0; i < plan.stages.size(); ++i) {
+    const PlanStage& stage = plan.stages[i];
+    auto& [taker, resampler] = s.stage(i);
+    taker.begin(stage.take, image, have, resampler);
+    const Box& box = stage.take.box;
+    const bool last = i + 1 == plan.stages.size();
+    const Box rows = is_plain(stage.take, image) ? Box{have.x - box.x, have.y - box.y, have.width, have.height}
+                                                 : Box{0, 0, box.width, box.height};
+    const Box want = needed_box(last ? plan.last : plan.stages[i + 1].take, stage.resize);
+    image = stage.resize;
+    have = want;
+    RowSink& next = !last                         ? static_cast<RowSink&>(s.stage(i + 1).taker)
+                    : plan.last.box.inside(image) ? static_cast<RowSink&>(s.store)
+                                                  : s.last;
+    resampler.begin({box.size(), stage.resize, stage.filter, stage.vertical_first, want, rows}, next);
+  }
+  const Box& box = plan.last.box;
+  if (box.inside(image)) {  // the store mirrors and grays
+    s.store.begin(output, box.size(), &plan.last, box.x - have.x, box.y - have.y);
+  } else {
+    s.last.begin(plan.last, image, have, s.store);
+    s.store.begin(output, box.size(), nullptr, 0, 0);
+  }
+  if (!plan.stages.empty()) return s.stage(0).taker;
+  return box.inside(image) ? static_cast<RowSink&>(s.store) : s.last;
+}
+
+void Fuser::run(const Plan& plan, const uint8_t* pixels, size_t stride, Size image, const Output& output) {
+  RowSink& sink = begin(plan, image, output);
+  const Box box = plan.decode_box(image);
+  const uint8_t* from = pixels + size_t(box.y) * stride + size_t(box.x) * kPixelBytes;
+  const size_t row_bytes = size_t(box.width) * kPixelBytes;
+  const size_t after = stride * size_t(image.height - box.y) - size_t(box.x) * kPixelBytes;  // readable from `from` on
+  const size_t needed = row_bytes + kRowSlack;
+  const int direct = after < needed ? 0 : static_cast<int>(std::min<size_t>((after - needed) / stride + 1, box.height));
+  if (direct > 0) sink.push(from, stride, direct);
+  if (direct == box.height) return;
+  state_->tail.reset(box.height - direct, box.width);
+  for (int y = direct; y < box.height; ++y) std::memcpy(state_->tail.row(y - direct), from + y * stride, row_bytes);
+  sink.push(state_->tail.row(0), state_->tail.stride(), box.height - direct);
+}
+
+}  // namespace headrace

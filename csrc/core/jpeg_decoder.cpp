@@ -1,0 +1,189 @@
+// Turns JPEG bytes into the RGBX rows of a box, through libjpeg-turbo; one decoder a worker.
+//
+// Note [setjmp]: libjpeg reports by calling back, and we leave it by longjmp. Every call into libjpeg therefore sits in
+// one of the functions of `State` below that hold a setjmp; these own nothing with a destructor, change no local after
+// the setjmp, and never call the sink, which may throw. The rows of a batch are read first and pushed afterwards.
+#include "jpeg_decoder.h"
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstdio>  // jpeglib.h needs FILE
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+
+#include <jpeglib.h>
+// After jpeglib.h, which it needs.
+#include <jerror.h>
+
+#ifndef LIBJPEG_TURBO_VERSION
+#error "headrace needs libjpeg-turbo: IJG's libjpeg has neither jpeg_crop_scanline nor four-byte pixels"
+#endif
+
+namespace headrace {
+namespace {
+
+// So many rows are handed on at once: enough to make the hand-over cheap, few enough to stay in L1 for usual crops.
+constexpr int kBatchRows = 16;
+
+// Libjpeg-turbo's colour conversion writes rows that are aligned to its vectors with stores that go around the cache,
+// and the next stage wants the rows from the cache. 8 bytes off alignment keeps them there.
+constexpr size_t kRowAlign = 64, kRowOffset = 8;
+
+// A crop narrower than this is decoded wider: below two samples of a component libjpeg-turbo changes to an upsampling
+// that a full decode does not use. 64: two samples of a component in the coarsest sampling, 1 of 4, 8 to a block.
+constexpr int kMinCropWidth = 64;
+
+constexpr size_t round_up(size_t value, size_t to) { return (value + to - 1) / to * to; }
+
+struct FreeDeleter {
+  void operator()(void* p) const { std::free(p); }
+};
+
+}  // namespace
+
+struct JpegDecoder::State {
+  jpeg_decompress_struct cinfo{};
+  jpeg_error_mgr errors{};
+  jpeg_source_mgr source{};
+  std::jmp_buf escape{};
+  char message[JMSG_LENGTH_MAX] = {};  // libjpeg's words for what it stopped at
+  std::unique_ptr<uint8_t, FreeDeleter> rows;
+  size_t rows_capacity = 0;
+
+  bool create();
+  bool start(std::span<const uint8_t> data, const JpegHeader& header, JDIMENSION* left, JDIMENSION* width);
+  bool skip(JDIMENSION count);
+  bool read(uint8_t* first, size_t stride, int count);
+  void reserve(size_t bytes);
+
+  static State& of(j_common_ptr cinfo) { return *static_cast<State*>(cinfo->client_data); }
+  [[noreturn]] static void on_error(j_common_ptr cinfo) {
+    State& state = of(cinfo);
+    state.errors.format_message(cinfo, state.message);
+    std::longjmp(state.escape, 1);
+  }
+  /// Level -1 is a warning, others are tracing. A warning means concealed damage: Pillow's to conceal.
+  static void on_message(j_common_ptr cinfo, int level) {
+    if (level < 0) on_error(cinfo);
+  }
+  static void on_output(j_common_ptr) {}
+  static void source_noop(j_decompress_ptr) {}
+  static boolean source_empty(j_decompress_ptr cinfo) {
+    ERREXIT(cinfo, JERR_INPUT_EOF);
+    return FALSE;
+  }
+  static void source_skip(j_decompress_ptr cinfo, long count) {
+    if (count <= 0) return;
+    if (static_cast<size_t>(count) > cinfo->src->bytes_in_buffer) ERREXIT(cinfo, JERR_INPUT_EOF);
+    cinfo->src->next_input_byte += count;
+    cinfo->src->bytes_in_buffer -= static_cast<size_t>(count);
+  }
+};
+
+bool JpegDecoder::State::create() {
+  cinfo.err = jpeg_std_error(&errors);
+  errors.error_exit = on_error;
+  errors.emit_message = on_message;
+  errors.output_message = on_output;
+  cinfo.client_data = this;
+  source.init_source = source_noop;
+  source.fill_input_buffer = source_empty;
+  source.skip_input_data = source_skip;
+  source.resync_to_restart = jpeg_resync_to_restart;
+  source.term_source = source_noop;
+  if (setjmp(escape) != 0) return false;
+  jpeg_create_decompress(&cinfo);  // keeps err and client_data
+  cinfo.src = &source;
+  return true;
+}
+
+/// Reads the header and gets ready to read rows of [*left, *left + *width), widened to what libjpeg can cut.
+bool JpegDecoder::State::start(std::span<const uint8_t> data, const JpegHeader& header, JDIMENSION* left,
+                               JDIMENSION* width) {
+  if (setjmp(escape) != 0) return false;
+  source.next_input_byte = data.data();
+  source.bytes_in_buffer = data.size();
+  jpeg_read_header(&cinfo, TRUE);
+  if (static_cast<int>(cinfo.image_width) != header.size.width ||
+      static_cast<int>(cinfo.image_height) != header.size.height || cinfo.num_components != header.components)
+    ERREXIT(&cinfo, JERR_BAD_LENGTH);  // header is not of this data
+  cinfo.out_color_space = JCS_EXT_RGBX;
+  cinfo.dct_method = JDCT_ISLOW;
+  cinfo.do_fancy_upsampling = TRUE;
+  jpeg_start_decompress(&cinfo);
+  if (*width < cinfo.output_width) jpeg_crop_scanline(&cinfo, left, width);
+  return true;
+}
+
+bool JpegDecoder::State::skip(JDIMENSION count) {
+  if (setjmp(escape) != 0) return false;
+  if (jpeg_skip_scanlines(&cinfo, count) != count) ERREXIT(&cinfo, JERR_INPUT_EOF);
+  return true;
+}
+
+bool JpegDecoder::State::read(uint8_t* first, size_t stride, int count) {
+  if (setjmp(escape) != 0) return false;
+  JSAMPROW pointers[kBatchRows];
+  for (int i = 0; i < count; ++i) pointers[i] = first + static_cast<size_t>(i) * stride;
+  for (int done = 0; done < count;) {
+    const JDIMENSION got = jpeg_read_scanlines(&cinfo, pointers + done, static_cast<JDIMENSION>(count - done));
+    if (got == 0) ERREXIT(&cinfo, JERR_INPUT_EOF);
+    done += static_cast<int>(got);
+  }
+  return true;
+}
+
+void JpegDecoder::State::reserve(size_t bytes) {
+  bytes = round_up(bytes, kRowAlign);
+  if (bytes <= rows_capacity) return;
+  rows.reset();
+  rows_capacity = 0;
+  rows.reset(static_cast<uint8_t*>(std::aligned_alloc(kRowAlign, bytes)));
+  if (rows == nullptr) throw std::bad_alloc();
+  rows_capacity = bytes;
+}
+
+JpegDecoder::JpegDecoder() : state_(std::make_unique<State>()) {
+  if (!state_->create()) throw Error(Stage::kDecode, state_->message);
+}
+
+JpegDecoder::~JpegDecoder() { jpeg_destroy_decompress(&state_->cinfo); }
+
+void JpegDecoder::decode(std::span<const uint8_t> data, const JpegHeader& header, Box box, RowSink& sink) {
+  State& state = *state_;
+  // Whatever ends this call, the next image starts clean; stopping after the last row needed leaves the rest unread.
+  struct Abort {
+    jpeg_decompress_struct* cinfo;
+    ~Abort() { jpeg_abort_decompress(cinfo); }
+  } abort{&state.cinfo};
+  const auto check = [&state](bool fine) {
+    if (!fine) throw NeedsPillow(Stage::kDecode, state.message);
+  };
+
+  // One pixel of margin on both sides: fancy upsampling looks at the neighbour, and at the cut there is none.
+  int left = std::max(box.x - 1, 0), right = std::min(box.x + box.width + 1, header.size.width);
+  right = std::min(std::max(right, left + kMinCropWidth), header.size.width);
+  left = std::max(std::min(left, right - kMinCropWidth), 0);
+  const bool multiple_scans = header.scans != 1;
+  if (multiple_scans) {
+    left = 0;
+    right = header.size.width;
+  }
+  JDIMENSION from = static_cast<JDIMENSION>(left), width = static_cast<JDIMENSION>(right - left);
+  check(state.start(data, header, &from, &width));
+
+  const size_t stride = round_up(static_cast<size_t>(width) * kPixelBytes, kRowAlign);
+  state.reserve(kRowOffset + stride * kBatchRows + kRowSlack);
+  uint8_t* const first = state.rows.get() + kRowOffset;
+  if (box.y > 0) check(state.skip(static_cast<JDIMENSION>(box.y)));
+  for (int done = 0; done < box.height;) {
+    const int count = std::min(kBatchRows, box.height - done);
+    check(state.read(first, stride, count));
+    sink.push(first + static_cast<size_t>(box.x - static_cast<int>(from)) * kPixelBytes, stride, count);
+    done += count;
+  }
+}
+
+}  // namespace headrace

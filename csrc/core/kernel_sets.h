@@ -1,0 +1,14 @@
+// The sets of inner loops that a build holds; only kernels.cpp chooses among them.
+#pragma once
+
+#include "kernels.h"
+
+namespace headrace {
+
+extern const Kernels kScalarKernels;
+#if defined(__x86_64__) || defined(_M_X64)
+extern const Kernels kAvx2Kernels;
+extern const Kernels kAvx512Kernels;
+#endif
+
+}  // namespace headrace

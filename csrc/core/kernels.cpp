@@ -1,0 +1,53 @@
+// Chooses the set of inner loops for this processor.
+#include "kernels.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "kernel_sets.h"
+
+namespace headrace {
+namespace {
+
+#if defined(__x86_64__) || defined(_M_X64)
+bool has_avx2() { return __builtin_cpu_supports("avx2"); }
+
+// Ice Lake, Zen 4 and newer: byte permutes (VBMI) and byte dot products (VNNI) are what these loops are made of.
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vbmi") &&
+         __builtin_cpu_supports("avx512vnni");
+}
+#endif
+
+const Kernels& choose() {
+  if (const char* name = std::getenv("HEADRACE_ISA"); name && *name) {
+    if (const Kernels* named = kernels_named(name)) return *named;
+    throw std::runtime_error(std::string("HEADRACE_ISA=") + name +
+                             ": this processor or build lacks it; use scalar, avx2 or avx512, or unset it");
+  }
+  for (const char* name : {"avx512", "avx2"}) {
+    if (const Kernels* named = kernels_named(name)) return *named;
+  }
+  return kScalarKernels;
+}
+
+}  // namespace
+
+const Kernels* kernels_named(const char* name) {
+  if (std::strcmp(name, "scalar") == 0) return &kScalarKernels;
+#if defined(__x86_64__) || defined(_M_X64)
+  if (std::strcmp(name, "avx2") == 0 && has_avx2()) return &kAvx2Kernels;
+  if (std::strcmp(name, "avx512") == 0 && has_avx512()) return &kAvx512Kernels;
+#endif
+  return nullptr;
+}
+
+const Kernels& kernels() {
+  static const Kernels& chosen = choose();
+  return chosen;
+}
+
+}  // namespace headrace

@@ -1,0 +1,355 @@
+// Runs samples through the stages on the workers' threads and keeps count of what is still to come.
+#include "pipeline.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <stdexcept>
+
+#include "fork_guard.h"
+#include "fuse.h"
+#include "jpeg_decoder.h"
+#include "jpeg_header.h"
+#include "reader.h"
+#include "sample_queue.h"
+#include "thread_pool.h"
+
+namespace headrace {
+namespace {
+
+// The two clock calls around each push cost a hundredth of a sample, so only some samples are timed stage by stage.
+constexpr int kTimedShare = 16;
+
+// Passes rows on and measures how long the rest of the chain takes.
+class TimedSink final : public RowSink {
+ public:
+  explicit TimedSink(RowSink& next) : next_(next) {}
+  void push(const uint8_t* rows, size_t stride, int count) override {
+    const int64_t begin = now_ns();
+    next_.push(rows, stride, count);
+    spent_ns_ += now_ns() - begin;
+  }
+  int64_t spent_ns() const { return spent_ns_; }
+
+ private:
+  RowSink& next_;
+  int64_t spent_ns_ = 0;
+};
+
+}  // namespace
+
+OutputLayout planar(int channels, Size size, int element_bytes) {
+  const ptrdiff_t row = ptrdiff_t{element_bytes} * size.width, plane = row * size.height;
+  return {element_bytes, channels, plane, row, element_bytes, static_cast<size_t>(plane * channels)};
+}
+
+OutputLayout channels_last(int channels, Size size, int element_bytes) {
+  const ptrdiff_t pixel = ptrdiff_t{element_bytes} * channels, row = pixel * size.width;
+  return {element_bytes, channels, element_bytes, row, pixel, static_cast<size_t>(row * size.height)};
+}
+
+struct Pipeline::State {
+  // What one thread needs to make samples; never shared.
+  struct Worker {
+    explicit Worker(const Kernels& kernels) : fuser(kernels) {}
+    Reader reader;
+    JpegDecoder decoder;
+    Fuser fuser;
+    StageStats stats;
+    int since_timed = kTimedShare - 1;  // the first sample is timed
+  };
+
+  explicit State(PipelineOptions given)
+      : options(std::move(given)),
+        kernels(options.kernels != nullptr ? *options.kernels : headrace::kernels()),
+        workers(static_cast<size_t>(std::max(1, options.threads))) {
+    lut.resize(options.lut.size() + kLutAlignment);
+    const auto misaligned = reinterpret_cast<uintptr_t>(lut.data()) % kLutAlignment;
+    aligned_lut = lut.data() + (misaligned == 0 ? 0 : kLutAlignment - misaligned);
+    std::memcpy(aligned_lut, options.lut.data(), options.lut.size());
+    for (auto& worker : workers) worker = std::make_unique<Worker>(kernels);
+    threads.start(options.threads, [this](int i) { work(*workers[static_cast<size_t>(i)]); });
+  }
+
+  Output output(const Batch& batch, int sample) const {
+    const OutputLayout& layout = options.layout;
+    return {batch.memory + static_cast<size_t>(batch.place(sample)) * layout.sample_bytes,
+            layout.channel_stride,
+            layout.row_stride,
+            layout.pixel_stride,
+            {layout.element_bytes, layout.channels, aligned_lut}};
+  }
+
+  const double* draws(const Batch& batch, int sample) const {
+    return batch.draws.data() + static_cast<size_t>(sample) * static_cast<size_t>(options.recipe.draws);
+  }
+
+  void done(Batch& batch) {
+    if (batch.remaining.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    { const std::lock_guard lock(mutex); }  // a waiter is either before its check or asleep, never between
+    complete.notify_all();
+  }
+
+  void make(Worker& worker, const std::shared_ptr<Batch>& batch, int sample) {
+    std::span<const uint8_t> bytes;
+    try {
+      bytes = read(worker, *batch, sample);
+      decode(worker, *batch, sample, bytes);
+    } catch (const NeedsPillow& verdict) {
+      return pillow.push(
+          {batch, sample, {bytes.begin(), bytes.end()}, verdict.what()});  // `finish` or `fail` counts it
+    } catch (const Error& error) {
+      batch->fail({sample, error.stage(), error.os_errno(), error.what()});
+    } catch (const std::exception& error) {
+      batch->fail({sample, Stage::kDecode, 0, error.what()});
+    }
+    done(*batch);
+  }
+
+  std::span<const uint8_t> read(Worker& worker, const Batch& batch, int sample) {
+    const int64_t begin = now_ns();
+    const auto bytes = worker.reader.read(batch.blobs->at(batch.rows[static_cast<size_t>(sample)]));
+    worker.stats.add(Clock::kRead, now_ns() - begin);
+    return bytes;
+  }
+
+  void decode(Worker& worker, const Batch& batch, int sample, std::span<const uint8_t> bytes) {
+    const bool timed = ++worker.since_timed == kTimedShare;
+    const int64_t begin = timed ? now_ns() : 0;
+    const JpegHeader header = parse_jpeg_header(bytes);
+    if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
+    if (options.max_pixels > 0 && int64_t{header.size.width} * header.size.height > options.max_pixels) {
+      throw NeedsPillow(Stage::kHeader, "more pixels than PIL.Image.MAX_IMAGE_PIXELS");
+    }
+    const Plan plan = resolve(options.recipe, draws(batch, sample), header.size);
+    const Output out = output(batch, sample);
+    RowSink& sink = worker.fuser.begin(plan, header.size, out);
+    const Box box = plan.decode_box(header.size);
+    if (!timed) return worker.decoder.decode(bytes, header, box, sink);
+
+    worker.since_timed = 0;
+    TimedSink timed_sink(sink);
+    const int64_t planned = now_ns();
+    worker.decoder.decode(bytes, header, box, timed_sink);
+    const int64_t all = now_ns() - planned;
+    worker.stats.add(Clock::kHeader, planned - begin);
+    worker.stats.add(Clock::kDecode, all - timed_sink.spent_ns());
+    worker.stats.add(Clock::kResize, timed_sink.spent_ns());
+  }
+
+  void work(Worker& worker) {
+    SampleQueue::Task task;
+    for (;;) {
+      const int64_t begin = now_ns();
+      if (!queue.pop(task)) return;
+      worker.stats.add(Clock::kIdle, now_ns() - begin);
+      make(worker, task.batch, task.sample);
+    }
+  }
+
+  // Batches are of one size but for a last, smaller one; a larger one than ever before starts a new ring.
+  Lease acquire(size_t bytes) {
+    std::shared_ptr<SlotRing> current;
+    {
+      const std::lock_guard lock(mutex);
+      if (ring == nullptr || ring->slot_bytes() < bytes) ring = SlotRing::make(bytes, options.slots_kept);
+      current = ring;
+    }
+    return current->acquire();
+  }
+
+  size_t slots() {
+    const std::lock_guard lock(mutex);
+    return ring == nullptr ? 0 : ring->slots();
+  }
+
+  std::unique_ptr<Fuser> borrow_fuser(int64_t ns) {
+    pillow_items.fetch_add(1, std::memory_order_relaxed);
+    pillow_ns.fetch_add(ns, std::memory_order_relaxed);
+    const std::lock_guard lock(mutex);
+    if (spare.empty()) return std::make_unique<Fuser>(kernels);
+    auto fuser = std::move(spare.back());
+    spare.pop_back();
+    return fuser;
+  }
+
+  void return_fuser(std::unique_ptr<Fuser> fuser) {
+    const std::lock_guard lock(mutex);
+    spare.push_back(std::move(fuser));
+  }
+
+  void check_process() const {
+    if (fork.forked()) {
+      throw std::logic_error(
+          "this loader's threads were started before the process forked and do not exist in the child; "
+          "make a new iterator, iter(loader), in the child");
+    }
+  }
+
+  static constexpr size_t kLutAlignment = 64;
+  const PipelineOptions options;
+  const Kernels& kernels;
+  const ForkGuard fork;
+  std::vector<uint8_t> lut;
+  uint8_t* aligned_lut = nullptr;
+  std::shared_ptr<SlotRing> ring;  // guarded by mutex; of the largest batch so far
+  SampleQueue queue;
+  PillowLane pillow;
+  std::mutex mutex;
+  std::condition_variable complete;  // some batch got complete, or closed
+  bool closed = false;               // guarded by mutex
+  std::vector<std::unique_ptr<Fuser>>
+      spare;  // guarded by mutex: fusers of the Python threads that finish Pillow's images
+  std::atomic<int64_t> pillow_items{0}, pillow_ns{0};
+  std::vector<std::unique_ptr<Worker>> workers;
+  ThreadPool threads;
+};
+
+Pipeline::Pipeline(PipelineOptions options) : state_(new State(std::move(options))) {}
+
+Pipeline::~Pipeline() {
+  if (state_->fork.forked()) return;
+  close();
+  delete state_;
+}
+
+namespace {
+
+std::shared_ptr<Batch> make_batch(std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
+                                  std::vector<double> draws, size_t draws_each) {
+  if (draws.size() != rows.size() * draws_each)
+    throw std::invalid_argument("draws do not fit the batch and the recipe");
+  for (const int64_t row : rows) {
+    if (row < 0 || row >= blobs->size()) {
+      throw std::out_of_range("index " + std::to_string(row) + " is out of range for a dataset of " +
+                              std::to_string(blobs->size()) + " samples");
+    }
+  }
+  auto batch = std::make_shared<Batch>();
+  batch->blobs = std::move(blobs);
+  batch->rows = std::move(rows);
+  batch->draws = std::move(draws);
+  batch->remaining.store(batch->size());
+  return batch;
+}
+
+}  // namespace
+
+std::shared_ptr<Batch> Pipeline::submit(std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
+                                        std::vector<double> draws, uint8_t* memory) {
+  state_->check_process();
+  const size_t bytes = rows.size() * options().layout.sample_bytes;
+  auto batch =
+      make_batch(std::move(blobs), std::move(rows), std::move(draws), static_cast<size_t>(options().recipe.draws));
+  batch->memory = memory;
+  if (memory == nullptr) {
+    batch->slot = state_->acquire(bytes);
+    batch->memory = batch->slot.get();
+  }
+  if (batch->size() > 0) state_->queue.push(batch);
+  return batch;
+}
+
+std::shared_ptr<Batch> Pipeline::repair(const Batch& batch, std::vector<int> places,
+                                        std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
+                                        std::vector<double> draws) {
+  state_->check_process();
+  auto second =
+      make_batch(std::move(blobs), std::move(rows), std::move(draws), static_cast<size_t>(options().recipe.draws));
+  second->places = std::move(places);
+  second->slot = batch.slot;
+  second->memory = batch.memory;
+  if (second->size() > 0) state_->queue.push_front(second);
+  return second;
+}
+
+bool Pipeline::wait(const Batch& batch, std::chrono::milliseconds patience) {
+  state_->check_process();
+  const auto complete = [&] { return batch.remaining.load(std::memory_order_acquire) == 0; };
+  if (complete()) return true;
+  std::unique_lock lock(state_->mutex);
+  state_->complete.wait_for(lock, patience, [&] { return complete() || state_->closed; });
+  return complete();
+}
+
+bool Pipeline::run_one() {
+  state_->check_process();
+  SampleQueue::Task task;
+  if (!state_->queue.try_pop(task)) return false;
+  state_->make(*state_->workers.front(), task.batch, task.sample);
+  return true;
+}
+
+std::optional<PillowJob> Pipeline::next_pillow_job(std::chrono::milliseconds patience) {
+  state_->check_process();
+  return state_->pillow.pop(patience);
+}
+
+void Pipeline::finish(PillowJob& job, const uint8_t* pixels, Size size, int64_t pillow_ns) {
+  state_->check_process();
+  const std::shared_ptr<Batch> batch = std::exchange(job.batch, nullptr);
+  if (batch == nullptr) throw std::logic_error("this job is finished already");
+  try {
+    const Plan plan = resolve(options().recipe, state_->draws(*batch, job.sample), size);
+    const Output out = state_->output(*batch, job.sample);
+    const Box box = plan.decode_box(size);
+    const size_t stride = static_cast<size_t>(size.width) * kPixelBytes;
+    auto fuser = state_->borrow_fuser(pillow_ns);
+    fuser->begin(plan, size, out)
+        .push(pixels + static_cast<size_t>(box.y) * stride + static_cast<size_t>(box.x) * kPixelBytes, stride,
+              box.height);
+    state_->return_fuser(std::move(fuser));
+  } catch (const Error& error) {
+    batch->fail({job.sample, error.stage(), error.os_errno(), error.what()});
+  }
+  state_->done(*batch);
+}
+
+void Pipeline::fail(PillowJob& job, std::string reason) {
+  state_->check_process();
+  const std::shared_ptr<Batch> batch = std::exchange(job.batch, nullptr);
+  if (batch == nullptr) throw std::logic_error("this job is finished already");
+  batch->fail({job.sample, Stage::kDecode, 0, std::move(reason)});
+  state_->done(*batch);
+}
+
+void Pipeline::close() {
+  if (state_->fork.forked()) return;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->closed = true;
+  }
+  state_->queue.close();
+  state_->pillow.close();
+  state_->complete.notify_all();
+}
+
+bool Pipeline::closed() const {
+  if (state_->fork.forked()) return true;
+  const std::lock_guard lock(state_->mutex);
+  return state_->closed;
+}
+
+std::vector<StageReport> Pipeline::stats() const {
+  state_->check_process();
+  std::vector<StageReport> report(kClocks + 1);
+  for (size_t i = 0; i < kClocks; ++i) {
+    report[i].stage = kClockNames[i];
+    for (const auto& worker : state_->workers) {
+      report[i].items += worker->stats.items[i].load(std::memory_order_relaxed);
+      report[i].busy_ns += worker->stats.busy_ns[i].load(std::memory_order_relaxed);
+    }
+  }
+  report[kClocks] = {"pillow", state_->pillow_items.load(), state_->pillow_ns.load()};
+  return report;
+}
+
+size_t Pipeline::slots() const {
+  state_->check_process();
+  return state_->slots();
+}
+
+const PipelineOptions& Pipeline::options() const { return state_->options; }
+
+}  // namespace headrace

@@ -1,0 +1,88 @@
+// Read, header, plan, decode, fuse: the only file that knows every stage.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "batch.h"
+#include "kernels.h"
+#include "pillow_lane.h"
+#include "plan.h"
+#include "stage_stats.h"
+
+namespace headrace {
+
+/// The memory of one output sample: strides in bytes between neighbours along each axis, and its whole size.
+struct OutputLayout {
+  int element_bytes = 4, channels = 3;
+  ptrdiff_t channel_stride = 0, row_stride = 0, pixel_stride = 0;
+  size_t sample_bytes = 0;
+};
+OutputLayout planar(int channels, Size size, int element_bytes);
+OutputLayout channels_last(int channels, Size size, int element_bytes);
+
+struct PipelineOptions {
+  Recipe recipe;
+  OutputLayout layout;
+  std::vector<uint8_t> lut;          // [channels][256] elements
+  int threads = 0;                   // 0: the consumer's thread does the work, in run_one()
+  int64_t max_pixels = 0;            // larger images go to Pillow, which has a limit of its own; 0: no limit
+  size_t slots_kept = 3;             // free slots that are not given back to the system
+  const Kernels* kernels = nullptr;  // nullptr: the best this processor runs
+};
+
+struct StageReport {
+  std::string stage;
+  int64_t items = 0, busy_ns = 0;
+};
+
+/// Every method may be called from any thread, and throws std::logic_error in a process forked after the construction.
+class Pipeline {
+ public:
+  explicit Pipeline(PipelineOptions options);
+  ~Pipeline();  // close(), then waits for the samples in the workers' hands
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  /// Queues a batch of rows of `blobs`, its samples' draws behind one another. `memory`: where to write it (it must
+  /// live until the batch is complete or cancelled and dropped), nullptr: a slot of the ring.
+  std::shared_ptr<Batch> submit(std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
+                                std::vector<double> draws, uint8_t* memory);
+  /// Makes other samples in some places of a complete batch, ahead of all that is queued.
+  std::shared_ptr<Batch> repair(const Batch& batch, std::vector<int> places, std::shared_ptr<const BlobTable> blobs,
+                                std::vector<int64_t> rows, std::vector<double> draws);
+
+  /// True once every sample of the batch is made or has failed; false when `patience` ran out or after close().
+  bool wait(const Batch& batch, std::chrono::milliseconds patience);
+  /// Nobody wants this batch any more: samples not begun are not begun. Its memory lives until the last worker left it.
+  static void cancel(Batch& batch) { batch.cancelled.store(true); }
+
+  /// Without threads: makes the next queued sample here; false when none is queued.
+  bool run_one();
+
+  std::optional<PillowJob> next_pillow_job(std::chrono::milliseconds patience);
+  /// The image as Pillow decoded it, RGBX: goes through plan and fuse like any other. Consumes the job.
+  void finish(PillowJob& job, const uint8_t* pixels, Size size, int64_t pillow_ns);
+  /// Pillow's verdict was an error.
+  void fail(PillowJob& job, std::string reason);
+
+  /// Drops what is queued and wakes everybody. Idempotent.
+  void close();
+  bool closed() const;
+
+  std::vector<StageReport> stats() const;
+  size_t slots() const;
+  const PipelineOptions& options() const;
+
+ private:
+  struct State;
+  State* state_;  // leaked in a forked child: its threads do not exist there, and its locks may be held for ever
+};
+
+}  // namespace headrace

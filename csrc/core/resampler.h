@@ -1,0 +1,47 @@
+// Resizes an image row by row as its rows arrive, in Pillow's two passes, keeping only the rows a window still needs.
+#pragma once
+
+#include "geometry.h"
+#include "kernels.h"
+#include "plan.h"
+#include "row_buffer.h"
+
+namespace headrace {
+
+struct ResizeJob {
+  Size in, out;
+  Filter filter = Filter::kBilinear;
+  bool vertical_first = false;
+  Box want;  // the part of the output to make
+  Box have;  // the part of the input whose rows are pushed; holds what `want` reads
+};
+
+class Resampler final : public RowSink {
+ public:
+  explicit Resampler(const Kernels& kernels) : kernels_(kernels) {}
+  /// The rows of job.want go to `next`.
+  void begin(const ResizeJob& job, RowSink& next);
+  void push(const uint8_t* rows, size_t stride, int count) override;
+
+ private:
+  void pass_on(const uint8_t* rows, size_t stride, int count);
+  void collect(const uint8_t* rows, size_t stride, int count);
+  void emit_ready();
+
+  const Kernels& kernels_;
+  RowSink* next_ = nullptr;
+  ResampleTable x_, y_;
+  bool along_x_ = false, along_y_ = false, vertical_first_ = false;
+  int crop_x_ = 0;               // pixels to pass over at the left where the width stays
+  int want_width_ = 0;           // of an output row
+  int kept_width_ = 0;           // of a row in window_
+  Span used_;                    // pushed rows that matter
+  int seen_ = 0;                 // rows pushed so far
+  int next_row_ = 0;             // first output row still to come
+  int first_ = 0;                // pushed row at window_.row(0)
+  int kept_ = 0, capacity_ = 0;  // rows in window_
+  RowBuffer window_;             // the rows that unfinished windows still need
+  RowBuffer out_, tall_;         // a row after, and in between, the passes
+};
+
+}  // namespace headrace

@@ -1,0 +1,34 @@
+// Writes finished rows into the output: gray, mirrored and upside down where asked, each byte through its table.
+#include "row_store.h"
+
+#include "taker.h"
+
+namespace headrace {
+
+void RowStore::begin(const Output& output, Size size, const Take* last, int skip_pixels, int skip_rows) {
+  output_ = &output;
+  size_ = size;
+  mirror_ = last && last->flip_horizontal;
+  upside_down_ = last && last->flip_vertical;
+  gray_ = last && last->gray;
+  skip_pixels_ = skip_pixels;
+  row_ = -skip_rows;
+  if (gray_) gray_row_.reset(1, size.width);
+}
+
+void RowStore::push(const uint8_t* rows, size_t stride, int count) {
+  rows += ptrdiff_t(skip_pixels_) * kPixelBytes;
+  for (; count > 0; --count, ++row_, rows += stride) {
+    if (row_ < 0 || row_ >= size_.height) continue;
+    const uint8_t* from = rows;
+    if (gray_) {
+      gray_row(rows, size_.width, gray_row_.row(0));
+      from = gray_row_.row(0);
+    }
+    const ptrdiff_t y = upside_down_ ? size_.height - 1 - row_ : row_;
+    const RowTarget target{output_->base + y * output_->row_stride, output_->channel_stride, output_->pixel_stride};
+    kernels_.store(from, size_.width, mirror_, output_->lut, target);
+  }
+}
+
+}  // namespace headrace

@@ -1,0 +1,28 @@
+// Writes finished rows into the output: gray, mirrored and upside down where asked, each byte through its table.
+#pragma once
+
+#include "fuse.h"
+#include "geometry.h"
+#include "row_buffer.h"
+
+namespace headrace {
+
+class RowStore final : public RowSink {
+ public:
+  explicit RowStore(const Kernels& kernels) : kernels_(kernels) {}
+  /// Takes rows [skip_rows, skip_rows + size.height) of those pushed, from column `skip_pixels`. Of `last` only the
+  /// flips and gray count, and not even these when it is nullptr.
+  void begin(const Output& output, Size size, const Take* last, int skip_pixels, int skip_rows);
+  void push(const uint8_t* rows, size_t stride, int count) override;
+
+ private:
+  const Kernels& kernels_;
+  const Output* output_ = nullptr;
+  Size size_;
+  bool mirror_ = false, upside_down_ = false, gray_ = false;
+  int skip_pixels_ = 0;
+  int row_ = 0;  // of the output, of the next row pushed; negative: passed over
+  RowBuffer gray_row_;
+};
+
+}  // namespace headrace

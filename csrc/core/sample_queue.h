@@ -1,0 +1,74 @@
+// Feeds workers sample by sample, in batch order; a worker goes to the lock once a batch, not once a sample.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "batch.h"
+
+namespace headrace {
+
+class SampleQueue {
+ public:
+  struct Task {
+    std::shared_ptr<Batch> batch;
+    int sample = -1;
+  };
+
+  /// Any thread.
+  void push(std::shared_ptr<Batch> batch) {
+    {
+      const std::lock_guard lock(mutex_);
+      batches_.push_back(std::move(batch));
+    }
+    changed_.notify_all();
+  }
+
+  /// Ahead of everything else: samples of a batch that the consumer already waits for. Any thread.
+  void push_front(std::shared_ptr<Batch> batch) {
+    {
+      const std::lock_guard lock(mutex_);
+      batches_.push_front(std::move(batch));
+    }
+    changed_.notify_all();
+  }
+
+  /// The next sample, from the task's own batch while that has one. Blocks while there is none; false after close().
+  /// Any thread.
+  bool pop(Task& task) { return advance(task, true); }
+  /// The same, but false at once when there is none.
+  bool try_pop(Task& task) { return advance(task, false); }
+
+  /// Wakes everybody; what is queued is dropped. Any thread.
+  void close() {
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = true;
+      batches_.clear();
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  bool advance(Task& task, bool block) {
+    for (;;) {
+      if (task.batch != nullptr && (task.sample = task.batch->claim()) >= 0) return true;
+      std::unique_lock lock(mutex_);
+      if (!batches_.empty() && batches_.front() == task.batch) batches_.pop_front();  // found exhausted just now
+      task.batch = nullptr;
+      if (block) changed_.wait(lock, [&] { return closed_ || !batches_.empty(); });
+      if (closed_ || batches_.empty()) return false;
+      task.batch = batches_.front();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Batch>> batches_;  // guarded by mutex_, as is closed_
+  bool closed_ = false;
+};
+
+}  // namespace headrace

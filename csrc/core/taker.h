@@ -1,0 +1,42 @@
+// Moves pixels without mixing them: cuts, pads, mirrors and grays the rows of an image.
+#pragma once
+
+#include <vector>
+
+#include "geometry.h"
+#include "plan.h"
+#include "row_buffer.h"
+
+namespace headrace {
+
+/// R = G = B = Pillow's L of each pixel. `to` may be `from`.
+void gray_row(const uint8_t* from, int pixels, uint8_t* to);
+
+/// Whether the rows of the take are rows of the image, in order: no padding, no mirroring.
+bool is_plain(const Take& take, Size image);
+
+/// The part of the image that a take reads.
+Box needed_box(const Take& take, Size image);
+
+/// Passes on a take's rows. A plain take streams (the rows at hand are passed on whole, even those outside its box);
+/// any other collects the image first.
+class Taker final : public RowSink {
+ public:
+  /// Rows pushed are those of `have`, a part of the image of size `image` that holds needed_box.
+  void begin(const Take& take, Size image, Box have, RowSink& next);
+  void push(const uint8_t* rows, size_t stride, int count) override;
+
+ private:
+  void emit_all();
+  void emit_row(int y);
+
+  const Take* take_ = nullptr;
+  RowSink* next_ = nullptr;
+  Box have_;
+  bool plain_ = true;
+  int collected_ = 0;
+  RowBuffer image_, row_;
+  std::vector<int> map_x_, map_y_;  // column and row of image_ for each of the output, -1: fill
+};
+
+}  // namespace headrace

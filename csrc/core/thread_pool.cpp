@@ -1,0 +1,34 @@
+// Starts and joins the worker threads.
+#include "thread_pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <string>
+
+namespace headrace {
+
+void ThreadPool::start(int count, const std::function<void(int)>& body) {
+  // Threads inherit the mask: Ctrl-C and the like stay with the main thread, where Python handles them.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    threads_.reserve(static_cast<size_t>(count));
+    for (int i = 0; i < count; ++i) {
+      threads_.emplace_back(body, i);
+      pthread_setname_np(threads_.back().native_handle(), ("headrace-" + std::to_string(i)).substr(0, 15).c_str());
+    }
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void ThreadPool::join() {
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+}  // namespace headrace
