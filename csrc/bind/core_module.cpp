@@ -1,16 +1,31 @@
 // The module headrace._core: nothing but the list of its parts.
 #include <pybind11/pybind11.h>
 
+// jpeglib.h needs both of these before it.
+// clang-format off
+#include <cstddef>
+#include <cstdio>
+#include <jpeglib.h>
+// clang-format on
+
+#include <string>
+
 #include "convert.h"
-#include "error.h"
 #include "kernels.h"
 
 PYBIND11_MODULE(_core, module) {
   namespace py = pybind11;
   module.doc() = "Native core of headrace: not a public interface; see headrace.DataLoader and headrace.ops.";
-  py::register_exception<headrace::NeedsPillow>(module, "NeedsPillow", PyExc_ValueError);
   module.def(
       "instruction_set", [] { return headrace::kernels().name; }, "The kernels in use: scalar, avx2 or avx512.");
+  module.def(
+      "libjpeg_version",
+      [] {
+        constexpr int kVersion = LIBJPEG_TURBO_VERSION_NUMBER;  // 2001005 is 2.1.5
+        return std::to_string(kVersion / 1000000) + "." + std::to_string(kVersion / 1000 % 1000) + "." +
+               std::to_string(kVersion % 1000);
+      },
+      "The libjpeg-turbo that this module was built with.");
   headrace::bind_jpeg(module);
   headrace::bind_ops(module);
   headrace::bind_pipeline(module);

@@ -104,8 +104,8 @@ void bind_ops(py::module_& m) {
         py::arg("layout") = "nchw", py::arg("isa") = py::none(),
         "Runs a plan on one RGBX image. A take is a dict {box: (x, y, w, h), flip_horizontal, flip_vertical, gray,\n"
         "pad_mode, fill}; a stage is a take with {resize: (w, h), filter, vertical_first}; `last` is a take.");
-  m.def("resample_table", &resample_table, py::arg("in_size"), py::arg("out_size"), py::arg("filter"),
-        py::arg("first"), py::arg("count"), "(start, taps, weights) of Pillow's resize along one axis.");
+  m.def("resample_table", &resample_table, py::arg("in_size"), py::arg("out_size"), py::arg("filter"), py::arg("first"),
+        py::arg("count"), "(start, taps, weights) of Pillow's resize along one axis.");
   m.def(
       "isas",
       [] {

@@ -1,6 +1,9 @@
 // Binds BlobTable, Pipeline, Batch and PillowJob: convert under the GIL, release it, call the core once.
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstring>
 #include <tuple>
 
@@ -56,7 +59,7 @@ PyBlobTable table_of_memory(const py::list& buffers) {
     blob.data = static_cast<const uint8_t*>(info.ptr);
     blob.size = static_cast<uint64_t>(info.size * info.itemsize);
     spans.push_back(blob);
-    owner.append(py::memoryview(buffer));  // an exported buffer cannot be resized
+    owner.append(py::memoryview(py::reinterpret_borrow<py::object>(buffer)));  // an exported buffer cannot be resized
   }
   return {BlobTable::of_memory(std::move(spans)), owner};
 }
@@ -137,7 +140,7 @@ void compact(const Batch& batch, const PipelineOptions& options, const std::vect
   }
 }
 
-// Pillow's pixels, RGBX; copied, since the core may read a little past the last row.
+// Pillow's pixels, RGBX.
 void finish(PyPipeline& self, PillowJob& job, const py::buffer& pixels, int width, int height, int64_t pillow_ns) {
   const py::buffer_info info = bytes_of(pixels);
   const auto bytes = static_cast<size_t>(info.size * info.itemsize);
@@ -145,10 +148,7 @@ void finish(PyPipeline& self, PillowJob& job, const py::buffer& pixels, int widt
     throw py::value_error("the pixels do not fit the size");
   }
   const py::gil_scoped_release unlocked;
-  const auto padded = std::make_unique_for_overwrite<uint8_t[]>(bytes + kRowSlack);
-  std::memcpy(padded.get(), info.ptr, bytes);
-  std::memset(padded.get() + bytes, 0, kRowSlack);
-  self.pipeline->finish(job, padded.get(), {width, height}, pillow_ns);
+  self.pipeline->finish(job, static_cast<const uint8_t*>(info.ptr), {width, height}, pillow_ns);
 }
 
 }  // namespace
@@ -161,6 +161,7 @@ void bind_pipeline(py::module_& module) {
 
   py::class_<Batch, std::shared_ptr<Batch>>(module, "Batch")
       .def("__len__", &Batch::size)
+      .def_property_readonly("id", [](const Batch& self) { return reinterpret_cast<uintptr_t>(&self); })
       .def("take_failures", [](Batch& self) {
         std::vector<std::tuple<int, std::string, std::string, int>> list;
         for (const Failure& one : self.take_failures()) {
@@ -174,7 +175,9 @@ void bind_pipeline(py::module_& module) {
                              [](const PillowJob& self) {
                                return py::bytes(reinterpret_cast<const char*>(self.bytes.data()), self.bytes.size());
                              })
-      .def_property_readonly("cancelled", [](const PillowJob& self) { return self.batch->cancelled.load(); })
+      .def_property_readonly("batch_id",
+                             [](const PillowJob& self) { return reinterpret_cast<uintptr_t>(self.batch.get()); })
+      .def_readonly("sample", &PillowJob::sample)
       .def_readonly("reason", &PillowJob::reason);
 
   py::class_<PyPipeline>(module, "Pipeline")
@@ -204,6 +207,8 @@ void bind_pipeline(py::module_& module) {
             return self.pipeline->next_pillow_job(std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3)));
           },
           py::arg("seconds"), py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("pillow_jobs_waiting",
+                             [](const PyPipeline& self) { return self.pipeline->pillow_jobs_waiting(); })
       .def("finish", &finish)
       .def("fail",
            [](PyPipeline& self, PillowJob& job, std::string reason) { self.pipeline->fail(job, std::move(reason)); })

@@ -7,15 +7,17 @@
 
 #include <algorithm>
 #include <csetjmp>
-#include <cstdio>  // jpeglib.h needs FILE
-#include <cstdlib>
 #include <memory>
-#include <new>
-#include <string>
 
+#include "error.h"
+#include "row_buffer.h"
+
+// Each of these needs the ones before it.
+// clang-format off
+#include <cstdio>
 #include <jpeglib.h>
-// After jpeglib.h, which it needs.
 #include <jerror.h>
+// clang-format on
 
 #ifndef LIBJPEG_TURBO_VERSION
 #error "headrace needs libjpeg-turbo: IJG's libjpeg has neither jpeg_crop_scanline nor four-byte pixels"
@@ -29,17 +31,11 @@ constexpr int kBatchRows = 16;
 
 // Libjpeg-turbo's colour conversion writes rows that are aligned to its vectors with stores that go around the cache,
 // and the next stage wants the rows from the cache. 8 bytes off alignment keeps them there.
-constexpr size_t kRowAlign = 64, kRowOffset = 8;
+constexpr int kRowOffset = 8;
 
 // A crop narrower than this is decoded wider: below two samples of a component libjpeg-turbo changes to an upsampling
-// that a full decode does not use. 64: two samples of a component in the coarsest sampling, 1 of 4, 8 to a block.
-constexpr int kMinCropWidth = 64;
-
-constexpr size_t round_up(size_t value, size_t to) { return (value + to - 1) / to * to; }
-
-struct FreeDeleter {
-  void operator()(void* p) const { std::free(p); }
-};
+// that a full decode does not use. The coarsest sampling has one sample to 4 pixels; twice what that asks for.
+constexpr int kMinCropWidth = 16;
 
 }  // namespace
 
@@ -49,14 +45,13 @@ struct JpegDecoder::State {
   jpeg_source_mgr source{};
   std::jmp_buf escape{};
   char message[JMSG_LENGTH_MAX] = {};  // libjpeg's words for what it stopped at
-  std::unique_ptr<uint8_t, FreeDeleter> rows;
-  size_t rows_capacity = 0;
+  RowBuffer rows;
 
+  ~State() { jpeg_destroy_decompress(&cinfo); }
   bool create();
   bool start(std::span<const uint8_t> data, const JpegHeader& header, JDIMENSION* left, JDIMENSION* width);
   bool skip(JDIMENSION count);
   bool read(uint8_t* first, size_t stride, int count);
-  void reserve(size_t bytes);
 
   static State& of(j_common_ptr cinfo) { return *static_cast<State*>(cinfo->client_data); }
   [[noreturn]] static void on_error(j_common_ptr cinfo) {
@@ -135,21 +130,11 @@ bool JpegDecoder::State::read(uint8_t* first, size_t stride, int count) {
   return true;
 }
 
-void JpegDecoder::State::reserve(size_t bytes) {
-  bytes = round_up(bytes, kRowAlign);
-  if (bytes <= rows_capacity) return;
-  rows.reset();
-  rows_capacity = 0;
-  rows.reset(static_cast<uint8_t*>(std::aligned_alloc(kRowAlign, bytes)));
-  if (rows == nullptr) throw std::bad_alloc();
-  rows_capacity = bytes;
-}
-
 JpegDecoder::JpegDecoder() : state_(std::make_unique<State>()) {
   if (!state_->create()) throw Error(Stage::kDecode, state_->message);
 }
 
-JpegDecoder::~JpegDecoder() { jpeg_destroy_decompress(&state_->cinfo); }
+JpegDecoder::~JpegDecoder() = default;
 
 void JpegDecoder::decode(std::span<const uint8_t> data, const JpegHeader& header, Box box, RowSink& sink) {
   State& state = *state_;
@@ -166,17 +151,12 @@ void JpegDecoder::decode(std::span<const uint8_t> data, const JpegHeader& header
   int left = std::max(box.x - 1, 0), right = std::min(box.x + box.width + 1, header.size.width);
   right = std::min(std::max(right, left + kMinCropWidth), header.size.width);
   left = std::max(std::min(left, right - kMinCropWidth), 0);
-  const bool multiple_scans = header.scans != 1;
-  if (multiple_scans) {
-    left = 0;
-    right = header.size.width;
-  }
   JDIMENSION from = static_cast<JDIMENSION>(left), width = static_cast<JDIMENSION>(right - left);
   check(state.start(data, header, &from, &width));
 
-  const size_t stride = round_up(static_cast<size_t>(width) * kPixelBytes, kRowAlign);
-  state.reserve(kRowOffset + stride * kBatchRows + kRowSlack);
-  uint8_t* const first = state.rows.get() + kRowOffset;
+  state.rows.reset(kBatchRows, static_cast<int>(width) + kRowOffset / kPixelBytes);
+  const size_t stride = state.rows.stride();
+  uint8_t* const first = state.rows.row(0) + kRowOffset;
   if (box.y > 0) check(state.skip(static_cast<JDIMENSION>(box.y)));
   for (int done = 0; done < box.height;) {
     const int count = std::min(kBatchRows, box.height - done);

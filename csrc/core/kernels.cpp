@@ -16,9 +16,9 @@ bool has_avx2() { return __builtin_cpu_supports("avx2"); }
 
 // Ice Lake, Zen 4 and newer: byte permutes (VBMI) and byte dot products (VNNI) are what these loops are made of.
 bool has_avx512() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vbmi") &&
-         __builtin_cpu_supports("avx512vnni");
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni");
 }
 #endif
 
@@ -36,11 +36,21 @@ const Kernels& choose() {
 
 }  // namespace
 
+void split_lut(const Lut& lut, uint8_t* planes) {
+  const auto* from = static_cast<const uint8_t*>(lut.entries);
+  const int bytes = lut.element_bytes;
+  for (int c = 0; c < lut.channels; ++c, from += 256 * bytes, planes += 256 * bytes) {
+    for (int i = 0; i < 256; ++i) {
+      for (int b = 0; b < bytes; ++b) planes[b * 256 + i] = from[i * bytes + b];
+    }
+  }
+}
+
 const Kernels* kernels_named(const char* name) {
   if (std::strcmp(name, "scalar") == 0) return &kScalarKernels;
 #if defined(__x86_64__) || defined(_M_X64)
-  if (std::strcmp(name, "avx2") == 0 && has_avx2()) return &kAvx2Kernels;
-  if (std::strcmp(name, "avx512") == 0 && has_avx512()) return &kAvx512Kernels;
+  if (std::strcmp(name, "avx2") == 0 && has_avx2() && kAvx2Kernels.store) return &kAvx2Kernels;
+  if (std::strcmp(name, "avx512") == 0 && has_avx512() && kAvx512Kernels.store) return &kAvx512Kernels;
 #endif
   return nullptr;
 }

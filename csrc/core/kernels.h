@@ -13,7 +13,15 @@ struct Lut {
   int element_bytes = 4;          // 1, 2 or 4
   int channels = 3;               // 1 or 3
   const void* entries = nullptr;  // [channels][256] elements, 64-byte aligned
+  // The entries again by bytes, [channels][element_bytes][256], 64-byte aligned: byte shuffles look a whole register up
+  // at once. Made by split_lut; Fuser does it for its callers.
+  const uint8_t* planes = nullptr;
 };
+
+inline constexpr int kMaxLutBytes = 3 * 4 * 256;
+
+/// Fills `planes` (kMaxLutBytes) from lut.entries.
+void split_lut(const Lut& lut, uint8_t* planes);
 
 /// Where a row of the output goes. Element (channel c, column x) lies at base + c * channel_stride + x * pixel_stride
 /// (bytes).
@@ -26,11 +34,11 @@ struct RowTarget {
 struct Kernels {
   const char* name;
   /// Horizontal pass: `rows` rows of RGBX at `src` -> table.count RGBX pixels a row at `dst`.
-  void (*resample_x)(const uint8_t* src, size_t src_stride, int rows, const ResampleTable& table, uint8_t* dst,
+  void (*resample_x)(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
                      size_t dst_stride);
   /// Vertical pass: output row `index` of the table from source rows at `src` (its row 0 = table.start[index]),
   /// `pixels` wide.
-  void (*resample_y)(const uint8_t* src, size_t src_stride, const ResampleTable& table, int index, int pixels,
+  void (*resample_y)(const uint8_t* src, size_t src_stride, const TableView& table, int index, int pixels,
                      uint8_t* dst);
   /// One RGBX row through the table into the output, mirrored if asked. One channel reads R.
   void (*store)(const uint8_t* row, int pixels, bool mirror, const Lut& lut, const RowTarget& target);

@@ -26,7 +26,7 @@ void weigh(const uint8_t* src, size_t step, const int32_t* weight, int taps, uin
   dst[3] = 0;
 }
 
-void resample_x(const uint8_t* src, size_t src_stride, int rows, const ResampleTable& table, uint8_t* dst,
+void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
                 size_t dst_stride) {
   for (int y = 0; y < rows; ++y, src += src_stride, dst += dst_stride) {
     for (int x = 0; x < table.count; ++x) {
@@ -36,8 +36,7 @@ void resample_x(const uint8_t* src, size_t src_stride, int rows, const ResampleT
   }
 }
 
-void resample_y(const uint8_t* src, size_t src_stride, const ResampleTable& table, int index, int pixels,
-                uint8_t* dst) {
+void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, int index, int pixels, uint8_t* dst) {
   const int32_t* weight = &table.weight[size_t(index) * table.taps_stride];
   for (int x = 0; x < pixels; ++x) {
     weigh(src + ptrdiff_t(x) * kPixelBytes, src_stride, weight, table.taps[index], dst + ptrdiff_t(x) * kPixelBytes);

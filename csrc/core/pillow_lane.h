@@ -44,6 +44,11 @@ class PillowLane {
     return job;
   }
 
+  size_t waiting() const {
+    const std::lock_guard lock(mutex_);
+    return jobs_.size();
+  }
+
   void close() {
     {
       const std::lock_guard lock(mutex_);
@@ -51,11 +56,6 @@ class PillowLane {
       jobs_.clear();
     }
     changed_.notify_all();
-  }
-
-  bool closed() const {
-    const std::lock_guard lock(mutex_);
-    return closed_;
   }
 
  private:

@@ -286,6 +286,8 @@ std::optional<PillowJob> Pipeline::next_pillow_job(std::chrono::milliseconds pat
   return state_->pillow.pop(patience);
 }
 
+size_t Pipeline::pillow_jobs_waiting() const { return state_->fork.forked() ? 0 : state_->pillow.waiting(); }
+
 void Pipeline::finish(PillowJob& job, const uint8_t* pixels, Size size, int64_t pillow_ns) {
   state_->check_process();
   const std::shared_ptr<Batch> batch = std::exchange(job.batch, nullptr);
@@ -293,15 +295,13 @@ void Pipeline::finish(PillowJob& job, const uint8_t* pixels, Size size, int64_t 
   try {
     const Plan plan = resolve(options().recipe, state_->draws(*batch, job.sample), size);
     const Output out = state_->output(*batch, job.sample);
-    const Box box = plan.decode_box(size);
-    const size_t stride = static_cast<size_t>(size.width) * kPixelBytes;
     auto fuser = state_->borrow_fuser(pillow_ns);
-    fuser->begin(plan, size, out)
-        .push(pixels + static_cast<size_t>(box.y) * stride + static_cast<size_t>(box.x) * kPixelBytes, stride,
-              box.height);
+    fuser->run(plan, pixels, static_cast<size_t>(size.width) * kPixelBytes, size, out);
     state_->return_fuser(std::move(fuser));
   } catch (const Error& error) {
     batch->fail({job.sample, error.stage(), error.os_errno(), error.what()});
+  } catch (const std::exception& error) {
+    batch->fail({job.sample, Stage::kResize, 0, error.what()});
   }
   state_->done(*batch);
 }

@@ -67,6 +67,7 @@ class Pipeline {
   bool run_one();
 
   std::optional<PillowJob> next_pillow_job(std::chrono::milliseconds patience);
+  size_t pillow_jobs_waiting() const;
   /// The image as Pillow decoded it, RGBX: goes through plan and fuse like any other. Consumes the job.
   void finish(PillowJob& job, const uint8_t* pixels, Size size, int64_t pillow_ns);
   /// Pillow's verdict was an error.

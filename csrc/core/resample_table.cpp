@@ -91,9 +91,7 @@ void visit_nearest(int in, int out, int first, int count, Visit visit) {
   }
 }
 
-int32_t rounded(double weight) {
-  return static_cast<int32_t>((weight < 0 ? -0.5 : 0.5) + weight * (1 << kWeightBits));
-}
+int32_t rounded(double weight) { return static_cast<int32_t>((weight < 0 ? -0.5 : 0.5) + weight * (1 << kWeightBits)); }
 
 }  // namespace
 
@@ -112,13 +110,14 @@ Span source_span(int in, int out, Filter filter, int first, int count) {
 
 void ResampleTable::build(int in, int out, Filter filter, int first, int outputs, int origin) {
   count = outputs;
-  start.resize(count);
-  taps.resize(count);
+  const size_t padded = size_t(count + kTableBlock - 1) / kTableBlock * kTableBlock;
+  start.resize(padded);
+  taps.resize(padded);
   if (filter == Filter::kNearest) {
     taps_stride = 4;
-    weight.assign(size_t(count) * 4, 0);
+    weight.assign(padded * 4, 0);
     visit_nearest(in, out, first, count, [&](int i, int at) {
-      start[i] = at - origin;
+      start[i] = at;
       taps[i] = 1;
       weight[size_t(i) * 4] = 1 << kWeightBits;
     });
@@ -133,7 +132,7 @@ void ResampleTable::build(int in, int out, Filter filter, int first, int outputs
       most = std::max(most, taps[i]);
     }
     taps_stride = (most + 3) / 4 * 4;
-    weight.assign(size_t(count) * taps_stride, 0);
+    weight.assign(padded * taps_stride, 0);
     real_.resize(taps_stride);
     const double inverse = 1.0 / axis.filter_scale;
     for (int i = 0; i < count; ++i) {
@@ -145,17 +144,33 @@ void ResampleTable::build(int in, int out, Filter filter, int first, int outputs
       }
       int32_t* row = &weight[size_t(i) * taps_stride];
       for (int t = 0; t < taps[i]; ++t) row[t] = rounded(sum != 0.0 ? real_[t] / sum : real_[t]);
-      start[i] -= origin;
     }
   }
-  digits.resize(weight.size() * 3);
-  for (size_t group = 0; group < weight.size() / 4; ++group) {
-    for (int t = 0; t < 4; ++t) {
-      int32_t rest = weight[group * 4 + t];
-      for (int d = 0; d < 3; ++d) {
-        const auto digit = static_cast<int8_t>(rest);
-        digits[(group * 3 + d) * 4 + t] = digit;
-        rest = (rest - digit) >> 8;
+  for (int i = 0; i < count; ++i) start[i] -= origin;
+  std::fill(start.begin() + count, start.end(), start[count - 1]);
+  std::fill(taps.begin() + count, taps.end(), taps[count - 1]);
+  quad_reach = 0;
+  for (size_t i = 0; i < padded; i += 4) quad_reach = std::max(quad_reach, start[i + 3] - start[i]);
+  split_weights();
+}
+
+void ResampleTable::split_weights() {
+  const size_t groups = size_t(taps_stride) / 4, quads = start.size() / 4;
+  digits.resize(weight.size() * 3 + 16);
+  int8_t* to = digits.data();
+  for (size_t quad = 0; quad < quads; ++quad) {
+    for (size_t group = 0; group < groups; ++group) {
+      for (size_t i = 0; i < 4; ++i, to += 12) {
+        const int32_t* from = &weight[((quad * 4 + i) * groups + group) * 4];
+        for (int t = 0; t < 4; ++t) {
+          // Each digit is signed, so what it leaves for the higher ones is rounded to the nearest multiple.
+          const auto low = static_cast<int8_t>(from[t]);
+          const int32_t rest = (from[t] - low) >> 8;
+          const auto middle = static_cast<int8_t>(rest);
+          to[t] = low;
+          to[4 + t] = middle;
+          to[8 + t] = static_cast<int8_t>((rest - middle) >> 8);
+        }
       }
     }
   }

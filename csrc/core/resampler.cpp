@@ -47,7 +47,7 @@ void Resampler::pass_on(const uint8_t* rows, size_t stride, int count) {
   if (!along_x_) return next_->push(rows, stride, count);
   while (count > 0) {
     const int n = std::min(count, kBlockRows);
-    kernels_.resample_x(rows, stride, n, x_, out_.row(0), out_.stride());
+    kernels_.resample_x(rows, stride, n, x_.view(), out_.row(0), out_.stride());
     next_->push(out_.row(0), out_.stride(), n);
     rows += ptrdiff_t(n) * stride;
     count -= n;
@@ -58,7 +58,7 @@ void Resampler::collect(const uint8_t* rows, size_t stride, int count) {
   while (count > 0) {
     const int n = std::min(count, capacity_ - kept_);
     if (along_x_ && !vertical_first_) {
-      kernels_.resample_x(rows, stride, n, x_, window_.row(kept_), window_.stride());
+      kernels_.resample_x(rows, stride, n, x_.view(), window_.row(kept_), window_.stride());
     } else {
       for (int i = 0; i < n; ++i) {
         std::memcpy(window_.row(kept_ + i), rows + ptrdiff_t(i) * stride, size_t(kept_width_) * kPixelBytes);
@@ -75,7 +75,7 @@ void Resampler::emit_ready() {
   for (; next_row_ < y_.count; ++next_row_) {
     const int at = y_.start[next_row_] - first_;
     if (at + y_.taps[next_row_] > kept_) break;
-    kernels_.resample_y(window_.row(at), window_.stride(), y_, next_row_, kept_width_, tall_.row(0));
+    kernels_.resample_y(window_.row(at), window_.stride(), y_.view(), next_row_, kept_width_, tall_.row(0));
     vertical_first_ ? pass_on(tall_.row(0), tall_.stride(), 1) : next_->push(tall_.row(0), tall_.stride(), 1);
   }
   if (kept_ < capacity_ || next_row_ == y_.count) return;

@@ -1,12 +1,22 @@
 // Writes finished rows into the output: gray, mirrored and upside down where asked, each byte through its table.
 #include "row_store.h"
 
+#include <cstring>
+
 #include "taker.h"
 
 namespace headrace {
 
 void RowStore::begin(const Output& output, Size size, const Take* last, int skip_pixels, int skip_rows) {
   output_ = &output;
+  const size_t lut_bytes = size_t(output.lut.channels) * 256 * size_t(output.lut.element_bytes);
+  if (lut_.channels != output.lut.channels || lut_.element_bytes != output.lut.element_bytes ||
+      std::memcmp(entries_, output.lut.entries, lut_bytes) != 0) {
+    std::memcpy(entries_, output.lut.entries, lut_bytes);
+    split_lut(output.lut, planes_);
+  }
+  lut_ = output.lut;
+  lut_.planes = planes_;
   size_ = size;
   mirror_ = last && last->flip_horizontal;
   upside_down_ = last && last->flip_vertical;
@@ -27,7 +37,7 @@ void RowStore::push(const uint8_t* rows, size_t stride, int count) {
     }
     const ptrdiff_t y = upside_down_ ? size_.height - 1 - row_ : row_;
     const RowTarget target{output_->base + y * output_->row_stride, output_->channel_stride, output_->pixel_stride};
-    kernels_.store(from, size_.width, mirror_, output_->lut, target);
+    kernels_.store(from, size_.width, mirror_, lut_, target);
   }
 }
 

@@ -18,6 +18,9 @@ class RowStore final : public RowSink {
  private:
   const Kernels& kernels_;
   const Output* output_ = nullptr;
+  Lut lut_;
+  alignas(64) uint8_t entries_[kMaxLutBytes];  // of which planes_ was made: the same table comes with every sample
+  alignas(64) uint8_t planes_[kMaxLutBytes];
   Size size_;
   bool mirror_ = false, upside_down_ = false, gray_ = false;
   int skip_pixels_ = 0;

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 import torch
 
@@ -20,9 +20,9 @@ FILTERS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "h
 class RandomResizedCrop:
     """Ten tries of an area and an aspect ratio, else the fall-back; then a resize to (height, width).
 
-    Draw columns: for each of the ten tries t, column ``draw + 2 t`` is the fraction of the area, uniform in `scale`, and
-    ``draw + 2 t + 1`` the aspect ratio, log-uniform in `ratio`; columns ``draw + 20`` and ``draw + 21`` are uniform in
-    [0, 1) and place the box (top, left).
+    Draw columns: for each of the ten tries t, column ``draw + 2 t`` is the fraction of the area, uniform in `scale`,
+    and ``draw + 2 t + 1`` the aspect ratio, log-uniform in `ratio`; columns ``draw + 20`` and ``draw + 21`` are
+    uniform in [0, 1) and place the box (top, left).
     """
 
     height: int
@@ -44,7 +44,10 @@ class Resize:
 
 @dataclass(frozen=True)
 class ResizeShorter:
-    """Resize so that the shorter edge is `size`, the longer at most `max_size` (None: no limit), keeping the ratio."""
+    """Resize so that the shorter edge is `size`, the longer at most `max_size` (None: no limit), keeping the ratio.
+
+    `size` 0 stands for torchvision v2's ``Resize(None, max_size=n)``: the longer edge becomes `max_size`.
+    """
 
     size: int
     max_size: int | None
@@ -61,7 +64,10 @@ class CenterCrop:
 
 @dataclass(frozen=True)
 class RandomCrop:
-    """Pad, then crop (height, width) at a random place. Draw columns: `draw` (top) and `draw + 1` (left), uniform in [0, 1)."""
+    """Pad, then crop (height, width) at a random place.
+
+    Draw columns: `draw` (top) and `draw + 1` (left), uniform in [0, 1).
+    """
 
     height: int
     width: int
@@ -95,7 +101,7 @@ class Grayscale:
     channels: int
 
 
-Step = Union[RandomResizedCrop, Resize, ResizeShorter, CenterCrop, RandomCrop, HorizontalFlip, VerticalFlip, Grayscale]
+Step = RandomResizedCrop | Resize | ResizeShorter | CenterCrop | RandomCrop | HorizontalFlip | VerticalFlip | Grayscale
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Measures headrace beside what people use today. Start with README.md, then run.py."""

@@ -1,0 +1,31 @@
+"""The list of contenders: name -> module, variant and the words for tables and plots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One row of the table. `module` is a file of this package, run in a subprocess of its own."""
+
+    module: str
+    label: str
+    variant: str = ""
+    by_default: bool = True
+
+
+CONTENDERS: dict[str, Contender] = {
+    "torch": Contender("torch", "torch DataLoader + torchvision + Pillow"),
+    "headrace": Contender("headrace", "headrace"),
+    "opencv": Contender("opencv", "OpenCV INTER_AREA + simplejpeg, threads"),
+    "opencv-scaled": Contender("opencv", "the same, scaled decoding", "scaled", by_default=False),
+    "dali": Contender("dali", "DALI, CPU pipeline"),
+    "turboloader": Contender("turboloader", "TurboLoader, antialias"),
+    "turboloader-noaa": Contender("turboloader", "TurboLoader, no antialias", "noaa"),
+    "ffcv": Contender("ffcv", "FFCV, re-encoded .beton"),
+    "ffcv-same": Contender("ffcv", "FFCV, same JPEG bytes in .beton", "same", by_default=False),
+    "ceiling": Contender("ceiling", "ceiling: libjpeg-turbo decoding just the crops"),
+}
+BASELINE = "torch"
+CEILING = "ceiling"

@@ -1,0 +1,220 @@
+"""What every contender shares: the job, the stopwatch and the command line of one measured subprocess.
+
+A contender's file imports its library inside its functions only, because `run` pins the process and limits the
+thread pools first, and most libraries read both when they are imported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.metadata
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.machine import pick_cpus
+
+if TYPE_CHECKING:
+    import torch
+
+MEAN = (0.485, 0.456, 0.406)
+STD = (0.229, 0.224, 0.225)
+SIZE = 224
+SHORTER_SIDE = 256
+# A multiple of every worker count measured here: torch's workers deliver their batches in volleys of one each.
+WARM_UP_BATCHES = 4
+LEAST_BATCHES = 4
+
+
+class Unsupported(Exception):
+    """This contender has no way to do this recipe."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One measurement: which files, what is done to them, on how many cores.
+
+    recipe `train`: RandomResizedCrop(224) + flip + normalise, shuffled. `eval`: Resize(256) + CenterCrop(224) +
+    normalise, in order. `pixels`: the whole image to 224x224 + normalise, in order, one pass, nothing left out.
+    """
+
+    root: Path
+    recipe: str
+    cores: int
+    batch_size: int = 64
+    variant: str = ""
+
+    @property
+    def shuffle(self) -> bool:
+        return self.recipe == "train"
+
+    def epochs(self) -> Iterable[int]:
+        """0, 1, 2, ... without end; one pass is enough to compare pixels."""
+        return range(1) if self.recipe == "pixels" else count()
+
+    def files(self) -> list[Path]:
+        """In ImageFolder's order."""
+        return sorted(path for path in self.root.rglob("*") if not path.is_dir())
+
+    def unique_files(self) -> list[Path]:
+        """The files behind the links of the tree, each once, in the order of their first link."""
+        return list(dict.fromkeys(path.resolve() for path in self.files()))
+
+    def derived(self, suffix: str, write: Callable[[Path], object]) -> Path:
+        """A file made once from the tree and kept beside it. `suffix` names everything that it depends on."""
+        path = self.root.parent / (self.root.name + suffix)
+        if not path.exists():
+            unfinished = path.with_name(path.name + ".part")
+            write(unfinished)
+            unfinished.rename(path)
+        return path
+
+
+def import_torchvision() -> None:
+    """Imports torchvision also where its C++ operators do not match the installed torch.
+
+    PyPI has no build of torchvision for a CPU-only torch. Its datasets and its transforms of PIL images need no
+    operator of its own; only the import asks for the schemas of two.
+    """
+    import sys
+
+    import torch
+
+    try:
+        import torchvision  # noqa: F401
+    except RuntimeError:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+            del sys.modules[name]
+        library = torch.library.Library("torchvision", "DEF")
+        library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        importlib.import_module("torchvision")
+        # The schemas live as long as the library object.
+        sys.modules["torchvision"].__dict__["_declared_by_bench"] = library
+
+
+def torchvision_transform(recipe: str) -> Any:
+    """The recipe in torchvision's words. On PIL images v1 gives the pixels of v2 and costs a little less."""
+    from torchvision import transforms as T
+
+    geometry = {
+        "train": [T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip()],
+        "eval": [T.Resize(SHORTER_SIDE), T.CenterCrop(SIZE)],
+        "pixels": [T.Resize((SIZE, SIZE))],
+    }[recipe]
+    return T.Compose([*geometry, T.ToTensor(), T.Normalize(MEAN, STD)])
+
+
+def _check_batch(images: torch.Tensor, job: Job) -> None:
+    """Refuses to time a contender whose batch is not what the job asks for."""
+    import torch
+
+    problem = None
+    if not isinstance(images, torch.Tensor) or images.dtype != torch.float32 or images.device.type != "cpu":
+        problem = f"not a float32 CPU tensor: {type(images)} {getattr(images, 'dtype', '')}"
+    elif tuple(images.shape) != (job.batch_size, 3, SIZE, SIZE):
+        problem = f"shape {tuple(images.shape)}"
+    elif not (-3 < images.min() < 0 < images.max() < 3 and 0.5 < images.std() < 2):
+        problem = f"not normalised: min {images.min()}, max {images.max()}, std {images.std()}"
+    if problem:
+        raise AssertionError(f"the first batch is wrong: {problem}")
+
+
+def measure(batches: Iterator[torch.Tensor], job: Job, seconds: float) -> dict[str, Any]:
+    """Takes batches as a training loop would and touches nothing in them; the clock runs from batch to batch."""
+    _check_batch(next(batches), job)
+    for _ in range(WARM_UP_BATCHES - 1):
+        next(batches)
+    images = taken = 0
+    elapsed = 0.0
+    start = time.perf_counter()
+    while elapsed < seconds or taken < LEAST_BATCHES:
+        images += len(next(batches))
+        taken += 1
+        elapsed = time.perf_counter() - start
+    return {"images": images, "seconds": elapsed}
+
+
+def _save_pixels(batches: Iterator[torch.Tensor], path: Path) -> dict[str, Any]:
+    import numpy as np
+
+    # Copied at once: some contenders hand out memory that they use again.
+    images = np.concatenate([batch.numpy().copy() for batch in batches])
+    np.save(path, images)
+    return {"images": len(images)}
+
+
+def _limit_threads(cores: int) -> None:
+    """Pins this process and its children, and keeps every pool of a library within the cores of the job."""
+    os.sched_setaffinity(0, pick_cpus(cores))
+    for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[variable] = "1"  # parallel over images, never within one
+    os.environ["NUMBA_NUM_THREADS"] = str(cores)
+
+
+def _versions(modules: Sequence[str], packages: Sequence[str]) -> dict[str, str]:
+    for module in modules:
+        import_torchvision() if module == "torchvision" else importlib.import_module(module)
+    return {package: importlib.metadata.version(package) for package in packages}
+
+
+def run(
+    name: str,
+    *,
+    modules: Sequence[str],
+    packages: Sequence[str],
+    batches: Callable[[Job], Iterator[torch.Tensor]],
+    prepare: Callable[[Job], object] | None = None,
+    verify: Callable[[Job], str] | None = None,
+    measure: Callable[[Iterator[torch.Tensor], Job, float], dict[str, Any]] = measure,
+) -> None:
+    """The command line of a contender: does one thing and prints one line of JSON.
+
+    The line holds `missing` where a module cannot be imported and `unsupported` where the recipe cannot be done;
+    both are answers, not failures. Any other exception is a failure and leaves a traceback.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m bench.contenders.{name}")
+    parser.add_argument("--root", type=Path, help="an ImageFolder of JPEG files")
+    parser.add_argument("--recipe", choices=("train", "eval"), default="train")
+    parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--variant", default="")
+    parser.add_argument("--pixels", type=Path, metavar="OUT.npy", help="save the pixels of one pass instead")
+    parser.add_argument("--probe", action="store_true", help="only say which versions are installed")
+    parser.add_argument("--prepare", action="store_true", help="only make the files that the contender reads")
+    parser.add_argument("--verify", action="store_true", help="only let the contender check itself")
+    args = parser.parse_args()
+
+    line: dict[str, Any] = {"name": name}
+    _limit_threads(args.cores)
+    try:
+        line["versions"] = _versions(modules, packages)
+    except Exception as error:  # a library may fail to import in any way: a missing .so, a driver, an ABI
+        print(json.dumps({**line, "missing": f"{type(error).__name__}: {error}"}))
+        return
+    if args.probe:
+        print(json.dumps(line))
+        return
+    if args.root is None:
+        parser.error("--root is required")
+    recipe = "pixels" if args.pixels else args.recipe
+    job = Job(args.root, recipe, args.cores, args.batch_size, args.variant)
+    try:
+        if args.prepare:
+            line["prepared"] = bool(prepare and prepare(job))
+        elif args.verify:
+            line["verified"] = verify(job) if verify else None
+        else:
+            stream = batches(job)
+            line |= _save_pixels(stream, args.pixels) if args.pixels else measure(stream, job, args.seconds)
+            stream.close()  # type: ignore[attr-defined]  # a generator: closing it ends its loader's workers
+    except Unsupported as error:
+        line["unsupported"] = str(error)
+    print(json.dumps(line), flush=True)

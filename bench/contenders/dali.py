@@ -1,0 +1,79 @@
+"""NVIDIA DALI, a pipeline on the CPU alone: crop decoding, antialiased resize, crop_mirror_normalize."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from bench.contenders._common import MEAN, SHORTER_SIDE, SIZE, STD, Job, run
+
+if TYPE_CHECKING:
+    import torch
+
+
+def _graph(job: Job) -> tuple[Any, Any]:
+    """The operators. EXIF orientation is left alone, as torchvision's ImageFolder leaves it."""
+    from nvidia.dali import fn, types
+
+    files = [str(path) for path in job.files()]
+    classes = {name: k for k, name in enumerate(sorted({path.parent.name for path in job.files()}))}
+    encoded, labels = fn.readers.file(
+        files=files,
+        labels=[classes[path.parent.name] for path in job.files()],
+        shuffle_after_epoch=job.shuffle,  # a whole new order every epoch, and no buffer to fill first
+        prefetch_queue_depth=2,
+        name="reader",
+    )
+    if job.recipe == "train":
+        images = fn.decoders.image_random_crop(encoded, output_type=types.RGB, adjust_orientation=False)
+        images = fn.resize(images, size=(SIZE, SIZE), interp_type=types.INTERP_LINEAR, antialias=True)
+        mirror = fn.random.coin_flip(probability=0.5)
+    else:
+        images = fn.decoders.image(encoded, output_type=types.RGB, adjust_orientation=False)
+        size = {"resize_shorter": SHORTER_SIDE} if job.recipe == "eval" else {"size": (SIZE, SIZE)}
+        images = fn.resize(images, interp_type=types.INTERP_LINEAR, antialias=True, **size)
+        mirror = 0
+    images = fn.crop_mirror_normalize(
+        images,
+        crop=(SIZE, SIZE),
+        mirror=mirror,
+        mean=[255 * m for m in MEAN],
+        std=[255 * s for s in STD],
+        dtype=types.FLOAT,
+        output_layout="CHW",
+    )
+    return images, labels
+
+
+def batches(job: Job) -> Iterator[torch.Tensor]:
+    from nvidia.dali import Pipeline
+    from nvidia.dali.plugin.base_iterator import LastBatchPolicy
+    from nvidia.dali.plugin.pytorch import DALIGenericIterator
+
+    pipeline = Pipeline(
+        batch_size=job.batch_size,
+        num_threads=job.cores,
+        device_id=None,
+        seed=0,
+        prefetch_queue_depth=2,
+        exec_dynamic=True,  # hands its own memory to torch, without a copy
+    )
+    with pipeline:
+        pipeline.set_outputs(*_graph(job))
+    policy = LastBatchPolicy.DROP if job.shuffle else LastBatchPolicy.PARTIAL
+    loader = DALIGenericIterator(
+        [pipeline], ["images", "labels"], reader_name="reader", last_batch_policy=policy, auto_reset=True
+    )
+    for _ in job.epochs():
+        for (batch,) in loader:
+            yield batch["images"]
+
+
+if __name__ == "__main__":
+    for_cuda = "13"  # of several packages with one content; the CPU pipeline uses no CUDA
+    run(
+        "dali",
+        modules=["nvidia.dali.plugin.pytorch"],
+        packages=[f"nvidia-dali-cuda{for_cuda}0", f"nvidia-nvimgcodec-cu{for_cuda}"],
+        batches=batches,
+    )

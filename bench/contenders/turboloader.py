@@ -1,0 +1,62 @@
+"""TurboLoader's fused C++ path over a TAR of the same files, with its own recommended settings.
+
+`train_aug=True` is its RandomResizedCrop + flip; `pin_memory=True` its ring of recycled buffers, so that no batch
+pays for fresh pages. It decodes at a reduced DCT scale where the target allows, which is part of its speed and of
+its pixel difference. Its pool takes as many threads as the machine has CPUs, whatever is asked of it; the process
+is pinned to the job's cores. Variant `noaa` resizes without antialias, its default.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.contenders._common import SIZE, Job, Unsupported, run
+
+if TYPE_CHECKING:
+    import torch
+
+
+def tar(job: Job) -> Path:
+    def write(path: Path) -> None:
+        with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT, dereference=True) as archive:
+            for k, file in enumerate(job.files()):
+                archive.add(file.resolve(), arcname=f"{k:07d}.jpg")
+
+    return job.derived(".tar", write)
+
+
+def batches(job: Job) -> Iterator[torch.Tensor]:
+    import torch
+    import turboloader
+
+    if job.recipe == "eval":
+        raise Unsupported("its fused path resizes to a fixed size only, so it has no Resize(256) + CenterCrop(224)")
+    files = job.files()
+    classes = sorted({file.parent.name for file in files})
+    labels = torch.tensor([classes.index(file.parent.name) for file in files])
+    loader = turboloader.DataLoader(
+        str(tar(job)),
+        batch_size=job.batch_size,
+        num_workers=job.cores,
+        image_size=SIZE,
+        output_format="pytorch",
+        transform=turboloader.ImageNetNormalize(),
+        shuffle=job.shuffle,
+        train_aug=job.recipe == "train",
+        antialias=job.variant != "noaa",
+        drop_last=job.shuffle,
+        pin_memory=True,
+        prefetch_batches=2,
+    )
+    for epoch in job.epochs():
+        loader.set_epoch(epoch)
+        for images, meta in loader:
+            labels[meta["indices"]]
+            yield images
+
+
+if __name__ == "__main__":
+    run("turboloader", modules=["turboloader", "torch"], packages=["turboloader"], batches=batches, prepare=tar)

@@ -1,0 +1,47 @@
+"""Says what machine this is, and picks the CPUs that a measurement may use."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+
+def _cpu_model() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor() or "unknown"
+
+
+def describe() -> dict[str, Any]:
+    """What a reader must know to judge a figure: CPU, cores, memory, kernel, C library, Python."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "cpu": _cpu_model(),
+        "logical_cpus": os.cpu_count(),
+        "usable_cpus": len(os.sched_getaffinity(0)),
+        "memory_gib": round(memory / 2**30, 1),
+        "kernel": platform.release(),
+        "libc": " ".join(platform.libc_ver()),
+        "python": platform.python_version(),
+    }
+
+
+def pick_cpus(count: int) -> set[int]:
+    """The first `count` usable CPUs, one hardware thread of every physical core before any second one.
+
+    Two hardware threads of one core are not two cores: a figure for "2 cores" taken on siblings would be wrong.
+    """
+    usable = sorted(os.sched_getaffinity(0))
+    if count > len(usable):
+        raise SystemExit(f"asked for {count} cores, but this process may use only {len(usable)}")
+    seen: set[str] = set()
+    firsts, seconds = [], []
+    for cpu in usable:
+        siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        core = siblings.read_text().strip() if siblings.exists() else str(cpu)
+        (seconds if core in seen else firsts).append(cpu)
+        seen.add(core)
+    return set((firsts + seconds)[:count])

@@ -1,0 +1,231 @@
+"""Runs the contenders, interleaved, each in a subprocess of its own, and writes JSON, a table and a plot.
+
+    python -m bench.run --out bench/results/NAME.json
+
+Before anything is timed: every contender is probed (and listed where it is not installed), makes the files that it
+reads, headrace verifies itself against torchvision and Pillow, and every contender's pixels are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from bench import datasets, machine, report
+from bench.contenders import BASELINE, CEILING, CONTENDERS
+from bench.contenders._common import MEAN, STD
+
+TIMEOUT_S = 900
+
+
+def call(name: str, *arguments: str) -> dict[str, Any]:
+    """One contender, one job, one process; its line of JSON, or `failed` with the end of what it said.
+
+    A line that is there counts even if the library crashes on its way out. Whatever it leaves running is ended, so
+    that it cannot disturb the next one.
+    """
+    contender = CONTENDERS[name]
+    command = [sys.executable, "-m", f"bench.contenders.{contender.module}", "--variant", contender.variant]
+    process = subprocess.Popen(
+        [*command, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        cwd=datasets.REPOSITORY,
+    )
+    try:
+        out, err = process.communicate(timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        out, err = "", f"no answer within {TIMEOUT_S} s"
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+    for line in reversed(out.splitlines()):
+        if line.startswith('{"name"'):
+            return {**json.loads(line), "name": name}
+    return {"name": name, "failed": (err.strip().splitlines() or ["no output"])[-1]}
+
+
+def probe(names: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Versions of what is installed; reasons for what is not."""
+    versions, missing = {}, {}
+    for name in names:
+        answer = call(name, "--probe")
+        if "versions" in answer:
+            versions[name] = answer["versions"]
+        else:
+            missing[name] = answer.get("missing") or answer["failed"]
+            print(f"{name}: not installed ({missing[name]})")
+    return versions, missing
+
+
+def verify(sets: Sequence[datasets.Dataset], recipes: Sequence[str], cores: int) -> list[dict[str, Any]]:
+    """headrace's own oracle, on every data set and recipe that will be timed. No timing without it."""
+    checks = []
+    for dataset in sets:
+        for recipe in recipes:
+            answer = call("headrace", "--verify", "--root", str(dataset.root), "--recipe", recipe,
+                          "--cores", str(cores), "--batch-size", str(dataset.batch_size))  # fmt: skip
+            if "verified" not in answer:
+                raise SystemExit(f"headrace is not equal to its reference on {dataset.name}, {recipe}: {answer}")
+            print(f"headrace equals torchvision + Pillow on {dataset.name}, {recipe}: {answer['verified']}")
+            checks.append({"dataset": dataset.name, "recipe": recipe, "report": answer["verified"]})
+    return checks
+
+
+def compare_pixels(names: Sequence[str], cores: int) -> dict[str, Any]:
+    """How far every contender's pixels are from torchvision's on Pillow images."""
+    import numpy as np
+
+    root, count = datasets.pixel_tree()
+    mean, std = np.reshape(MEAN, (1, 3, 1, 1)), np.reshape(STD, (1, 3, 1, 1))
+
+    def levels(name: str, folder: str) -> Any:
+        path = Path(folder) / f"{name}.npy"
+        answer = call(name, "--pixels", str(path), "--root", str(root), "--cores", str(cores))
+        if "images" not in answer:
+            print(f"{name}: no pixels ({answer.get('unsupported') or answer.get('failed')})")
+            return None
+        images = np.load(path)
+        path.unlink()
+        # In slices: float64 of all of them at once would be a gigabyte for nothing.
+        return np.concatenate([255 * (images[i : i + 8].astype(np.float64) * std + mean) for i in range(0, count, 8)])
+
+    rows: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        truth = levels(BASELINE, folder)
+        for name in names:
+            mine = levels(name, folder) if name not in (BASELINE, CEILING) else None
+            if mine is None or mine.shape != truth.shape:
+                continue
+            difference = np.abs(mine - truth)
+            # 1e-3 of a grey level is float32's rounding in the normalisation, not a difference between bytes.
+            difference[difference < 1e-3] = 0
+            rows[name] = {
+                "mean": float(difference.mean()),
+                "max": float(difference.max()),
+                "share_over_1": float((difference > 1 + 1e-3).mean()),
+            }
+            print(f"{name}: pixels differ by {rows[name]['mean']:.3g} on average, at most {rows[name]['max']:.4g}")
+    return rows
+
+
+def time_rounds(result: dict[str, Any], sets: Sequence[datasets.Dataset], out: Path) -> None:
+    """Round by round, every combination, A B C A B C ...; saved after every round."""
+    options = result["options"]
+    names = [name for name in options["contenders"] if name not in result["missing"]]
+    skip: set[tuple[str, str]] = set()
+    for k in range(options["rounds"]):
+        for dataset in sets:
+            for recipe in options["recipes"]:
+                for cores in options["cores"]:
+                    for name in names:
+                        if (name, recipe) in skip:
+                            continue
+                        answer = call(name, "--root", str(dataset.root), "--recipe", recipe, "--cores", str(cores),
+                                      "--seconds", str(options["seconds"]),
+                                      "--batch-size", str(dataset.batch_size))  # fmt: skip
+                        answer.pop("versions", None)
+                        _say(result, skip, k, dataset.name, recipe, cores, answer)
+        result["rounds_done"] = k + 1
+        save(result, out)
+
+
+def _say(
+    result: dict[str, Any], skip: set[tuple[str, str]], k: int, dataset: str, recipe: str, cores: int, answer: Any
+) -> None:
+    """Prints and files one answer."""
+    name = answer["name"]
+    where = f"round {k + 1}  {dataset:<13} {recipe:<6} {cores} core{'s' * (cores > 1)}  {name:<17}"
+    figure = {"round": k, "dataset": dataset, "recipe": recipe, "cores": cores, **answer}
+    if "images" in answer:
+        result["figures"].append(figure)
+        print(f"{where} {answer['images'] / answer['seconds']:9,.1f} images/s", flush=True)
+        if answer.get("equal_to_pillow") is False:
+            _note(result, f"the ceiling's crops of {dataset}, {recipe}, are not Pillow's to the byte")
+        if answer.get("failed"):
+            _note(result, f"the ceiling could not decode {answer['failed']} crops of {dataset}")
+    elif "unsupported" in answer:
+        skip.add((name, recipe))
+        _note(result, f"{name} has no {recipe} recipe: {answer['unsupported']}")
+    else:
+        result["figures"].append(figure)
+        _note(result, f"{name} failed on {dataset}, {recipe}, {cores} cores: {answer['failed']}")
+
+
+def _note(result: dict[str, Any], text: str) -> None:
+    if text not in result["notes"]:
+        result["notes"].append(text)
+        print(f"note: {text}", flush=True)
+
+
+def save(result: dict[str, Any], out: Path) -> None:
+    """JSON, the table beside it, and the plot where matplotlib is there."""
+    result["summary"] = report.summarise(result["figures"])
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(result, indent=1) + "\n")
+    out.with_suffix(".md").write_text(report.markdown(result))
+    try:
+        from bench import plot
+    except ImportError as error:
+        print(f"no plot: {error}")
+    else:
+        plot.draw(result, out.with_suffix(".png"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True, metavar="NAME.json")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--recipes", nargs="+", default=["train", "eval"], choices=("train", "eval"))
+    parser.add_argument("--datasets", nargs="+", default=list(datasets.NAMES), choices=datasets.NAMES)
+    default = [name for name, contender in CONTENDERS.items() if contender.by_default]
+    parser.add_argument("--contenders", nargs="+", default=default, choices=list(CONTENDERS))
+    parser.add_argument("--no-pixels", action="store_true", help="leave out the comparison of pixels")
+    args = parser.parse_args()
+
+    sets = datasets.lay_out(args.datasets)
+    versions, missing = probe(args.contenders)
+    names = [name for name in args.contenders if name not in missing]
+    for dataset in sets:
+        for name in names:
+            for recipe in args.recipes:
+                call(name, "--prepare", "--root", str(dataset.root), "--recipe", recipe)
+    checks = verify(sets, args.recipes, max(args.cores)) if "headrace" in names else []
+    pixels = {} if args.no_pixels else compare_pixels(names, max(args.cores))
+    result: dict[str, Any] = {
+        "machine": machine.describe(),
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "options": {
+            key: getattr(args, key) for key in ("rounds", "seconds", "cores", "recipes", "contenders")
+        },
+        "datasets": [{"name": d.name, "about": d.about, "batch_size": d.batch_size} for d in sets],
+        "versions": versions,
+        "missing": missing,
+        "verified": checks,
+        "pixels": pixels,
+        "notes": [],
+        "rounds_done": 0,
+        "figures": [],
+    }
+    time_rounds(result, sets, args.out)
+    print("\n" + report.markdown(result))
+
+
+if __name__ == "__main__":
+    main()

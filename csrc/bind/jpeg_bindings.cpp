@@ -1,0 +1,89 @@
+// Shows the header parser and the crop decoder to Python, for tests and headrace.ops.
+#include <pybind11/pybind11.h>
+
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../core/error.h"
+#include "../core/jpeg_decoder.h"
+#include "../core/jpeg_header.h"
+
+namespace py = pybind11;
+
+namespace headrace {
+namespace {
+
+std::span<const uint8_t> bytes_of(const py::bytes& data) {
+  const std::string_view view = data;  // not a copy
+  return {reinterpret_cast<const uint8_t*>(view.data()), view.size()};
+}
+
+py::dict header_dict(const py::bytes& data) {
+  JpegHeader header;
+  {
+    const auto bytes = bytes_of(data);
+    py::gil_scoped_release release;
+    header = parse_jpeg_header(bytes);
+  }
+  py::list components;
+  for (size_t i = 0; i < static_cast<size_t>(header.components); ++i)
+    components.append(py::make_tuple(header.component[i].id, header.component[i].h, header.component[i].v));
+  using namespace py::literals;
+  return py::dict("width"_a = header.size.width, "height"_a = header.size.height, "components"_a = components,
+                  "progressive"_a = header.progressive, "arithmetic"_a = header.arithmetic, "jfif"_a = header.jfif,
+                  "adobe_transform"_a = header.adobe_transform, "exif_orientation"_a = header.exif_orientation,
+                  "restart_interval"_a = header.restart_interval, "scans"_a = header.scans,
+                  "scan_begin"_a = header.scan_begin, "scan_end"_a = header.scan_end, "not_plain"_a = header.not_plain);
+}
+
+/// Copies the rows it is given into memory of exactly their size.
+class CopySink : public RowSink {
+ public:
+  CopySink(uint8_t* out, size_t row_bytes) : out_(out), row_bytes_(row_bytes) {}
+  void push(const uint8_t* rows, size_t stride, int count) override {
+    for (int i = 0; i < count; ++i, rows += stride, out_ += row_bytes_) std::memcpy(out_, rows, row_bytes_);
+  }
+
+ private:
+  uint8_t* out_;
+  size_t row_bytes_;
+};
+
+py::bytes decode_crop(const py::bytes& data, int x, int y, int width, int height) {
+  const auto bytes = bytes_of(data);
+  const JpegHeader header = parse_jpeg_header(bytes);
+  if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
+  const Box box{x, y, width, height};
+  if (width < 1 || height < 1 || x > header.size.width - width || y > header.size.height - height ||
+      !box.inside(header.size))
+    throw py::value_error("the box does not lie inside the image");
+  const size_t row_bytes = static_cast<size_t>(width) * kPixelBytes;
+  // Bytes to be filled in place: the one way to make a Python bytes object without a copy.
+  auto pixels = py::reinterpret_steal<py::bytes>(
+      PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(row_bytes * static_cast<size_t>(height))));
+  if (!pixels) throw py::error_already_set();
+  CopySink sink(reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(pixels.ptr())), row_bytes);
+  {
+    py::gil_scoped_release release;
+    thread_local JpegDecoder decoder;
+    decoder.decode(bytes, header, box, sink);
+  }
+  return pixels;
+}
+
+}  // namespace
+
+void bind_jpeg(py::module_& m) {
+  py::register_exception<NeedsPillow>(m, "NeedsPillow", PyExc_ValueError).doc() =
+      "The bytes are not a clean, plain JPEG: Pillow is to read them. The message says why.";
+  m.def("jpeg_header", &header_dict, py::arg("data"),
+        "What the markers of a JPEG say, without decoding it. `not_plain` is None where the native decoder serves it,\n"
+        "else the reason why Pillow does. Any bytes are allowed.");
+  m.def("decode_crop", &decode_crop, py::arg("data"), py::arg("x"), py::arg("y"), py::arg("width"), py::arg("height"),
+        "RGBX bytes, row by row, of a box of a JPEG. Raises NeedsPillow where the file is not plain or not clean, and\n"
+        "ValueError where the box leaves the image.");
+}
+
+}  // namespace headrace

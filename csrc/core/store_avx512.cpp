@@ -1,0 +1,203 @@
+// The store for AVX-512: 64 bytes at a time through a table held in registers, instead of a gather for each element.
+#if defined(__x86_64__) || defined(_M_X64)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12 warns of its own header (PR 105593)
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#include <immintrin.h>
+
+#include "geometry.h"
+#include "kernel_sets.h"
+
+namespace headrace {
+namespace {
+
+using Vec = __m512i;
+
+constexpr int kBlock = 64;          // pixels that share a register of bytes
+constexpr int kChunk = 4 * kBlock;  // pixels whose channels are taken apart before a channel's table is loaded
+
+int least(int a, int b) { return a < b ? a : b; }
+Vec load(const void* from) { return _mm512_loadu_si512(from); }
+
+/// 256 bytes in four registers.
+struct Plane {
+  Vec quarter[4];
+
+  explicit Plane(const uint8_t* from) {
+    for (int i = 0; i < 4; ++i) quarter[i] = load(from + 64 * i);
+  }
+  Vec at(Vec index) const {
+    const Vec low = _mm512_permutex2var_epi8(quarter[0], index, quarter[1]);
+    const Vec high = _mm512_permutex2var_epi8(quarter[2], index, quarter[3]);
+    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high);
+  }
+};
+
+/// The table of one channel. `look_up` takes 64 bytes in the order that channel_bytes gives them and returns
+/// kBytes registers of elements in the order of the pixels.
+template <int kBytes>
+struct Table;
+
+template <>
+struct Table<1> {
+  Plane plane;
+  explicit Table(const uint8_t* planes) : plane(planes) {}
+  void look_up(Vec index, Vec* out) const { out[0] = plane.at(index); }
+};
+
+template <>
+struct Table<2> {
+  Plane low, high;
+  explicit Table(const uint8_t* planes) : low(planes), high(planes + 256) {}
+  void look_up(Vec index, Vec* out) const {
+    const Vec a = low.at(index), b = high.at(index);
+    out[0] = _mm512_unpacklo_epi8(a, b);
+    out[1] = _mm512_unpackhi_epi8(a, b);
+  }
+};
+
+template <>
+struct Table<4> {
+  Plane byte0, byte1, byte2, byte3;
+  explicit Table(const uint8_t* planes)
+      : byte0(planes), byte1(planes + 256), byte2(planes + 512), byte3(planes + 768) {}
+  void look_up(Vec index, Vec* out) const {
+    const Vec a = byte0.at(index), b = byte1.at(index), c = byte2.at(index), d = byte3.at(index);
+    const Vec ab_low = _mm512_unpacklo_epi8(a, b), ab_high = _mm512_unpackhi_epi8(a, b);
+    const Vec cd_low = _mm512_unpacklo_epi8(c, d), cd_high = _mm512_unpackhi_epi8(c, d);
+    out[0] = _mm512_unpacklo_epi16(ab_low, cd_low);
+    out[1] = _mm512_unpackhi_epi16(ab_low, cd_low);
+    out[2] = _mm512_unpacklo_epi16(ab_high, cd_high);
+    out[3] = _mm512_unpackhi_epi16(ab_high, cd_high);
+  }
+};
+
+/// R, G and B of 64 pixels. Taken apart lane by lane, dword j of lane l holds pixels 16 j + 4 l and the three after:
+/// the order that Table<4> wants. The narrower tables want another permutation of the dwords.
+template <int kBytes>
+void channel_bytes(const Vec* pixels, Vec* out) {
+  const Vec apart = _mm512_broadcast_i32x4(_mm_setr_epi32(0x0c080400, 0x0d090501, 0x0e0a0602, 0x0f0b0703));
+  const Vec a = _mm512_shuffle_epi8(pixels[0], apart), b = _mm512_shuffle_epi8(pixels[1], apart);
+  const Vec c = _mm512_shuffle_epi8(pixels[2], apart), d = _mm512_shuffle_epi8(pixels[3], apart);
+  const Vec ab_rg = _mm512_unpacklo_epi32(a, b), cd_rg = _mm512_unpacklo_epi32(c, d);
+  const Vec ab_bx = _mm512_unpackhi_epi32(a, b), cd_bx = _mm512_unpackhi_epi32(c, d);
+  out[0] = _mm512_unpacklo_epi64(ab_rg, cd_rg);
+  out[1] = _mm512_unpackhi_epi64(ab_rg, cd_rg);
+  out[2] = _mm512_unpacklo_epi64(ab_bx, cd_bx);
+  if constexpr (kBytes == 4) return;
+  // Dword n of the pixels' order lies at dword 4 (n % 4) + n / 4.
+  const Vec order = kBytes == 1 ? _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
+                                : _mm512_setr_epi32(0, 4, 2, 6, 8, 12, 10, 14, 1, 5, 3, 7, 9, 13, 11, 15);
+  for (int i = 0; i < 3; ++i) out[i] = _mm512_permutexvar_epi32(order, out[i]);
+}
+
+/// Pixels [x, x + 64) of the output row, `count` of which exist.
+void load_pixels(const uint8_t* row, int pixels, int x, int count, bool mirror, Vec* out) {
+  const Vec backwards = _mm512_setr_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  const uint8_t* at = row + ptrdiff_t(mirror ? pixels - x - 16 : x) * kPixelBytes;
+  const ptrdiff_t step = mirror ? -64 : 64;
+  for (int i = 0; i < 4; ++i, at += step) {
+    const int n = count - 16 * i;
+    if (n >= 16) {
+      out[i] = load(at);
+    } else {
+      const unsigned mask = n <= 0 ? 0 : mirror ? 0xffffu << (16 - n) : (1u << n) - 1;
+      out[i] = _mm512_maskz_loadu_epi32(static_cast<__mmask16>(mask), at);
+    }
+    if (mirror) out[i] = _mm512_permutexvar_epi32(backwards, out[i]);
+  }
+}
+
+/// Writes the first `count` elements.
+template <int kBytes>
+void write(uint8_t* to, Vec elements, int count) {
+  if (count >= 64 / kBytes) {
+    _mm512_storeu_si512(to, elements);
+  } else if (count > 0) {
+    _mm512_mask_storeu_epi8(to, (1ull << (count * kBytes)) - 1, elements);
+  }
+}
+
+template <int kBytes>
+void store_planar(const uint8_t* row, int pixels, bool mirror, const Lut& lut, const RowTarget& target) {
+  for (int begin = 0; begin < pixels; begin += kChunk) {
+    const int end = least(begin + kChunk, pixels);
+    Vec bytes[kChunk / kBlock][3];
+    for (int x = begin; x < end; x += kBlock) {
+      Vec in[4];
+      load_pixels(row, pixels, x, end - x, mirror, in);
+      channel_bytes<kBytes>(in, bytes[(x - begin) / kBlock]);
+    }
+    for (int c = 0; c < lut.channels; ++c) {
+      const Table<kBytes> table(lut.planes + c * kBytes * 256);
+      uint8_t* to = target.base + c * target.channel_stride + ptrdiff_t(begin) * kBytes;
+      for (int x = begin; x < end; x += kBlock) {
+        Vec out[kBytes];
+        table.look_up(bytes[(x - begin) / kBlock][c], out);
+        for (int i = 0; i < kBytes; ++i, to += 64) write<kBytes>(to, out[i], end - x - i * (64 / kBytes));
+      }
+    }
+  }
+}
+
+/// Where the elements of three registers RGBRGB... come from: element e of them is channel e % 3 of pixel e / 3.
+template <int kBytes>
+struct Interleave {
+  static constexpr int kElements = 64 / kBytes;
+  alignas(64) uint8_t red_green[3][64];  // byte selectors for vpermt2b: 64 and above is green
+  alignas(64) uint8_t blue[3][64];
+  uint64_t is_blue[3];
+
+  constexpr Interleave() : red_green{}, blue{}, is_blue{} {
+    for (int i = 0; i < 3 * 64; ++i) {
+      const int element = i / kBytes, pixel = element / 3, channel = element % 3;
+      const auto byte = static_cast<uint8_t>(pixel * kBytes + i % kBytes);
+      red_green[i / 64][i % 64] = static_cast<uint8_t>(channel == 1 ? 64 + byte : byte);
+      blue[i / 64][i % 64] = byte;
+      if (channel == 2) is_blue[i / 64] |= 1ull << (i % 64);
+    }
+  }
+};
+
+template <int kBytes>
+void store_interleaved(const uint8_t* row, int pixels, bool mirror, const Lut& lut, const RowTarget& target) {
+  static constexpr Interleave<kBytes> kOrder;
+  constexpr int kElements = 64 / kBytes;
+  uint8_t* to = target.base;
+  for (int x = 0; x < pixels; x += kBlock) {
+    Vec in[4], bytes[3], out[3][kBytes];
+    load_pixels(row, pixels, x, pixels - x, mirror, in);
+    channel_bytes<kBytes>(in, bytes);
+    for (int c = 0; c < 3; ++c) Table<kBytes>(lut.planes + c * kBytes * 256).look_up(bytes[c], out[c]);
+    for (int i = 0; i < kBytes; ++i) {
+      for (int k = 0; k < 3; ++k, to += 64) {
+        Vec mixed = _mm512_permutex2var_epi8(out[0][i], load(kOrder.red_green[k]), out[1][i]);
+        mixed = _mm512_mask_permutexvar_epi8(mixed, kOrder.is_blue[k], load(kOrder.blue[k]), out[2][i]);
+        write<kBytes>(to, mixed, 3 * (pixels - x) - (3 * i + k) * kElements);
+      }
+    }
+  }
+}
+
+template <int kBytes>
+void store_as(const uint8_t* row, int pixels, bool mirror, const Lut& lut, const RowTarget& target) {
+  if (target.pixel_stride == kBytes) return store_planar<kBytes>(row, pixels, mirror, lut, target);
+  if (lut.channels == 3 && target.channel_stride == kBytes && target.pixel_stride == 3 * kBytes) {
+    return store_interleaved<kBytes>(row, pixels, mirror, lut, target);
+  }
+  kScalarKernels.store(row, pixels, mirror, lut, target);  // strides of no known layout
+}
+
+}  // namespace
+
+void store_avx512(const uint8_t* row, int pixels, bool mirror, const Lut& lut, const RowTarget& target) {
+  if (lut.element_bytes == 4) {
+    store_as<4>(row, pixels, mirror, lut, target);
+  } else if (lut.element_bytes == 2) {
+    store_as<2>(row, pixels, mirror, lut, target);
+  } else {
+    store_as<1>(row, pixels, mirror, lut, target);
+  }
+}
+
+}  // namespace headrace
+#endif

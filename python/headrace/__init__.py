@@ -1,0 +1,23 @@
+"""headrace: torchvision's batches, bit for bit, from native threads.
+
+    from headrace import DataLoader
+"""
+
+from headrace import ops, transforms
+from headrace.errors import SampleError, VerificationError
+from headrace.loader import DataLoader
+from headrace.lowering import LoweringError
+from headrace.sources import Blobs, ImageFiles, ImageFolder
+
+__version__ = "0.1.0"
+__all__ = [
+    "Blobs",
+    "DataLoader",
+    "ImageFiles",
+    "ImageFolder",
+    "LoweringError",
+    "SampleError",
+    "VerificationError",
+    "ops",
+    "transforms",
+]

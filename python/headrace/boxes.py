@@ -1,0 +1,139 @@
+"""Boxes, paddings and sizes of the geometric steps, by torchvision's own algorithms: arithmetic on integers, no pixels.
+
+The only Python code that decides where a crop lies. The oracle feeds it a sample's draws, the transforms feed it
+torch's generator; both therefore crop alike. Sources: torchvision 0.28, ``make_params`` of v2.RandomResizedCrop and
+v2.RandomCrop, ``center_crop`` and ``_compute_resized_output_size`` of its functional.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+#: Picks one of n positions: ``0 <= place(n) < n``.
+Place = Callable[[int], int]
+
+
+class Box(NamedTuple):
+    """Rows ``[top, top + height)``, columns ``[left, left + width)``, in pixels."""
+
+    top: int
+    left: int
+    height: int
+    width: int
+
+
+class Padding(NamedTuple):
+    """Pixels added at each border."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+
+def place_at(uniform: float) -> Place:
+    """The place that one uniform in [0, 1) stands for: ``floor(u n)``, below n for every 53-bit u."""
+    return lambda n: int(uniform * n)
+
+
+def random_resized_crop(
+    height: int,
+    width: int,
+    ratio: tuple[float, float],
+    tries: Iterable[tuple[float, float]],
+    place_top: Place,
+    place_left: Place,
+) -> Box:
+    """The box of RandomResizedCrop.
+
+    Args:
+        height, width: of the image, pixels.
+        ratio: smallest and largest width / height, for the fall-back.
+        tries: (fraction of the area, width / height), used until a box fits: ten in torchvision.
+        place_top, place_left: called once each, for the try that fits.
+    """
+    area = height * width
+    for fraction, aspect in tries:
+        target_area = area * fraction
+        w = round(math.sqrt(target_area * aspect))
+        h = round(math.sqrt(target_area / aspect))
+        if 0 < w <= width and 0 < h <= height:
+            top = place_top(height - h + 1)
+            return Box(top, place_left(width - w + 1), h, w)
+    in_ratio = width / height
+    w, h = width, height
+    if in_ratio < min(ratio):
+        h = round(w / min(ratio))
+    elif in_ratio > max(ratio):
+        w = round(h * max(ratio))
+    return Box((height - h) // 2, (width - w) // 2, h, w)
+
+
+def resize_by_edge(height: int, width: int, size: int | None, max_size: int | None) -> tuple[int, int]:
+    """(height, width) after the shorter edge becomes `size` and the longer at most `max_size`, keeping the ratio.
+
+    With size None the longer edge becomes `max_size`.
+
+    Raises:
+        ValueError: max_size does not exceed size, or is None where size is None.
+    """
+    short, long = min(height, width), max(height, width)
+    if size is None:
+        if max_size is None:
+            raise ValueError(f"max_size must be an integer when size is None, but got {max_size} instead.")
+        new_short, new_long = int(max_size * short / long), max_size
+    else:
+        new_short, new_long = size, int(size * long / short)
+        if max_size is not None:
+            if max_size <= size:
+                raise ValueError(
+                    f"max_size = {max_size} must be strictly greater than the requested "
+                    f"size for the smaller edge size = {[size]}"
+                )
+            if new_long > max_size:
+                new_short, new_long = int(max_size * new_short / new_long), max_size
+    return (new_long, new_short) if width <= height else (new_short, new_long)
+
+
+def center_crop(height: int, width: int, crop_height: int, crop_width: int) -> tuple[Padding, Box]:
+    """The padding that a too small image gets first, and the central box of the padded image."""
+    missing_h, missing_w = max(crop_height - height, 0), max(crop_width - width, 0)
+    padding = Padding(missing_w // 2, missing_h // 2, (missing_w + 1) // 2, (missing_h + 1) // 2)
+    top = round((height + missing_h - crop_height) / 2.0)
+    left = round((width + missing_w - crop_width) / 2.0)
+    return padding, Box(top, left, crop_height, crop_width)
+
+
+def random_crop(
+    height: int,
+    width: int,
+    crop_height: int,
+    crop_width: int,
+    padding: tuple[int, int, int, int],
+    pad_if_needed: bool,
+    place_top: Place,
+    place_left: Place,
+) -> tuple[Padding, Box]:
+    """The whole padding (left, top, right, bottom) of RandomCrop, and its box in the padded image.
+
+    A place is asked for only along an edge with more than one position, as torchvision v2 does.
+
+    Raises:
+        ValueError: the padded image is smaller than the crop.
+    """
+    left, top, right, bottom = padding
+    if pad_if_needed:  # on both sides, so that every offset of the image in the crop can occur
+        missing_h = max(crop_height - (height + top + bottom), 0)
+        missing_w = max(crop_width - (width + left + right), 0)
+        left, top, right, bottom = left + missing_w, top + missing_h, right + missing_w, bottom + missing_h
+    padded_height, padded_width = height + top + bottom, width + left + right
+    if padded_height < crop_height or padded_width < crop_width:
+        raise ValueError(
+            f"Required crop size {(crop_height, crop_width)} is larger than "
+            f"{'padded ' if any(padding) else ''}input image size {(padded_height, padded_width)}."
+        )
+    crop_top = place_top(padded_height - crop_height + 1) if padded_height > crop_height else 0
+    crop_left = place_left(padded_width - crop_width + 1) if padded_width > crop_width else 0
+    return Padding(left, top, right, bottom), Box(crop_top, crop_left, crop_height, crop_width)

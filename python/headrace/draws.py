@@ -1,0 +1,151 @@
+"""The random numbers of samples: a function of (seed, epoch, sample index, occurrence) alone.
+
+Philox4x64-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011). The k uniforms of a
+sample are ``Generator(Philox(counter=[0, index, occurrence, 0], key=[seed, epoch])).random(k)`` of numpy.random,
+computed for a whole batch at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace.recipe import Column
+
+UInt64Array = npt.NDArray[np.uint64]
+Int64Array = npt.NDArray[np.int64]
+Float64Array = npt.NDArray[np.float64]
+
+_ROUNDS = 10
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+# ln 2 in two parts, the first with 21 trailing zero bits, so that its multiples by small integers are exact.
+_LN2_HIGH, _LN2_LOW = float.fromhex("0x1.62e42fee00000p-1"), float.fromhex("0x1.a39ef35793c76p-33")
+_LOG2_E = float.fromhex("0x1.71547652b82fep+0")
+_EXP_SERIES = tuple(1.0 / math.factorial(n) for n in range(13, -1, -1))
+# The multipliers and key increments of words 0 and 2, shaped to broadcast over (2, number of blocks).
+_MULTIPLIER = np.array([[0xD2E7470EE14C6C93], [0xCA5A826395121157]], dtype=np.uint64)
+_WEYL = np.array([[0x9E3779B97F4A7C15], [0xBB67AE8584CAA73B]], dtype=np.uint64)
+_MULTIPLIER_LOW, _MULTIPLIER_HIGH = _MULTIPLIER & _LOW, _MULTIPLIER >> _HALF
+
+
+class Draws:
+    """Makes the draws of batches.
+
+    Args:
+        columns: of the recipe; k = len(columns).
+        seed: any integer, of which the low 64 bits count.
+    """
+
+    def __init__(self, columns: Sequence[Column], seed: int) -> None:
+        self._seed = seed % 2**64
+        self._low = np.array([column.low for column in columns], dtype=np.float64)
+        self._span = np.array([column.high for column in columns], dtype=np.float64) - self._low
+        self._exp = np.flatnonzero([column.exp for column in columns])
+
+    def batch(self, epoch: int, indices: npt.ArrayLike, occurrences: npt.ArrayLike) -> Float64Array:
+        """The draws of samples.
+
+        Args:
+            epoch: its low 64 bits count.
+            indices, occurrences: int64, (n,); n may span several batches, which is cheaper than one call each.
+
+        Returns:
+            float64, (n, k), C-contiguous.
+        """
+        uniforms = _uniforms(
+            self._seed,
+            epoch % 2**64,
+            np.asarray(indices, dtype=np.int64),
+            np.asarray(occurrences, dtype=np.int64),
+            len(self._low),
+        )
+        draws = np.multiply(uniforms, self._span)
+        draws += self._low
+        if len(self._exp):
+            draws[:, self._exp] = _exp(draws[:, self._exp])
+        return draws
+
+
+class Occurrences:
+    """Counts how often the order of an epoch has named each sample; make a new one for each epoch.
+
+    Args:
+        length: of the dataset. Takes 4 bytes a sample.
+    """
+
+    def __init__(self, length: int) -> None:
+        self._seen = np.zeros(length, dtype=np.uint32)
+
+    def take(self, indices: npt.ArrayLike) -> Int64Array:
+        """How often each of `indices`, int64 (n,) and >= 0, was named before, earlier ones of this call included; counts them.
+
+        Raises:
+            IndexError: an index not below `length`.
+        """
+        named = np.asarray(indices, dtype=np.int64)
+        order = np.argsort(named, kind="stable")
+        ordered = named[order]
+        first = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))  # where each run of equal indices begins
+        length = np.diff(first, append=len(ordered))
+        rank = np.arange(len(ordered)) - np.repeat(first, length)
+        taken = np.empty(len(named), dtype=np.int64)
+        taken[order] = self._seen[ordered] + rank
+        self._seen[ordered[first]] += length.astype(np.uint32)
+        return taken
+
+
+def _uniforms(seed: int, epoch: int, indices: Int64Array, occurrences: Int64Array, k: int) -> Float64Array:
+    """float64 (n, k), multiples of 2^-53 in [0, 1)."""
+    n, blocks = len(indices), -(-k // 4)
+    # Words (0, 2) are multiplied in a round, words (1, 3) are mixed in. numpy's Philox counts before it computes: its
+    # first block is 1.
+    multiplied = np.empty((2, n, blocks), dtype=np.uint64)
+    multiplied[0] = np.arange(1, blocks + 1, dtype=np.uint64)
+    multiplied[1] = occurrences.astype(np.uint64)[:, None]
+    mixed = np.zeros((2, n, blocks), dtype=np.uint64)
+    mixed[0] = indices.astype(np.uint64)[:, None]
+    words = _philox(multiplied.reshape(2, -1), mixed.reshape(2, -1), np.array([[seed], [epoch]], dtype=np.uint64))
+    uniforms = (words >> np.uint64(11)) * 2.0**-53
+    return np.ascontiguousarray(uniforms.reshape(4, n, blocks).transpose(1, 2, 0).reshape(n, 4 * blocks)[:, :k])
+
+
+def _philox(multiplied: UInt64Array, mixed: UInt64Array, key: UInt64Array) -> UInt64Array:
+    """Output words (4, m) of m counters: words 0 and 2 in `multiplied`, 1 and 3 in `mixed`, each (2, m); key (2, 1)."""
+    product, high, cross, part = (np.empty_like(multiplied) for _ in range(4))
+    for _ in range(_ROUNDS):
+        np.multiply(multiplied, _MULTIPLIER, out=product)
+        # The high 64 bits of the 128-bit product, from halves of 32 bits; no sum below exceeds 64 bits.
+        np.right_shift(multiplied, _HALF, out=high)
+        np.bitwise_and(multiplied, _LOW, out=part)
+        np.multiply(part, _MULTIPLIER_HIGH, out=cross)
+        np.multiply(part, _MULTIPLIER_LOW, out=part)
+        np.right_shift(part, _HALF, out=part)
+        np.add(cross, part, out=cross)
+        np.multiply(high, _MULTIPLIER_LOW, out=part)
+        np.multiply(high, _MULTIPLIER_HIGH, out=high)
+        np.add(high, np.right_shift(cross, _HALF), out=high)
+        np.bitwise_and(cross, _LOW, out=cross)
+        np.add(part, cross, out=part)
+        np.right_shift(part, _HALF, out=part)
+        np.add(high, part, out=high)
+        # Words 0 and 2 become the high halves of the other's product, mixed; words 1 and 3 its low halves.
+        np.bitwise_xor(mixed, high[::-1], out=multiplied)
+        np.bitwise_xor(multiplied, key, out=multiplied)
+        mixed, product = product[::-1], np.empty_like(product)
+        key = key + _WEYL
+    return np.stack([multiplied[0], mixed[0], multiplied[1], mixed[1]])
+
+
+def _exp(x: Float64Array) -> Float64Array:
+    """e to the x, within 2 units in the last place; from + - * alone, since libm's bits differ between machines."""
+    power = np.rint(x * _LOG2_E)
+    rest = (x - power * _LN2_HIGH) - power * _LN2_LOW
+    series = np.full_like(rest, _EXP_SERIES[0])
+    for coefficient in _EXP_SERIES[1:]:
+        series *= rest
+        series += coefficient
+    return np.ldexp(series, power.astype(np.int32))

@@ -1,0 +1,147 @@
+"""The native pipeline of one recipe, with its Pillow lane: batches in, tensors out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from headrace import pillow_rule
+from headrace._native import core
+from headrace.pillow_lane import PillowLane
+from headrace.recipe import Recipe
+
+_DLPACK_CODE = {torch.uint8: 1, torch.float16: 2, torch.float32: 2, torch.bfloat16: 4}
+#: dtypes that the native path can write.
+DTYPES = tuple(_DLPACK_CODE)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One sample of a batch that could not be made."""
+
+    sample: int
+    stage: str
+    reason: str
+    errno: int
+    original: BaseException | None
+
+
+class Flight:
+    """A batch on its way."""
+
+    def __init__(self, batch: core.Batch, pinned: torch.Tensor | None) -> None:
+        self.batch = batch
+        self.pinned = pinned
+
+
+class Engine:
+    """Threads, slots and the Pillow lane for one recipe and memory format.
+
+    Args:
+        recipe: what is done to each sample.
+        memory_format: ``torch.contiguous_format`` or ``torch.channels_last``.
+        threads: native threads; 0: everything runs in the caller's thread, inside `wait`.
+        slots_kept: free slots that are kept for the next batches.
+        pin: whether batches are in pinned memory (of torch's caching host allocator).
+        isa: instruction set of the kernels, for tests; "" for the best one.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        memory_format: torch.memory_format,
+        *,
+        threads: int,
+        slots_kept: int,
+        pin: bool = False,
+        isa: str = "",
+    ) -> None:
+        self.recipe = recipe
+        self._format = memory_format
+        self._inline = threads == 0
+        self._pin = pin
+        self._pipeline = core.Pipeline(
+            recipe,
+            recipe.lut.contiguous().view(torch.uint8).numpy(),
+            layout="channels_last" if memory_format == torch.channels_last else "planar",
+            threads=threads,
+            max_pixels=Image.MAX_IMAGE_PIXELS or 0,
+            pass_order=pillow_rule.pass_order(),
+            slots_kept=slots_kept,
+            isa=isa,
+        )
+        self._lane = PillowLane(self._pipeline, threads)
+
+    def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
+        """Starts a batch: `rows` int64 (n,) of the table, `draws` float64 (n, k)."""
+        if not self._pin:
+            return Flight(self._pipeline.submit(table, rows, draws), None)
+        shape = (len(rows), self.recipe.channels, self.recipe.height, self.recipe.width)
+        pinned = torch.empty(shape, dtype=self.recipe.dtype, memory_format=self._format, pin_memory=True)
+        return Flight(self._pipeline.submit(table, rows, draws, pinned.data_ptr()), pinned)
+
+    def repair(
+        self,
+        flight: Flight,
+        places: list[int],
+        table: core.BlobTable,
+        rows: np.ndarray[Any, Any],
+        draws: np.ndarray[Any, Any],
+    ) -> Flight:
+        """Makes other samples in some places of a complete batch."""
+        return Flight(self._pipeline.repair(flight.batch, places, table, rows, draws), flight.pinned)
+
+    def wait(self, flight: Flight, seconds: float) -> bool:
+        """Whether the batch was complete within `seconds`. Raises KeyboardInterrupt promptly."""
+        while self._inline and self._pipeline.run_one():
+            while self._lane.run_waiting():
+                pass
+        return self._pipeline.wait(flight.batch, seconds)
+
+    def failures(self, flight: Flight) -> list[Failure]:
+        """The samples that could not be made, in order; once."""
+        return sorted(
+            (
+                Failure(sample, stage, reason, errno, self._lane.error_of(flight.batch, sample))
+                for sample, stage, reason, errno in flight.batch.take_failures()
+            ),
+            key=lambda failure: failure.sample,
+        )
+
+    def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
+        """The batch as a tensor (n, C, H, W); `places`, ascending: only these samples, moved together."""
+        count = len(flight.batch) if places is None else len(places)
+        if places is not None:
+            self._pipeline.compact(flight.batch, places)
+        if flight.pinned is not None:
+            return flight.pinned[:count]
+        capsule = self._pipeline.tensor(flight.batch, count, _DLPACK_CODE[self.recipe.dtype])
+        return torch.utils.dlpack.from_dlpack(capsule)
+
+    def cancel(self, flight: Flight) -> None:
+        """Nobody waits for this batch any more."""
+        self._pipeline.cancel(flight.batch)
+
+    def stages(self) -> list[tuple[str, int, int]]:
+        """(stage, items, busy nanoseconds over all threads) so far."""
+        stages: list[tuple[str, int, int]] = self._pipeline.stats()
+        return stages
+
+    @property
+    def slots(self) -> int:
+        """Slots that exist, free or in use."""
+        slots: int = self._pipeline.slots
+        return slots
+
+    @property
+    def closed(self) -> bool:
+        closed: bool = self._pipeline.closed
+        return closed
+
+    def close(self) -> None:
+        """Ends the threads. Batches already handed out stay as they are."""
+        self._lane.close()

@@ -1,0 +1,73 @@
+"""What headrace raises when a sample cannot be made: the original exception, with stage, sample and remedy."""
+
+from __future__ import annotations
+
+import os
+
+REMEDY = 'on_error="skip" passes over such samples, on_error="replace" takes their neighbours'
+
+
+class SampleError(Exception):
+    """A sample that could not be read, decoded or transformed.
+
+    Raised in the main thread when its batch is due. It is also an instance of the original exception's type (such as
+    ``FileNotFoundError`` or ``PIL.UnidentifiedImageError``), so that ``except`` clauses written for torchvision hold.
+
+    Attributes:
+        stage: ``"read"``, ``"header"``, ``"plan"``, ``"decode"`` or ``"resize"``.
+        index: the sample's index in the dataset.
+        location: its path, or a description of where its bytes lie.
+        reason: the original message.
+    """
+
+    stage: str
+    index: int
+    location: str
+    reason: str
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # The class of the instance is made on the fly, so a copy in another process is made the same way.
+        return (_rebuild, (type(self).__bases__[1:], self.stage, self.index, self.location, self.reason))
+
+
+class VerificationError(AssertionError):
+    """A batch that differs from the oracle's; the message names the first sample that does."""
+
+
+def _mixed(original: type[BaseException]) -> type[SampleError]:
+    if issubclass(SampleError, original):
+        return SampleError
+    try:
+        return type("SampleError", (SampleError, original), {"__module__": __name__, "__doc__": SampleError.__doc__})
+    except TypeError:  # two memory layouts that do not go together
+        return SampleError
+
+
+def _rebuild(bases: tuple[type[BaseException], ...], stage: str, index: int, location: str, reason: str) -> SampleError:
+    return _make(
+        _mixed(bases[0]) if bases and bases[0] is not Exception else SampleError, stage, index, location, reason
+    )
+
+
+def _make(kind: type[SampleError], stage: str, index: int, location: str, reason: str) -> SampleError:
+    message = f"{stage}: sample {index} ({location}): {reason}; {REMEDY}"
+    error = kind.__new__(kind, message)
+    Exception.__init__(error, message)
+    error.stage, error.index, error.location, error.reason = stage, index, location, reason
+    return error
+
+
+def sample_error(stage: str, index: int, location: str, reason: str, original: BaseException | None) -> SampleError:
+    """The error for one sample; `original` becomes its ``__cause__`` and one of its types."""
+    error = _make(_mixed(type(original)) if original is not None else SampleError, stage, index, location, reason)
+    error.__cause__ = original
+    return error
+
+
+def native_cause(stage: str, reason: str, errno: int, location: str) -> BaseException:
+    """The exception that Python code would have met where the native stages failed."""
+    if errno:
+        return OSError(errno, os.strerror(errno), location)
+    if stage == "plan":
+        return ValueError(reason)
+    return RuntimeError(reason)

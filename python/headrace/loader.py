@@ -1,0 +1,284 @@
+"""The DataLoader: torch's arguments and behaviour, headrace's threads."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch.utils.data import RandomSampler, Sampler
+from torch.utils.data import DataLoader as TorchDataLoader
+
+from headrace import arguments, report, state, stats, verification
+from headrace.draws import Draws
+from headrace.engine import Engine
+from headrace.errors import SampleError
+from headrace.iterator import IteratorOptions, NativeIterator
+from headrace.lowering import lower
+from headrace.order import EpochOrder, OrderedBatch, RandomState, base_seed, epoch_seed, names_each_once
+from headrace.recipe import Recipe
+from headrace.sources import as_source
+
+
+class DataLoader(TorchDataLoader[Any]):
+    """Delivers the batches of ``torch.utils.data.DataLoader`` over a dataset of images, bit for bit, from native threads.
+
+    Yields ``(images, targets)``, or ``images`` for a dataset without labels: images (n, C, H, W) in the dtype that the
+    transforms give, targets as torch's default_collate makes them (int64 for ints). The tensors belong to the caller: they
+    are never written again while anything refers to them.
+
+    Args:
+        dataset: ``headrace.ImageFolder``, ``ImageFiles``, ``Blobs``, or ``torchvision.datasets.ImageFolder``, with a
+            transform of the classes in ``headrace.transforms`` or torchvision's own of the same names.
+        batch_size, shuffle, sampler, batch_sampler, drop_last, timeout, generator, persistent_workers: as in torch.
+        num_workers: native threads; 0: samples are made in the caller's thread when a batch is asked for.
+        prefetch_factor: batches in flight beyond the one in use (default 2). The threads work on one batch together, so
+            memory is bounded by ``prefetch_factor + 1`` batches and what the caller keeps.
+        pin_memory: batches are made in pinned memory where there is an accelerator.
+        in_order: batches always come in order, which ``False`` allows too.
+        collate_fn, worker_init_fn: refused. multiprocessing_context, pin_memory_device: warned of.
+        seed: decides order and augmentation together with the epoch. None: drawn from `generator` (or torch's default
+            generator) at the start of each epoch, as torch draws its base seed; the order is then torch's own.
+        dtype: of the images; None: what the transforms give.
+        memory_format: ``torch.contiguous_format`` or ``torch.channels_last``.
+        on_error: ``"raise"``; ``"skip"``: a batch shrinks by the samples that could not be made; ``"replace"``: the next
+            sample of the dataset takes the place.
+        max_errors: most samples an epoch that may be skipped or replaced before RuntimeError; None: any number.
+
+    Raises:
+        TypeError: the dataset or one of its transforms is none that headrace runs natively; the message names it.
+        ValueError: arguments that do not go together, as in torch; an empty dataset.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Sampler[Any] | Iterable[Any] | None = None,
+        batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: torch.Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+        seed: int | None = None,
+        dtype: torch.dtype | None = None,
+        memory_format: torch.memory_format = torch.contiguous_format,
+        on_error: str = "raise",
+        max_errors: int | None = 100,
+    ) -> None:
+        arguments.check_torch_arguments(collate_fn, worker_init_fn, multiprocessing_context, pin_memory_device)
+        arguments.check_own_arguments(seed, dtype, memory_format, on_error, max_errors)
+        arguments.check_sizes(num_workers, batch_size, prefetch_factor)
+        self.source = as_source(dataset)
+        arguments.check_epoch_length(len(self.source), batch_size if batch_sampler is None else None, drop_last)
+        super().__init__(
+            dataset,
+            batch_size,
+            shuffle,
+            sampler,
+            batch_sampler,
+            num_workers,
+            pin_memory=pin_memory,
+            drop_last=drop_last,
+            timeout=timeout,
+            generator=generator,
+            prefetch_factor=prefetch_factor,
+            persistent_workers=persistent_workers,
+            in_order=in_order,
+        )
+        self.seed, self.dtype, self.memory_format = seed, dtype, memory_format
+        self.on_error, self.max_errors = on_error, max_errors
+        self._order_generator: torch.Generator | None = None
+        if seed is not None and generator is None and shuffle and sampler is None and isinstance(self.sampler, RandomSampler):
+            self._order_generator = self.sampler.generator = torch.Generator()
+        self._next_epoch = 0
+        self._resume: state.Resume | None = None
+        self._progress: state.Progress | None = None
+        self._recipe: Recipe | None = None
+        self._lowered: Any = None
+        self._engine: Engine | None = None
+        self._newest: weakref.ref[NativeIterator] | None = None
+        self._table: Any = None
+        self.recipe()  # so that a transform which cannot be lowered is refused here
+
+    # ---- what to do and in which order -------------------------------------------------------------------------------
+
+    def recipe(self) -> Recipe:
+        """The dataset's transform, lowered; again only when the transform is another one."""
+        transform = getattr(self.dataset, "transform", None)
+        if self._recipe is None or self._lowered is not transform:
+            self._recipe, self._lowered = lower(transform, dtype=self.dtype), transform
+            if self._engine is not None:
+                self._engine.close()
+                self._engine = None
+        return self._recipe
+
+    def begin_epoch(self, epoch: int, resume: state.Resume | None = None) -> tuple[state.Progress, EpochOrder]:
+        """Draws the seed and the order of an epoch, as torch's loader would at ``iter(loader)``; consumes generators alike."""
+        replayed = resume is not None and resume.random is not None
+        with torch.random.fork_rng(devices=[]) if replayed else nullcontext():
+            if resume is not None and resume.random is not None:
+                resume.random.restore(self.generator)
+            random = RandomState.now(self.generator)
+            batches = iter(self._index_sampler)
+            drawn = base_seed(self.generator)
+            seed = self.seed if self.seed is not None else drawn
+            if self._order_generator is not None:
+                self._order_generator.manual_seed(epoch_seed(seed, epoch))
+            length = len(self.source)
+            unique = self.batch_size is not None and names_each_once(self.sampler, length)
+            order = EpochOrder(batches, length, unique)
+            progress = state.Progress(epoch, seed, random, self._batches())
+            if resume is not None:
+                order.skip(resume.position)
+                progress.position = resume.position
+        return progress, order
+
+    @property
+    def batched(self) -> bool:
+        """Whether samples come in batches: False for ``batch_size=None``."""
+        return self._auto_collation
+
+    def _batches(self) -> int:
+        try:
+            return len(self)
+        except TypeError:  # a sampler without a length
+            return -1
+
+    def peek_epoch(self, batches: int | None = None) -> tuple[state.Progress, list[OrderedBatch]]:
+        """Seed and order (its first `batches`, or all) of the epoch that the next ``iter(loader)`` will deliver.
+
+        Leaves all generators of torch as they were.
+        """
+        before, own = RandomState.now(self.generator), self._resume
+        try:
+            progress, order = self.begin_epoch(own.epoch if own else self._next_epoch, own)
+            return progress, list(itertools.islice(order, batches))
+        finally:
+            before.restore(self.generator)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next ``iter(loader)`` is this epoch (without it, each is the one after the last). Passed on to the samplers.
+
+        After ``load_state_dict`` the epoch of the state may be set again: the loader still resumes in its middle.
+        """
+        if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
+            raise ValueError(f"epoch must be a whole number from 0 up, not {epoch!r}")
+        self._next_epoch = epoch
+        if self._resume is not None and self._resume.epoch != epoch:
+            self._resume = None
+        for sampler in (self.sampler, self.batch_sampler):
+            forward = getattr(sampler, "set_epoch", None)
+            if forward is not None:
+                forward(epoch)
+
+    # ---- iteration ---------------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        recipe = self.recipe()
+        resume, self._resume = self._resume, None
+        epoch = resume.epoch if resume else self._next_epoch
+        progress, order = self.begin_epoch(epoch, resume)
+        self._next_epoch = epoch + 1
+        self._progress = progress
+        if self._table is None:
+            self._table = self.source.blob_table()
+        depth = max(1, self.prefetch_factor or 1) if self.num_workers > 0 else 0
+        options = IteratorOptions(depth, self.batched, self.timeout, self.on_error, self.max_errors)
+        iterator = NativeIterator(
+            self.source,
+            self._table,
+            self._pool(recipe, depth),
+            order,
+            Draws(recipe.columns, progress.seed),
+            progress,
+            options,
+            owns_engine=not self.persistent_workers,
+        )
+        self._newest = weakref.ref(iterator)
+        return iterator
+
+    def _pool(self, recipe: Recipe, depth: int) -> Engine:
+        if self.persistent_workers and self._engine is not None and not self._engine.closed:
+            return self._engine
+        pin = self.pin_memory and torch.accelerator.is_available()
+        # In flight, in the caller's hands, and the one that the caller is about to drop for it.
+        engine = Engine(recipe, self.memory_format, threads=self.num_workers, slots_kept=depth + 2, pin=pin)
+        self._engine = engine
+        return engine
+
+    def close(self) -> None:
+        """Ends the threads and gives up batches in flight. The loader can be iterated again: it starts new ones."""
+        newest = self._newest() if self._newest is not None else None
+        if newest is not None:
+            newest.close()
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def check_worker_number_rationality(self) -> None:
+        """torch warns of more processes than cores here; threads beyond the cores cost next to nothing, and hide slow disks."""
+
+    # ---- state -------------------------------------------------------------------------------------------------------
+
+    def _identity(self) -> state.Identity:
+        return state.Identity.of(len(self.source), self.batch_size, self.recipe())
+
+    def state_dict(self) -> dict[str, Any]:
+        """Epoch and batches yielded so far: loading it continues with exactly the batches that were still to come."""
+        at = self._resume or state.Resume.after(self._progress, self._next_epoch, self.seed)
+        return state.save(self._identity(), at)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """The next ``iter(loader)`` continues where the state was taken, with any number of workers.
+
+        Raises:
+            ValueError: the state belongs to another dataset, batch size, recipe, seed or Pillow rule.
+        """
+        self._resume = state.load(state_dict, self._identity(), self.seed)
+        self._next_epoch = self._resume.epoch
+        self._progress = None
+
+    # ---- proof and insight -------------------------------------------------------------------------------------------
+
+    def reference(self) -> TorchDataLoader[Any]:
+        """The oracle: a torch DataLoader over Pillow that delivers what the next ``iter(loader)`` will, by other means."""
+        return verification.reference_loader(self)
+
+    def verify(self, n: int = 4) -> verification.Report:
+        """Compares the first `n` batches of the next epoch with the oracle's, bit for bit; changes nothing.
+
+        Raises:
+            VerificationError: they differ; names the first sample that does.
+        """
+        return verification.verify(self, n)
+
+    def explain(self) -> report.Explanation:
+        """What runs natively, what in Python, and why; print it."""
+        return report.explain(self)
+
+    def stats(self) -> stats.Stats:
+        """Where the time of the newest epoch goes, and its one bottleneck; print it."""
+        return stats.collect(self._engine, self._progress, self.num_workers)
+
+    @property
+    def errors(self) -> list[SampleError]:
+        """The samples of the newest epoch that were skipped or replaced."""
+        return [] if self._progress is None else self._progress.errors
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Threads and memory stay behind; a copy in another process makes its own.
+        return {**self.__dict__, "_engine": None, "_newest": None, "_table": None, "_progress": None}

@@ -1,0 +1,126 @@
+"""The kernels on their own: decode a list of images, or crop, resize and normalise tensors, as torchvision would on PIL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+
+from headrace import pillow_rule, pointwise, transforms
+from headrace._native import core
+from headrace.recipe import FILTERS
+from headrace.sources.dataset import open_rgb
+
+__all__ = ["decode_jpeg", "resize_normalize"]
+
+
+def decode_jpeg(blobs: Iterable[bytes | torch.Tensor], *, num_threads: int = 0) -> list[torch.Tensor]:
+    """Decodes images to the bytes that Pillow's ``convert("RGB")`` gives; EXIF orientation is not applied.
+
+    Args:
+        blobs: encoded images: bytes, or uint8 tensors (n,) as ``torchvision.io.read_file`` returns them. What is not a clean,
+            plain JPEG (PNG, CMYK, damaged files, ...) is decoded by Pillow.
+        num_threads: threads that share the work; 0: as many as this process may run on.
+
+    Returns:
+        uint8 tensors (3, H, W), one a blob, in order.
+
+    Raises:
+        Pillow's own exceptions for what it cannot read.
+    """
+    return _map(_decode_one, [(blob,) for blob in blobs], num_threads)
+
+
+def _decode_one(blob: bytes | torch.Tensor) -> torch.Tensor:
+    data = bytes(blob.cpu().numpy()) if isinstance(blob, torch.Tensor) else bytes(blob)
+    header = core.jpeg_header(data)
+    if header["not_plain"] is None:
+        try:
+            width, height = header["width"], header["height"]
+            rgbx = np.frombuffer(core.decode_crop(data, 0, 0, width, height), np.uint8).reshape(height, width, 4)
+            return torch.from_numpy(rgbx[:, :, :3].transpose(2, 0, 1).copy())
+        except core.NeedsPillow:
+            pass
+    return torch.from_numpy(np.asarray(open_rgb(data)).transpose(2, 0, 1).copy())
+
+
+def resize_normalize(
+    images: Sequence[torch.Tensor] | torch.Tensor,
+    boxes: Sequence[Sequence[int]] | torch.Tensor | None,
+    size: int | Sequence[int],
+    mean: Sequence[float] = (0.0, 0.0, 0.0),
+    std: Sequence[float] = (1.0, 1.0, 1.0),
+    *,
+    flips: Sequence[bool] | torch.Tensor | None = None,
+    interpolation: Any = "bilinear",
+    dtype: torch.dtype = torch.float32,
+    memory_format: torch.memory_format = torch.contiguous_format,
+    num_threads: int = 0,
+) -> torch.Tensor:
+    """``normalize(to_tensor(resized_crop(image, *box, size)))`` of a ragged batch in one pass.
+
+    Args:
+        images: uint8 tensors (3, H, W) of any sizes, or one tensor (n, 3, H, W).
+        boxes: (n, 4) ints: top, left, height, width, as ``RandomResizedCrop.get_params`` returns them; None: whole images.
+        size: (height, width) of the output, or one number for a square.
+        mean, std: a channel, in units of [0, 1].
+        flips: (n,): whether each is mirrored left to right after the resize.
+        interpolation: a Pillow filter by name, ``InterpolationMode`` or number.
+        dtype: float32, float16 or bfloat16: computed in float32, then converted.
+        memory_format: ``torch.contiguous_format`` or ``torch.channels_last``.
+        num_threads: threads that share the work; 0: as many as this process may run on.
+
+    Returns:
+        (n, 3, height, width), equal to torchvision's on PIL images to the bit.
+
+    Raises:
+        TypeError: not uint8. ValueError: shapes that do not fit, or a box that leaves its image.
+    """
+    height, width = (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))
+    filter_number = FILTERS[transforms.filter_name(interpolation)]
+    first_vertical = pillow_rule.ORDERS[pillow_rule.pass_order()]
+    steps = (lambda image: image.to(torch.float32).div(255), transforms.Normalize(mean, std))  # ToTensor, Normalize
+    lut = pointwise.table(pointwise.Pointwise(steps, dtype), 3)
+    count = len(images)
+    if boxes is not None and (len(boxes) != count or any(len(box) != 4 for box in boxes)):
+        raise ValueError(f"boxes must hold four numbers for each of {count} images")
+    if flips is not None and len(flips) != count:
+        raise ValueError(f"flips must hold one value for each of {count} images")
+    out = torch.empty((count, 3, height, width), dtype=dtype, memory_format=memory_format)
+    nhwc = memory_format == torch.channels_last
+    raw = out.permute(0, 2, 3, 1) if nhwc else out
+    elements = raw.view(torch.int16 if dtype.itemsize == 2 else torch.int32).numpy()
+    table = lut.view(torch.int16 if dtype.itemsize == 2 else torch.int32).numpy()
+
+    def one(i: int) -> None:
+        image = images[i]
+        if image.dtype != torch.uint8:
+            raise TypeError(f"image {i} is {image.dtype}; uint8 is needed")
+        if image.ndim != 3 or image.shape[0] != 3:
+            raise ValueError(f"image {i} has shape {tuple(image.shape)}; (3, H, W) is needed")
+        in_h, in_w = image.shape[1:]
+        top, left, h, w = (int(v) for v in boxes[i]) if boxes is not None else (0, 0, in_h, in_w)
+        if h < 1 or w < 1 or top < 0 or left < 0 or top + h > in_h or left + w > in_w:
+            raise ValueError(f"box {i}, {(top, left, h, w)}, leaves its image of {(in_h, in_w)} pixels")
+        rgbx = np.empty((in_h, in_w, 4), np.uint8)
+        rgbx[:, :, :3] = image.permute(1, 2, 0).numpy()
+        stage = {"box": (left, top, w, h), "resize": (width, height), "filter": filter_number}
+        both = h != height and w != width
+        stage["vertical_first"] = both and first_vertical(h, w, height, width)
+        last = {"box": (0, 0, width, height), "flip_horizontal": bool(flips[i]) if flips is not None else False}
+        core.fuse(rgbx, [stage], last, table, elements[i], "nhwc" if nhwc else "nchw")
+
+    _map(one, [(i,) for i in range(count)], num_threads)
+    return out
+
+
+def _map(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], num_threads: int) -> list[Any]:
+    threads = min(num_threads or len(os.sched_getaffinity(0)), len(calls))
+    if threads <= 1:
+        return [function(*call) for call in calls]
+    with ThreadPoolExecutor(threads, thread_name_prefix="headrace-ops") as pool:
+        return list(pool.map(lambda call: function(*call), calls))

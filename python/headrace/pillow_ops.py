@@ -1,0 +1,85 @@
+"""The geometric operations on a PIL image, through the same Pillow and numpy calls that torchvision makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from headrace.boxes import Box
+from headrace.recipe import FILTERS
+
+PADDING_MODES = ("constant", "edge", "reflect", "symmetric")
+
+
+def open_rgb(data: bytes) -> Image.Image:
+    """Encoded bytes as torchvision's `pil_loader` sees them: opened by Pillow, in mode RGB, not rotated by EXIF."""
+    with Image.open(BytesIO(data)) as image:
+        return image.convert("RGB")
+
+
+def crop(image: Image.Image, box: Box) -> Image.Image:
+    """The pixels of `box`."""
+    return image.crop((box.left, box.top, box.left + box.width, box.top + box.height))
+
+
+def resize(image: Image.Image, height: int, width: int, filter: str) -> Image.Image:
+    """Pillow's resize to (height, width); the image itself where it has that size already."""
+    if (image.width, image.height) == (width, height):
+        return image
+    return image.resize((width, height), resample=FILTERS[filter])
+
+
+def pad(image: Image.Image, padding: Sequence[int], fill: Sequence[int], mode: str) -> Image.Image:
+    """Adds `padding` (left, top, right, bottom) pixels; `fill` (R, G, B) is for mode "constant" alone."""
+    if not any(padding):
+        return image
+    left, top, right, bottom = padding
+    if mode == "constant":
+        color = tuple(fill) if image.mode == "RGB" else fill[0]
+        return ImageOps.expand(image, border=(left, top, right, bottom), fill=color)
+    pixels = np.asarray(image)
+    widths = [(top, bottom), (left, right)] + [(0, 0)] * (pixels.ndim - 2)
+    return Image.fromarray(np.pad(pixels, widths, mode=mode))  # type: ignore[call-overload]
+
+
+def flip_horizontal(image: Image.Image) -> Image.Image:
+    """Left and right exchanged."""
+    return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+
+
+def flip_vertical(image: Image.Image) -> Image.Image:
+    """Top and bottom exchanged."""
+    return image.transpose(Image.Transpose.FLIP_TOP_BOTTOM)
+
+
+def grayscale(image: Image.Image, channels: int) -> Image.Image:
+    """Pillow's mode L, as one channel or three equal ones."""
+    gray = image.convert("L")
+    return gray if channels == 1 else Image.merge("RGB", (gray, gray, gray))
+
+
+def four_paddings(padding: int | Sequence[int] | None) -> tuple[int, int, int, int]:
+    """(left, top, right, bottom) of torchvision's `padding` argument: None, one, two or four numbers."""
+    values = [0] if padding is None else [padding] if isinstance(padding, int) else list(padding)
+    if len(values) == 4:
+        return values[0], values[1], values[2], values[3]
+    return values[0], values[-1], values[0], values[-1]
+
+
+def fill_color(fill: float | Sequence[float] | None, channels: int) -> tuple[int, int, int]:
+    """The colour of torchvision's `fill` argument on an image of 1 or 3 channels: three bytes, equal for 1 channel.
+
+    Raises:
+        ValueError: a sequence whose length is neither 1 nor `channels`.
+    """
+    values = [0.0] if fill is None else [fill] if isinstance(fill, (int, float)) else list(fill)
+    if len(values) not in (1, channels):
+        raise ValueError(
+            "The number of elements in 'fill' does not match the number of channels of the image "
+            f"({len(values)} != {channels})"
+        )
+    color = [min(max(int(value), 0), 255) for value in values]  # Pillow clips a pixel's colour to a byte
+    return color[0], color[-1 if len(color) < 3 else 1], color[-1]

@@ -1,0 +1,45 @@
+"""The tensor steps of a recipe as one callable: the user's own objects, run on bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+TensorStep = Callable[[torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class FromArray:
+    """A transform that takes images but no tensors, given the bytes as an array (H, W, C) instead."""
+
+    transform: Callable[[Any], torch.Tensor]
+
+    def __call__(self, image: torch.Tensor) -> torch.Tensor:
+        return self.transform(image.permute(1, 2, 0).numpy())
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """Maps a uint8 tensor (C, H, W) to the finished, plain tensor (C, H, W): `steps` in order, then `dtype` if any."""
+
+    steps: tuple[TensorStep, ...]
+    dtype: torch.dtype | None
+
+    def __call__(self, image: torch.Tensor) -> torch.Tensor:
+        for step in self.steps:
+            image = step(image)
+        image = image.as_subclass(torch.Tensor)
+        return image if self.dtype is None else image.to(self.dtype)
+
+
+def all_bytes(channels: int) -> torch.Tensor:
+    """An image of the 256 byte values in each channel: uint8, (channels, 1, 256)."""
+    return torch.arange(256, dtype=torch.uint8).repeat(channels, 1, 1)
+
+
+def table(pointwise: Callable[[torch.Tensor], torch.Tensor], channels: int) -> torch.Tensor:
+    """``pointwise`` of the 256 byte values, in its final dtype: (channels, 256), contiguous."""
+    return pointwise(all_bytes(channels)).reshape(channels, 256).contiguous()

@@ -1,0 +1,46 @@
+"""Says whose transform an object is: headrace's, torchvision's v1 or v2, or torch's; torchvision is never imported."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from torch import nn
+
+import headrace.transforms as _ours
+
+#: Where the classes live. An object of a class that is not loaded cannot have been given to us.
+_HOMES = {
+    "headrace": _ours.__name__,
+    "v1": "torchvision.transforms.transforms",
+    "v2": "torchvision.transforms.v2",
+    "torch": "torch.nn",
+}
+
+_CONTAINERS = {("headrace", "Compose"), ("v1", "Compose"), ("v2", "Compose"), ("torch", "Sequential")}
+
+
+def class_origin(cls: type) -> tuple[str, str] | None:
+    """(home, class name) if `cls` itself is a class of one of the homes; a subclass elsewhere is not."""
+    for home, module in _HOMES.items():
+        if module in sys.modules and getattr(sys.modules[module], cls.__name__, None) is cls:
+            return home, cls.__name__
+    return None
+
+
+def has_hooks(transform: Any) -> bool:
+    """Whether calling the object does more than its class says: forward hooks, or a replaced method."""
+    changed = {"forward", "__call__", "transform", "make_params", "get_params"}
+    return isinstance(transform, nn.Module) and bool(
+        transform._forward_hooks or transform._forward_pre_hooks or changed & vars(transform).keys()
+    )
+
+
+def leaves(transform: Any) -> Iterator[Any]:
+    """The transforms in the order in which they are applied, with every Compose and nn.Sequential opened."""
+    if class_origin(type(transform)) not in _CONTAINERS or has_hooks(transform):
+        yield transform
+        return
+    for inner in transform if isinstance(transform, nn.Sequential) else transform.transforms:
+        yield from leaves(inner)

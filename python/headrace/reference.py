@@ -1,0 +1,103 @@
+"""The oracle: a sample as Pillow and torch make it from the same draws, without any native code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image
+from torch.utils.data import Dataset
+
+import headrace.recipe as R
+from headrace import boxes, pillow_ops
+from headrace.draws import Draws
+from headrace.recipe import Recipe
+
+
+def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[float] | npt.NDArray[Any]) -> torch.Tensor:
+    """One finished sample.
+
+    Args:
+        image: mode RGB, any size; not changed.
+        draws_row: float64, (k,), a row of `Draws.batch`.
+
+    Returns:
+        (channels, height, width) of the recipe, in its dtype, contiguous.
+
+    Raises:
+        ValueError: the image is too small for a step, in torchvision's words.
+    """
+    draws = [float(draw) for draw in draws_row]
+    for step in recipe.steps:
+        image = _apply(step, image, draws)
+    pixels = np.array(image, copy=True).reshape(image.height, image.width, len(image.getbands()))
+    tensor = torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
+    return recipe.pointwise(tensor).contiguous()
+
+
+def _apply(step: R.Step, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    height, width = image.height, image.width
+    if isinstance(step, R.RandomResizedCrop):
+        tries = [(draws[i], draws[i + 1]) for i in range(step.draw, step.draw + 20, 2)]
+        top, left = (boxes.place_at(u) for u in draws[step.draw + 20 : step.draw + 22])
+        box = boxes.random_resized_crop(height, width, step.ratio, tries, top, left)
+        return pillow_ops.resize(pillow_ops.crop(image, box), step.height, step.width, step.filter)
+    if isinstance(step, R.Resize):
+        return pillow_ops.resize(image, step.height, step.width, step.filter)
+    if isinstance(step, R.ResizeShorter):
+        new_height, new_width = boxes.resize_by_edge(height, width, step.size or None, step.max_size)
+        return pillow_ops.resize(image, new_height, new_width, step.filter)
+    if isinstance(step, R.CenterCrop):
+        padding, box = boxes.center_crop(height, width, step.height, step.width)
+        return pillow_ops.crop(pillow_ops.pad(image, padding, (0, 0, 0), "constant"), box)
+    if isinstance(step, R.RandomCrop):
+        top, left = (boxes.place_at(u) for u in draws[step.draw : step.draw + 2])
+        padding, box = boxes.random_crop(
+            height, width, step.height, step.width, step.padding, step.pad_if_needed, top, left
+        )
+        return pillow_ops.crop(pillow_ops.pad(image, padding, step.fill, step.padding_mode), box)
+    if isinstance(step, R.HorizontalFlip):
+        return pillow_ops.flip_horizontal(image) if draws[step.draw] < step.p else image
+    if isinstance(step, R.VerticalFlip):
+        return pillow_ops.flip_vertical(image) if draws[step.draw] < step.p else image
+    return pillow_ops.grayscale(image, step.channels)
+
+
+class EncodedSource(Protocol):
+    """What the oracle asks of a source; headrace's own datasets have it."""
+
+    @property
+    def has_targets(self) -> bool: ...
+
+    def read(self, index: int) -> bytes:
+        """The encoded bytes of a sample."""
+
+    def target(self, index: int) -> Any:
+        """Its target, `target_transform` applied; asked for only where there are targets."""
+
+
+class ReferenceDataset(Dataset[Any]):
+    """The samples of one epoch, by (index, occurrence), for a torch DataLoader whose sampler yields such pairs.
+
+    A sample is (image, target), or the image alone where the source has no targets.
+
+    Args:
+        source: of the encoded bytes and targets.
+        recipe, seed: those of the loader.
+        epoch: may be set anew between epochs.
+    """
+
+    def __init__(self, source: EncodedSource, recipe: Recipe, seed: int, epoch: int = 0) -> None:
+        self.source = source
+        self.recipe = recipe
+        self.epoch = epoch
+        self._draws = Draws(recipe.columns, seed)
+
+    def __getitem__(self, key: tuple[int, int]) -> Any:
+        index, occurrence = key
+        row = self._draws.batch(self.epoch, [index], [occurrence])[0]
+        image = reference_sample(pillow_ops.open_rgb(self.source.read(index)), self.recipe, row)
+        return (image, self.source.target(index)) if self.source.has_targets else image

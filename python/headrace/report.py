@@ -1,0 +1,57 @@
+"""Says what of a loader runs natively, what in Python, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import PIL
+
+from headrace import pillow_rule
+from headrace._native import core
+
+if TYPE_CHECKING:
+    from headrace.loader import DataLoader
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the table: a part of the loader, where it runs, and how."""
+
+    part: str
+    runs: str
+    how: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """See ``DataLoader.explain``; ``str()`` is a table."""
+
+    lines: tuple[Line, ...]
+
+    def __str__(self) -> str:
+        part = max(len(line.part) for line in self.lines)
+        runs = max(len(line.runs) for line in self.lines)
+        return "\n".join(f"{line.part:<{part}}  {line.runs:<{runs}}  {line.how}" for line in self.lines)
+
+
+def explain(loader: DataLoader) -> Explanation:
+    """The table for one loader."""
+    recipe = loader.recipe()
+    threads = f"{loader.num_workers} threads" if loader.num_workers else "the caller's thread (num_workers=0)"
+    lines = [
+        Line("dataset", "native", f"{loader.source!r} of {type(loader.dataset).__module__}.{type(loader.dataset).__qualname__}"),
+        Line("read, decode", "native", f"{threads}, libjpeg-turbo {core.libjpeg_version()}, only the rows and columns of the crop"),
+        Line("not plain JPEG", "Python", f"decoded by Pillow {PIL.__version__} in Python threads, then the native steps"),
+    ]
+    lines += [Line(name, "native", how) for name, how in recipe.names]
+    if loader.source.has_targets:
+        transform = loader.source.target_transform
+        lines.append(
+            Line("targets", "Python", "one array look-up a batch" if transform is None else f"{transform!r} a sample")
+        )
+    lines += [
+        Line("resize", "native", f"{core.instruction_set()} kernels, order of passes as Pillow {PIL.__version__}: {pillow_rule.pass_order()}"),
+        Line("output", "native", f"{recipe.dtype}, ({recipe.channels}, {recipe.height}, {recipe.width}), {loader.memory_format}"),
+    ]
+    return Explanation(tuple(lines))

@@ -1,0 +1,56 @@
+"""A dataset of encoded images that are in memory already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from headrace._native import core
+from headrace.sources.dataset import BlobDataset
+
+
+class Blobs(BlobDataset):
+    """Encoded images (JPEG, PNG, ...) in memory, with their labels.
+
+    Args:
+        blobs: bytes-like objects; they are not copied and must not change.
+        labels: one a blob, or None for images alone.
+        transform, target_transform: as in torchvision's datasets.
+
+    Raises:
+        TypeError: something is not bytes-like. ValueError: the numbers of blobs and labels differ.
+    """
+
+    def __init__(
+        self,
+        blobs: Sequence[bytes | bytearray | memoryview],
+        labels: Sequence[Any] | np.ndarray[Any, Any] | None = None,
+        transform: Callable[[Any], Any] | None = None,
+        target_transform: Callable[[Any], Any] | None = None,
+    ) -> None:
+        if isinstance(blobs, (bytes, bytearray, memoryview)):
+            raise TypeError("blobs must be a list of bytes-like objects, not one")
+        super().__init__(labels, transform, target_transform)
+        self.blobs = list(blobs)
+        for i, blob in enumerate(self.blobs):
+            if not isinstance(blob, (bytes, bytearray, memoryview)):
+                raise TypeError(f"blob {i} is {type(blob).__name__}; a bytes-like object is needed")
+        if labels is not None and len(labels) != len(self.blobs):
+            raise ValueError(f"there are {len(self.blobs)} blobs but {len(labels)} labels")
+
+    def __len__(self) -> int:
+        return len(self.blobs)
+
+    def read(self, index: int) -> bytes:
+        return bytes(self.blobs[index])
+
+    def location(self, index: int) -> str:
+        return f"blob {index} in memory, {len(self.blobs[index])} bytes"
+
+    def blob_table(self) -> core.BlobTable:
+        return core.BlobTable.of_memory(self.blobs)
+
+    def __repr__(self) -> str:
+        return f"Blobs({len(self)} in memory)"

@@ -1,0 +1,90 @@
+"""The base of headrace's datasets: map-style torch datasets that can say where each sample's bytes lie."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from headrace._native import core
+
+
+def open_rgb(data: bytes) -> Image.Image:
+    """Encoded bytes as torchvision's `pil_loader` sees them: opened by Pillow, converted to RGB, not rotated by EXIF."""
+    with Image.open(io.BytesIO(data)) as image:
+        return image.convert("RGB")
+
+
+class BlobDataset(torch.utils.data.Dataset[Any]):
+    """Samples that are encoded images with a label each.
+
+    ``dataset[i]`` is the plain Python way: Pillow opens the sample, `transform` is called on the image and
+    `target_transform` on the label. `DataLoader` asks for the blobs instead and runs the transform natively.
+
+    Args:
+        labels: one a sample; ints become an int64 tensor in a batch, anything else is collated as torch would.
+            None: samples are images alone.
+        transform: called on a ``PIL.Image.Image`` in mode RGB.
+        target_transform: called on a label.
+    """
+
+    def __init__(
+        self,
+        labels: Sequence[Any] | np.ndarray[Any, Any] | None,
+        transform: Callable[[Any], Any] | None,
+        target_transform: Callable[[Any], Any] | None,
+    ) -> None:
+        if target_transform is not None and labels is None:
+            raise ValueError("target_transform is given, but there are no labels")
+        self.transform = transform
+        self.target_transform = target_transform
+        self._labels: Any = labels
+        if labels is not None and len(labels) > 0 and isinstance(labels[0], (int, np.integer)):
+            array = np.asarray(labels)
+            if array.dtype.kind in "iu":
+                self._labels = array.astype(np.int64, copy=False)
+
+    def __getitem__(self, index: int) -> Any:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} is out of range for a dataset of {len(self)} samples")
+        index %= len(self)
+        image: Any = open_rgb(self.read(index))
+        if self.transform is not None:
+            image = self.transform(image)
+        return image if self._labels is None else (image, self.target(index))
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def read(self, index: int) -> bytes:
+        """The sample's encoded bytes. Raises OSError where its file cannot be read."""
+        raise NotImplementedError
+
+    def location(self, index: int) -> str:
+        """Where the sample lies, for messages: its path, if it has one."""
+        raise NotImplementedError
+
+    def blob_table(self) -> core.BlobTable:
+        """The same for the native core, row i for sample i."""
+        raise NotImplementedError
+
+    @property
+    def has_targets(self) -> bool:
+        return self._labels is not None
+
+    def target(self, index: int) -> Any:
+        """The label of a sample, through `target_transform`."""
+        label = self._labels[index]
+        if isinstance(label, np.integer):
+            label = int(label)
+        return label if self.target_transform is None else self.target_transform(label)
+
+    def targets_of(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
+        """The labels of a batch, collated as torch would: int64 tensor (n,) for ints."""
+        if self.target_transform is None and isinstance(self._labels, np.ndarray):
+            return torch.from_numpy(self._labels[indices])
+        return torch.utils.data.default_collate([self.target(int(i)) for i in indices])

@@ -1,0 +1,56 @@
+"""A dataset of image files named one by one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headrace._native import core
+from headrace.sources.dataset import BlobDataset
+from headrace.sources.packed_paths import PackedPaths
+
+
+class ImageFiles(BlobDataset):
+    """Image files and their labels.
+
+    Args:
+        paths: the files, in the order of the dataset.
+        labels: one a file, or None for images alone.
+        transform, target_transform: as in torchvision's datasets.
+
+    Raises:
+        ValueError: the numbers of paths and labels differ.
+    """
+
+    def __init__(
+        self,
+        paths: Iterable[str | os.PathLike[str]],
+        labels: Sequence[Any] | np.ndarray[Any, Any] | None = None,
+        transform: Callable[[Any], Any] | None = None,
+        target_transform: Callable[[Any], Any] | None = None,
+    ) -> None:
+        if isinstance(paths, (str, bytes, os.PathLike)):
+            raise TypeError(f"paths must be a list of paths, not one path: {paths!r}")
+        super().__init__(labels, transform, target_transform)
+        self.paths = paths if isinstance(paths, PackedPaths) else PackedPaths(paths)
+        if labels is not None and len(labels) != len(self.paths):
+            raise ValueError(f"there are {len(self.paths)} paths but {len(labels)} labels")
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def read(self, index: int) -> bytes:
+        return Path(self.paths[index]).read_bytes()
+
+    def location(self, index: int) -> str:
+        return self.paths[index]
+
+    def blob_table(self) -> core.BlobTable:
+        return core.BlobTable.of_files(self.paths.packed, self.paths.offsets)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} files)"

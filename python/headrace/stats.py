@@ -1,0 +1,74 @@
+"""Where the time goes: busy time a stage, waiting on both sides, and the one thing that holds the loader back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.engine import Engine
+from headrace.state import Progress
+
+# The core times one sample in sixteen stage by stage; `read` is timed for all of them.
+_SAMPLED = ("header", "decode", "resize")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage's work over all threads."""
+
+    name: str
+    items: int
+    busy_s: float
+
+    @property
+    def ms_per_item(self) -> float:
+        return 1e3 * self.busy_s / self.items if self.items else 0.0
+
+
+@dataclass(frozen=True)
+class Stats:
+    """See ``DataLoader.stats``.
+
+    Attributes:
+        stages: read, header (with the plan), decode, resize (with all that is fused into it), pillow.
+        idle_s: time that native threads waited for work, summed over threads.
+        waited_s: time that the consumer waited for batches.
+        threads: native threads.
+        bottleneck: one of ``"consumer"``, a stage's name, or ``"nothing yet"``.
+    """
+
+    stages: tuple[Stage, ...]
+    idle_s: float
+    waited_s: float
+    threads: int
+    bottleneck: str
+
+    def __str__(self) -> str:
+        lines = [f"{'stage':<10}{'samples':>10}{'busy s':>10}{'ms each':>10}"]
+        lines += [f"{one.name:<10}{one.items:>10}{one.busy_s:>10.3f}{one.ms_per_item:>10.3f}" for one in self.stages]
+        lines.append(f"{self.threads} threads idle {self.idle_s:.3f} s in all; the consumer waited {self.waited_s:.3f} s")
+        lines.append(f"bottleneck: {self.bottleneck}")
+        return "\n".join(lines)
+
+
+def collect(engine: Engine | None, progress: Progress | None, threads: int) -> Stats:
+    """Reads the counters of an engine; of one that is closed too."""
+    if engine is None or progress is None:
+        return Stats((), 0.0, 0.0, threads, "nothing yet")
+    raw = {name: (items, ns) for name, items, ns in engine.stages()}
+    read = raw["read"][0]
+    timed = max(1, raw["header"][0])
+    stages = []
+    for name in ("read", *_SAMPLED, "pillow"):
+        items, ns = raw[name]
+        if name in _SAMPLED:  # scaled to all samples that the native stages took
+            items, ns = (read, ns * read // timed) if items else (0, 0)
+        stages.append(Stage(name, items, ns / 1e9))
+    idle, waited = raw["idle"][1] / 1e9, progress.waited_ns / 1e9
+    busy = sum(one.busy_s for one in stages)
+    if not busy:
+        bottleneck = "nothing yet"
+    elif threads > 0 and idle > busy / 4 and idle / threads > waited:
+        bottleneck = "consumer"
+    else:
+        bottleneck = max(stages, key=lambda one: one.busy_s).name
+    return Stats(tuple(stages), idle, waited, threads, bottleneck)

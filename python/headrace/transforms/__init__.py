@@ -1,0 +1,39 @@
+"""The transforms that headrace runs natively, under torchvision v2's names, argument orders and defaults.
+
+They need no torchvision, and each is callable on its own: on a PIL image for the geometric ones, on a tensor for the
+rest, with torch's global generator, from which they draw exactly what torchvision's do. torchvision's own objects of
+these classes, v1 and v2, serve a `DataLoader` as well.
+"""
+
+from headrace.transforms._base import Compose, Transform
+from headrace.transforms._geometry import (
+    CenterCrop,
+    Grayscale,
+    RandomCrop,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    RandomVerticalFlip,
+    Resize,
+)
+from headrace.transforms._interpolation import InterpolationMode, filter_name
+from headrace.transforms._pointwise import Normalize, PILToTensor, ToDtype, ToImage, ToPureTensor, ToTensor
+
+__all__ = [
+    "CenterCrop",
+    "Compose",
+    "Grayscale",
+    "InterpolationMode",
+    "Normalize",
+    "PILToTensor",
+    "RandomCrop",
+    "RandomHorizontalFlip",
+    "RandomResizedCrop",
+    "RandomVerticalFlip",
+    "Resize",
+    "ToDtype",
+    "ToImage",
+    "ToPureTensor",
+    "ToTensor",
+    "Transform",
+    "filter_name",
+]

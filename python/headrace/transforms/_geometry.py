@@ -1,0 +1,245 @@
+"""The geometric transforms, run by Pillow on a PIL image; flips also take tensors (..., H, W)."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import torch
+from PIL import Image
+
+from headrace import boxes, pillow_ops
+from headrace.transforms._base import Transform
+from headrace.transforms._interpolation import Interpolation, filter_name
+
+Size = int | Sequence[int]
+
+
+def _height_width(size: Size) -> tuple[int, int]:
+    if isinstance(size, numbers.Number):
+        return int(cast(int, size)), int(cast(int, size))
+    size = cast(Sequence[int], size)
+    if len(size) == 1:
+        return size[0], size[0]
+    if len(size) != 2:
+        raise ValueError("Please provide only two dimensions (h, w) for size.")
+    return size[0], size[1]
+
+
+def _pil(image: Any, transform: Transform) -> Image.Image:
+    if not isinstance(image, Image.Image):
+        raise TypeError(
+            f"img should be PIL Image. Got {type(image)}; put {type(transform).__name__} before the step that makes a "
+            "tensor"
+        )
+    return image
+
+
+def _warn_if_not_antialiased(antialias: bool | None) -> None:
+    if antialias is False:
+        warnings.warn(
+            "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=3
+        )
+
+
+def _torch_place(n: int) -> int:
+    return int(torch.randint(0, n, size=(1,)).item())
+
+
+class Resize(Transform):
+    """Resizes to `size`: (height, width), or the length of the shorter edge, the longer then at most `max_size`.
+
+    With `size` None the longer edge becomes `max_size`. `antialias` has no effect: Pillow always antialiases.
+    """
+
+    def __init__(
+        self,
+        size: Size | None,
+        interpolation: Interpolation = "bilinear",
+        max_size: int | None = None,
+        antialias: bool | None = True,
+    ) -> None:
+        super().__init__()
+        if isinstance(size, int):
+            size = [size]
+        elif isinstance(size, Sequence) and len(size) in {1, 2}:
+            size = list(size)
+        elif size is None:
+            if not isinstance(max_size, int):
+                raise ValueError(f"max_size must be an integer when size is None, but got {max_size} instead.")
+        else:
+            raise ValueError(
+                f"size can be an integer, a sequence of one or two integers, or None, but got {size} instead."
+            )
+        if max_size is not None and size is not None and len(size) != 1:
+            raise ValueError(
+                "max_size should only be passed if size is None or specifies the length of the smaller edge, "
+                "i.e. size should be an int or a sequence of length 1 in torchscript mode."
+            )
+        filter_name(interpolation)
+        self.size = size
+        self.interpolation = interpolation
+        self.max_size = max_size
+        self.antialias = antialias
+
+    def forward(self, image: Any) -> Image.Image:
+        image = _pil(image, self)
+        _warn_if_not_antialiased(self.antialias)
+        if self.size is not None and len(self.size) == 2:
+            height, width = self.size
+        else:
+            edge = None if self.size is None else self.size[0]
+            height, width = boxes.resize_by_edge(image.height, image.width, edge, self.max_size)
+        return pillow_ops.resize(image, height, width, filter_name(self.interpolation))
+
+
+class CenterCrop(Transform):
+    """Crops `size`, (height, width) or one number for both, at the centre; a smaller image is first padded with 0."""
+
+    def __init__(self, size: Size) -> None:
+        super().__init__()
+        self.size = _height_width(size)
+
+    def forward(self, image: Any) -> Image.Image:
+        image = _pil(image, self)
+        padding, box = boxes.center_crop(image.height, image.width, *self.size)
+        return pillow_ops.crop(pillow_ops.pad(image, padding, (0, 0, 0), "constant"), box)
+
+
+class RandomCrop(Transform):
+    """Crops `size` at a random place of the padded image.
+
+    Args:
+        size: (height, width) or one number for both.
+        padding: pixels: one number, (left and right, top and bottom) or (left, top, right, bottom).
+        pad_if_needed: pads a too small image on both sides by what it lacks.
+        fill: one number or (R, G, B), for padding_mode "constant".
+        padding_mode: "constant", "edge", "reflect" or "symmetric".
+    """
+
+    def __init__(
+        self,
+        size: Size,
+        padding: int | Sequence[int] | None = None,
+        pad_if_needed: bool = False,
+        fill: float | Sequence[float] | None = 0,
+        padding_mode: str = "constant",
+    ) -> None:
+        super().__init__()
+        self.size = _height_width(size)
+        if padding is not None:
+            several = isinstance(padding, (tuple, list))
+            values = list(padding) if isinstance(padding, (tuple, list)) else [padding]
+            if (several and len(values) not in (1, 2, 4)) or not all(isinstance(value, int) for value in values):
+                raise ValueError(f"Padding must be an int or a 1, 2, or 4 element of tuple or list, got {padding}.")
+        if padding_mode not in pillow_ops.PADDING_MODES:
+            raise ValueError("Padding mode should be either constant, edge, reflect or symmetric")
+        if fill is not None and not isinstance(fill, (numbers.Number, tuple, list)):
+            raise TypeError("Got inappropriate fill arg, only Numbers, tuples, lists and dicts are allowed.")
+        self.padding = padding
+        self.pad_if_needed = pad_if_needed
+        self.fill = fill
+        self.padding_mode = padding_mode
+
+    def forward(self, image: Any) -> Image.Image:
+        image = _pil(image, self)
+        padding, box = boxes.random_crop(
+            image.height,
+            image.width,
+            *self.size,
+            pillow_ops.four_paddings(self.padding),
+            self.pad_if_needed,
+            _torch_place,
+            _torch_place,
+        )
+        fill = pillow_ops.fill_color(self.fill, len(image.getbands()))
+        return pillow_ops.crop(pillow_ops.pad(image, padding, fill, self.padding_mode), box)
+
+
+class RandomResizedCrop(Transform):
+    """Crops a random share of the area at a random aspect ratio and resizes it to `size`.
+
+    Args:
+        size: (height, width) or one number for both.
+        scale: smallest and largest share of the area.
+        ratio: smallest and largest width / height of the crop; log-uniform between them.
+        interpolation: the filter. antialias: no effect, Pillow always antialiases.
+    """
+
+    def __init__(
+        self,
+        size: Size,
+        scale: tuple[float, float] = (0.08, 1.0),
+        ratio: tuple[float, float] = (3.0 / 4.0, 4.0 / 3.0),
+        interpolation: Interpolation = "bilinear",
+        antialias: bool | None = True,
+    ) -> None:
+        super().__init__()
+        self.size = _height_width(size)
+        if not isinstance(scale, Sequence) or len(scale) != 2:
+            raise TypeError("Scale should be a sequence of two floats.")
+        if not isinstance(ratio, Sequence) or len(ratio) != 2:
+            raise TypeError("Ratio should be a sequence of two floats.")
+        if scale[0] > scale[1] or ratio[0] > ratio[1]:
+            warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=2)
+        filter_name(interpolation)
+        self.scale = scale
+        self.ratio = ratio
+        self.interpolation = interpolation
+        self.antialias = antialias
+
+    def _tries(self) -> Iterator[tuple[float, float]]:
+        # In float32, as torchvision draws them, so that a seed gives torchvision's crops.
+        low, high = torch.log(torch.tensor(self.ratio)).tolist()
+        for _ in range(10):
+            share = torch.empty(1).uniform_(self.scale[0], self.scale[1]).item()
+            yield share, torch.exp(torch.empty(1).uniform_(low, high)).item()
+
+    def forward(self, image: Any) -> Image.Image:
+        image = _pil(image, self)
+        _warn_if_not_antialiased(self.antialias)
+        box = boxes.random_resized_crop(
+            image.height, image.width, self.ratio, self._tries(), _torch_place, _torch_place
+        )
+        return pillow_ops.resize(pillow_ops.crop(image, box), *self.size, filter_name(self.interpolation))
+
+
+class _RandomFlip(Transform):
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        if not 0.0 <= p <= 1.0:
+            raise ValueError("`p` should be a floating point value in the interval [0.0, 1.0].")
+        self.p = p
+
+
+class RandomHorizontalFlip(_RandomFlip):
+    """Exchanges left and right with probability `p`."""
+
+    def forward(self, image: Any) -> Any:
+        if torch.rand(1) >= self.p:
+            return image
+        return image.flip(-1) if isinstance(image, torch.Tensor) else pillow_ops.flip_horizontal(_pil(image, self))
+
+
+class RandomVerticalFlip(_RandomFlip):
+    """Exchanges top and bottom with probability `p`."""
+
+    def forward(self, image: Any) -> Any:
+        if torch.rand(1) >= self.p:
+            return image
+        return image.flip(-2) if isinstance(image, torch.Tensor) else pillow_ops.flip_vertical(_pil(image, self))
+
+
+class Grayscale(Transform):
+    """Pillow's mode L, in `num_output_channels` (1 or 3) equal channels."""
+
+    def __init__(self, num_output_channels: int = 1) -> None:
+        super().__init__()
+        if num_output_channels not in (1, 3):
+            raise ValueError(f"num_output_channels must be 1 or 3, got {num_output_channels}.")
+        self.num_output_channels = num_output_channels
+
+    def forward(self, image: Any) -> Image.Image:
+        return pillow_ops.grayscale(_pil(image, self), self.num_output_channels)

@@ -1,0 +1,137 @@
+"""The oracle beside the loader: the same samples and draws through Pillow and torch, and the comparison of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils.data import DataLoader as TorchDataLoader
+from torch.utils.data import default_collate
+
+from headrace.draws import Draws
+from headrace.engine import Engine
+from headrace.errors import VerificationError
+from headrace.iterator import IteratorOptions, NativeIterator
+from headrace.order import OrderedBatch
+from headrace.reference import ReferenceDataset
+
+if TYPE_CHECKING:
+    from headrace.loader import DataLoader
+    from headrace.state import Progress
+
+
+class _FaultTolerantReference(ReferenceDataset):
+    """The oracle of ``on_error="skip"`` (a sample is None then) and ``"replace"``."""
+
+    on_error = "raise"
+
+    def __getitem__(self, key: tuple[int, int]) -> Any:
+        if self.on_error == "raise":
+            return super().__getitem__(key)
+        row = self.draws_of(*key)
+        index, length = key[0], len(self.source)
+        for _ in range(length if self.on_error == "replace" else 1):
+            try:
+                return self.sample(index, row)
+            except Exception:
+                index = (index + 1) % length
+        return None
+
+
+def _collate_made(samples: list[Any]) -> Any:
+    made = [sample for sample in samples if sample is not None]
+    return default_collate(made) if made else None
+
+
+class ReferenceLoader(TorchDataLoader[Any]):
+    """A torch DataLoader over the oracle; batches of which no sample could be made are passed over."""
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        return (batch for batch in super().__iter__() if batch is not None)
+
+
+def reference_loader(loader: DataLoader, peeked: tuple[Progress, list[OrderedBatch]] | None = None) -> ReferenceLoader:
+    """For the epoch that the next ``iter(loader)`` will deliver, or for one already peeked at."""
+    progress, order = peeked or loader.peek_epoch()
+    dataset = _FaultTolerantReference(loader.source, loader.recipe(), progress.seed, progress.epoch)
+    dataset.on_error = loader.on_error
+    keys = [list(zip(batch.indices.tolist(), batch.occurrences.tolist(), strict=True)) for batch in order]
+    if not loader.batched:
+        return ReferenceLoader(dataset, batch_size=None, sampler=[key for batch in keys for key in batch])
+    return ReferenceLoader(dataset, batch_sampler=keys, collate_fn=_collate_made)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `verify` compared."""
+
+    batches: int
+    samples: int
+    bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.batches} batches, {self.samples} samples, {self.bytes:,} bytes compared with Pillow and torch: 0 differ"
+        )
+
+
+def verify(loader: DataLoader, n: int) -> Report:
+    """Compares the first `n` batches of the next epoch; see ``DataLoader.verify``."""
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise ValueError(f"n must be a number of batches from 1 up, not {n!r}")
+    progress, order = loader.peek_epoch(n)
+    oracle = reference_loader(loader, (progress, order))
+    engine = Engine(loader.recipe(), loader.memory_format, threads=loader.num_workers, slots_kept=2)
+    options = IteratorOptions(1 if loader.num_workers else 0, loader.batched, 0, loader.on_error, loader.max_errors)
+    draws = Draws(loader.recipe().columns, progress.seed)
+    table = loader.source.blob_table()
+    native = NativeIterator(loader.source, table, engine, iter(order), draws, progress, options, owns_engine=True)
+    batches = samples = size = 0
+    try:
+        for ours, theirs in zip_longest(native, oracle):
+            if ours is None or theirs is None:
+                raise VerificationError(f"batch {batches}: one of the two loaders ended before the other")
+            images = _compare(ours, theirs, batches, order[batches], loader)
+            batches += 1
+            samples += len(images) if loader.batched else 1
+            size += images.nbytes
+    finally:
+        native.close()
+    return Report(batches, samples, size)
+
+
+def _compare(ours: Any, theirs: Any, number: int, order: OrderedBatch, loader: DataLoader) -> torch.Tensor:
+    """Raises VerificationError unless both are equal; returns our images."""
+    if isinstance(ours, torch.Tensor):
+        images, expected = ours, theirs
+    else:
+        images, expected = ours[0], theirs[0]
+        if not _equal(ours[1], theirs[1]):
+            raise VerificationError(f"batch {number}: targets differ: {ours[1]!r} against {theirs[1]!r}")
+    if images.dtype != expected.dtype or images.shape != expected.shape:
+        raise VerificationError(
+            f"batch {number}: {images.dtype} {tuple(images.shape)} against {expected.dtype} {tuple(expected.shape)}"
+        )
+    if torch.equal(images, expected):
+        return images
+    differ = (images != expected).reshape(len(images), -1) if loader.batched else (images != expected).reshape(1, -1)
+    first = int(differ.any(dim=1).nonzero()[0])
+    index = int(order.indices[first])
+    worst = (images.double() - expected.double()).abs().max().item()
+    raise VerificationError(
+        f"batch {number}: sample {index} ({loader.source.location(index)}) differs in {int(differ[first].sum())} of "
+        f"{differ.shape[1]} values, {int(differ.any(dim=1).sum())} samples of the batch differ, the largest difference is {worst:g}"
+    )
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        return a.dtype == b.dtype and torch.equal(a, b)
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(_equal(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
+    return bool(a == b)

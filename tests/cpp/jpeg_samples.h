@@ -1,0 +1,34 @@
+// Makes small JPEGs of every kind for the tests, and decodes them whole with libjpeg's simplest calls: the reference.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace headrace::test {
+
+struct JpegOptions {
+  int width = 37, height = 29;
+  int components = 3;  // 1, 3 or 4
+  std::array<int, 3> h{1, 1, 1}, v{1, 1, 1};
+  bool progressive = false;
+  bool rgb = false;             // components R, G, B instead of Y, Cb, Cr
+  bool optimal_tables = false;  // Huffman tables made for this image
+  bool interleaved = true;      // false: a scan for each component
+  int restart_rows = 0;         // restart interval in rows of MCUs
+  int quality = 90;
+};
+
+std::vector<uint8_t> make_jpeg(const JpegOptions& options);
+
+/// RGBX, rows without gaps. What Pillow decodes: ISLOW, fancy upsampling.
+std::vector<uint8_t> decode_whole(const std::vector<uint8_t>& jpeg);
+
+/// `jpeg` with a segment (marker, length and body) inserted after SOI.
+std::vector<uint8_t> with_segment(const std::vector<uint8_t>& jpeg, int marker, const std::string& body);
+
+/// Where the first segment with this marker begins (its FF); fails the test if there is none.
+size_t find_marker(const std::vector<uint8_t>& jpeg, int marker);
+
+}  // namespace headrace::test

@@ -1,0 +1,60 @@
+"""Fixtures: torchvision, and images to test on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from PIL import Image
+from torchvision_shim import import_torchvision
+
+REPOSITORY = Path(__file__).parents[2]
+PHOTOS = REPOSITORY / "python" / "headrace" / "photos"
+
+
+def data_folder(name: str) -> Path:
+    """A folder of test data that is not part of the repository: $HEADRACE_TEST_DATA/name, or ../shared/data/name."""
+    root = Path(os.environ.get("HEADRACE_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
+    if not (root / name).is_dir():
+        pytest.skip(f"no folder {name} in {root}; set HEADRACE_TEST_DATA")
+    return root / name
+
+
+@pytest.fixture(scope="session")
+def torchvision() -> ModuleType:
+    """torchvision, or a skip where it is not installed."""
+    try:
+        return import_torchvision()
+    except ImportError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def imagenet_dev() -> Path:
+    """An ImageFolder of 160 real ImageNet files."""
+    return data_folder("imagenet_dev")
+
+
+@pytest.fixture(scope="session")
+def hard_dev() -> Path:
+    """Odd and broken files, with a MANIFEST.tsv."""
+    return data_folder("hard_dev")
+
+
+@pytest.fixture(scope="session")
+def photographs() -> list[Path]:
+    """The photographs that ship with headrace."""
+    return sorted(PHOTOS.glob("*.jpg"))
+
+
+@pytest.fixture(scope="session")
+def images(photographs: list[Path]) -> list[Image.Image]:
+    """A dozen small RGB images of many shapes, cut from photographs: wide, tall, tiny, odd."""
+    shapes = [(90, 60), (60, 90), (64, 64), (133, 37), (37, 133), (7, 5), (1, 1), (3, 200), (200, 3), (2, 250), (81, 80)]
+    made = []
+    for shape, path in zip(shapes, photographs, strict=False):
+        with Image.open(path) as photograph:
+            made.append(photograph.convert("RGB").resize(shape, Image.Resampling.BOX))
+    return made

@@ -1,0 +1,201 @@
+"""Crop boxes follow torchvision's algorithms exactly, and its distribution."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from torchvision_feed import FedTorch, Feeder
+
+from headrace import boxes
+from headrace import recipe as R
+from headrace.draws import Draws
+from headrace.lowering import lower
+from headrace.transforms import Compose, RandomHorizontalFlip, RandomResizedCrop, ToTensor
+
+edges = st.integers(1, 400)
+uniforms = st.floats(0, 1, exclude_max=True)
+repeated = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+
+class Sized(Image.Image):
+    """An image of a size and no pixels: what torchvision's get_params look at."""
+
+    def __init__(self, height: int, width: int) -> None:
+        super().__init__()
+        self._size, self._mode = (width, height), "RGB"
+
+
+@pytest.fixture
+def fed(torchvision, monkeypatch) -> FedTorch:
+    return Feeder(monkeypatch).torch
+
+
+# (scale, ratio): the default, small areas, fall-backs for too narrow and too wide images, and areas that never fit.
+@pytest.mark.parametrize(
+    ("scale", "ratio"),
+    [
+        ((0.08, 1.0), (3 / 4, 4 / 3)),
+        ((0.001, 0.01), (0.1, 10.0)),
+        ((0.9, 1.0), (2.0, 3.0)),
+        ((0.9, 1.0), (0.3, 0.5)),
+        ((1.5, 9.0), (0.5, 2.0)),
+    ],
+)
+@repeated
+@given(height=edges, width=edges, index=st.integers(0, 2**40))
+def test_random_resized_crop_box_is_torchvisions(torchvision, fed, scale, ratio, height, width, index):
+    recipe = lower(Compose([RandomResizedCrop(8, scale, ratio), ToTensor()]))
+    row = Draws(recipe.columns, 0).batch(0, [index], [0])[0]
+    ours = boxes.random_resized_crop(
+        height,
+        width,
+        ratio,
+        list(zip(row[0:20:2], row[1:20:2], strict=True)),
+        boxes.place_at(row[20]),
+        boxes.place_at(row[21]),
+    )
+    image = Sized(height, width)
+    fed.feed(recipe.steps[0], row)
+    assert tuple(ours) == torchvision.transforms.RandomResizedCrop.get_params(image, scale, ratio)
+    fed.feed(recipe.steps[0], row)
+    v2 = torchvision.transforms.v2.RandomResizedCrop(8, scale, ratio).make_params([image])
+    assert ours._asdict() == v2
+
+
+@repeated
+@given(
+    height=edges,
+    width=edges,
+    crop=st.tuples(edges, edges),
+    padding=st.none() | st.tuples(*[st.integers(0, 40)] * 4),
+    needed=st.booleans(),
+    top=uniforms,
+    left=uniforms,
+)
+def test_random_crop_box_is_torchvisions(torchvision, fed, height, width, crop, padding, needed, top, left):
+    v2 = torchvision.transforms.v2.RandomCrop(crop, padding and list(padding), needed)
+    borders = padding or (0, 0, 0, 0)
+    full_height = height + borders[1] + borders[3]
+    if needed:
+        full_height += 2 * max(crop[0] - full_height, 0)
+    # torchvision asks for no number along an edge with one position.
+    fed._places = [top, left] if full_height > crop[0] else [left]
+
+    def ours():
+        return boxes.random_crop(
+            height, width, *crop, borders, needed, boxes.place_at(top), boxes.place_at(left)
+        )
+
+    try:
+        expected = v2.make_params([Sized(height, width)])
+    except ValueError as error:
+        if padding is None or any(padding):  # for zero padding given explicitly torchvision says "padded"
+            with pytest.raises(ValueError) as raised:
+                ours()
+            assert str(raised.value) == str(error)
+        return
+    made_padding, box = ours()
+    assert list(made_padding) == expected["padding"]
+    assert box._asdict() == {key: expected[key] for key in ("top", "left", "height", "width")}
+
+
+@repeated
+@given(height=edges, width=edges, size=st.none() | edges, max_size=st.none() | edges)
+def test_resized_size_is_torchvisions(torchvision, height, width, size, max_size):
+    compute = torchvision.transforms.v2.functional._geometry._compute_resized_output_size
+    try:
+        expected = compute((height, width), None if size is None else [size], max_size)
+    except ValueError as error:
+        with pytest.raises(ValueError) as raised:
+            boxes.resize_by_edge(height, width, size, max_size)
+        assert str(raised.value) == str(error)
+    else:
+        assert list(boxes.resize_by_edge(height, width, size, max_size)) == expected
+
+
+@repeated
+@given(height=edges, width=edges, crop=st.tuples(edges, edges))
+def test_center_crop_box_is_torchvisions(torchvision, height, width, crop):
+    geometry = torchvision.transforms.v2.functional._geometry
+    padding, box = boxes.center_crop(height, width, *crop)
+    if crop[0] > height or crop[1] > width:
+        assert list(padding) == geometry._center_crop_compute_padding(*crop, height, width)
+        height, width = height + padding.top + padding.bottom, width + padding.left + padding.right
+    assert tuple(box[:2]) == geometry._center_crop_compute_crop_anchor(*crop, height, width)
+
+
+@given(n=st.integers(1, 2**31), u=st.integers(0, 2**53 - 1))
+def test_place_is_below_n(n, u):
+    assert 0 <= boxes.place_at(u * 2.0**-53)(n) < n
+
+
+COUNT = 100_000
+HEIGHT, WIDTH = 375, 500
+#: Chance that two samples of one distribution differ by more than the thresholds below.
+ALPHA = 1e-6
+
+
+def kolmogorov_smirnov(a: np.ndarray, b: np.ndarray) -> float:
+    """Largest difference of the two empirical distribution functions."""
+    values = np.concatenate([a, b])
+    below = [np.searchsorted(np.sort(x), values, side="right") / len(x) for x in (a, b)]
+    return float(np.abs(below[0] - below[1]).max())
+
+
+@pytest.fixture(scope="module")
+def drawn_boxes(torchvision) -> tuple[np.ndarray, np.ndarray]:
+    """(top, left, height, width) of 100,000 default crops: torchvision's, and headrace's."""
+    image, v1 = Sized(HEIGHT, WIDTH), torchvision.transforms.RandomResizedCrop
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        theirs = np.array([v1.get_params(image, (0.08, 1.0), (3 / 4, 4 / 3)) for _ in range(COUNT)])
+    recipe = lower(Compose([RandomResizedCrop(224), ToTensor()]))
+    rows = Draws(recipe.columns, 0).batch(0, np.arange(COUNT), np.zeros(COUNT)).tolist()
+    ours = np.array(
+        [
+            boxes.random_resized_crop(
+                HEIGHT,
+                WIDTH,
+                (3 / 4, 4 / 3),
+                zip(row[0:20:2], row[1:20:2], strict=True),
+                boxes.place_at(row[20]),
+                boxes.place_at(row[21]),
+            )
+            for row in rows
+        ]
+    )
+    return theirs, ours
+
+
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        pytest.param(lambda box: box[2] * box[3] / (HEIGHT * WIDTH), id="area"),
+        pytest.param(lambda box: box[3] / box[2], id="ratio"),
+        pytest.param(lambda box: box[0], id="top"),
+        pytest.param(lambda box: box[1], id="left"),
+        pytest.param(lambda box: box[0] / np.maximum(HEIGHT - box[2], 1), id="relative top"),
+        pytest.param(lambda box: box[1] / np.maximum(WIDTH - box[3], 1), id="relative left"),
+    ],
+)
+def test_boxes_are_distributed_as_torchvisions(drawn_boxes, statistic):
+    theirs, ours = (statistic(boxes.T) for boxes in drawn_boxes)
+    # Smirnov's asymptotic tail, P(D > c sqrt(2 / n)) = 2 exp(-2 c^2); ties only make it smaller.
+    threshold = math.sqrt(-math.log(ALPHA / 2) / 2) * math.sqrt(2 / COUNT)
+    assert kolmogorov_smirnov(theirs, ours) < threshold
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 1.0])
+def test_flips_happen_as_often_as_p_says(p):
+    recipe = lower(Compose([RandomResizedCrop(4), RandomHorizontalFlip(p), ToTensor()]))
+    step = recipe.steps[1]
+    assert isinstance(step, R.HorizontalFlip)
+    flipped = Draws(recipe.columns, 0).batch(0, np.arange(COUNT), np.zeros(COUNT))[:, step.draw] < step.p
+    # Hoeffding: P(|share - p| > t) <= 2 exp(-2 n t^2); p of 0 and 1 are certain.
+    assert abs(flipped.mean() - p) <= (p % 1 > 0) * math.sqrt(-math.log(ALPHA / 2) / (2 * COUNT))

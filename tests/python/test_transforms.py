@@ -1,0 +1,240 @@
+"""headrace.transforms called on their own equal torchvision v2's under the same seed, and need no torchvision."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import headrace.transforms as H
+
+CALLS = [
+    "Resize(20)",
+    "Resize([20])",
+    "Resize((20, 30), interpolation=3)",
+    "Resize(20, 'lanczos', max_size=25)",
+    "Resize(None, max_size=50)",
+    "Resize(20, InterpolationMode.NEAREST_EXACT)",
+    "CenterCrop(40)",
+    "CenterCrop((30, 70))",
+    "RandomCrop(1)",
+    "RandomCrop((40, 50), padding=30)",
+    "RandomCrop(40, [30, 20], fill=(1, 2, 3))",
+    "RandomCrop(90, [1, 2, 3, 4], True, 7, 'edge')",
+    "RandomCrop(90, None, True, padding_mode='reflect')",
+    "RandomCrop(90, pad_if_needed=True, padding_mode='symmetric')",
+    "RandomResizedCrop(24)",
+    "RandomResizedCrop((24, 30), (0.2, 0.9), (0.5, 3.0), InterpolationMode.BICUBIC)",
+    "RandomResizedCrop(24, (0.9, 1.0), (0.1, 0.2), 5)",
+    "RandomHorizontalFlip()",
+    "RandomVerticalFlip(0.7)",
+    "Grayscale()",
+    "Grayscale(3)",
+    "PILToTensor()",
+    "ToImage()",
+    "Compose([RandomHorizontalFlip(), Resize((30, 31)), RandomCrop(20), ToImage(), RandomVerticalFlip(), "
+    "ToDtype(torch.float32, scale=True), Normalize([0.5], [0.25]), ToPureTensor()])",
+]
+
+
+def both(torchvision, call: str):
+    v2 = torchvision.transforms.v2
+    return [eval(call, {**vars(home), "torch": torch}) for home in (H, v2)]
+
+
+def as_array(image) -> np.ndarray:
+    return np.asarray(image)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_equals_torchvision_under_the_same_seed(torchvision, images, call):
+    ours, theirs = both(torchvision, call)
+    for image in images:
+        if "Resize" in call and max(image.size) / min(image.size) > 30:
+            continue
+        outcomes = []
+        for transform in (ours, theirs):
+            torch.manual_seed(1)
+            try:
+                made = [as_array(transform(image)) for _ in range(3)]
+            except ValueError as error:
+                made = [str(error)]
+            outcomes.append((made, torch.get_rng_state()))
+        (ours_made, our_state), (their_made, their_state) = outcomes
+        for a, b in zip(ours_made, their_made, strict=True):
+            assert type(a) is type(b) and getattr(a, "dtype", None) == getattr(b, "dtype", None)
+            assert np.array_equal(a, b)
+        assert torch.equal(our_state, their_state)  # and as many random numbers were used
+
+
+def test_to_tensor_is_v1s(torchvision, images):
+    v1 = torchvision.transforms.ToTensor()
+    for image in [*images, images[0].convert("L"), images[0].convert("1"), images[0].convert("F")]:
+        assert torch.equal(H.ToTensor()(image), v1(image))
+        assert torch.equal(H.ToTensor()(np.array(image)), v1(np.array(image)))
+
+
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+DTYPES = (*INTEGERS, torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("source", DTYPES)
+@pytest.mark.parametrize("target", DTYPES)
+def test_to_dtype_equals_torchvision(torchvision, source, target, scale):
+    ours, theirs = H.ToDtype(target, scale), torchvision.transforms.v2.ToDtype(target, scale)
+    values = torch.arange(256).reshape(1, 1, 256)
+    tensor = (values / 255).to(source) if source.is_floating_point else (values % 128).to(source)
+    try:
+        expected = theirs(tensor)
+    except RuntimeError as error:
+        with pytest.raises(RuntimeError) as raised:
+            ours(tensor)
+        assert str(raised.value) == str(error)
+    else:
+        made = ours(tensor)
+        assert made.dtype == expected.dtype and torch.equal(made, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("inplace", [False, True])
+def test_normalize_equals_torchvision(torchvision, dtype, inplace):
+    arguments = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225), inplace)
+    ours, theirs = H.Normalize(*arguments), torchvision.transforms.v2.Normalize(*arguments)
+    tensor = torch.rand(2, 3, 5, 7, generator=torch.Generator().manual_seed(0)).to(dtype)
+    mine, yours = tensor.clone(), tensor.clone()
+    assert torch.equal(ours(mine), theirs(yours))
+    assert torch.equal(mine, yours) and torch.equal(mine, tensor) is not inplace
+
+
+REFUSED = [
+    ("Resize('20')", None),
+    ("Resize([1, 2, 3])", None),
+    ("Resize(None)", None),
+    ("Resize((20, 30), max_size=40)", "image"),
+    ("Resize(20, max_size=20)", "image"),
+    ("Resize(20, interpolation='cubic')", "image"),
+    ("CenterCrop([1, 2, 3])", None),
+    ("RandomCrop([1, 2, 3])", None),
+    ("RandomCrop(8, padding=(1, 2, 3))", None),
+    ("RandomCrop(8, padding=1.5)", None),
+    ("RandomCrop(8, padding=1, padding_mode='wrap')", None),
+    ("RandomCrop(8, fill='red')", None),
+    ("RandomCrop(8, 2, fill=(1, 2))", "image"),
+    ("RandomCrop(8000)", "image"),
+    ("RandomCrop(8000, 2)", "image"),
+    ("RandomResizedCrop([1, 2, 3])", None),
+    ("RandomResizedCrop(8, scale=0.5)", None),
+    ("RandomResizedCrop(8, ratio=(1.0,))", None),
+    ("RandomHorizontalFlip(1.5)", None),
+    ("RandomVerticalFlip(-0.1)", None),
+    ("Grayscale(2)", "image"),
+    ("Compose(3)", None),
+    ("Compose([])", None),
+    ("Normalize([0.5], [0.5])", "image"),
+    ("Normalize([0.5], [0.5])", "bytes"),
+    ("Normalize([0.5], [0.0])", "floats"),
+    ("Normalize([0.5], [0.5])", "flat"),
+    ("ToImage()", "text"),
+]
+
+
+@pytest.mark.parametrize(("call", "on"), REFUSED)
+def test_refusals_are_torchvisions(torchvision, images, call, on):
+    inputs = {
+        "image": images[0],
+        "bytes": torch.zeros(3, 2, 2, dtype=torch.uint8),
+        "floats": torch.zeros(3, 2, 2),
+        "flat": torch.zeros(2, 2),
+        "text": "an image",
+    }
+    raised = []
+    for home in (H, torchvision.transforms.v2):
+        with pytest.raises((TypeError, ValueError)) as info:
+            transform = eval(call, {**vars(home), "torch": torch})
+            if call == "ToImage()" and home is not H:
+                raise TypeError(str(torch_to_image_error(torchvision)))
+            transform(inputs[on])
+        raised.append((info.type, str(info.value)))
+    assert raised[0] == raised[1]
+
+
+def torch_to_image_error(torchvision) -> TypeError:
+    """What torchvision's functional says: its transform lets strings pass."""
+    with pytest.raises(TypeError) as info:
+        torchvision.transforms.v2.functional.to_image("an image")
+    return info.value
+
+
+def test_warnings_are_torchvisions(images):
+    with pytest.warns(UserWarning, match="Anti-alias option is always applied for PIL Image input"):
+        H.Resize(20, antialias=False)(images[0])
+    with pytest.warns(UserWarning, match="Anti-alias option is always applied for PIL Image input"):
+        H.RandomResizedCrop(20, antialias=False)(images[0])
+    with pytest.warns(UserWarning, match=r"Scale and ratio should be of kind \(min, max\)"):
+        H.RandomResizedCrop(20, scale=(1.0, 0.5))
+
+
+@pytest.mark.parametrize("call", ["Resize(4)", "CenterCrop(4)", "RandomCrop(4)", "RandomResizedCrop(4)", "Grayscale()"])
+def test_geometry_refuses_tensors_with_a_remedy(call):
+    transform = eval(call, vars(H))
+    with pytest.raises(TypeError, match=rf"img should be PIL Image. Got <class 'torch.Tensor'>; put {call.split('(')[0]} "):
+        transform(torch.zeros(3, 8, 8))
+
+
+def test_names_and_signatures_are_torchvisions(torchvision):
+    import inspect
+
+    for name in H.__all__:
+        if name in ("Transform", "Compose", "InterpolationMode", "filter_name", "ToTensor", "PILToTensor", "ToImage"):
+            continue
+        ours, theirs = (inspect.signature(getattr(home, name)) for home in (H, torchvision.transforms.v2))
+        shown = [[(p.name, p.default) for p in signature.parameters.values()] for signature in (ours, theirs)]
+        assert shown[0] == shown[1], name
+    assert {m.name: m.value for m in H.InterpolationMode} == {
+        m.name: m.value for m in torchvision.transforms.InterpolationMode
+    }
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_repr_is_torchvisions(torchvision, call):
+    if "RandomCrop" in call or "padding" in call or "ToDtype" in call:
+        pytest.skip("torchvision keeps the padding reordered and leaves dtypes out")
+    ours, theirs = both(torchvision, call)
+    assert repr(ours) == repr(theirs)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_pickles(call):
+    transform = eval(call, {**vars(H), "torch": torch})
+    assert repr(pickle.loads(pickle.dumps(transform))) == repr(transform)
+
+
+@pytest.mark.parametrize("said", [2, "bilinear", H.InterpolationMode.BILINEAR, Image.Resampling.BILINEAR])
+def test_filter_names(torchvision, said):
+    assert H.filter_name(said) == "bilinear"
+    assert H.filter_name(torchvision.transforms.InterpolationMode.LANCZOS) == "lanczos"
+    assert H.filter_name("nearest-exact") == "nearest"
+
+
+@pytest.mark.parametrize("said", [9, True, None, 1.0])
+def test_filter_refusal(said):
+    with pytest.raises(ValueError, match=f"corresponding Pillow integer constant, but got {said}"):
+        H.filter_name(said)
+
+
+def test_torchvision_is_not_imported():
+    script = (
+        "import sys; sys.modules['torchvision'] = None\n"
+        "import headrace.transforms as H; from headrace.lowering import lower\n"
+        "lower(H.Compose([H.RandomResizedCrop(8), H.ToTensor()]))\n"
+        "assert not any(name.startswith('torchvision.') for name in sys.modules)\n"
+    )
+    home = str(Path(H.__file__).parents[2])
+    subprocess.run([sys.executable, "-c", script], check=True, env={"PYTHONPATH": home, "PATH": ""})
