@@ -29,13 +29,14 @@ def _colour(name: str) -> str:
     return {"headrace": OURS, BASELINE: REFERENCE}.get(name, PEERS)
 
 
-def _panel(axes: Any, names: Sequence[str], rows: Mapping[str, Any], missing: Mapping[str, str]) -> None:
+def _panel(axes: Any, names: Sequence[str], rows: Mapping[str, Any], absent: Mapping[str, str]) -> None:
+    """Bars from top to bottom in the order of `names`; `absent` says why a name has no row."""
     greatest = max((row["images_per_s"]["max"] for row in rows.values()), default=1.0)
     for y, name in enumerate(names):
         row = rows.get(name)
         if row is None:
-            axes.text(0.01 * greatest, y, "not installed" if name in missing else "has no such recipe",
-                      va="center", color="#808080", style="italic", fontsize=8)  # fmt: skip
+            why = absent.get(name, "has no such recipe")
+            axes.text(0.01 * greatest, y, why, va="center", color="#808080", style="italic", fontsize=8)
             continue
         rate, ratio = row["images_per_s"], row["to_torch"]
         whisker = [[rate["median"] - rate["min"]], [rate["max"] - rate["median"]]]
@@ -43,13 +44,14 @@ def _panel(axes: Any, names: Sequence[str], rows: Mapping[str, Any], missing: Ma
         axes.errorbar(rate["median"], y, xerr=whisker, color="black", capsize=2.5, linewidth=1)
         text = f" {rate['median']:,.0f}" + (f"   {ratio['median']:.2f}x" if ratio else "")
         axes.text(rate["max"] + 0.01 * greatest, y, text, va="center", fontsize=8.5,
-                  weight="bold" if name == "headrace" else "normal")  # fmt: skip
+                  weight="bold" if name == "headrace" else "normal",
+                  bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1})  # fmt: skip
     if CEILING in rows:
         limit = rows[CEILING]["images_per_s"]
-        axes.axvspan(limit["min"], limit["max"], color=LIMIT, alpha=0.12, linewidth=0)
+        axes.axvspan(limit["min"], limit["max"], color=LIMIT, alpha=0.12, linewidth=0, zorder=0)
         axes.axvline(limit["median"], color=LIMIT, linestyle="--", linewidth=1.2)
         # Above the bars, on the side where there is room, so that it never covers one.
-        axes.annotate(f"decoding alone: {limit['median']:,.0f}", (limit["median"], 1), (-4, 3),
+        axes.annotate(f"ceiling, decoding alone: {limit['median']:,.0f}", (limit["median"], 1), (-4, 3),
                       xycoords=("data", "axes fraction"), textcoords="offset points",
                       ha="right", va="bottom", color=LIMIT, fontsize=8.5)  # fmt: skip
     axes.set_xlim(0, 1.24 * greatest)
@@ -59,6 +61,14 @@ def _panel(axes: Any, names: Sequence[str], rows: Mapping[str, Any], missing: Ma
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.grid(axis="x", color="#e6e6e6", linewidth=0.8)
     axes.set_axisbelow(True)
+
+
+def _absent(result: Mapping[str, Any], where: tuple[str, str, int]) -> dict[str, str]:
+    absent = dict.fromkeys(result["missing"], "not installed")
+    for figure in result["figures"]:
+        if "images" not in figure and (figure["dataset"], figure["recipe"], figure["cores"]) == where:
+            absent[figure["name"]] = "failed"
+    return absent
 
 
 def draw(
@@ -80,7 +90,7 @@ def draw(
         for cores, axes in zip(options["cores"], panels, strict=True):
             where = (dataset["name"], recipe, cores)
             rows = {r["name"]: r for r in result["summary"] if (r["dataset"], r["recipe"], r["cores"]) == where}
-            _panel(axes, names, rows, result["missing"])
+            _panel(axes, names, rows, _absent(result, where))
             title = f"{dataset['name']}, {recipe}, {cores} core{'s' * (cores > 1)}"
             axes.set_title(title, loc="left", fontsize=10, weight="bold", pad=18)
     for axes in grid[-1]:

@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 from PIL import Image
+
 from torchvision_shim import import_torchvision
 
 REPOSITORY = Path(__file__).parents[2]
@@ -52,7 +53,19 @@ def photographs() -> list[Path]:
 @pytest.fixture(scope="session")
 def images(photographs: list[Path]) -> list[Image.Image]:
     """A dozen small RGB images of many shapes, cut from photographs: wide, tall, tiny, odd."""
-    shapes = [(90, 60), (60, 90), (64, 64), (133, 37), (37, 133), (7, 5), (1, 1), (3, 200), (200, 3), (2, 250), (81, 80)]
+    shapes = [
+        (90, 60),
+        (60, 90),
+        (64, 64),
+        (133, 37),
+        (37, 133),
+        (7, 5),
+        (1, 1),
+        (3, 200),
+        (200, 3),
+        (2, 250),
+        (81, 80),
+    ]
     made = []
     for shape, path in zip(shapes, photographs, strict=False):
         with Image.open(path) as photograph:

@@ -10,13 +10,13 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from torchvision_feed import FedTorch, Feeder
 
 from headrace import boxes
 from headrace import recipe as R
 from headrace.draws import Draws
 from headrace.lowering import lower
 from headrace.transforms import Compose, RandomHorizontalFlip, RandomResizedCrop, ToTensor
+from torchvision_feed import FedTorch, Feeder
 
 edges = st.integers(1, 400)
 uniforms = st.floats(0, 1, exclude_max=True)
@@ -88,9 +88,7 @@ def test_random_crop_box_is_torchvisions(torchvision, fed, height, width, crop, 
     fed._places = [top, left] if full_height > crop[0] else [left]
 
     def ours():
-        return boxes.random_crop(
-            height, width, *crop, borders, needed, boxes.place_at(top), boxes.place_at(left)
-        )
+        return boxes.random_crop(height, width, *crop, borders, needed, boxes.place_at(top), boxes.place_at(left))
 
     try:
         expected = v2.make_params([Sized(height, width)])

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torchvision_feed import Feeder
 
 from headrace.draws import Draws
 from headrace.lowering import lower
 from headrace.recipe import FILTERS, RandomCrop, Recipe
 from headrace.reference import ReferenceDataset, reference_sample
+from torchvision_feed import Feeder
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
@@ -67,9 +67,7 @@ def test_every_filter(T, feeder, images, filter):
     mode = T.InterpolationMode(filter)
     assert_equal_on(images, feeder, T.Compose([T.RandomResizedCrop(32, interpolation=mode), T.PILToTensor()]), 8)
     assert_equal_on(images, feeder, T.Compose([T.Resize((29, 41), mode), T.PILToTensor()]), 1)
-    assert_equal_on(
-        images, feeder, T.Compose([T.Resize(40, mode, max_size=60), T.CenterCrop(36), T.PILToTensor()]), 1
-    )
+    assert_equal_on(images, feeder, T.Compose([T.Resize(40, mode, max_size=60), T.CenterCrop(36), T.PILToTensor()]), 1)
 
 
 @pytest.mark.parametrize("size", [1, 17, (31, 8), [9]])
@@ -137,9 +135,7 @@ def test_grayscale(T, feeder, images, channels):
     assert_equal_on(images, feeder, T.Compose([T.Resize((20, 21)), gray, T.PILToTensor()]), 1)
     crop = T.RandomCrop(60, 4, True, fill=5)
     assert_equal_on(images, feeder, T.Compose([gray, crop, T.Grayscale(3), T.PILToTensor()]))
-    assert_equal_on(
-        images, feeder, T.Compose([T.RandomCrop(60, 4, True, fill=(9, 200, 4)), gray, T.PILToTensor()])
-    )
+    assert_equal_on(images, feeder, T.Compose([T.RandomCrop(60, 4, True, fill=(9, 200, 4)), gray, T.PILToTensor()]))
 
 
 def test_rgb(torchvision, feeder, images):
@@ -199,7 +195,9 @@ def test_bytes_again(torchvision, feeder, images):
     assert_equal_on(
         images,
         feeder,
-        T.Compose([T.CenterCrop(24), T.ToImage(), T.ToDtype(torch.int16, scale=True), T.ToDtype(torch.uint8, scale=True)]),
+        T.Compose(
+            [T.CenterCrop(24), T.ToImage(), T.ToDtype(torch.int16, scale=True), T.ToDtype(torch.uint8, scale=True)]
+        ),
         1,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import subprocess
 import sys
@@ -114,7 +115,7 @@ def test_normalize_equals_torchvision(torchvision, dtype, inplace):
 
 
 REFUSED = [
-    ("Resize('20')", None),
+    ("Resize(2.5)", None),
     ("Resize([1, 2, 3])", None),
     ("Resize(None)", None),
     ("Resize((20, 30), max_size=40)", "image"),
@@ -141,7 +142,6 @@ REFUSED = [
     ("Normalize([0.5], [0.5])", "bytes"),
     ("Normalize([0.5], [0.0])", "floats"),
     ("Normalize([0.5], [0.5])", "flat"),
-    ("ToImage()", "text"),
 ]
 
 
@@ -152,24 +152,14 @@ def test_refusals_are_torchvisions(torchvision, images, call, on):
         "bytes": torch.zeros(3, 2, 2, dtype=torch.uint8),
         "floats": torch.zeros(3, 2, 2),
         "flat": torch.zeros(2, 2),
-        "text": "an image",
     }
     raised = []
     for home in (H, torchvision.transforms.v2):
         with pytest.raises((TypeError, ValueError)) as info:
             transform = eval(call, {**vars(home), "torch": torch})
-            if call == "ToImage()" and home is not H:
-                raise TypeError(str(torch_to_image_error(torchvision)))
             transform(inputs[on])
         raised.append((info.type, str(info.value)))
     assert raised[0] == raised[1]
-
-
-def torch_to_image_error(torchvision) -> TypeError:
-    """What torchvision's functional says: its transform lets strings pass."""
-    with pytest.raises(TypeError) as info:
-        torchvision.transforms.v2.functional.to_image("an image")
-    return info.value
 
 
 def test_warnings_are_torchvisions(images):
@@ -184,19 +174,21 @@ def test_warnings_are_torchvisions(images):
 @pytest.mark.parametrize("call", ["Resize(4)", "CenterCrop(4)", "RandomCrop(4)", "RandomResizedCrop(4)", "Grayscale()"])
 def test_geometry_refuses_tensors_with_a_remedy(call):
     transform = eval(call, vars(H))
-    with pytest.raises(TypeError, match=rf"img should be PIL Image. Got <class 'torch.Tensor'>; put {call.split('(')[0]} "):
+    with pytest.raises(
+        TypeError, match=rf"img should be PIL Image. Got <class 'torch.Tensor'>; put {call.split('(')[0]} "
+    ):
         transform(torch.zeros(3, 8, 8))
 
 
 def test_names_and_signatures_are_torchvisions(torchvision):
-    import inspect
-
+    home = torchvision.transforms.v2
     for name in H.__all__:
-        if name in ("Transform", "Compose", "InterpolationMode", "filter_name", "ToTensor", "PILToTensor", "ToImage"):
-            continue
-        ours, theirs = (inspect.signature(getattr(home, name)) for home in (H, torchvision.transforms.v2))
-        shown = [[(p.name, p.default) for p in signature.parameters.values()] for signature in (ours, theirs)]
-        assert shown[0] == shown[1], name
+        if name not in ("Transform", "InterpolationMode", "filter_name"):
+            shown = [
+                [(p.name, p.default) for p in list(inspect.signature(cls.__init__).parameters.values())[1:]]
+                for cls in (getattr(H, name), getattr(home, name))
+            ]
+            assert shown[0] == shown[1] or "__init__" not in vars(getattr(H, name)), name
     assert {m.name: m.value for m in H.InterpolationMode} == {
         m.name: m.value for m in torchvision.transforms.InterpolationMode
     }

@@ -43,16 +43,13 @@ class PILToTensor(Transform):
 
 
 class ToImage(Transform):
-    """A PIL image or array (H, W, C) as a tensor (C, H, W) of the same values. A plain tensor, not a tv_tensor."""
+    """A PIL image or array (H, W, C) as a tensor (C, H, W) of the same values; anything else passes.
 
-    def forward(self, image: Any) -> torch.Tensor:
-        if isinstance(image, (Image.Image, np.ndarray)):
-            return _to_chw(np.array(image, copy=True))
-        if isinstance(image, torch.Tensor):
-            return image
-        raise TypeError(
-            f"Input can either be a pure Tensor, a numpy array, or a PIL image, but got {type(image)} instead."
-        )
+    The tensor is a plain one, not a tv_tensor.
+    """
+
+    def forward(self, image: Any) -> Any:
+        return _to_chw(np.array(image, copy=True)) if isinstance(image, (Image.Image, np.ndarray)) else image
 
 
 class ToPureTensor(Transform):

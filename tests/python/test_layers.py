@@ -1,0 +1,154 @@
+"""The layers of ARCHITECTURE.md, checked: nothing includes or imports anything of a later layer, and files stay small."""
+
+from __future__ import annotations
+
+import ast
+import re
+import statistics
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HARD_CAP = 400  # lines
+
+# Within a layer (a line) anything goes but a cycle; a layer sees those above it.
+CORE = """
+error geometry fork_guard
+blob
+reader jpeg_metadata plan
+jpeg_header resample_table
+huffman kernels
+jpeg_decoder
+slot_ring thread_pool stage_stats
+taker resampler row_store
+fuse
+batch
+sample_queue pillow_lane
+pipeline
+"""
+PYTHON = """
+_native recipe errors
+sources.dataset sources.packed_paths
+sources.image_files sources.blobs
+sources.image_folder sources.recognise
+sources
+boxes pillow_ops draws
+pillow_rule pointwise
+transforms
+recognition
+lowering
+reference
+ops pillow_lane
+engine
+order
+faults state
+iterator
+stats report verification arguments
+loader
+demo
+cli
+"""
+
+
+def ranks(layers: str) -> dict[str, int]:
+    return {name: rank for rank, line in enumerate(layers.strip().splitlines()) for name in line.split()}
+
+
+def test_core_includes_point_one_way() -> None:
+    rank = ranks(CORE)
+    for path in sorted((ROOT / "csrc/core").iterdir()):
+        name = layer_of_core(path.stem, rank)
+        for included in re.findall(r'#include "(?:\.\./core/)?([\w/]+)\.\w+"', path.read_text()):
+            assert rank[layer_of_core(included, rank)] <= rank[name], f"{path.name} includes {included}.h of a later layer"
+        for header in ("Python.h", "pybind11", "torch/", "cuda"):
+            assert not re.search(rf"#include [<\"]{header}", path.read_text()), f"{path.name} includes {header}"
+
+
+def layer_of_core(stem: str, rank: dict[str, int]) -> str:
+    """kernels_avx2, store_avx512, kernel_sets, row_buffer and the like belong to the layer whose name they begin or end with."""
+    if stem in rank:
+        return stem
+    aliases = {"kernel_sets": "kernels", "row_buffer": "kernels"}
+    for name in (aliases.get(stem, ""), stem.split("_")[0], "kernels" if stem.startswith("store_") else ""):
+        if name in rank:
+            return name
+    raise AssertionError(f"csrc/core/{stem} is in no layer: add it to CORE and to ARCHITECTURE.md")
+
+
+def test_bindings_are_seen_by_nobody() -> None:
+    for path in (ROOT / "csrc/core").iterdir():
+        assert "/bind/" not in path.read_text()
+
+
+def python_modules() -> dict[str, Path]:
+    package = ROOT / "python/headrace"
+    modules = {}
+    for path in package.rglob("*.py"):
+        parts = path.relative_to(package).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if name and parts[-1] != "__main__":
+            modules[name] = path
+    return modules
+
+
+def imported(path: Path) -> set[str]:
+    """Names below headrace that a module imports when it runs (not under TYPE_CHECKING)."""
+    found = set()
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test)
+        for node in ast.walk(block)
+    }
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module == "headrace":
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("headrace."):
+            found.add((node.module or "").removeprefix("headrace."))
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            raise AssertionError(f"{path.name} imports relatively")
+        elif isinstance(node, ast.Import):
+            found |= {alias.name.removeprefix("headrace.") for alias in node.names if alias.name.startswith("headrace.")}
+    return found
+
+
+def layer_of_python(name: str, rank: dict[str, int]) -> str:
+    while name not in rank:
+        if "." not in name:
+            raise AssertionError(f"headrace.{name} is in no layer: add it to PYTHON and to ARCHITECTURE.md")
+        name = name.rsplit(".", 1)[0]
+    return name
+
+
+def test_python_imports_point_one_way() -> None:
+    rank = ranks(PYTHON)
+    for name, path in python_modules().items():
+        own = rank[layer_of_python(name, rank)]
+        for other in imported(path):
+            if other == "_core":
+                continue
+            assert rank[layer_of_python(other, rank)] <= own, f"headrace.{name} imports headrace.{other} of a later layer"
+
+
+def source_files() -> list[Path]:
+    folders = ("csrc", "python/headrace", "tests", "bench", "examples", "fuzz")
+    ends = {".py", ".h", ".cpp"}
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*")) if path.suffix in ends]
+
+
+@pytest.mark.parametrize("path", source_files(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_one_file_one_job(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    assert len(lines) <= HARD_CAP, "split it: one file, one job"
+    if lines and path.name != "__init__.py":
+        first = lines[0] if not lines[0].startswith("#!") else lines[1]
+        assert first.startswith(("//", '"""', "# ", 'r"""')), "line one says the file's job"
+
+
+def test_median_file_is_small() -> None:
+    product = [path for path in source_files() if path.is_relative_to(ROOT / "csrc") or path.is_relative_to(ROOT / "python")]
+    assert statistics.median(len(path.read_text().splitlines()) for path in product) <= 130
