@@ -33,7 +33,9 @@ struct Batch {
   std::vector<int> places;      // where in `memory` each sample goes; empty: sample i at place i
   std::atomic<int> claimed{0};  // samples that a worker has taken
   std::atomic<int> remaining{0};
+  std::atomic<int> writers{0};  // threads that may be writing into `memory` now
   std::atomic<bool> cancelled{false};
+  const uint64_t id = next_id();  // unlike the address, never used again
 
   int size() const { return static_cast<int>(rows.size()); }
 
@@ -44,6 +46,14 @@ struct Batch {
     if (claimed.load(std::memory_order_relaxed) >= size() || cancelled.load(std::memory_order_relaxed)) return -1;
     const int sample = claimed.fetch_add(1, std::memory_order_relaxed);
     return sample < size() ? sample : -1;
+  }
+
+  /// Before a sample is written; false: cancelled, nothing may be written any more. Any thread.
+  bool begin_writing() {
+    writers.fetch_add(1);  // before the look at `cancelled`: whoever cancels looks at both the other way round
+    if (!cancelled.load()) return true;
+    writers.fetch_sub(1);
+    return false;
   }
 
   /// Any thread.
@@ -58,6 +68,11 @@ struct Batch {
   }
 
  private:
+  static uint64_t next_id() {
+    static std::atomic<uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+
   std::mutex mutex_;
   std::vector<Failure> failures_;  // guarded by mutex_
 };

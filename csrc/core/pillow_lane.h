@@ -25,23 +25,30 @@ struct PillowJob {
 
 class PillowLane {
  public:
-  /// Any thread.
+  /// After close() the job is dropped. Any thread.
   void push(PillowJob job) {
     {
       const std::lock_guard lock(mutex_);
+      if (closed_) return;
       jobs_.push_back(std::move(job));
     }
     changed_.notify_one();
   }
 
-  /// Blocks up to `patience`; nullopt when nothing came or after close(). Any thread.
+  /// Blocks up to `patience`; nullopt when nothing came or after close(). Passes over jobs of cancelled batches. Any
+  /// thread.
   std::optional<PillowJob> pop(std::chrono::milliseconds patience) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, patience, [&] { return closed_ || !jobs_.empty(); });
-    if (closed_ || jobs_.empty()) return std::nullopt;
-    PillowJob job = std::move(jobs_.front());
-    jobs_.pop_front();
-    return job;
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    for (;;) {
+      PillowJob job;  // one of a cancelled batch is dropped without the lock: its memory may be returned by it
+      std::unique_lock lock(mutex_);
+      changed_.wait_until(lock, deadline, [&] { return closed_ || !jobs_.empty(); });
+      if (closed_ || jobs_.empty()) return std::nullopt;
+      job = std::move(jobs_.front());
+      jobs_.pop_front();
+      lock.unlock();
+      if (!job.batch->cancelled.load(std::memory_order_relaxed)) return job;
+    }
   }
 
   size_t waiting() const {
@@ -49,11 +56,13 @@ class PillowLane {
     return jobs_.size();
   }
 
+  /// Wakes everybody; waiting jobs are dropped. Any thread.
   void close() {
+    std::deque<PillowJob> dropped;  // without the lock
     {
       const std::lock_guard lock(mutex_);
       closed_ = true;
-      jobs_.clear();
+      dropped.swap(jobs_);
     }
     changed_.notify_all();
   }

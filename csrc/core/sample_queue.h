@@ -1,6 +1,7 @@
 // Feeds workers sample by sample, in batch order; a worker goes to the lock once a batch, not once a sample.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -42,33 +43,35 @@ class SampleQueue {
   /// The same, but false at once when there is none.
   bool try_pop(Task& task) { return advance(task, false); }
 
-  /// Wakes everybody; what is queued is dropped. Any thread.
+  /// Wakes everybody; what is queued is dropped, and so is the rest of batches in work. Any thread.
   void close() {
     {
       const std::lock_guard lock(mutex_);
-      closed_ = true;
+      closed_.store(true, std::memory_order_relaxed);
       batches_.clear();
     }
     changed_.notify_all();
   }
 
  private:
+  bool closed() const { return closed_.load(std::memory_order_relaxed); }
+
   bool advance(Task& task, bool block) {
     for (;;) {
-      if (task.batch != nullptr && (task.sample = task.batch->claim()) >= 0) return true;
+      if (task.batch != nullptr && !closed() && (task.sample = task.batch->claim()) >= 0) return true;
       std::unique_lock lock(mutex_);
       if (!batches_.empty() && batches_.front() == task.batch) batches_.pop_front();  // found exhausted just now
       task.batch = nullptr;
-      if (block) changed_.wait(lock, [&] { return closed_ || !batches_.empty(); });
-      if (closed_ || batches_.empty()) return false;
+      if (block) changed_.wait(lock, [&] { return closed() || !batches_.empty(); });
+      if (closed() || batches_.empty()) return false;
       task.batch = batches_.front();
     }
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<Batch>> batches_;  // guarded by mutex_, as is closed_
-  bool closed_ = false;
+  std::deque<std::shared_ptr<Batch>> batches_;  // guarded by mutex_
+  std::atomic<bool> closed_{false};             // set under mutex_
 };
 
 }  // namespace headrace

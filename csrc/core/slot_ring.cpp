@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <limits>
 #include <new>
 
 namespace headrace {
@@ -18,6 +19,7 @@ size_t mapped_bytes(size_t bytes) {
 }
 
 uint8_t* map_slot(size_t bytes) {
+  if (bytes > std::numeric_limits<ptrdiff_t>::max() - kHugePage) throw std::bad_alloc();  // before it wraps round
   void* memory = ::mmap(nullptr, mapped_bytes(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   // Advice only: a system without transparent huge pages says no, and small pages do as well.
@@ -34,6 +36,7 @@ std::shared_ptr<SlotRing> SlotRing::make(size_t slot_bytes, size_t keep) {
 }
 
 SlotRing::~SlotRing() {
+  if (fork_.forked()) return;  // the list may have been copied while another thread was changing it
   for (uint8_t* slot : free_) unmap_slot(slot, slot_bytes_);
 }
 
@@ -45,11 +48,13 @@ Lease SlotRing::acquire() {
     if (!free_.empty()) {
       slot = free_.back();
       free_.pop_back();
-    } else {
-      ++slots_;
     }
   }
-  if (slot == nullptr) slot = map_slot(slot_bytes_);
+  if (slot == nullptr) {
+    slot = map_slot(slot_bytes_);  // without the lock: others may take free slots meanwhile
+    const std::lock_guard lock(mutex_);
+    ++slots_;
+  }
   return Lease(slot, [ring = shared_from_this()](uint8_t* memory) { ring->give_back(memory); });
 }
 

@@ -111,7 +111,7 @@ void load_pixels(const uint8_t* row, int pixels, int x, int count, bool mirror, 
 template <int kBytes>
 void write(uint8_t* to, Vec elements, int count) {
   if (count >= 64 / kBytes) {
-    _mm512_storeu_si512(to, elements); _mm_prefetch(to + 5376, _MM_HINT_T0);
+    _mm512_storeu_si512(to, elements);
   } else if (count > 0) {
     _mm512_mask_storeu_epi8(to, (1ull << (count * kBytes)) - 1, elements);
   }

@@ -81,7 +81,13 @@ class Occurrences:
         self._seen = np.zeros(length, dtype=np.uint32)
 
     def take(self, indices: npt.ArrayLike) -> Int64Array:
-        """How often each of `indices`, int64 (n,) and >= 0, was named before, earlier ones of this call included; counts them.
+        """How often each of `indices` was named before, earlier ones of this call included; and counts them.
+
+        Args:
+            indices: int64, (n,), each in [0, length).
+
+        Returns:
+            int64, (n,).
 
         Raises:
             IndexError: an index not below `length`.

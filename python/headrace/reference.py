@@ -72,6 +72,8 @@ class EncodedSource(Protocol):
     @property
     def has_targets(self) -> bool: ...
 
+    def __len__(self) -> int: ...
+
     def read(self, index: int) -> bytes:
         """The encoded bytes of a sample."""
 
@@ -96,8 +98,17 @@ class ReferenceDataset(Dataset[Any]):
         self.epoch = epoch
         self._draws = Draws(recipe.columns, seed)
 
+    def __len__(self) -> int:
+        return len(self.source)
+
     def __getitem__(self, key: tuple[int, int]) -> Any:
-        index, occurrence = key
-        row = self._draws.batch(self.epoch, [index], [occurrence])[0]
-        image = reference_sample(pillow_ops.open_rgb(self.source.read(index)), self.recipe, row)
+        return self.sample(key[0], self.draws_of(*key))
+
+    def draws_of(self, index: int, occurrence: int) -> npt.NDArray[np.float64]:
+        """The draws of one sample in this epoch: float64, (k,)."""
+        return self._draws.batch(self.epoch, [index], [occurrence])[0]
+
+    def sample(self, index: int, draws_row: npt.NDArray[np.float64]) -> Any:
+        """One sample made with given draws."""
+        image = reference_sample(pillow_ops.open_rgb(self.source.read(index)), self.recipe, draws_row)
         return (image, self.source.target(index)) if self.source.has_targets else image

@@ -231,6 +231,9 @@ class Files:
     paths: list[Path]
     has_targets: bool = True
 
+    def __len__(self) -> int:
+        return len(self.paths)
+
     def read(self, index: int) -> bytes:
         return self.paths[index].read_bytes()
 
