@@ -1,8 +1,8 @@
 """Lays out the data sets: trees of links that every contender reads as an ImageFolder.
 
-A tree is long enough that no measurement runs over the end of an epoch (a set of 160 files is repeated by links)
-and small enough for the page cache (of a large set an even sample is taken). Only what every contender can read
-goes in: RGB and gray JPEG files.
+A tree is long enough that hardly a measurement runs over the end of an epoch (a set of 160 files is repeated
+by links) and small enough for the page cache (of a large set an even sample is taken). Only what every
+contender can read goes in: RGB and gray JPEG files.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _readable(files: Sequence[Path]) -> list[Path]:
 
 
 def _sample(folder: Path) -> list[Path]:
-    """The files of a folder, or an even sample of them where they are more than the page cache should hold."""
+    """The JPEG files of a folder, or an even sample of them where they are very many."""
     files = sorted(f for f in folder.rglob("*") if f.suffix.lower() in (".jpg", ".jpeg"))
     total = sum(f.stat().st_size for f in files)
     step = max(1, -(-total // MOST_BYTES))
@@ -59,7 +59,7 @@ def _sample(folder: Path) -> list[Path]:
 
 
 def _link_tree(name: str, files: Sequence[Path], images: int) -> Path:
-    """Links class/000123_name.jpg -> file, the whole set again and again up to `images`. Kept from run to run."""
+    """Links class/000123_name.jpg -> file, the set repeated up to `images`; kept from run to run."""
     total = sum(f.stat().st_size for f in files)
     repeats = max(1, min(-(-images // len(files)), MOST_BYTES // max(total, 1)))
     classes = {f: "all" if name.endswith("pixels") or f.parent.name == name else f.parent.name for f in files}
@@ -78,7 +78,7 @@ def _link_tree(name: str, files: Sequence[Path], images: int) -> Path:
 
 
 def _reencode(files: Sequence[Path], name: str) -> list[Path]:
-    """The same pictures as Pillow writes them at quality 85 with 4:2:0, which most cameras and web sites use."""
+    """The same pictures as Pillow writes them at quality 85 with 4:2:0, as most of the web has them."""
     from PIL import Image
 
     digest = sha256(repr([(str(f), f.stat().st_size) for f in files]).encode()).hexdigest()[:8]
@@ -113,9 +113,7 @@ def lay_out(names: Sequence[str]) -> list[Dataset]:
     found = []
     main, files = _main_files()
     if not files:
-        raise SystemExit(
-            "no JPEG files: set HEADRACE_BENCH_DATA to an ImageFolder, or to a folder that holds imagenet_dev/ and large/"
-        )
+        raise SystemExit("no JPEG files: set HEADRACE_BENCH_DATA to an ImageFolder (see bench/README.md)")
     for name in names:
         if name == "large":
             large = _data_folder() / "large"
@@ -133,15 +131,16 @@ def lay_out(names: Sequence[str]) -> list[Dataset]:
         for source in sources:
             with Image.open(source) as image:
                 pixels.append(image.width * image.height)
-        kilobytes = sum(f.stat().st_size for f in sources) / len(sources) / 1000
-        about = f"{len(sources)} JPEG files, mean {sum(pixels) / len(sources) / 1e6:.2f} MP, {kilobytes:.0f} kB"
+        megapixels = sum(pixels) / len(sources) / 1e6
+        kilobytes = sum(f.stat().st_size for f in sources) / len(sources) / 1e3
+        about = f"{len(sources)} JPEG files, mean {megapixels:.2f} MP, {kilobytes:.0f} kB"
         found.append(Dataset(label, root, about, batch_size))
     return found
 
 
-def pixel_tree() -> tuple[Path, int]:
-    """The fixed list of images on which pixels are compared, and its length."""
+def pixel_tree() -> Path:
+    """The fixed list of images on which pixels are compared."""
     name, files = _main_files()
     step = max(1, len(files) // PIXEL_IMAGES)
     chosen = files[::step][:PIXEL_IMAGES]
-    return _link_tree(f"{name}-pixels", chosen, 1), len(chosen)
+    return _link_tree(f"{name}-pixels", chosen, 1)

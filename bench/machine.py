@@ -32,13 +32,14 @@ def describe() -> dict[str, Any]:
 def pick_cpus(count: int) -> set[int]:
     """The first `count` usable CPUs, one hardware thread of every physical core before any second one.
 
-    Two hardware threads of one core are not two cores: a figure for "2 cores" taken on siblings would be wrong.
+    Two hardware threads of one core are not two cores: "2 cores" measured on siblings would be wrong.
     """
     usable = sorted(os.sched_getaffinity(0))
     if count > len(usable):
         raise SystemExit(f"asked for {count} cores, but this process may use only {len(usable)}")
     seen: set[str] = set()
-    firsts, seconds = [], []
+    firsts: list[int] = []
+    seconds: list[int] = []
     for cpu in usable:
         siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
         core = siblings.read_text().strip() if siblings.exists() else str(cpu)

@@ -1,6 +1,8 @@
 """Draws a run as horizontal bars: medians with their spread, and the decoding ceiling as a line.
 
     python -m bench.plot bench/results/NAME.json [--datasets imagenet_dev] [--recipes train] [--out NAME.png]
+
+run.py draws the whole run; this command draws a part of it.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ def _panel(axes: Any, names: Sequence[str], rows: Mapping[str, Any], absent: Map
                       xycoords=("data", "axes fraction"), textcoords="offset points",
                       ha="right", va="bottom", color=LIMIT, fontsize=8.5)  # fmt: skip
     axes.set_xlim(0, 1.24 * greatest)
-    axes.set_yticks(range(len(names)), [textwrap.fill(CONTENDERS[name].label, 30) for name in names], fontsize=8.5)
+    labels = [textwrap.fill(CONTENDERS[name].label, 30) for name in names]
+    axes.set_yticks(range(len(names)), labels, fontsize=8.5)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
@@ -72,12 +75,16 @@ def _absent(result: Mapping[str, Any], where: tuple[str, str, int]) -> dict[str,
 
 
 def draw(
-    result: Mapping[str, Any], out: Path, only: Sequence[str] | None = None, recipes: Sequence[str] | None = None
+    result: Mapping[str, Any],
+    out: Path,
+    only: Sequence[str] | None = None,
+    recipes: Sequence[str] | None = None,
 ) -> None:
     """One row of panels for each data set and recipe, one column for each number of cores."""
     options = result["options"]
     sets = [d for d in result["datasets"] if only is None or d["name"] in only]
-    lines = [(d, recipe) for d in sets for recipe in options["recipes"] if recipes is None or recipe in recipes]
+    wanted = [recipe for recipe in options["recipes"] if recipes is None or recipe in recipes]
+    lines = [(dataset, recipe) for dataset in sets for recipe in wanted]
     names = [name for name in options["contenders"] if name != CEILING]
     medians = {row["name"]: row["images_per_s"]["median"] for row in reversed(result["summary"])}
     names.sort(key=lambda name: -medians.get(name, 0))  # one order for all panels: that of the first
@@ -89,17 +96,18 @@ def draw(
     for (dataset, recipe), panels in zip(lines, grid, strict=True):
         for cores, axes in zip(options["cores"], panels, strict=True):
             where = (dataset["name"], recipe, cores)
-            rows = {r["name"]: r for r in result["summary"] if (r["dataset"], r["recipe"], r["cores"]) == where}
-            _panel(axes, names, rows, _absent(result, where))
+            here = [r for r in result["summary"] if (r["dataset"], r["recipe"], r["cores"]) == where]
+            _panel(axes, names, {row["name"]: row for row in here}, _absent(result, where))
             title = f"{dataset['name']}, {recipe}, {cores} core{'s' * (cores > 1)}"
             axes.set_title(title, loc="left", fontsize=10, weight="bold", pad=18)
     for axes in grid[-1]:
         axes.set_xlabel("images per second (x: times torch)", fontsize=9)
-    steps = "; ".join(f"{recipe}: {RECIPES[recipe]}" for recipe in dict.fromkeys(recipe for _, recipe in lines))
+    steps = "; ".join(f"{recipe}: {RECIPES[recipe]}" for recipe in wanted)
     files = "; ".join(f"{d['name']}: {d['about']}, batches of {d['batch_size']}" for d in sets)
     width = 62 * len(options["cores"]) + 30
     small = "\n".join(textwrap.fill(text, width) for text in (steps, files, conditions(result)))
-    figure.suptitle("From JPEG files to float32 batches for PyTorch, on the CPU", x=0.01, ha="left", weight="bold")
+    title = "From JPEG files to float32 batches for PyTorch, on the CPU"
+    figure.suptitle(title, x=0.01, ha="left", weight="bold")
     figure.text(0.01, -0.01, small, ha="left", va="top", fontsize=7.5, color="#555555")
     figure.savefig(out, dpi=160, bbox_inches="tight", facecolor="white")
     plt.close(figure)

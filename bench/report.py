@@ -23,8 +23,8 @@ def spread(values: Iterable[float]) -> dict[str, float]:
 def summarise(figures: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """One row for every data set, recipe, number of cores and contender, in the order they were measured.
 
-    A ratio is taken within each round, where both were measured within a minute or two, and only then the median
-    over the rounds: a machine that slows down for one round moves both, and leaves the ratio alone.
+    A ratio is taken within each round, where both were measured within a minute or two, and only then the
+    median over the rounds: a machine that slows down for one round moves both, and leaves the ratio alone.
     """
     rates: dict[tuple[str, str, int, str], dict[int, float]] = {}
     for figure in figures:
@@ -59,8 +59,8 @@ def conditions(result: Mapping[str, Any]) -> str:
     machine, options = result["machine"], result["options"]
     return (
         f"{machine['cpu']}, {machine['usable_cpus']} CPUs, Linux {machine['kernel']}; {result['date'][:10]}; "
-        f"{result['rounds_done']} rounds of {options['seconds']:g} s, contenders interleaved, page cache warm; "
-        "median (least-greatest)"
+        f"{result['rounds_done']} rounds of {options['seconds']:g} s, contenders interleaved, "
+        "page cache warm; median (least-greatest)"
     )
 
 
@@ -104,5 +104,5 @@ def markdown(result: Mapping[str, Any]) -> str:
         lines += ["### Notes", "", *(f"- {note}" for note in result["notes"]), ""]
     lines += ["### Versions", ""]
     for name, versions in result["versions"].items():
-        lines.append(f"- {name}: " + ", ".join(f"{package} {version}" for package, version in versions.items()))
+        lines.append(f"- {name}: " + ", ".join(f"{key} {value}" for key, value in versions.items()))
     return "\n".join(lines) + "\n"

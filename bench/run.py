@@ -2,21 +2,23 @@
 
     python -m bench.run --out bench/results/NAME.json
 
-Before anything is timed: every contender is probed (and listed where it is not installed), makes the files that it
-reads, headrace verifies itself against torchvision and Pillow, and every contender's pixels are compared.
+Before anything is timed: every contender is probed (and listed where it is not installed) and makes the files
+that it reads, headrace verifies itself against torchvision and Pillow, and everybody's pixels are compared.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +32,8 @@ TIMEOUT_S = 900
 def call(name: str, *arguments: str) -> dict[str, Any]:
     """One contender, one job, one process; its line of JSON, or `failed` with the end of what it said.
 
-    A line that is there counts even if the library crashes on its way out. Whatever it leaves running is ended, so
-    that it cannot disturb the next one.
+    A line that is there counts even if the library crashes on its way out. Whatever it leaves running is
+    ended, so that it cannot disturb the next one.
     """
     contender = CONTENDERS[name]
     command = [sys.executable, "-m", f"bench.contenders.{contender.module}", "--variant", contender.variant]
@@ -48,15 +50,18 @@ def call(name: str, *arguments: str) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         out, err = "", f"no answer within {TIMEOUT_S} s"
     finally:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         process.wait()
     for line in reversed(out.splitlines()):
         if line.startswith('{"name"'):
             return {**json.loads(line), "name": name}
     return {"name": name, "failed": (err.strip().splitlines() or ["no output"])[-1]}
+
+
+def _job(dataset: datasets.Dataset, recipe: str, cores: int) -> list[str]:
+    size = str(dataset.batch_size)
+    return ["--root", str(dataset.root), "--recipe", recipe, "--cores", str(cores), "--batch-size", size]
 
 
 def probe(names: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -77,11 +82,11 @@ def verify(sets: Sequence[datasets.Dataset], recipes: Sequence[str], cores: int)
     checks = []
     for dataset in sets:
         for recipe in recipes:
-            answer = call("headrace", "--verify", "--root", str(dataset.root), "--recipe", recipe,
-                          "--cores", str(cores), "--batch-size", str(dataset.batch_size))  # fmt: skip
+            answer = call("headrace", "--verify", *_job(dataset, recipe, cores))
+            where = f"{dataset.name}, {recipe}"
             if "verified" not in answer:
-                raise SystemExit(f"headrace is not equal to its reference on {dataset.name}, {recipe}: {answer}")
-            print(f"headrace equals torchvision + Pillow on {dataset.name}, {recipe}: {answer['verified']}")
+                raise SystemExit(f"headrace does not equal its reference on {where}: {answer}")
+            print(f"headrace equals torchvision + Pillow on {where}: {answer['verified']}")
             checks.append({"dataset": dataset.name, "recipe": recipe, "report": answer["verified"]})
     return checks
 
@@ -90,7 +95,7 @@ def compare_pixels(names: Sequence[str], cores: int) -> dict[str, Any]:
     """How far every contender's pixels are from torchvision's on Pillow images."""
     import numpy as np
 
-    root, count = datasets.pixel_tree()
+    root = datasets.pixel_tree()
     mean, std = np.reshape(MEAN, (1, 3, 1, 1)), np.reshape(STD, (1, 3, 1, 1))
 
     def levels(name: str, folder: str) -> Any:
@@ -101,8 +106,7 @@ def compare_pixels(names: Sequence[str], cores: int) -> dict[str, Any]:
             return None
         images = np.load(path)
         path.unlink()
-        # In slices: float64 of all of them at once would be a gigabyte for nothing.
-        return np.concatenate([255 * (images[i : i + 8].astype(np.float64) * std + mean) for i in range(0, count, 8)])
+        return 255 * (images.astype(np.float64) * std + mean)
 
     rows: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -119,7 +123,8 @@ def compare_pixels(names: Sequence[str], cores: int) -> dict[str, Any]:
                 "max": float(difference.max()),
                 "share_over_1": float((difference > 1 + 1e-3).mean()),
             }
-            print(f"{name}: pixels differ by {rows[name]['mean']:.3g} on average, at most {rows[name]['max']:.4g}")
+            mean_, max_ = rows[name]["mean"], rows[name]["max"]
+            print(f"{name}: pixels differ by {mean_:.3g} on average, by {max_:.4g} at most")
     return rows
 
 
@@ -127,43 +132,37 @@ def time_rounds(result: dict[str, Any], sets: Sequence[datasets.Dataset], out: P
     """Round by round, every combination, A B C A B C ...; saved after every round."""
     options = result["options"]
     names = [name for name in options["contenders"] if name not in result["missing"]]
-    skip: set[tuple[str, str]] = set()
+    places = list(product(sets, options["recipes"], options["cores"]))
+    unsupported: set[tuple[str, str]] = set()
     for k in range(options["rounds"]):
-        for dataset in sets:
-            for recipe in options["recipes"]:
-                for cores in options["cores"]:
-                    for name in names:
-                        if (name, recipe) in skip:
-                            continue
-                        answer = call(name, "--root", str(dataset.root), "--recipe", recipe, "--cores", str(cores),
-                                      "--seconds", str(options["seconds"]),
-                                      "--batch-size", str(dataset.batch_size))  # fmt: skip
-                        answer.pop("versions", None)
-                        _say(result, skip, k, dataset.name, recipe, cores, answer)
+        for (dataset, recipe, cores), name in product(places, names):
+            if (name, recipe) in unsupported:
+                continue
+            answer = call(name, "--seconds", str(options["seconds"]), *_job(dataset, recipe, cores))
+            answer.pop("versions", None)
+            if "unsupported" in answer:
+                unsupported.add((name, recipe))
+                _note(result, f"{name} has no {recipe} recipe: {answer['unsupported']}")
+                continue
+            place = {"round": k, "dataset": dataset.name, "recipe": recipe, "cores": cores}
+            result["figures"].append(place | answer)
+            _say(result, result["figures"][-1])
         result["rounds_done"] = k + 1
         save(result, out)
 
 
-def _say(
-    result: dict[str, Any], skip: set[tuple[str, str]], k: int, dataset: str, recipe: str, cores: int, answer: Any
-) -> None:
-    """Prints and files one answer."""
-    name = answer["name"]
-    where = f"round {k + 1}  {dataset:<13} {recipe:<6} {cores} core{'s' * (cores > 1)}  {name:<17}"
-    figure = {"round": k, "dataset": dataset, "recipe": recipe, "cores": cores, **answer}
-    if "images" in answer:
-        result["figures"].append(figure)
-        print(f"{where} {answer['images'] / answer['seconds']:9,.1f} images/s", flush=True)
-        if answer.get("equal_to_pillow") is False:
-            _note(result, f"the ceiling's crops of {dataset}, {recipe}, are not Pillow's to the byte")
-        if answer.get("failed"):
-            _note(result, f"the ceiling could not decode {answer['failed']} crops of {dataset}")
-    elif "unsupported" in answer:
-        skip.add((name, recipe))
-        _note(result, f"{name} has no {recipe} recipe: {answer['unsupported']}")
-    else:
-        result["figures"].append(figure)
-        _note(result, f"{name} failed on {dataset}, {recipe}, {cores} cores: {answer['failed']}")
+def _say(result: dict[str, Any], figure: Mapping[str, Any]) -> None:
+    name, cores = figure["name"], figure["cores"]
+    where = f"{figure['dataset']}, {figure['recipe']}, {cores} core{'s' * (cores > 1)}"
+    if "images" not in figure:
+        _note(result, f"{name} failed on {where}: {figure['failed']}")
+        return
+    rate = figure["images"] / figure["seconds"]
+    print(f"round {figure['round'] + 1}  {where:<30} {name:<17} {rate:9,.1f} images/s", flush=True)
+    if figure.get("equal_to_pillow") is False:
+        _note(result, f"the ceiling's crops of {where} are not Pillow's to the byte")
+    if figure.get("undecoded"):
+        _note(result, f"the ceiling could not decode {figure['undecoded']} crops of {where}")
 
 
 def _note(result: dict[str, Any], text: str) -> None:
@@ -212,7 +211,11 @@ def main() -> None:
         "machine": machine.describe(),
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "options": {
-            key: getattr(args, key) for key in ("rounds", "seconds", "cores", "recipes", "contenders")
+            "rounds": args.rounds,
+            "seconds": args.seconds,
+            "cores": args.cores,
+            "recipes": args.recipes,
+            "contenders": args.contenders,
         },
         "datasets": [{"name": d.name, "about": d.about, "batch_size": d.batch_size} for d in sets],
         "versions": versions,

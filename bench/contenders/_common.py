@@ -1,7 +1,7 @@
 """What every contender shares: the job, the stopwatch and the command line of one measured subprocess.
 
-A contender's file imports its library inside its functions only, because `run` pins the process and limits the
-thread pools first, and most libraries read both when they are imported.
+A contender's file imports its library inside its functions only, because `run` pins the process and limits
+the thread pools first, and most libraries read both when they are imported.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
 SIZE = 224
 SHORTER_SIDE = 256
-# A multiple of every worker count measured here: torch's workers deliver their batches in volleys of one each.
+# A multiple of the usual worker counts, since torch's workers deliver in volleys of one batch each.
 WARM_UP_BATCHES = 4
 LEAST_BATCHES = 4
 
@@ -40,8 +40,9 @@ class Unsupported(Exception):
 class Job:
     """One measurement: which files, what is done to them, on how many cores.
 
-    recipe `train`: RandomResizedCrop(224) + flip + normalise, shuffled. `eval`: Resize(256) + CenterCrop(224) +
-    normalise, in order. `pixels`: the whole image to 224x224 + normalise, in order, one pass, nothing left out.
+    Recipe `train`: RandomResizedCrop(224) + flip + normalise, shuffled.
+    Recipe `eval`: Resize(256) + CenterCrop(224) + normalise, in order.
+    Recipe `pixels`: the whole image to 224x224 + normalise, in order, one pass, nothing left out.
     """
 
     root: Path
@@ -79,8 +80,8 @@ class Job:
 def import_torchvision() -> None:
     """Imports torchvision also where its C++ operators do not match the installed torch.
 
-    PyPI has no build of torchvision for a CPU-only torch. Its datasets and its transforms of PIL images need no
-    operator of its own; only the import asks for the schemas of two.
+    PyPI has no build of torchvision for a CPU-only torch. Its datasets and its transforms of PIL images need
+    none of those operators; only the import asks for the schemas of two.
     """
     import sys
 
@@ -127,7 +128,7 @@ def _check_batch(images: torch.Tensor, job: Job) -> None:
 
 
 def measure(batches: Iterator[torch.Tensor], job: Job, seconds: float) -> dict[str, Any]:
-    """Takes batches as a training loop would and touches nothing in them; the clock runs from batch to batch."""
+    """Takes batches as a training loop does and touches nothing in them; times from batch to batch."""
     _check_batch(next(batches), job)
     for _ in range(WARM_UP_BATCHES - 1):
         next(batches)
@@ -176,8 +177,8 @@ def run(
 ) -> None:
     """The command line of a contender: does one thing and prints one line of JSON.
 
-    The line holds `missing` where a module cannot be imported and `unsupported` where the recipe cannot be done;
-    both are answers, not failures. Any other exception is a failure and leaves a traceback.
+    The line holds `missing` where a module cannot be imported and `unsupported` where the recipe cannot be
+    done; both are answers, not failures. Any other exception is a failure and leaves a traceback.
     """
     parser = argparse.ArgumentParser(prog=f"python -m bench.contenders.{name}")
     parser.add_argument("--root", type=Path, help="an ImageFolder of JPEG files")
@@ -214,7 +215,7 @@ def run(
         else:
             stream = batches(job)
             line |= _save_pixels(stream, args.pixels) if args.pixels else measure(stream, job, args.seconds)
-            stream.close()  # type: ignore[attr-defined]  # a generator: closing it ends its loader's workers
+            stream.close()  # a generator: closing it ends its loader's workers
     except Unsupported as error:
         line["unsupported"] = str(error)
     print(json.dumps(line), flush=True)

@@ -1,7 +1,7 @@
-"""The ceiling: libjpeg-turbo decoding just the crops, in a native loop, and nothing else. No loader, no tensors.
+"""The ceiling: libjpeg-turbo decoding just the crops, in a native loop: no loader, no tensors.
 
-The crops have the distribution of the train recipe. For the eval recipe they are the pixels under the filter of
-Resize(256) + CenterCrop(224). Before the clock starts, the first crops are compared with Pillow's, byte for byte.
+The crops have the distribution of the train recipe. For the eval recipe they are the pixels under the filter
+of Resize(256) + CenterCrop(224). The first crops are compared with Pillow's, byte for byte.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def program() -> Path:
         command = [compiler, *FLAGS, str(SOURCE), "-o", str(binary), "-ljpeg"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise Unsupported(f"could not be built, libjpeg-turbo's headers may be missing: {done.stderr[:300]}")
+            raise Unsupported(f"not built, libjpeg-turbo's headers may be missing: {done.stderr[:300]}")
     return binary
 
 

@@ -1,9 +1,9 @@
 """FFCV on its own .beton file, page-cached by the system, decoding and resizing by its own C library.
 
-As its documents advise, the file is written with every image re-encoded (JPEG, quality 90), which makes it smaller
-and quicker to decode than the files it was made from. Variant `same` stores the very bytes of the files, so that
-the decoding is the same work as everybody's. Batches are NCHW in shape and channels-last in memory: FFCV's way, and
-the cheaper one for it.
+As its documents show, the file is written with every image re-encoded (JPEG, quality 90), which makes it
+smaller and quicker to decode than the files it was made from. Variant `same` stores the very bytes of the
+files, so that the decoding is the same work as everybody's. Batches are NCHW in shape and channels-last in
+memory: FFCV's way, and the cheaper one for it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class _Samples:
     def __getitem__(self, index: int) -> tuple[Any, int]:
         from PIL import Image
 
-        file = self._files[index]
+        file, label = self._files[index], self._labels[index]
         with Image.open(file) as image:
-            return (file.read_bytes(), image.size) if self._same else image.convert("RGB"), self._labels[index]
+            return ((file.read_bytes(), image.size) if self._same else image.convert("RGB")), label
 
 
 def beton(job: Job) -> Path:
@@ -67,7 +67,7 @@ def _decoder(recipe: str) -> Any:
     def whole_image(height: int, width: int, _scale: Any, _ratio: Any) -> tuple[int, int, int, int]:
         return 0, 0, height, width
 
-    class WholeImageDecoder(CenterCropRGBImageDecoder):  # type: ignore[misc]
+    class WholeImageDecoder(CenterCropRGBImageDecoder):
         get_crop_generator = property(lambda self: whole_image)
 
     if recipe == "train":

@@ -36,7 +36,7 @@ def batches(job: Job) -> Iterator[torch.Tensor]:
 
 
 def verify(job: Job) -> str:
-    """Raises where one value of two batches differs from torchvision and Pillow with the same random draws."""
+    """Raises where one value of two batches differs from torchvision + Pillow with the same draws."""
     loader = _loader(job)
     report = loader.verify(n=2)
     loader.close()

@@ -1,8 +1,8 @@
 """OpenCV and simplejpeg in a thread pool: the loader that people write by hand, written with care.
 
-Whole-image decode by libjpeg-turbo, crop, INTER_AREA resize where it shrinks (plain bilinear where it enlarges, as
-OpenCV itself advises), numpy for the arithmetic. Variant `scaled` lets libjpeg-turbo decode at the smallest M/8
-scale that leaves the crop at least 224 wide and high: faster on big photographs, other pixels.
+Whole-image decode by libjpeg-turbo, crop, INTER_AREA resize where it shrinks (plain bilinear where it
+enlarges, as OpenCV itself advises), numpy for the arithmetic. Variant `scaled` lets libjpeg-turbo decode at
+the smallest scale that leaves the crop at least 224 wide and high: faster on big photographs, other pixels.
 Batches live in a ring of three buffers, so the batch in hand is overwritten three batches later.
 """
 

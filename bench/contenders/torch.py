@@ -1,4 +1,4 @@
-"""torch's DataLoader over torchvision's ImageFolder and transforms on Pillow images: the baseline and the reference."""
+"""torch's DataLoader over torchvision's ImageFolder and transforms on Pillow: baseline and reference."""
 
 from __future__ import annotations
 

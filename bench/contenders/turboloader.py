@@ -1,9 +1,9 @@
 """TurboLoader's fused C++ path over a TAR of the same files, with its own recommended settings.
 
-`train_aug=True` is its RandomResizedCrop + flip; `pin_memory=True` its ring of recycled buffers, so that no batch
-pays for fresh pages. It decodes at a reduced DCT scale where the target allows, which is part of its speed and of
-its pixel difference. Its pool takes as many threads as the machine has CPUs, whatever is asked of it; the process
-is pinned to the job's cores. Variant `noaa` resizes without antialias, its default.
+`train_aug=True` is its RandomResizedCrop + flip; `pin_memory=True` its ring of recycled buffers, so that no
+batch pays for fresh pages. It decodes at a reduced DCT scale where the target allows, which is part of its
+speed and of its pixel difference. Its one pool of threads has the size of the machine, whatever `num_workers`
+says; the process is pinned to the job's cores. Variant `noaa` resizes without antialias, its default.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def batches(job: Job) -> Iterator[torch.Tensor]:
     import turboloader
 
     if job.recipe == "eval":
-        raise Unsupported("its fused path resizes to a fixed size only, so it has no Resize(256) + CenterCrop(224)")
+        raise Unsupported("its fused path knows neither a resize that keeps the shape nor a centre crop")
     files = job.files()
     classes = sorted({file.parent.name for file in files})
     labels = torch.tensor([classes.index(file.parent.name) for file in files])
@@ -59,4 +59,5 @@ def batches(job: Job) -> Iterator[torch.Tensor]:
 
 
 if __name__ == "__main__":
-    run("turboloader", modules=["turboloader", "torch"], packages=["turboloader"], batches=batches, prepare=tar)
+    modules = ["turboloader", "torch"]
+    run("turboloader", modules=modules, packages=["turboloader"], batches=batches, prepare=tar)

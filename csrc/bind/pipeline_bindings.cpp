@@ -161,7 +161,7 @@ void bind_pipeline(py::module_& module) {
 
   py::class_<Batch, std::shared_ptr<Batch>>(module, "Batch")
       .def("__len__", &Batch::size)
-      .def_property_readonly("id", [](const Batch& self) { return reinterpret_cast<uintptr_t>(&self); })
+      .def_property_readonly("id", [](const Batch& self) { return self.id; })
       .def("take_failures", [](Batch& self) {
         std::vector<std::tuple<int, std::string, std::string, int>> list;
         for (const Failure& one : self.take_failures()) {
@@ -176,7 +176,7 @@ void bind_pipeline(py::module_& module) {
                                return py::bytes(reinterpret_cast<const char*>(self.bytes.data()), self.bytes.size());
                              })
       .def_property_readonly("batch_id",
-                             [](const PillowJob& self) { return reinterpret_cast<uintptr_t>(self.batch.get()); })
+                             [](const PillowJob& self) { return self.batch == nullptr ? 0 : self.batch->id; })
       .def_readonly("sample", &PillowJob::sample)
       .def_readonly("reason", &PillowJob::reason);
 
@@ -197,7 +197,9 @@ void bind_pipeline(py::module_& module) {
                                           to_vector<double>(draws));
            })
       .def("wait", &wait, py::arg("batch"), py::arg("seconds"))
-      .def("cancel", [](PyPipeline&, Batch& batch) { Pipeline::cancel(batch); })
+      .def(
+          "cancel", [](PyPipeline& self, Batch& batch) { self.pipeline->cancel(batch); },
+          py::call_guard<py::gil_scoped_release>())
       .def(
           "run_one", [](PyPipeline& self) { return self.pipeline->run_one(); },
           py::call_guard<py::gil_scoped_release>())

@@ -1,7 +1,172 @@
-// The inner loops for AVX2. Compile with -mavx2.
+// The two resize passes for AVX2.
+//
+// Note [word dot products]
+// vpmaddwd multiplies signed 16-bit words and adds two products to a 32-bit lane. A pixel is one word, a 22-bit weight
+// two: weight = (high << 16) + low with low signed. Both sums are exact modulo 2^32, and the true total fits.
 #if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+
+#include "geometry.h"
 #include "kernel_sets.h"
+
+// No std:: here, nor anything else inline that the linker might pick for the whole program: this file's code runs on
+// processors with AVX2 only.
 namespace headrace {
-extern const Kernels kAvx2Kernels{"avx2", nullptr, nullptr, nullptr};
+namespace {
+
+using Vec = __m256i;
+
+int least(int a, int b) { return a < b ? a : b; }
+int most(int a, int b) { return a > b ? a : b; }
+
+Vec two(const void* low, const void* high) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(low))),
+                                 _mm_loadu_si128(static_cast<const __m128i*>(high)), 1);
 }
+Vec in_lanes(int a, int b, int c, int d) { return _mm256_setr_epi32(a, b, c, d, a, b, c, d); }
+
+/// Sums of the products with the low and the high halves of the weights.
+struct Sums {
+  Vec low, high;
+};
+
+/// (high << 16) + low, rounded to the byte's place.
+Vec total(const Sums& sums) {
+  const Vec half = _mm256_set1_epi32(1 << (kWeightBits - 1));
+  const Vec sum = _mm256_add_epi32(_mm256_add_epi32(_mm256_slli_epi32(sums.high, 16), half), sums.low);
+  return _mm256_srai_epi32(sum, kWeightBits);
+}
+
+/// The weights of four taps of two outputs, one output a lane: pairs of taps, each pair four times.
+struct Pair {
+  Vec low01, low23, high01, high23;
+};
+
+Pair load_pair(const int32_t* a, const int32_t* b) {
+  const Vec weight = two(a, b);
+  const Vec up = _mm256_add_epi32(weight, _mm256_set1_epi32(0x8000));  // what a negative low half borrows
+  const auto words = [](Vec from, int bytes) {
+    return _mm256_shuffle_epi8(from, in_lanes(bytes, bytes, bytes, bytes));
+  };
+  return {words(weight, 0x05040100), words(weight, 0x0d0c0908), words(up, 0x07060302), words(up, 0x0f0e0b0a)};
+}
+
+/// Adds four taps of two outputs; `pixels` holds four RGBX pixels of each.
+void add(Sums& sums, Vec pixels, const Pair& weights) {
+  const int none = static_cast<int>(0x80008000u);  // a shuffle's byte 0x80 makes zero: bytes become words
+  const Vec taps01 =
+      _mm256_shuffle_epi8(pixels, in_lanes((none & ~0x00ff00ff) | 0x00040000, (none & ~0x00ff00ff) | 0x00050001,
+                                           (none & ~0x00ff00ff) | 0x00060002, (none & ~0x00ff00ff) | 0x00070003));
+  const Vec taps23 =
+      _mm256_shuffle_epi8(pixels, in_lanes((none & ~0x00ff00ff) | 0x000c0008, (none & ~0x00ff00ff) | 0x000d0009,
+                                           (none & ~0x00ff00ff) | 0x000e000a, (none & ~0x00ff00ff) | 0x000f000b));
+  sums.low = _mm256_add_epi32(
+      sums.low, _mm256_add_epi32(_mm256_madd_epi16(taps01, weights.low01), _mm256_madd_epi16(taps23, weights.low23)));
+  sums.high = _mm256_add_epi32(sums.high, _mm256_add_epi32(_mm256_madd_epi16(taps01, weights.high01),
+                                                           _mm256_madd_epi16(taps23, weights.high23)));
+}
+
+/// Two pairs of outputs, (0, 2) and (1, 3) -> 16 bytes, of which `count` pixels are written.
+void write_four(Vec pair02, Vec pair13, int count, uint8_t* to) {
+  const Vec words = _mm256_packs_epi32(pair02, pair13);
+  const Vec bytes = _mm256_packus_epi16(words, words);
+  const __m128i four = _mm_unpacklo_epi64(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+  if (count >= 4) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), four);
+  } else {
+    int pixel[4];
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(pixel), four);
+    __builtin_memcpy(to, pixel, size_t(count) * kPixelBytes);
+  }
+}
+
+// Windows of up to four taps: four outputs at a time, their weights in registers while the rows go by.
+void resample_x_short(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
+                      size_t dst_stride) {
+  for (int x = 0; x < table.count; x += 4) {
+    const int32_t* weight = table.weight + size_t(x) * 4;
+    const Pair w02 = load_pair(weight, weight + 8), w13 = load_pair(weight + 4, weight + 12);
+    const uint8_t* from[4];
+    for (int i = 0; i < 4; ++i) from[i] = src + ptrdiff_t(table.start[x + i]) * kPixelBytes;
+    for (int y = 0; y < rows; ++y) {
+      const size_t row = size_t(y) * src_stride;
+      Sums s02{_mm256_setzero_si256(), _mm256_setzero_si256()}, s13 = s02;
+      add(s02, two(from[0] + row, from[2] + row), w02);
+      add(s13, two(from[1] + row, from[3] + row), w13);
+      write_four(total(s02), total(s13), table.count - x, dst + size_t(y) * dst_stride + ptrdiff_t(x) * kPixelBytes);
+    }
+  }
+}
+
+void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
+                size_t dst_stride) {
+  if (table.taps_stride == 4) return resample_x_short(src, src_stride, rows, table, dst, dst_stride);
+  // Where a window has fewer groups of taps than its neighbours, weights of zero meet some pixel or other of the row.
+  const int last = table.start[table.count - 1] + table.taps[table.count - 1] - 1;
+  for (int x = 0; x < table.count; x += 4) {
+    const int32_t *start = table.start + x, *taps = table.taps + x;
+    const int32_t* weight = table.weight + size_t(x) * size_t(table.taps_stride);
+    const int end = most(most(taps[0], taps[1]), most(taps[2], taps[3]));
+    for (int y = 0; y < rows; ++y) {
+      const uint8_t* row = src + size_t(y) * src_stride;
+      Sums s02{_mm256_setzero_si256(), _mm256_setzero_si256()}, s13 = s02;
+      for (int t = 0; t < end; t += 4) {
+        const uint8_t* from[4];
+        const int32_t* w[4];
+        for (int i = 0; i < 4; ++i) {
+          from[i] = row + ptrdiff_t(least(start[i] + t, last)) * kPixelBytes;
+          w[i] = weight + i * table.taps_stride + t;
+        }
+        add(s02, two(from[0], from[2]), load_pair(w[0], w[2]));
+        add(s13, two(from[1], from[3]), load_pair(w[1], w[3]));
+      }
+      write_four(total(s02), total(s13), table.count - x, dst + size_t(y) * dst_stride + ptrdiff_t(x) * kPixelBytes);
+    }
+  }
+}
+
+void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, int index, int pixels, uint8_t* dst) {
+  const int taps = table.taps[index];
+  const int32_t* weight = table.weight + size_t(index) * size_t(table.taps_stride);
+  const int bytes = pixels * kPixelBytes;
+  const Vec zero = _mm256_setzero_si256();
+  for (int x = 0; x < bytes; x += 32) {
+    Sums sums[4];
+    for (Sums& s : sums) s = {zero, zero};
+    for (int t = 0; t < taps; t += 2) {
+      const uint8_t* a = src + size_t(t) * src_stride + x;
+      const uint8_t* b = src + size_t(least(t + 1, taps - 1)) * src_stride + x;
+      const Vec row0 = _mm256_loadu_si256(reinterpret_cast<const Vec*>(a));
+      const Vec row1 = _mm256_loadu_si256(reinterpret_cast<const Vec*>(b));
+      // Pairs of words, lane by lane; the packing at the end undoes this order.
+      const Vec first = _mm256_unpacklo_epi8(row0, row1), second = _mm256_unpackhi_epi8(row0, row1);
+      const Vec taps01[4] = {_mm256_unpacklo_epi8(first, zero), _mm256_unpackhi_epi8(first, zero),
+                             _mm256_unpacklo_epi8(second, zero), _mm256_unpackhi_epi8(second, zero)};
+      const int w0 = weight[t], w1 = weight[t + 1];  // zero beyond the window
+      const Vec low = _mm256_set1_epi32((w0 & 0xffff) | static_cast<int>(static_cast<unsigned>(w1) << 16));
+      const unsigned high1 = static_cast<unsigned>((w1 + 0x8000) >> 16) << 16;
+      const Vec high = _mm256_set1_epi32((((w0 + 0x8000) >> 16) & 0xffff) | static_cast<int>(high1));
+      for (int i = 0; i < 4; ++i) {
+        sums[i].low = _mm256_add_epi32(sums[i].low, _mm256_madd_epi16(taps01[i], low));
+        sums[i].high = _mm256_add_epi32(sums[i].high, _mm256_madd_epi16(taps01[i], high));
+      }
+    }
+    const Vec words0 = _mm256_packs_epi32(total(sums[0]), total(sums[1]));
+    const Vec words1 = _mm256_packs_epi32(total(sums[2]), total(sums[3]));
+    const Vec result = _mm256_packus_epi16(words0, words1);
+    if (bytes - x >= 32) {
+      _mm256_storeu_si256(reinterpret_cast<Vec*>(dst + x), result);
+    } else {
+      alignas(32) uint8_t tail[32];
+      _mm256_store_si256(reinterpret_cast<Vec*>(tail), result);
+      __builtin_memcpy(dst + x, tail, size_t(bytes - x));
+    }
+  }
+}
+
+}  // namespace
+
+extern const Kernels kAvx2Kernels{"avx2", resample_x, resample_y, store_avx2};
+
+}  // namespace headrace
 #endif

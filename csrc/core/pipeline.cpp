@@ -2,9 +2,11 @@
 #include "pipeline.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 
 #include "fork_guard.h"
@@ -69,7 +71,12 @@ struct Pipeline::State {
     aligned_lut = lut.data() + (misaligned == 0 ? 0 : kLutAlignment - misaligned);
     std::memcpy(aligned_lut, options.lut.data(), options.lut.size());
     for (auto& worker : workers) worker = std::make_unique<Worker>(kernels);
-    threads.start(options.threads, [this](int i) { work(*workers[static_cast<size_t>(i)]); });
+    try {
+      threads.start(options.threads, [this](int i) { work(*workers[static_cast<size_t>(i)]); });
+    } catch (...) {
+      queue.close();  // those that did start have to return, or joining them would never end
+      throw;
+    }
   }
 
   Output output(const Batch& batch, int sample) const {
@@ -91,20 +98,41 @@ struct Pipeline::State {
     complete.notify_all();
   }
 
-  void make(Worker& worker, const std::shared_ptr<Batch>& batch, int sample) {
-    std::span<const uint8_t> bytes;
+  void end_writing(Batch& batch) {
+    if (batch.writers.fetch_sub(1) != 1 || !batch.cancelled.load()) return;
+    { const std::lock_guard lock(mutex); }
+    complete.notify_all();
+  }
+
+  // Calls `body` with the right to write the sample, and notes what it throws; false: the batch is cancelled.
+  template <typename Body>
+  bool guarded(Batch& batch, int sample, Stage stage, Body body) {
+    if (!batch.begin_writing()) return false;
     try {
-      bytes = read(worker, *batch, sample);
-      decode(worker, *batch, sample, bytes);
-    } catch (const NeedsPillow& verdict) {
-      return pillow.push(
-          {batch, sample, {bytes.begin(), bytes.end()}, verdict.what()});  // `finish` or `fail` counts it
+      body();
     } catch (const Error& error) {
-      batch->fail({sample, error.stage(), error.os_errno(), error.what()});
+      batch.fail({sample, error.stage(), error.os_errno(), error.what()});
+    } catch (const std::bad_alloc&) {
+      batch.fail({sample, stage, ENOMEM, "not enough memory"});
     } catch (const std::exception& error) {
-      batch->fail({sample, Stage::kDecode, 0, error.what()});
+      batch.fail({sample, stage, 0, error.what()});
     }
-    done(*batch);
+    end_writing(batch);
+    return true;
+  }
+
+  void make(Worker& worker, const std::shared_ptr<Batch>& batch, int sample) {
+    bool at_pillow = false;
+    const bool mine = guarded(*batch, sample, Stage::kDecode, [&] {
+      const auto bytes = read(worker, *batch, sample);
+      try {
+        decode(worker, *batch, sample, bytes);
+      } catch (const NeedsPillow& verdict) {
+        pillow.push({batch, sample, {bytes.begin(), bytes.end()}, verdict.what()});
+        at_pillow = true;  // `finish` or `fail` counts it
+      }
+    });
+    if (mine && !at_pillow) done(*batch);
   }
 
   std::span<const uint8_t> read(Worker& worker, const Batch& batch, int sample) {
@@ -273,6 +301,13 @@ bool Pipeline::wait(const Batch& batch, std::chrono::milliseconds patience) {
   return complete();
 }
 
+void Pipeline::cancel(Batch& batch) {
+  batch.cancelled.store(true);
+  if (batch.slot != nullptr || state_->fork.forked()) return;
+  std::unique_lock lock(state_->mutex);
+  state_->complete.wait(lock, [&] { return batch.writers.load() == 0; });
+}
+
 bool Pipeline::run_one() {
   state_->check_process();
   SampleQueue::Task task;
@@ -292,18 +327,14 @@ void Pipeline::finish(PillowJob& job, const uint8_t* pixels, Size size, int64_t 
   state_->check_process();
   const std::shared_ptr<Batch> batch = std::exchange(job.batch, nullptr);
   if (batch == nullptr) throw std::logic_error("this job is finished already");
-  try {
+  const bool mine = state_->guarded(*batch, job.sample, Stage::kResize, [&] {
     const Plan plan = resolve(options().recipe, state_->draws(*batch, job.sample), size);
     const Output out = state_->output(*batch, job.sample);
     auto fuser = state_->borrow_fuser(pillow_ns);
     fuser->run(plan, pixels, static_cast<size_t>(size.width) * kPixelBytes, size, out);
     state_->return_fuser(std::move(fuser));
-  } catch (const Error& error) {
-    batch->fail({job.sample, error.stage(), error.os_errno(), error.what()});
-  } catch (const std::exception& error) {
-    batch->fail({job.sample, Stage::kResize, 0, error.what()});
-  }
-  state_->done(*batch);
+  });
+  if (mine) state_->done(*batch);
 }
 
 void Pipeline::fail(PillowJob& job, std::string reason) {

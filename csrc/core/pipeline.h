@@ -51,7 +51,7 @@ class Pipeline {
   Pipeline& operator=(const Pipeline&) = delete;
 
   /// Queues a batch of rows of `blobs`, its samples' draws behind one another. `memory`: where to write it (it must
-  /// live until the batch is complete or cancelled and dropped), nullptr: a slot of the ring.
+  /// live until the batch is complete or cancel() returned), nullptr: a slot of the ring.
   std::shared_ptr<Batch> submit(std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
                                 std::vector<double> draws, uint8_t* memory);
   /// Makes other samples in some places of a complete batch, ahead of all that is queued.
@@ -60,8 +60,9 @@ class Pipeline {
 
   /// True once every sample of the batch is made or has failed; false when `patience` ran out or after close().
   bool wait(const Batch& batch, std::chrono::milliseconds patience);
-  /// Nobody wants this batch any more: samples not begun are not begun. Its memory lives until the last worker left it.
-  static void cancel(Batch& batch) { batch.cancelled.store(true); }
+  /// Nobody wants this batch any more: samples not begun are not begun. A slot of the ring lives until the last worker
+  /// left it; where the caller brought the memory, waits until nobody writes into it (a few milliseconds).
+  void cancel(Batch& batch);
 
   /// Without threads: makes the next queued sample here; false when none is queued.
   bool run_one();

@@ -44,7 +44,10 @@ uint8_t luma(const std::array<uint8_t, 3>& rgb) {
 // Follows the image through the steps. `take_` is what has been cut from the last real image (size `source_`) so far.
 class Resolver {
  public:
-  Resolver(const Recipe& recipe, const double* draws, Size image) : recipe_(recipe), draws_(draws) { restart(image); }
+  Resolver(const Recipe& recipe, const double* draws, Size image) : recipe_(recipe), draws_(draws) {
+    if (image.width < 1 || image.height < 1) throw Error(Stage::kPlan, "the image has no pixels");
+    restart(image);
+  }
 
   Plan run() {
     for (const Step& step : recipe_.steps) apply(step);
@@ -69,8 +72,7 @@ class Resolver {
   void apply(const Step& step) {
     switch (step.kind) {
       case Step::Kind::kRandomResizedCrop:
-        crop(random_resized_box(step));
-        return resize({step.width, step.height}, step.filter);
+        return random_resized_crop(step);
       case Step::Kind::kResize:
         return resize({step.width, step.height}, step.filter);
       case Step::Kind::kResizeShorter:
@@ -90,6 +92,18 @@ class Resolver {
         take_.fill.fill(luma(take_.fill));
         return;
     }
+  }
+
+  void random_resized_crop(const Step& step) {
+    const Box box = random_resized_box(step);
+    if (box.width > 0 && box.height > 0) {
+      crop(box);
+    } else {
+      // The fall-back's rounding can leave nothing of a sliver, and Pillow resizes nothing to black: a pixel of padding.
+      take_ = Take{};
+      take_.box = {-1, -1, 1, 1};
+    }
+    resize({step.width, step.height}, step.filter);
   }
 
   // torchvision RandomResizedCrop.get_params: ten tries, then the largest centred box within the ratios.

@@ -107,11 +107,17 @@ void load_pixels(const uint8_t* row, int pixels, int x, int count, bool mirror, 
   }
 }
 
+// The batch lies beyond the caches and a row of a plane is too short for the hardware to see a stream in it: measured
+// on Zen 5, 41 us a sample without, 15 us with this, 14 us with non-temporal stores, which need whole aligned lines,
+// leave the cache cold for a small batch's reader, and want a fence. May point past the end: a prefetch never faults.
+constexpr int kPrefetchBytes = 3584;
+
 /// Writes the first `count` elements.
 template <int kBytes>
 void write(uint8_t* to, Vec elements, int count) {
   if (count >= 64 / kBytes) {
     _mm512_storeu_si512(to, elements);
+    _mm_prefetch(reinterpret_cast<const char*>(to) + kPrefetchBytes, _MM_HINT_T0);
   } else if (count > 0) {
     _mm512_mask_storeu_epi8(to, (1ull << (count * kBytes)) - 1, elements);
   }

@@ -81,5 +81,13 @@ def check_epoch_length(samples: int, batch_size: int | None, drop_last: bool) ->
         _warn(f"batch_size={batch_size} is larger than the dataset ({samples} samples) and drop_last=True: an epoch has no batch")
 
 
+def can_pin(pin_memory: bool) -> bool:
+    """Whether batches are made in pinned memory; warns, as torch does, where they cannot be though asked for."""
+    if pin_memory and not torch.accelerator.is_available():
+        _warn("'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.")
+        return False
+    return pin_memory
+
+
 def _warn(message: str) -> None:
     warnings.warn(message, UserWarning, stacklevel=4)

@@ -150,7 +150,8 @@ class DataLoader(TorchDataLoader[Any]):
     @property
     def batched(self) -> bool:
         """Whether samples come in batches: False for ``batch_size=None``."""
-        return self._auto_collation
+        batched: bool = self._auto_collation
+        return batched
 
     def _batches(self) -> int:
         try:
@@ -214,7 +215,7 @@ class DataLoader(TorchDataLoader[Any]):
     def _pool(self, recipe: Recipe, depth: int) -> Engine:
         if self.persistent_workers and self._engine is not None and not self._engine.closed:
             return self._engine
-        pin = self.pin_memory and torch.accelerator.is_available()
+        pin = arguments.can_pin(self.pin_memory)
         # In flight, in the caller's hands, and the one that the caller is about to drop for it.
         engine = Engine(recipe, self.memory_format, threads=self.num_workers, slots_kept=depth + 2, pin=pin)
         self._engine = engine

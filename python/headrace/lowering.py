@@ -25,7 +25,7 @@ DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.uint8)
 
 _POINTWISE = {"ToTensor", "PILToTensor", "ToImage", "ToPureTensor", "ToDtype", "ConvertImageDtype", "Normalize"}
 _FLIPS = {"RandomHorizontalFlip", "RandomVerticalFlip"}
-_OUTSIDE = "remove it, or use torch.utils.data.DataLoader for this dataset"
+_MIXES_PIXELS = {"Resize", "RandomResizedCrop", "Grayscale"}
 
 
 class LoweringError(TypeError):
@@ -68,40 +68,40 @@ class _Lowering:
         self.converter = ""  # repr of the step that made a tensor
         self.current: Any = None
 
-    def refuse(self, reason: str) -> NoReturn:
-        raise LoweringError(f"step {len(self.names) + 1}, {_repr(self.current)}: {reason}")
+    def refuse(self, reason: str, cause: Exception | None = None) -> NoReturn:
+        raise LoweringError(f"step {len(self.names) + 1}, {_repr(self.current)}: {reason}") from cause
 
     def add(self, transform: Any) -> None:
         self.current = transform
-        home, name = class_origin(type(transform)) or (None, "")
-        if home is None:
-            for base in type(transform).__mro__[1:]:
-                known = class_origin(base)
-                if known and (known[1] in _POINTWISE | _FLIPS or hasattr(self, f"_{known[1]}")):
-                    self.refuse(f"is a subclass that may do something else than {known[1]}; use {known[1]} itself")
+        home, name = class_origin(type(transform)) or ("", "")
         if has_hooks(transform):
             self.refuse("has forward hooks or a replaced method, which would not run; remove them")
         if name == "Identity":
             lowered = "nothing"
         elif name in _POINTWISE:
-            lowered = self._pointwise(transform, str(home), name)
+            lowered = self.tensor_step(transform, name)
         elif name in _FLIPS:
-            lowered = self._flip(transform, name)
-        elif home is None or not hasattr(self, f"_{name}"):
-            self.refuse(f"has no native twin in headrace; {_OUTSIDE}")
+            lowered = self.flip(transform, name)
+        elif name not in _GEOMETRY:
+            self._refuse_unknown(type(transform))
         elif self.values is not None:
-            self.refuse(
-                "comes after the image has become a tensor, where torchvision computes other pixels than Pillow's; "
-                f"put it before {self.converter}"
-            )
+            why = "other pixels than Pillow's" if name in _MIXES_PIXELS else "no native twin"
+            self.refuse(f"works on a tensor here, through a kernel of torch with {why}; put it before {self.converter}")
         else:
             try:
-                lowered = getattr(self, f"_{name}")(transform, home)
+                lowered = _GEOMETRY[name](self, transform, home)
             except (ValueError, TypeError) as error:
                 if isinstance(error, LoweringError):
                     raise
-                raise LoweringError(f"step {len(self.names) + 1}, {_repr(transform)}: {error}") from error
+                self.refuse(str(error), error)
         self.names.append((_repr(transform), lowered))
+
+    def _refuse_unknown(self, cls: type) -> NoReturn:
+        for base in cls.__mro__[1:]:
+            name = (class_origin(base) or ("", ""))[1]
+            if name in _POINTWISE or name in _FLIPS or name in _GEOMETRY:
+                self.refuse(f"is a subclass that may do something else than {name}; use {name} itself")
+        self.refuse("has no native twin in headrace; remove it, or use torch.utils.data.DataLoader for this dataset")
 
     def finish(self, dtype: torch.dtype | None) -> Recipe:
         if self.values is None:
@@ -133,7 +133,7 @@ class _Lowering:
 
     # Tensor steps.
 
-    def _pointwise(self, transform: Any, home: str, name: str) -> str:
+    def tensor_step(self, transform: Any, name: str) -> str:
         try:
             if self.values is None and name in ("ToTensor", "PILToTensor", "ToImage"):
                 self.converter = _repr(transform)
@@ -149,7 +149,7 @@ class _Lowering:
                 step = transform
             mapped = step(self.values.clone())
         except (TypeError, ValueError, RuntimeError) as error:
-            raise LoweringError(f"step {len(self.names) + 1}, {_repr(transform)}: {error}") from error
+            self.refuse(str(error), error)
         if mapped.shape != self.values.shape:
             self.refuse(
                 f"turns {self.values.shape[0]} channels into {mapped.shape[0]} by broadcasting; give it as many means "
@@ -166,12 +166,12 @@ class _Lowering:
         self.columns.extend(columns)
         return f"native {step}"
 
-    def _flip(self, transform: Any, name: str) -> str:
+    def flip(self, transform: Any, name: str) -> str:
         # A flip of a tensor commutes with the pointwise steps before it: it may be done on the image.
         kind = R.HorizontalFlip if name == "RandomHorizontalFlip" else R.VerticalFlip
         return self._step(kind(float(transform.p), len(self.columns)), Column())
 
-    def _Resize(self, transform: Any, home: str) -> str:
+    def resize(self, transform: Any, home: str) -> str:
         size, max_size = transform.size, transform.max_size
         edges = [] if size is None else [size] if isinstance(size, int) else list(size)
         if len(edges) == 2 and max_size is not None:
@@ -188,11 +188,11 @@ class _Lowering:
             self.size = boxes.resize_by_edge(*self.size, edge or None, limit)
         return self._step(R.ResizeShorter(edge, limit, filter))
 
-    def _CenterCrop(self, transform: Any, home: str) -> str:
+    def center_crop(self, transform: Any, home: str) -> str:
         height, width = self.size = self._pair(transform.size)
         return self._step(R.CenterCrop(height, width))
 
-    def _RandomResizedCrop(self, transform: Any, home: str) -> str:
+    def random_resized_crop(self, transform: Any, home: str) -> str:
         height, width = self.size = self._pair(transform.size)
         (low, high), (narrow, wide) = transform.scale, transform.ratio
         if not 0 <= low <= high < math.inf or not 0 < narrow <= wide < math.inf:
@@ -210,7 +210,7 @@ class _Lowering:
         )
         return self._step(step, *[area, aspect] * 10, Column(), Column())
 
-    def _RandomCrop(self, transform: Any, home: str) -> str:
+    def random_crop(self, transform: Any, home: str) -> str:
         height, width = self.size = self._pair(transform.size)
         padding = pillow_ops.four_paddings(transform.padding or None)
         fill = transform.fill
@@ -225,23 +225,19 @@ class _Lowering:
             self.refuse("padding_mode is one of constant, edge, reflect and symmetric")
         needed = bool(transform.pad_if_needed)
         if home == "v1" and any(padding) and needed and mode in ("reflect", "symmetric"):
-            self.refuse(
-                f"torchvision v1 pads such an image twice, with a {mode}ion of a {mode}ion; use v2.RandomCrop"
-                if mode == "reflect"
-                else "torchvision v1 pads such an image twice, mirroring its own border; use v2.RandomCrop"
-            )
+            self.refuse("torchvision v1 pads a small image twice, mirroring its own border; use v2.RandomCrop")
         color = pillow_ops.fill_color(fill, self.channels)
         step = R.RandomCrop(height, width, padding, needed, color, mode, len(self.columns))
         return self._step(step, Column(), Column())
 
-    def _Grayscale(self, transform: Any, home: str) -> str:
+    def grayscale(self, transform: Any, home: str) -> str:
         channels = transform.num_output_channels
         if channels not in (1, 3):
             self.refuse(f"num_output_channels must be 1 or 3, got {channels}")
         self.channels = channels
         return self._step(R.Grayscale(channels))
 
-    def _RGB(self, transform: Any, home: str) -> str:
+    def rgb(self, transform: Any, home: str) -> str:
         if self.channels == 3:
             return "nothing: images are RGB already"
         self.channels = 3
@@ -263,6 +259,16 @@ class _Lowering:
         if min(values) < 1:
             self.refuse("sizes are positive numbers of pixels")
         return values
+
+
+_GEOMETRY = {
+    "Resize": _Lowering.resize,
+    "CenterCrop": _Lowering.center_crop,
+    "RandomResizedCrop": _Lowering.random_resized_crop,
+    "RandomCrop": _Lowering.random_crop,
+    "Grayscale": _Lowering.grayscale,
+    "RGB": _Lowering.rgb,
+}
 
 
 def _repr(transform: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from io import BytesIO
 
@@ -62,8 +63,15 @@ def grayscale(image: Image.Image, channels: int) -> Image.Image:
 
 
 def four_paddings(padding: int | Sequence[int] | None) -> tuple[int, int, int, int]:
-    """(left, top, right, bottom) of torchvision's `padding` argument: None, one, two or four numbers."""
-    values = [0] if padding is None else [padding] if isinstance(padding, int) else list(padding)
+    """(left, top, right, bottom) of torchvision's `padding` argument: None, one, two or four numbers.
+
+    Raises:
+        ValueError: another count. TypeError: numbers that are not integers.
+    """
+    given = [0] if padding is None else padding if isinstance(padding, Sequence) else [padding]
+    values = [operator.index(value) for value in given]
+    if len(values) not in (1, 2, 4):
+        raise ValueError(f"Padding must be an int or a 1, 2, or 4 element of tuple or list, got {padding}.")
     if len(values) == 4:
         return values[0], values[1], values[2], values[3]
     return values[0], values[-1], values[0], values[-1]

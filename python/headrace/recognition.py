@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import torch
 from torch import nn
 
 import headrace.transforms as _ours
@@ -15,6 +16,7 @@ _HOMES = {
     "headrace": _ours.__name__,
     "v1": "torchvision.transforms.transforms",
     "v2": "torchvision.transforms.v2",
+    "presets": "torchvision.transforms._presets",
     "torch": "torch.nn",
 }
 
@@ -38,9 +40,23 @@ def has_hooks(transform: Any) -> bool:
 
 
 def leaves(transform: Any) -> Iterator[Any]:
-    """The transforms in the order in which they are applied, with every Compose and nn.Sequential opened."""
-    if class_origin(type(transform)) not in _CONTAINERS or has_hooks(transform):
+    """The transforms in the order in which they are applied, with every Compose and nn.Sequential opened.
+
+    ImageClassification, which torchvision's weights bring along (``ResNet50_Weights.DEFAULT.transforms()``), is opened
+    into the v1 objects of the functions that it calls.
+    """
+    origin = class_origin(type(transform))
+    if has_hooks(transform):
         yield transform
-        return
-    for inner in transform if isinstance(transform, nn.Sequential) else transform.transforms:
-        yield from leaves(inner)
+    elif origin in _CONTAINERS:
+        for inner in transform if isinstance(transform, nn.Sequential) else transform.transforms:
+            yield from leaves(inner)
+    elif origin == ("presets", "ImageClassification"):
+        v1 = sys.modules[_HOMES["v1"]]
+        yield v1.Resize(transform.resize_size, transform.interpolation, antialias=transform.antialias)
+        yield v1.CenterCrop(transform.crop_size)
+        yield v1.PILToTensor()
+        yield v1.ConvertImageDtype(torch.float32)
+        yield v1.Normalize(transform.mean, transform.std)
+    else:
+        yield transform

@@ -106,7 +106,8 @@ class ReferenceDataset(Dataset[Any]):
 
     def draws_of(self, index: int, occurrence: int) -> npt.NDArray[np.float64]:
         """The draws of one sample in this epoch: float64, (k,)."""
-        return self._draws.batch(self.epoch, [index], [occurrence])[0]
+        row: npt.NDArray[np.float64] = self._draws.batch(self.epoch, [index], [occurrence])[0]
+        return row
 
     def sample(self, index: int, draws_row: npt.NDArray[np.float64]) -> Any:
         """One sample made with given draws."""

@@ -178,6 +178,12 @@ def hooked():
     return crop
 
 
+def hooked_compose():
+    compose = H.Compose([H.CenterCrop(8), H.ToTensor()])
+    compose.register_forward_pre_hook(lambda module, args: args)
+    return compose
+
+
 def replaced():
     crop = H.CenterCrop(8)
     crop.forward = lambda image: image
@@ -193,7 +199,7 @@ REFUSED = [
     (H.Compose([H.Resize(256), H.ToTensor()]), r"the images' sizes vary after the last step.*; add CenterCrop\(size\)"),
     (
         H.Compose([H.ToTensor(), H.Resize(8)]),
-        r"step 2, Resize\(size=\[8\].*after the image has become a tensor.*; put it before ToTensor\(\)",
+        r"step 2, Resize\(size=\[8\].*works on a tensor here.*other pixels than Pillow's; put it before ToTensor\(\)",
     ),
     (H.Compose([C, H.ToImage(), H.RandomCrop(4)]), r"step 3, RandomCrop\(.*; put it before ToImage\(\)"),
     (H.Compose([C, H.ToImage(), H.Grayscale()]), r"step 3, Grayscale\(.*; put it before ToImage\(\)"),
@@ -220,6 +226,7 @@ REFUSED = [
         r"step 2, Brighter\(\): is a subclass that may do something else than ToTensor; use T",
     ),
     (H.Compose([hooked(), H.ToTensor()]), r"step 1, CenterCrop.*has forward hooks or a replaced method"),
+    (hooked_compose(), r"step 1, Compose.*has forward hooks or a replaced method"),
     (H.Compose([replaced(), H.ToTensor()]), r"step 1, CenterCrop.*has forward hooks or a replaced method"),
     (H.Compose([H.CenterCrop(0), H.ToTensor()]), r"step 1, CenterCrop\(.*sizes are positive numbers of pixels"),
     (H.Compose([H.CenterCrop((8, 2.5)), H.ToTensor()]), r"step 1, CenterCrop\(.*'float' object cannot be interpreted"),
@@ -295,14 +302,17 @@ def test_refusals_of_torchvisions_own(torchvision):
             r"step 1, Resize\(.*max_size goes with the length of the shorter edge alone",
         ),
         ([v1.Grayscale(2)], r"step 1, Grayscale\(.*num_output_channels must be 1 or 3, got 2"),
+        ([v1.RandomCrop(8, (1, 2, 3))], r"step 1, RandomCrop\(.*Padding must be an int or a 1, 2, or 4 element"),
+        ([v1.RandomCrop(8, 1.5)], r"step 1, RandomCrop\(.*'float' object cannot be interpreted as an integer"),
+        ([v1.RandomResizedCrop(8, (0.5,)), v1.ToTensor()], r"step 1, RandomResizedCrop\(.*not enough values to unpack"),
         ([v1.RandomCrop(8, 2, padding_mode="wrap")], r"step 1, RandomCrop\(.*padding_mode is one of constant, edge"),
         (
             [v1.RandomCrop(8, 2, True, 0, "reflect")],
-            r"step 1, RandomCrop\(.*v1 pads such an image twice.*v2.RandomCrop",
+            r"step 1, RandomCrop\(.*v1 pads a small image twice.*v2.RandomCrop",
         ),
         (
             [v1.RandomCrop(8, 2, True, 0, "symmetric")],
-            r"step 1, RandomCrop\(.*v1 pads such an image twice.*v2.RandomCrop",
+            r"step 1, RandomCrop\(.*v1 pads a small image twice.*v2.RandomCrop",
         ),
         ([v2.CenterCrop(8), v2.ToImage(), v2.ToDtype(torch.float64)], r"the transforms make torch.float64"),
     ):

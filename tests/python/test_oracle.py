@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from headrace.draws import Draws
-from headrace.lowering import lower
+from headrace.lowering import LoweringError, lower
 from headrace.recipe import FILTERS, RandomCrop, Recipe
 from headrace.reference import ReferenceDataset, reference_sample
 from torchvision_feed import Feeder
@@ -101,10 +101,12 @@ def test_resize_by_longer_edge(torchvision, feeder, images):
     ("padding", "needed"), [(None, False), (None, True), (3, False), ([5, 2], False), ([1, 2, 3, 70], False), (4, True)]
 )
 def test_random_crop(T, torchvision, feeder, images, mode, padding, needed):
+    crop = T.Compose([T.RandomCrop((48, 40), padding, needed, (7, 300, -2), mode), T.PILToTensor()])
     if T is torchvision.transforms and padding and needed and mode in ("reflect", "symmetric"):
-        pytest.skip("v1 pads twice here, which is refused: see test_lowering")
-    crop = T.RandomCrop((48, 40), padding, needed, fill=(7, 300, -2), padding_mode=mode)
-    assert_equal_on(images, feeder, T.Compose([crop, T.PILToTensor()]), 4)
+        with pytest.raises(LoweringError, match="v1 pads a small image twice"):
+            lower(crop)
+    else:
+        assert_equal_on(images, feeder, crop, 4)
 
 
 @pytest.mark.parametrize("fill", [0, 5, 9.7, (1, 2, 3), [4.5], None])
@@ -271,6 +273,15 @@ def test_dataset_on_imagenet(T, feeder, imagenet_dev):
 def test_dataset_for_evaluation(T, feeder, imagenet_dev):
     transform = T.Compose([T.Resize(256), T.CenterCrop(224), T.PILToTensor(), T.ConvertImageDtype(torch.float32)])
     check_dataset(sorted(imagenet_dev.rglob("*.JPEG"))[::4], transform, feeder, epochs=1)
+
+
+def test_preset_of_torchvisions_weights(torchvision, images):
+    weights = torchvision.models.ResNet50_Weights.IMAGENET1K_V2.transforms()
+    recipe = lower(weights)
+    assert (recipe.height, recipe.width, len(recipe.names)) == (224, 224, 5)
+    for image in images:
+        if max(image.size) / min(image.size) < 30:
+            assert torch.equal(reference_sample(image, recipe, []), weights(image))
 
 
 def test_dataset_in_a_torch_loader(photographs):

@@ -194,10 +194,9 @@ def test_names_and_signatures_are_torchvisions(torchvision):
     }
 
 
-@pytest.mark.parametrize("call", CALLS)
+# torchvision keeps the padding reordered and leaves dtypes out.
+@pytest.mark.parametrize("call", [call for call in CALLS if "RandomCrop" not in call and "ToDtype" not in call])
 def test_repr_is_torchvisions(torchvision, call):
-    if "RandomCrop" in call or "padding" in call or "ToDtype" in call:
-        pytest.skip("torchvision keeps the padding reordered and leaves dtypes out")
     ours, theirs = both(torchvision, call)
     assert repr(ours) == repr(theirs)
 

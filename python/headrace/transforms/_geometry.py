@@ -129,11 +129,12 @@ class RandomCrop(Transform):
     ) -> None:
         super().__init__()
         self.size = _height_width(size)
-        if padding is not None:
-            several = isinstance(padding, (tuple, list))
-            values = list(padding) if isinstance(padding, (tuple, list)) else [padding]
-            if (several and len(values) not in (1, 2, 4)) or not all(isinstance(value, int) for value in values):
-                raise ValueError(f"Padding must be an int or a 1, 2, or 4 element of tuple or list, got {padding}.")
+        try:
+            pillow_ops.four_paddings(padding)
+        except TypeError:
+            raise ValueError(
+                f"Padding must be an int or a 1, 2, or 4 element of tuple or list, got {padding}."
+            ) from None
         if padding_mode not in pillow_ops.PADDING_MODES:
             raise ValueError("Padding mode should be either constant, edge, reflect or symmetric")
         if fill is not None and not isinstance(fill, (numbers.Number, tuple, list)):
