@@ -56,12 +56,23 @@ def call(name: str, *arguments: str) -> dict[str, Any]:
     for line in reversed(out.splitlines()):
         if line.startswith('{"name"'):
             return {**json.loads(line), "name": name}
-    return {"name": name, "failed": (err.strip().splitlines() or ["no output"])[-1]}
+    last_words = (err.strip().splitlines() or ["no output"])[-1]
+    return {"name": name, "failed": _without_paths(last_words)}
+
+
+def _without_paths(text: str) -> str:
+    """A result is read elsewhere, where this machine's folders mean nothing."""
+    return text.replace(str(datasets.REPOSITORY), ".").replace(sys.prefix, "$VENV")
 
 
 def _job(dataset: datasets.Dataset, recipe: str, cores: int) -> list[str]:
     size = str(dataset.batch_size)
     return ["--root", str(dataset.root), "--recipe", recipe, "--cores", str(cores), "--batch-size", size]
+
+
+def _why_not(answer: Mapping[str, Any]) -> str:
+    """Why there is no figure: the recipe, an import that failed, or an exception."""
+    return _without_paths(str(answer.get("unsupported") or answer.get("missing") or answer.get("failed")))
 
 
 def probe(names: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -72,7 +83,7 @@ def probe(names: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
         if "versions" in answer:
             versions[name] = answer["versions"]
         else:
-            missing[name] = answer.get("missing") or answer["failed"]
+            missing[name] = _why_not(answer)
             print(f"{name}: not installed ({missing[name]})")
     return versions, missing
 
@@ -102,7 +113,7 @@ def compare_pixels(names: Sequence[str], cores: int) -> dict[str, Any]:
         path = Path(folder) / f"{name}.npy"
         answer = call(name, "--pixels", str(path), "--root", str(root), "--cores", str(cores))
         if "images" not in answer:
-            print(f"{name}: no pixels ({answer.get('unsupported') or answer.get('failed')})")
+            print(f"{name}: no pixels ({_why_not(answer)})")
             return None
         images = np.load(path)
         path.unlink()
@@ -155,7 +166,7 @@ def _say(result: dict[str, Any], figure: Mapping[str, Any]) -> None:
     name, cores = figure["name"], figure["cores"]
     where = f"{figure['dataset']}, {figure['recipe']}, {cores} core{'s' * (cores > 1)}"
     if "images" not in figure:
-        _note(result, f"{name} failed on {where}: {figure['failed']}")
+        _note(result, f"{name} failed on {where}: {_why_not(figure)}")
         return
     rate = figure["images"] / figure["seconds"]
     print(f"round {figure['round'] + 1}  {where:<30} {name:<17} {rate:9,.1f} images/s", flush=True)

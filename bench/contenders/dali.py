@@ -21,6 +21,7 @@ def _graph(job: Job) -> tuple[Any, Any]:
         files=files,
         labels=[classes[path.parent.name] for path in job.files()],
         shuffle_after_epoch=job.shuffle,  # a whole new order every epoch, and no buffer to fill first
+        dont_use_mmap=True,  # small files: mapping and its page faults cost more than a copy
         prefetch_queue_depth=2,
         name="reader",
     )

@@ -39,7 +39,7 @@ struct Bench {
 
   Bench(Size in, Size out) : in(in), out(out) {
     std::mt19937 random(1);
-    image.reset(in.height, in.width);
+    image.reset(in.height, in.width * kPixelBytes);
     for (int y = 0; y < in.height; ++y) {
       for (int i = 0; i < in.width * kPixelBytes; ++i) image.row(y)[i] = static_cast<uint8_t>(random());
     }

@@ -3,6 +3,7 @@
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>  // in every file of this folder: one caster for each type, or the linker picks one of two
 
 #include <vector>
 

@@ -1,5 +1,5 @@
 // Shows the header parser and the crop decoder to Python, for tests and headrace.ops.
-#include <pybind11/pybind11.h>
+#include "convert.h"
 
 #include <cstring>
 #include <string>

@@ -1,16 +1,14 @@
 // Python's way to the resize on its own, for tests and headrace.ops: arrays in, core call without the GIL, arrays out.
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
+#include "convert.h"
 
 #include <array>
 #include <optional>
 #include <string>
 
-#include "../core/fuse.h"
-#include "../core/kernels.h"
-#include "../core/plan.h"
-#include "../core/resample_table.h"
+#include "fuse.h"
+#include "kernels.h"
+#include "plan.h"
+#include "resample_table.h"
 
 namespace py = pybind11;
 

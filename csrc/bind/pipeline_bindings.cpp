@@ -1,6 +1,4 @@
 // Binds BlobTable, Pipeline, Batch and PillowJob: convert under the GIL, release it, call the core once.
-#include <pybind11/stl.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>

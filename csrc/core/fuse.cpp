@@ -37,28 +37,35 @@ Fuser::~Fuser() = default;
 RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
   State& s = *state_;
   Box have = plan.decode_box(image);  // the part of `image` whose rows come by, from one link of the chain to the next
+  int plane_stride = 0;
   for (size_t i = 0; i < plan.stages.size(); ++i) {
     const PlanStage& stage = plan.stages[i];
+    const bool last = i + 1 == plan.stages.size();
+    const Take& after = last ? plan.last : plan.stages[i + 1].take;
     auto& [taker, resampler] = s.stage(i);
     taker.begin(stage.take, image, have, resampler);
+
     const Box& box = stage.take.box;
-    const bool last = i + 1 == plan.stages.size();
     const Box rows = is_plain(stage.take, image) ? Box{have.x - box.x, have.y - box.y, have.width, have.height}
                                                  : Box{0, 0, box.width, box.height};
-    const Box want = needed_box(last ? plan.last : plan.stages[i + 1].take, stage.resize);
     image = stage.resize;
-    have = want;
-    RowSink& next = !last                         ? static_cast<RowSink&>(s.stage(i + 1).taker)
-                    : plan.last.box.inside(image) ? static_cast<RowSink&>(s.store)
-                                                  : s.last;
-    resampler.begin({box.size(), stage.resize, stage.filter, stage.vertical_first, want, rows}, next);
+    have = needed_box(after, image);
+    RowSink* next = &s.store;
+    if (!last) {
+      next = &s.stage(i + 1).taker;
+    } else if (!after.box.inside(image)) {
+      next = &s.last;
+    } else if (s.kernels.planar && !after.gray && box.width != image.width) {
+      plane_stride = (after.box.width + kTableBlock - 1) / kTableBlock * kTableBlock;
+    }
+    resampler.begin({box.size(), image, stage.filter, stage.vertical_first, have, rows, plane_stride}, *next);
   }
   const Box& box = plan.last.box;
   if (box.inside(image)) {  // the store mirrors and grays
-    s.store.begin(output, box.size(), &plan.last, box.x - have.x, box.y - have.y);
+    s.store.begin(output, box.size(), &plan.last, box.x - have.x, box.y - have.y, plane_stride);
   } else {
     s.last.begin(plan.last, image, have, s.store);
-    s.store.begin(output, box.size(), nullptr, 0, 0);
+    s.store.begin(output, box.size(), nullptr, 0, 0, 0);
   }
   if (!plan.stages.empty()) return s.stage(0).taker;
   return box.inside(image) ? static_cast<RowSink&>(s.store) : s.last;
@@ -74,7 +81,7 @@ void Fuser::run(const Plan& plan, const uint8_t* pixels, size_t stride, Size ima
   const int direct = after < needed ? 0 : static_cast<int>(std::min<size_t>((after - needed) / stride + 1, box.height));
   if (direct > 0) sink.push(from, stride, direct);
   if (direct == box.height) return;
-  state_->tail.reset(box.height - direct, box.width);
+  state_->tail.reset(box.height - direct, box.width * kPixelBytes);
   for (int y = direct; y < box.height; ++y) std::memcpy(state_->tail.row(y - direct), from + y * stride, row_bytes);
   sink.push(state_->tail.row(0), state_->tail.stride(), box.height - direct);
 }

@@ -154,7 +154,7 @@ void JpegDecoder::decode(std::span<const uint8_t> data, const JpegHeader& header
   JDIMENSION from = static_cast<JDIMENSION>(left), width = static_cast<JDIMENSION>(right - left);
   check(state.start(data, header, &from, &width));
 
-  state.rows.reset(kBatchRows, static_cast<int>(width) + kRowOffset / kPixelBytes);
+  state.rows.reset(kBatchRows, static_cast<int>(width) * kPixelBytes + kRowOffset);
   const size_t stride = state.rows.stride();
   uint8_t* const first = state.rows.row(0) + kRowOffset;
   if (box.y > 0) check(state.skip(static_cast<JDIMENSION>(box.y)));

@@ -8,9 +8,9 @@ namespace headrace {
 extern const Kernels kScalarKernels;
 #if defined(__x86_64__) || defined(_M_X64)
 extern const Kernels kAvx2Kernels;
-void store_avx2(const uint8_t* row, int pixels, bool mirror, const Lut& lut, const RowTarget& target);
 extern const Kernels kAvx512Kernels;
-void store_avx512(const uint8_t* row, int pixels, bool mirror, const Lut& lut, const RowTarget& target);
+void store_avx512(const uint8_t* row, int plane_stride, int pixels, bool mirror, const Lut& lut,
+                  const RowTarget& target);
 #endif
 
 }  // namespace headrace

@@ -31,17 +31,21 @@ struct RowTarget {
   ptrdiff_t pixel_stride = 0;  // element_bytes (planar) or channels * element_bytes (channels_last)
 };
 
+/// Between the two passes and the store a row is RGBX or, quicker for wide registers, three planes R, G, B.
+/// `plane_stride` tells: 0 is RGBX, else the bytes from plane to plane, a multiple of kTableBlock that holds the row.
 struct Kernels {
   const char* name;
-  /// Horizontal pass: `rows` rows of RGBX at `src` -> table.count RGBX pixels a row at `dst`.
+  /// Whether rows on their way to the store had better be planes.
+  bool planar;
+  /// Horizontal pass: `rows` rows of RGBX at `src` -> table.count pixels a row at `dst`, as plane_stride says. Planes
+  /// are written up to the next multiple of kTableBlock.
   void (*resample_x)(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
-                     size_t dst_stride);
-  /// Vertical pass: output row `index` of the table from source rows at `src` (its row 0 = table.start[index]),
-  /// `pixels` wide.
-  void (*resample_y)(const uint8_t* src, size_t src_stride, const TableView& table, int index, int pixels,
-                     uint8_t* dst);
-  /// One RGBX row through the table into the output, mirrored if asked. One channel reads R.
-  void (*store)(const uint8_t* row, int pixels, bool mirror, const Lut& lut, const RowTarget& target);
+                     size_t dst_stride, int plane_stride);
+  /// Vertical pass: output row `index` of the table from source rows at `src` (its row 0 = table.start[index]), `bytes`
+  /// wide, whatever the layout.
+  void (*resample_y)(const uint8_t* src, size_t src_stride, const TableView& table, int index, int bytes, uint8_t* dst);
+  /// One row through the table into the output, mirrored if asked. One channel reads R.
+  void (*store)(const uint8_t* row, int plane_stride, int pixels, bool mirror, const Lut& lut, const RowTarget& target);
 };
 
 /// The best set this processor runs, or the one named by HEADRACE_ISA=scalar|avx2|avx512 (throws std::runtime_error

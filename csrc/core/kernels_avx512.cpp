@@ -1,4 +1,4 @@
-// The inner loops for AVX-512 with VBMI and VNNI (Ice Lake, Zen 4 and newer).
+// The two resize passes for AVX-512 with VBMI and VNNI (Ice Lake, Zen 4 and newer).
 //
 // Note [byte dot products]
 // vpdpbusd adds four products of an unsigned and a signed byte to a 32-bit lane. A 22-bit weight is three signed
@@ -21,33 +21,39 @@ namespace {
 using Vec = __m512i;
 
 constexpr int kHalf = 1 << (kWeightBits - 1);
-// Added before the two shifts by 8 of Horner's rule.
-constexpr int kHalfEarly = kHalf >> 16;
+constexpr int kDigitBytes = 64;               // one digit of four taps of a block of outputs
+constexpr int kGroupBytes = 3 * kDigitBytes;  // all digits of these
 
 int least(int a, int b) { return a < b ? a : b; }
+int most(int a, int b) { return a > b ? a : b; }
+Vec load(const void* from) { return _mm512_loadu_si512(from); }
 
-template <class T>
-Vec load(const T* from) {
-  return _mm512_loadu_si512(from);
-}
-Vec lanes(int a, int b, int c, int d) { return _mm512_broadcast_i32x4(_mm_setr_epi32(a, b, c, d)); }
-/// Lane l, byte b of the result: base of the lane + step * l.
-Vec dwords(int base, int per_lane, int per_dword) {
-  const Vec i = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  const Vec lane = _mm512_srli_epi32(i, 2), within = _mm512_and_si512(i, _mm512_set1_epi32(3));
-  return _mm512_add_epi32(_mm512_set1_epi32(base),
-                          _mm512_add_epi32(_mm512_mullo_epi32(lane, _mm512_set1_epi32(per_lane)),
-                                           _mm512_mullo_epi32(within, _mm512_set1_epi32(per_dword))));
+/// The three digits of four taps.
+struct Digits {
+  Vec d0, d1, d2;
+};
+
+/// The weighted sum of the first, and mostly only, four taps.
+Vec horner(Vec pixels, const Digits& digits) {
+  Vec s0 = _mm512_dpbusd_epi32(_mm512_set1_epi32(kHalf), pixels, digits.d0);
+  Vec s1 = _mm512_dpbusd_epi32(_mm512_setzero_si512(), pixels, digits.d1);
+  Vec s2 = _mm512_dpbusd_epi32(_mm512_setzero_si512(), pixels, digits.d2);
+  return _mm512_add_epi32(s0, _mm512_add_epi32(_mm512_slli_epi32(s1, 8), _mm512_slli_epi32(s2, 16)));
 }
 
-/// Four RGBX pixels in a lane -> R of the four, G of the four, B, X.
-Vec channels_apart() { return lanes(0x0c080400, 0x0d090501, 0x0e0a0602, 0x0f0b0703); }
+/// The same for any number of taps: one sum a digit until the end.
+struct Sums {
+  Vec s0 = _mm512_set1_epi32(kHalf), s1 = _mm512_setzero_si512(), s2 = _mm512_setzero_si512();
 
-Vec horner(Vec pixels, Vec digit0, Vec digit1, Vec digit2) {
-  Vec sum = _mm512_dpbusd_epi32(_mm512_set1_epi32(kHalfEarly), pixels, digit2);
-  sum = _mm512_dpbusd_epi32(_mm512_slli_epi32(sum, 8), pixels, digit1);
-  return _mm512_dpbusd_epi32(_mm512_slli_epi32(sum, 8), pixels, digit0);
-}
+  void add(Vec pixels, const Digits& digits) {
+    s0 = _mm512_dpbusd_epi32(s0, pixels, digits.d0);
+    s1 = _mm512_dpbusd_epi32(s1, pixels, digits.d1);
+    s2 = _mm512_dpbusd_epi32(s2, pixels, digits.d2);
+  }
+  Vec total() const {
+    return _mm512_add_epi32(s0, _mm512_slli_epi32(_mm512_add_epi32(s1, _mm512_slli_epi32(s2, 8)), 8));
+  }
+};
 
 /// Four registers of sums -> bytes, lane by lane: those of a, of b, of c, of d.
 Vec to_bytes(Vec a, Vec b, Vec c, Vec d) {
@@ -56,149 +62,159 @@ Vec to_bytes(Vec a, Vec b, Vec c, Vec d) {
   return _mm512_packus_epi16(ab, cd);
 }
 
-/// Four outputs and up to four taps of each.
-struct Quad {
-  Vec digit0, digit1, digit2;  // dword d of lane i: the digits of output i
+// ---- horizontal: a block of sixteen outputs fills a register a channel ----------------------------------------------
+
+struct Rgb {
+  Vec r, g, b;
 };
 
-Quad load_quad(const int8_t* digits) {
-  const Vec all = load(digits);
-  return {_mm512_permutexvar_epi32(dwords(0, 3, 0), all), _mm512_permutexvar_epi32(dwords(1, 3, 0), all),
-          _mm512_permutexvar_epi32(dwords(2, 3, 0), all)};
+Digits load_digits(const int8_t* from) { return {load(from), load(from + kDigitBytes), load(from + 2 * kDigitBytes)}; }
+
+/// Windows that start within kNear pixels find four taps each in the 32 pixels that two loads bring.
+constexpr int kNear = 28;
+
+/// For vpermt2b: where the taps of sixteen outputs lie in those pixels, a channel each.
+Rgb near_taps(const int32_t* start) {
+  const Vec first = load(start);
+  const Vec pixel = _mm512_sub_epi32(first, _mm512_broadcastd_epi32(_mm512_castsi512_si128(first)));
+  const Vec red =
+      _mm512_add_epi32(_mm512_mullo_epi32(pixel, _mm512_set1_epi32(0x04040404)), _mm512_set1_epi32(0x0c080400));
+  const Vec one = _mm512_set1_epi8(1);
+  const Vec green = _mm512_add_epi8(red, one);
+  return {red, green, _mm512_add_epi8(green, one)};
 }
 
-/// For vpermb: from 16 pixels, those of four windows that start within 12 pixels, channels apart.
-Vec quad_shuffle(const int32_t* start) {
-  const __m128i first = _mm_loadu_si128(reinterpret_cast<const __m128i*>(start));
-  const __m128i bytes = _mm_slli_epi32(_mm_sub_epi32(first, _mm_broadcastd_epi32(first)), 2);
-  const Vec spread = _mm512_permutexvar_epi32(dwords(0, 1, 0), _mm512_castsi128_si512(bytes));
-  return _mm512_add_epi8(_mm512_shuffle_epi8(spread, _mm512_setzero_si512()), channels_apart());
+/// Where the second load begins, `start` pixels into the row: at the first one's place if all of the second lies past
+/// the row's end, and so perhaps past its slack.
+int second_load(int start, int end) { return start + 16 <= end ? start + 16 : start; }
+
+Rgb gather_near(const uint8_t* first_pixels, const uint8_t* second_pixels, const Rgb& taps) {
+  Vec first = load(first_pixels), second = load(second_pixels);
+  // Else GCC makes each of them three loads, of which nearly all cross a cache line.
+  asm("" : "+v"(first), "+v"(second));
+  return {_mm512_permutex2var_epi8(first, taps.r, second), _mm512_permutex2var_epi8(first, taps.g, second),
+          _mm512_permutex2var_epi8(first, taps.b, second)};
 }
 
-// Windows of up to four taps: sixteen outputs at a time, their weights in registers while the rows go by.
-void resample_x_short(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
-                      size_t dst_stride) {
-  const Vec in_order = dwords(0, 1, 4);
-  for (int x = 0; x < table.count; x += kTableBlock) {
-    Quad quad[4];
-    Vec shuffle[4];
-    const uint8_t* from[4];
-    for (int q = 0; q < 4; ++q) {
-      quad[q] = load_quad(table.digits + size_t(x / 4 + q) * 48);
-      shuffle[q] = quad_shuffle(table.start + x + 4 * q);
-      from[q] = src + ptrdiff_t(table.start[x + 4 * q]) * kPixelBytes;
-    }
-    const __mmask16 wanted = static_cast<__mmask16>((1u << least(16, table.count - x)) - 1);
-    uint8_t* to = dst + ptrdiff_t(x) * kPixelBytes;
-    for (int y = 0; y < rows; ++y, to += dst_stride) {
-      Vec sum[4];
-      for (int q = 0; q < 4; ++q) {
-        const Vec pixels = _mm512_permutexvar_epi8(shuffle[q], load(from[q] + size_t(y) * src_stride));
-        sum[q] = horner(pixels, quad[q].digit0, quad[q].digit1, quad[q].digit2);
-      }
-      const Vec bytes = _mm512_permutexvar_epi32(in_order, to_bytes(sum[0], sum[1], sum[2], sum[3]));
-      if (wanted == 0xffff) {
-        _mm512_storeu_si512(to, bytes);
-      } else {
-        _mm512_mask_storeu_epi32(to, wanted, bytes);
-      }
+/// Four taps each from sixteen places, `tap` after the windows' starts. Where a window has fewer taps than its
+/// neighbours, weights of zero meet some pixel or other: none past the end of the row.
+Rgb gather_far(const uint8_t* row, const int32_t* start, int tap, int end) {
+  const Vec apart = _mm512_broadcast_i32x4(_mm_setr_epi32(0x0c080400, 0x0d090501, 0x0e0a0602, 0x0f0b0703));
+  Vec four[4];  // lane l of four[j]: output 4 l + j, its R, G, B and X apart
+  for (int j = 0; j < 4; ++j) {
+    const auto at = [&](int lane) {
+      const int x = least(start[4 * lane + j] + tap, end - 1);
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + ptrdiff_t(x) * kPixelBytes));
+    };
+    Vec v = _mm512_castsi128_si512(at(0));
+    v = _mm512_inserti32x4(v, at(1), 1);
+    v = _mm512_inserti32x4(v, at(2), 2);
+    v = _mm512_inserti32x4(v, at(3), 3);
+    four[j] = _mm512_shuffle_epi8(v, apart);
+  }
+  const Vec rg01 = _mm512_unpacklo_epi32(four[0], four[1]), rg23 = _mm512_unpacklo_epi32(four[2], four[3]);
+  const Vec bx01 = _mm512_unpackhi_epi32(four[0], four[1]), bx23 = _mm512_unpackhi_epi32(four[2], four[3]);
+  return {_mm512_unpacklo_epi64(rg01, rg23), _mm512_unpackhi_epi64(rg01, rg23), _mm512_unpacklo_epi64(bx01, bx23)};
+}
+
+/// Writes the outputs of a block, all or `count` of them. Planes have room for all.
+void write_planes(const Rgb& sum, int plane_stride, uint8_t* to) {
+  const auto put = [&](int c, Vec v) {
+    const Vec whole = _mm512_max_epi32(_mm512_srai_epi32(v, kWeightBits), _mm512_setzero_si512());
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + ptrdiff_t(c) * plane_stride), _mm512_cvtusepi32_epi8(whole));
+  };
+  put(0, sum.r);
+  put(1, sum.g);
+  put(2, sum.b);
+}
+
+void write_pixels(const Rgb& sum, int count, uint8_t* to) {
+  const Vec together = _mm512_broadcast_i32x4(_mm_setr_epi32(0x0c080400, 0x0d090501, 0x0e0a0602, 0x0f0b0703));
+  const Vec pixels = _mm512_shuffle_epi8(to_bytes(sum.r, sum.g, sum.b, sum.b), together);
+  _mm512_mask_storeu_epi32(to, static_cast<__mmask16>((1u << least(count, 16)) - 1), pixels);
+}
+
+/// One block of outputs in some rows. `src` is where the rows start, `dst` where the block's outputs go.
+struct Block {
+  const uint8_t* src;
+  size_t src_stride;
+  int rows;
+  uint8_t* dst;
+  size_t dst_stride;
+  int plane_stride, count;
+
+  template <class SumsOfRow>
+  void each_row(SumsOfRow sums) const {
+    const auto [row, row_stride, end, to, to_stride, planes, pixels] = *this;  // registers: a store might alias *this
+    if (planes) {
+      for (int y = 0; y < end; ++y) write_planes(sums(row + y * row_stride), planes, to + y * to_stride);
+    } else {
+      for (int y = 0; y < end; ++y) write_pixels(sums(row + y * row_stride), pixels, to + y * to_stride);
     }
   }
-}
-
-struct Sums {
-  Vec s0, s1, s2;
 };
 
-void add(Sums& sums, Vec pixels, const Quad& quad) {
-  sums.s0 = _mm512_dpbusd_epi32(sums.s0, pixels, quad.digit0);
-  sums.s1 = _mm512_dpbusd_epi32(sums.s1, pixels, quad.digit1);
-  sums.s2 = _mm512_dpbusd_epi32(sums.s2, pixels, quad.digit2);
-}
-
-Sums no_sums() { return {_mm512_set1_epi32(kHalf), _mm512_setzero_si512(), _mm512_setzero_si512()}; }
-
-Vec total(const Sums& sums) {
-  return _mm512_add_epi32(sums.s0, _mm512_slli_epi32(_mm512_add_epi32(sums.s1, _mm512_slli_epi32(sums.s2, 8)), 8));
-}
-
-const __m128i* at_pixel(const uint8_t* row, int x) {
-  return reinterpret_cast<const __m128i*>(row + ptrdiff_t(x) * kPixelBytes);
-}
-
-// Any number of taps: four outputs at a time, in up to kRows rows at once so that a weight is loaded less often.
-template <int kRows>
-void resample_x_quad(const uint8_t* src, size_t src_stride, const TableView& table, int x, int groups, uint8_t* dst,
-                     size_t dst_stride) {
-  const int8_t* digits = table.digits + size_t(x / 4) * size_t(table.taps_stride / 4) * 48;
-  const int32_t* start = table.start + x;
-  const bool narrow = start[3] - start[0] <= 12;
-  const Vec shuffle = quad_shuffle(start);
-  // Where a window has fewer groups of taps than its neighbours, weights of zero meet some pixel or other of the row.
-  const int last = table.start[table.count - 1] + table.taps[table.count - 1] - 1;
-  Sums sums[kRows];
-  for (int r = 0; r < kRows; ++r) sums[r] = no_sums();
-  for (int g = 0; g < groups; ++g, digits += 48) {
-    const Quad quad = load_quad(digits);
-    const int x0 = least(start[0] + 4 * g, last), x1 = least(start[1] + 4 * g, last);
-    const int x2 = least(start[2] + 4 * g, last), x3 = least(start[3] + 4 * g, last);
-    for (int r = 0; r < kRows; ++r) {
-      const uint8_t* row = src + size_t(r) * src_stride;
-      Vec pixels;
-      if (narrow) {
-        pixels = _mm512_permutexvar_epi8(shuffle, load(at_pixel(row, start[0] + 4 * g)));
-      } else {
-        pixels = _mm512_castsi128_si512(_mm_loadu_si128(at_pixel(row, x0)));
-        pixels = _mm512_inserti32x4(pixels, _mm_loadu_si128(at_pixel(row, x1)), 1);
-        pixels = _mm512_inserti32x4(pixels, _mm_loadu_si128(at_pixel(row, x2)), 2);
-        pixels = _mm512_inserti32x4(pixels, _mm_loadu_si128(at_pixel(row, x3)), 3);
-        pixels = _mm512_shuffle_epi8(pixels, channels_apart());
-      }
-      add(sums[r], pixels, quad);
+void resample_block(const Block& block, const int32_t* start, int taps, int end, bool near, const int8_t* digits) {
+  const Rgb where = near_taps(start);
+  if (near && taps <= 4) {
+    const Digits four = load_digits(digits);
+    const ptrdiff_t first = ptrdiff_t(start[0]) * kPixelBytes;
+    const ptrdiff_t second = ptrdiff_t(second_load(start[0], end)) * kPixelBytes;
+    return block.each_row([=](const uint8_t* row) -> Rgb {
+      const Rgb pixels = gather_near(row + first, row + second, where);
+      return {horner(pixels.r, four), horner(pixels.g, four), horner(pixels.b, four)};
+    });
+  }
+  block.each_row([=](const uint8_t* row) -> Rgb {
+    Sums r, g, b;
+    for (int tap = 0; tap < taps; tap += 4) {
+      const int first = start[0] + tap;
+      const Rgb pixels = near ? gather_near(row + ptrdiff_t(first) * kPixelBytes,
+                                            row + ptrdiff_t(second_load(first, end)) * kPixelBytes, where)
+                              : gather_far(row, start, tap, end);
+      const Digits four = load_digits(digits + ptrdiff_t(tap / 4) * kGroupBytes);
+      r.add(pixels.r, four);
+      g.add(pixels.g, four);
+      b.add(pixels.b, four);
     }
-  }
-  const __mmask16 wanted = static_cast<__mmask16>((1u << least(4, table.count - x)) - 1);
-  for (int r = 0; r < kRows; ++r) {
-    const Vec sum = _mm512_max_epi32(_mm512_srai_epi32(total(sums[r]), kWeightBits), _mm512_setzero_si512());
-    _mm_mask_storeu_epi32(dst + size_t(r) * dst_stride + ptrdiff_t(x) * kPixelBytes, static_cast<__mmask8>(wanted),
-                          _mm512_cvtusepi32_epi8(sum));
-  }
+    return {r.total(), g.total(), b.total()};
+  });
 }
 
 void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
-                size_t dst_stride) {
-  if (table.taps_stride == 4 && table.quad_reach <= 12) {
-    return resample_x_short(src, src_stride, rows, table, dst, dst_stride);
-  }
-  for (int x = 0; x < table.count; x += 4) {
-    int taps = 1;
-    for (int i = 0; i < 4; ++i) taps = table.taps[x + i] > taps ? table.taps[x + i] : taps;
-    const int groups = (taps + 3) / 4;
-    int y = 0;
-    for (; y + 4 <= rows; y += 4) {
-      resample_x_quad<4>(src + size_t(y) * src_stride, src_stride, table, x, groups, dst + size_t(y) * dst_stride,
-                         dst_stride);
+                size_t dst_stride, int plane_stride) {
+  const int end = table.start[table.count - 1] + table.taps[table.count - 1];
+  const int8_t* digits = table.digits;
+  for (int x = 0; x < table.count; x += kTableBlock, digits += table.taps_stride / 4 * kGroupBytes) {
+    int taps = table.taps_stride;
+    if (taps > 4) {  // those of this block: the row ends before taps that none of its windows has
+      taps = table.taps[x];
+      for (int i = 1; i < kTableBlock; ++i) taps = most(taps, table.taps[x + i]);
     }
-    for (; y < rows; ++y) {
-      resample_x_quad<1>(src + size_t(y) * src_stride, src_stride, table, x, groups, dst + size_t(y) * dst_stride,
-                         dst_stride);
-    }
+    uint8_t* to = dst + ptrdiff_t(x) * (plane_stride ? 1 : kPixelBytes);
+    resample_block({src, src_stride, rows, to, dst_stride, plane_stride, table.count - x}, table.start + x, taps, end,
+                   table.block_reach <= kNear, digits);
   }
 }
 
-/// 64 bytes of each of four rows -> four registers of dwords that hold the four rows' byte of a column. to_bytes undoes
-/// the order of columns, which both make lane by lane.
+// ---- vertical: 64 bytes of the row at a time, whatever they are
+// ------------------------------------------------------
+
+/// Four registers of dwords, each the bytes of a column in four rows. to_bytes undoes their order, which is lane by
+/// lane.
 struct Columns {
   Vec c[4];
-};
 
-Columns columns(const uint8_t* row0, const uint8_t* row1, const uint8_t* row2, const uint8_t* row3) {
-  const Vec a = load(row0), b = load(row1), c = load(row2), d = load(row3);
-  const Vec ab_low = _mm512_unpacklo_epi8(a, b), ab_high = _mm512_unpackhi_epi8(a, b);
-  const Vec cd_low = _mm512_unpacklo_epi8(c, d), cd_high = _mm512_unpackhi_epi8(c, d);
-  return {{_mm512_unpacklo_epi16(ab_low, cd_low), _mm512_unpackhi_epi16(ab_low, cd_low),
-           _mm512_unpacklo_epi16(ab_high, cd_high), _mm512_unpackhi_epi16(ab_high, cd_high)}};
-}
+  Columns(const uint8_t* row0, const uint8_t* row1, const uint8_t* row2, const uint8_t* row3) {
+    const Vec r0 = load(row0), r1 = load(row1), r2 = load(row2), r3 = load(row3);
+    const Vec low01 = _mm512_unpacklo_epi8(r0, r1), high01 = _mm512_unpackhi_epi8(r0, r1);
+    const Vec low23 = _mm512_unpacklo_epi8(r2, r3), high23 = _mm512_unpackhi_epi8(r2, r3);
+    c[0] = _mm512_unpacklo_epi16(low01, low23);
+    c[1] = _mm512_unpackhi_epi16(low01, low23);
+    c[2] = _mm512_unpacklo_epi16(high01, high23);
+    c[3] = _mm512_unpackhi_epi16(high01, high23);
+  }
+};
 
 Vec same_dword(const int8_t* digits) {
   int word;
@@ -206,30 +222,27 @@ Vec same_dword(const int8_t* digits) {
   return _mm512_set1_epi32(word);
 }
 
-void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, int index, int pixels, uint8_t* dst) {
-  const int taps = table.taps[index], groups = (taps + 3) / 4;
-  const int8_t* digits = table.digits + (size_t(index / 4) * size_t(table.taps_stride / 4) * 4 + index % 4) * 12;
-  const int bytes = pixels * kPixelBytes;
+void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, int index, int bytes, uint8_t* dst) {
+  const int taps = table.taps[index];
+  const int8_t* digits =
+      table.digits + ptrdiff_t(index / kTableBlock) * (table.taps_stride / 4) * kGroupBytes + index % kTableBlock * 4;
+  const auto digits_of = [&](int tap) -> Digits {
+    const int8_t* at = digits + ptrdiff_t(tap / 4) * kGroupBytes;
+    return {same_dword(at), same_dword(at + kDigitBytes), same_dword(at + 2 * kDigitBytes)};
+  };
+  const auto row = [&](int tap) { return src + size_t(least(tap, taps - 1)) * src_stride; };
   for (int x = 0; x < bytes; x += 64) {
     Vec sum[4];
-    if (groups == 1) {
-      const uint8_t* row = src + x;
-      const Columns four = columns(row, row + size_t(least(1, taps - 1)) * src_stride,
-                                   row + size_t(least(2, taps - 1)) * src_stride, row + size_t(taps - 1) * src_stride);
-      const Vec digit0 = same_dword(digits), digit1 = same_dword(digits + 4), digit2 = same_dword(digits + 8);
-      for (int i = 0; i < 4; ++i) sum[i] = horner(four.c[i], digit0, digit1, digit2);
+    if (taps <= 4) {
+      const Columns four(row(0) + x, row(1) + x, row(2) + x, row(3) + x);
+      for (int i = 0; i < 4; ++i) sum[i] = horner(four.c[i], digits_of(0));
     } else {
       Sums sums[4];
-      for (int i = 0; i < 4; ++i) sums[i] = no_sums();
-      for (int g = 0; g < groups; ++g) {
-        const uint8_t* row[4];
-        for (int i = 0; i < 4; ++i) row[i] = src + size_t(least(4 * g + i, taps - 1)) * src_stride + x;
-        const Columns four = columns(row[0], row[1], row[2], row[3]);
-        const int8_t* at = digits + size_t(g) * 48;
-        const Quad quad{same_dword(at), same_dword(at + 4), same_dword(at + 8)};
-        for (int i = 0; i < 4; ++i) add(sums[i], four.c[i], quad);
+      for (int tap = 0; tap < taps; tap += 4) {
+        const Columns four(row(tap) + x, row(tap + 1) + x, row(tap + 2) + x, row(tap + 3) + x);
+        for (int i = 0; i < 4; ++i) sums[i].add(four.c[i], digits_of(tap));
       }
-      for (int i = 0; i < 4; ++i) sum[i] = total(sums[i]);
+      for (int i = 0; i < 4; ++i) sum[i] = sums[i].total();
     }
     const Vec result = to_bytes(sum[0], sum[1], sum[2], sum[3]);
     if (bytes - x >= 64) {
@@ -242,7 +255,7 @@ void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, i
 
 }  // namespace
 
-extern const Kernels kAvx512Kernels{"avx512", resample_x, resample_y, store_avx512};
+extern const Kernels kAvx512Kernels{"avx512", true, resample_x, resample_y, store_avx512};
 
 }  // namespace headrace
 #endif

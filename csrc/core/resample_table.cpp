@@ -149,28 +149,28 @@ void ResampleTable::build(int in, int out, Filter filter, int first, int outputs
   for (int i = 0; i < count; ++i) start[i] -= origin;
   std::fill(start.begin() + count, start.end(), start[count - 1]);
   std::fill(taps.begin() + count, taps.end(), taps[count - 1]);
-  quad_reach = 0;
-  for (size_t i = 0; i < padded; i += 4) quad_reach = std::max(quad_reach, start[i + 3] - start[i]);
+  block_reach = 0;
+  for (size_t i = 0; i < padded; i += kTableBlock) {
+    block_reach = std::max(block_reach, start[i + kTableBlock - 1] - start[i]);
+  }
   split_weights();
 }
 
 void ResampleTable::split_weights() {
-  const size_t groups = size_t(taps_stride) / 4, quads = start.size() / 4;
-  digits.resize(weight.size() * 3 + 16);
+  const size_t groups = size_t(taps_stride) / 4, blocks = start.size() / kTableBlock;
+  digits.resize(weight.size() * 3);
   int8_t* to = digits.data();
-  for (size_t quad = 0; quad < quads; ++quad) {
-    for (size_t group = 0; group < groups; ++group) {
-      for (size_t i = 0; i < 4; ++i, to += 12) {
-        const int32_t* from = &weight[((quad * 4 + i) * groups + group) * 4];
+  for (size_t block = 0; block < blocks; ++block) {
+    for (size_t group = 0; group < groups; ++group, to += 12 * kTableBlock) {
+      for (size_t i = 0; i < kTableBlock; ++i) {
+        const int32_t* from = &weight[((block * kTableBlock + i) * groups + group) * 4];
+        uint32_t word[3] = {};
         for (int t = 0; t < 4; ++t) {
-          // Each digit is signed, so what it leaves for the higher ones is rounded to the nearest multiple.
-          const auto low = static_cast<int8_t>(from[t]);
-          const int32_t rest = (from[t] - low) >> 8;
-          const auto middle = static_cast<int8_t>(rest);
-          to[t] = low;
-          to[4 + t] = middle;
-          to[8 + t] = static_cast<int8_t>((rest - middle) >> 8);
+          // Digits from -128 to 127 are digits from 0 to 255 of the number that has 128 added to each.
+          const uint32_t shifted = (static_cast<uint32_t>(from[t]) + 0x808080) ^ 0x808080;
+          for (int d = 0; d < 3; ++d) word[d] |= (shifted >> (8 * d) & 0xff) << (8 * t);
         }
+        for (size_t d = 0; d < 3; ++d) std::memcpy(to + (d * kTableBlock + i) * 4, &word[d], 4);
       }
     }
   }

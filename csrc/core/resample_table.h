@@ -29,7 +29,7 @@ inline constexpr int kTableBlock = 16;
 struct TableView {
   int count = 0;
   int taps_stride = 0;
-  int quad_reach = 0;
+  int block_reach = 0;
   const int32_t* start = nullptr;
   const int32_t* taps = nullptr;
   const int32_t* weight = nullptr;
@@ -42,13 +42,12 @@ struct TableView {
 struct ResampleTable {
   int count = 0;
   int taps_stride = 0;
-  int quad_reach = 0;           // over all i % 4 == 0: the most that start[i + 3] - start[i] is
+  int block_reach = 0;          // the most that start[last of a block] - start[first of it] is
   std::vector<int32_t> start;   // first source position of the window; never falls from one to the next
   std::vector<int32_t> taps;    // length of the window
   std::vector<int32_t> weight;  // [output][taps_stride]
   // The weights again, split into signed bytes, weight = (digit[2] << 16) + (digit[1] << 8) + digit[0], for
-  // instructions that multiply bytes: [output / 4][taps_stride / 4][output % 4][digit][tap % 4], 64 readable bytes from
-  // each quad of outputs on.
+  // instructions that multiply bytes: [output / kTableBlock][taps_stride / 4][digit][output % kTableBlock][tap % 4].
   std::vector<int8_t> digits;
 
   /// Table of the resize in -> out for outputs [first, first + count). Reuses its memory. kNearest gives single taps of
@@ -57,7 +56,7 @@ struct ResampleTable {
   /// The source positions read, counted from `origin`.
   Span span() const { return {start[0], start[count - 1] + taps[count - 1]}; }
   TableView view() const {
-    return {count, taps_stride, quad_reach, start.data(), taps.data(), weight.data(), digits.data()};
+    return {count, taps_stride, block_reach, start.data(), taps.data(), weight.data(), digits.data()};
   }
 
  private:

@@ -17,11 +17,12 @@ void Resampler::begin(const ResizeJob& job, RowSink& next) {
   along_x_ = job.in.width != job.out.width;
   along_y_ = job.in.height != job.out.height;
   vertical_first_ = job.vertical_first && along_x_ && along_y_;
-  want_width_ = job.want.width;
+  plane_stride_ = job.plane_stride;
+  const int made_bytes = plane_stride_ ? 3 * plane_stride_ : job.want.width * kPixelBytes;
   crop_x_ = along_x_ ? 0 : job.want.x - job.have.x;
   if (along_x_) {
     x_.build(job.in.width, job.out.width, job.filter, job.want.x, job.want.width, job.have.x);
-    out_.reset(kBlockRows, want_width_);
+    out_.reset(kBlockRows, made_bytes);
   }
   seen_ = next_row_ = kept_ = 0;
   used_ = {job.want.y - job.have.y, job.want.y - job.have.y + job.want.height};
@@ -30,9 +31,9 @@ void Resampler::begin(const ResizeJob& job, RowSink& next) {
   used_ = y_.span();
   first_ = used_.begin;
   capacity_ = std::min(*std::max_element(y_.taps.begin(), y_.taps.end()) + kBlockRows, used_.size());
-  kept_width_ = vertical_first_ ? job.have.width : want_width_;
-  window_.reset(capacity_, kept_width_);
-  tall_.reset(1, kept_width_);
+  kept_bytes_ = vertical_first_ ? job.have.width * kPixelBytes : made_bytes;
+  window_.reset(capacity_, kept_bytes_);
+  tall_.reset(1, kept_bytes_);
 }
 
 void Resampler::push(const uint8_t* rows, size_t stride, int count) {
@@ -47,7 +48,7 @@ void Resampler::pass_on(const uint8_t* rows, size_t stride, int count) {
   if (!along_x_) return next_->push(rows, stride, count);
   while (count > 0) {
     const int n = std::min(count, kBlockRows);
-    kernels_.resample_x(rows, stride, n, x_.view(), out_.row(0), out_.stride());
+    kernels_.resample_x(rows, stride, n, x_.view(), out_.row(0), out_.stride(), plane_stride_);
     next_->push(out_.row(0), out_.stride(), n);
     rows += ptrdiff_t(n) * stride;
     count -= n;
@@ -58,10 +59,10 @@ void Resampler::collect(const uint8_t* rows, size_t stride, int count) {
   while (count > 0) {
     const int n = std::min(count, capacity_ - kept_);
     if (along_x_ && !vertical_first_) {
-      kernels_.resample_x(rows, stride, n, x_.view(), window_.row(kept_), window_.stride());
+      kernels_.resample_x(rows, stride, n, x_.view(), window_.row(kept_), window_.stride(), plane_stride_);
     } else {
       for (int i = 0; i < n; ++i) {
-        std::memcpy(window_.row(kept_ + i), rows + ptrdiff_t(i) * stride, size_t(kept_width_) * kPixelBytes);
+        std::memcpy(window_.row(kept_ + i), rows + ptrdiff_t(i) * stride, size_t(kept_bytes_));
       }
     }
     kept_ += n;
@@ -75,7 +76,7 @@ void Resampler::emit_ready() {
   for (; next_row_ < y_.count; ++next_row_) {
     const int at = y_.start[next_row_] - first_;
     if (at + y_.taps[next_row_] > kept_) break;
-    kernels_.resample_y(window_.row(at), window_.stride(), y_.view(), next_row_, kept_width_, tall_.row(0));
+    kernels_.resample_y(window_.row(at), window_.stride(), y_.view(), next_row_, kept_bytes_, tall_.row(0));
     vertical_first_ ? pass_on(tall_.row(0), tall_.stride(), 1) : next_->push(tall_.row(0), tall_.stride(), 1);
   }
   if (kept_ < capacity_ || next_row_ == y_.count) return;

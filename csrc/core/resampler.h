@@ -12,8 +12,9 @@ struct ResizeJob {
   Size in, out;
   Filter filter = Filter::kBilinear;
   bool vertical_first = false;
-  Box want;  // the part of the output to make
-  Box have;  // the part of the input whose rows are pushed; holds what `want` reads
+  Box want;              // the part of the output to make
+  Box have;              // the part of the input whose rows are pushed; holds what `want` reads
+  int plane_stride = 0;  // of the rows passed on, as in kernels.h; not 0 only where the width changes
 };
 
 class Resampler final : public RowSink {
@@ -33,8 +34,8 @@ class Resampler final : public RowSink {
   ResampleTable x_, y_;
   bool along_x_ = false, along_y_ = false, vertical_first_ = false;
   int crop_x_ = 0;               // pixels to pass over at the left where the width stays
-  int want_width_ = 0;           // of an output row
-  int kept_width_ = 0;           // of a row in window_
+  int plane_stride_ = 0;         // of rows that the horizontal pass made
+  int kept_bytes_ = 0;           // of a row in window_
   Span used_;                    // pushed rows that matter
   int seen_ = 0;                 // rows pushed so far
   int next_row_ = 0;             // first output row still to come

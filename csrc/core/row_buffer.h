@@ -1,4 +1,4 @@
-// Scratch rows of RGBX pixels: cache-line aligned, with the slack that vector loads need, memory kept between samples.
+// Scratch rows: cache-line aligned, with the slack that vector loads need, memory kept between samples.
 #pragma once
 
 #include <cstdlib>
@@ -11,9 +11,9 @@ namespace headrace {
 
 class RowBuffer {
  public:
-  /// Makes room for `rows` rows of `pixels` pixels; what the buffer held is lost.
-  void reset(int rows, int pixels) {
-    stride_ = (size_t(pixels) * kPixelBytes + kRowSlack + kAlign - 1) / kAlign * kAlign;
+  /// Makes room for `rows` rows of `row_bytes` bytes; what the buffer held is lost.
+  void reset(int rows, int row_bytes) {
+    stride_ = (size_t(row_bytes) + kRowSlack + kAlign - 1) / kAlign * kAlign;
     const size_t bytes = stride_ * size_t(rows);
     if (bytes <= capacity_) return;
     memory_.reset();  // first: the old and the new one need not be held together

@@ -7,7 +7,8 @@
 
 namespace headrace {
 
-void RowStore::begin(const Output& output, Size size, const Take* last, int skip_pixels, int skip_rows) {
+void RowStore::begin(const Output& output, Size size, const Take* last, int skip_pixels, int skip_rows,
+                     int plane_stride) {
   output_ = &output;
   const size_t lut_bytes = size_t(output.lut.channels) * 256 * size_t(output.lut.element_bytes);
   if (lut_.channels != output.lut.channels || lut_.element_bytes != output.lut.element_bytes ||
@@ -22,8 +23,9 @@ void RowStore::begin(const Output& output, Size size, const Take* last, int skip
   upside_down_ = last && last->flip_vertical;
   gray_ = last && last->gray;
   skip_pixels_ = skip_pixels;
+  plane_stride_ = plane_stride;
   row_ = -skip_rows;
-  if (gray_) gray_row_.reset(1, size.width);
+  if (gray_) gray_row_.reset(1, size.width * kPixelBytes);
 }
 
 void RowStore::push(const uint8_t* rows, size_t stride, int count) {
@@ -37,7 +39,7 @@ void RowStore::push(const uint8_t* rows, size_t stride, int count) {
     }
     const ptrdiff_t y = upside_down_ ? size_.height - 1 - row_ : row_;
     const RowTarget target{output_->base + y * output_->row_stride, output_->channel_stride, output_->pixel_stride};
-    kernels_.store(from, size_.width, mirror_, lut_, target);
+    kernels_.store(from, plane_stride_, size_.width, mirror_, lut_, target);
   }
 }
 

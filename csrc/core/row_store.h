@@ -11,19 +11,20 @@ class RowStore final : public RowSink {
  public:
   explicit RowStore(const Kernels& kernels) : kernels_(kernels) {}
   /// Takes rows [skip_rows, skip_rows + size.height) of those pushed, from column `skip_pixels`. Of `last` only the
-  /// flips and gray count, and not even these when it is nullptr.
-  void begin(const Output& output, Size size, const Take* last, int skip_pixels, int skip_rows);
+  /// flips and gray count, and not even these when it is nullptr. Rows are RGBX or, with neither gray nor pixels to
+  /// skip, planes (kernels.h).
+  void begin(const Output& output, Size size, const Take* last, int skip_pixels, int skip_rows, int plane_stride);
   void push(const uint8_t* rows, size_t stride, int count) override;
 
  private:
   const Kernels& kernels_;
   const Output* output_ = nullptr;
-  Lut lut_;
+  Lut lut_{.element_bytes = 0};                // of planes_; none yet
   alignas(64) uint8_t entries_[kMaxLutBytes];  // of which planes_ was made: the same table comes with every sample
   alignas(64) uint8_t planes_[kMaxLutBytes];
   Size size_;
   bool mirror_ = false, upside_down_ = false, gray_ = false;
-  int skip_pixels_ = 0;
+  int skip_pixels_ = 0, plane_stride_ = 0;
   int row_ = 0;  // of the output, of the next row pushed; negative: passed over
   RowBuffer gray_row_;
 };

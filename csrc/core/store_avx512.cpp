@@ -71,39 +71,52 @@ struct Table<4> {
   }
 };
 
-/// R, G and B of 64 pixels. Taken apart lane by lane, dword j of lane l holds pixels 16 j + 4 l and the three after:
-/// the order that Table<4> wants. The narrower tables want another permutation of the dwords.
-template <int kBytes>
-void channel_bytes(const Vec* pixels, Vec* out) {
+/// R, G and B of output pixels [x, x + 64), `count` of which exist. Byte b of dword d of lane l is pixel 16 d + 4 l +
+/// b: the order in which RGBX pixels come apart lane by lane, and the one that Table<4> puts right.
+void channels_of_pixels(const uint8_t* row, int pixels, int x, int count, bool mirror, Vec* out) {
+  const Vec backwards = _mm512_setr_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   const Vec apart = _mm512_broadcast_i32x4(_mm_setr_epi32(0x0c080400, 0x0d090501, 0x0e0a0602, 0x0f0b0703));
-  const Vec a = _mm512_shuffle_epi8(pixels[0], apart), b = _mm512_shuffle_epi8(pixels[1], apart);
-  const Vec c = _mm512_shuffle_epi8(pixels[2], apart), d = _mm512_shuffle_epi8(pixels[3], apart);
-  const Vec ab_rg = _mm512_unpacklo_epi32(a, b), cd_rg = _mm512_unpacklo_epi32(c, d);
-  const Vec ab_bx = _mm512_unpackhi_epi32(a, b), cd_bx = _mm512_unpackhi_epi32(c, d);
-  out[0] = _mm512_unpacklo_epi64(ab_rg, cd_rg);
-  out[1] = _mm512_unpackhi_epi64(ab_rg, cd_rg);
-  out[2] = _mm512_unpacklo_epi64(ab_bx, cd_bx);
-  if constexpr (kBytes == 4) return;
-  // Dword n of the pixels' order lies at dword 4 (n % 4) + n / 4.
-  const Vec order = kBytes == 1 ? _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
-                                : _mm512_setr_epi32(0, 4, 2, 6, 8, 12, 10, 14, 1, 5, 3, 7, 9, 13, 11, 15);
-  for (int i = 0; i < 3; ++i) out[i] = _mm512_permutexvar_epi32(order, out[i]);
+  const uint8_t* at = row + ptrdiff_t(mirror ? pixels - x - 16 : x) * kPixelBytes;
+  Vec part[4];
+  for (int i = 0; i < 4; ++i, at += mirror ? -64 : 64) {
+    const int n = count - 16 * i;
+    const unsigned mask = n >= 16 ? 0xffff : n <= 0 ? 0 : mirror ? 0xffffu << (16 - n) : (1u << n) - 1;
+    part[i] = _mm512_maskz_loadu_epi32(static_cast<__mmask16>(mask), at);
+    if (mirror) part[i] = _mm512_permutexvar_epi32(backwards, part[i]);
+    part[i] = _mm512_shuffle_epi8(part[i], apart);
+  }
+  const Vec rg01 = _mm512_unpacklo_epi32(part[0], part[1]), rg23 = _mm512_unpacklo_epi32(part[2], part[3]);
+  const Vec bx01 = _mm512_unpackhi_epi32(part[0], part[1]), bx23 = _mm512_unpackhi_epi32(part[2], part[3]);
+  out[0] = _mm512_unpacklo_epi64(rg01, rg23);
+  out[1] = _mm512_unpackhi_epi64(rg01, rg23);
+  out[2] = _mm512_unpacklo_epi64(bx01, bx23);
 }
 
-/// Pixels [x, x + 64) of the output row, `count` of which exist.
-void load_pixels(const uint8_t* row, int pixels, int x, int count, bool mirror, Vec* out) {
-  const Vec backwards = _mm512_setr_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-  const uint8_t* at = row + ptrdiff_t(mirror ? pixels - x - 16 : x) * kPixelBytes;
-  const ptrdiff_t step = mirror ? -64 : 64;
-  for (int i = 0; i < 4; ++i, at += step) {
-    const int n = count - 16 * i;
-    if (n >= 16) {
-      out[i] = load(at);
-    } else {
-      const unsigned mask = n <= 0 ? 0 : mirror ? 0xffffu << (16 - n) : (1u << n) - 1;
-      out[i] = _mm512_maskz_loadu_epi32(static_cast<__mmask16>(mask), at);
-    }
-    if (mirror) out[i] = _mm512_permutexvar_epi32(backwards, out[i]);
+/// The same from planes.
+void channels_of_planes(const uint8_t* row, int plane_stride, int pixels, int x, int count, bool mirror, Vec* out) {
+  const Vec order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const Vec backwards = _mm512_setr_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+  const Vec swapped = _mm512_broadcast_i32x4(_mm_setr_epi32(0x00010203, 0x04050607, 0x08090a0b, 0x0c0d0e0f));
+  const uint8_t* at = row + (mirror ? pixels - x - 64 : x);
+  const __mmask64 mask = count >= 64 ? ~0ull : mirror ? ~0ull << (64 - count) : (1ull << count) - 1;
+  for (int c = 0; c < 3; ++c, at += plane_stride) {
+    out[c] = _mm512_maskz_loadu_epi8(mask, at);
+    if (mirror) out[c] = _mm512_shuffle_epi8(out[c], swapped);
+    out[c] = _mm512_permutexvar_epi32(mirror ? backwards : order, out[c]);
+  }
+}
+
+template <int kBytes>
+void channel_bytes(const uint8_t* row, int plane_stride, int pixels, int x, int count, bool mirror, Vec* out) {
+  if (plane_stride) {
+    channels_of_planes(row, plane_stride, pixels, x, count, mirror, out);
+  } else {
+    channels_of_pixels(row, pixels, x, count, mirror, out);
+  }
+  if constexpr (kBytes < 4) {  // the narrower tables want another permutation of the dwords
+    const Vec order = kBytes == 1 ? _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
+                                  : _mm512_setr_epi32(0, 4, 2, 6, 8, 12, 10, 14, 1, 5, 3, 7, 9, 13, 11, 15);
+    for (int c = 0; c < 3; ++c) out[c] = _mm512_permutexvar_epi32(order, out[c]);
   }
 }
 
@@ -124,14 +137,13 @@ void write(uint8_t* to, Vec elements, int count) {
 }
 
 template <int kBytes>
-void store_planar(const uint8_t* row, int pixels, bool mirror, const Lut& lut, const RowTarget& target) {
+void store_planar(const uint8_t* row, int plane_stride, int pixels, bool mirror, const Lut& lut,
+                  const RowTarget& target) {
   for (int begin = 0; begin < pixels; begin += kChunk) {
     const int end = least(begin + kChunk, pixels);
     Vec bytes[kChunk / kBlock][3];
     for (int x = begin; x < end; x += kBlock) {
-      Vec in[4];
-      load_pixels(row, pixels, x, end - x, mirror, in);
-      channel_bytes<kBytes>(in, bytes[(x - begin) / kBlock]);
+      channel_bytes<kBytes>(row, plane_stride, pixels, x, pixels - x, mirror, bytes[(x - begin) / kBlock]);
     }
     for (int c = 0; c < lut.channels; ++c) {
       const Table<kBytes> table(lut.planes + c * kBytes * 256);
@@ -165,14 +177,14 @@ struct Interleave {
 };
 
 template <int kBytes>
-void store_interleaved(const uint8_t* row, int pixels, bool mirror, const Lut& lut, const RowTarget& target) {
+void store_interleaved(const uint8_t* row, int plane_stride, int pixels, bool mirror, const Lut& lut,
+                       const RowTarget& target) {
   static constexpr Interleave<kBytes> kOrder;
   constexpr int kElements = 64 / kBytes;
   uint8_t* to = target.base;
   for (int x = 0; x < pixels; x += kBlock) {
-    Vec in[4], bytes[3], out[3][kBytes];
-    load_pixels(row, pixels, x, pixels - x, mirror, in);
-    channel_bytes<kBytes>(in, bytes);
+    Vec bytes[3], out[3][kBytes];
+    channel_bytes<kBytes>(row, plane_stride, pixels, x, pixels - x, mirror, bytes);
     for (int c = 0; c < 3; ++c) Table<kBytes>(lut.planes + c * kBytes * 256).look_up(bytes[c], out[c]);
     for (int i = 0; i < kBytes; ++i) {
       for (int k = 0; k < 3; ++k, to += 64) {
@@ -185,23 +197,24 @@ void store_interleaved(const uint8_t* row, int pixels, bool mirror, const Lut& l
 }
 
 template <int kBytes>
-void store_as(const uint8_t* row, int pixels, bool mirror, const Lut& lut, const RowTarget& target) {
-  if (target.pixel_stride == kBytes) return store_planar<kBytes>(row, pixels, mirror, lut, target);
+void store_as(const uint8_t* row, int plane_stride, int pixels, bool mirror, const Lut& lut, const RowTarget& target) {
+  if (target.pixel_stride == kBytes) return store_planar<kBytes>(row, plane_stride, pixels, mirror, lut, target);
   if (lut.channels == 3 && target.channel_stride == kBytes && target.pixel_stride == 3 * kBytes) {
-    return store_interleaved<kBytes>(row, pixels, mirror, lut, target);
+    return store_interleaved<kBytes>(row, plane_stride, pixels, mirror, lut, target);
   }
-  kScalarKernels.store(row, pixels, mirror, lut, target);  // strides of no known layout
+  kScalarKernels.store(row, plane_stride, pixels, mirror, lut, target);  // strides of no known layout
 }
 
 }  // namespace
 
-void store_avx512(const uint8_t* row, int pixels, bool mirror, const Lut& lut, const RowTarget& target) {
+void store_avx512(const uint8_t* row, int plane_stride, int pixels, bool mirror, const Lut& lut,
+                  const RowTarget& target) {
   if (lut.element_bytes == 4) {
-    store_as<4>(row, pixels, mirror, lut, target);
+    store_as<4>(row, plane_stride, pixels, mirror, lut, target);
   } else if (lut.element_bytes == 2) {
-    store_as<2>(row, pixels, mirror, lut, target);
+    store_as<2>(row, plane_stride, pixels, mirror, lut, target);
   } else {
-    store_as<1>(row, pixels, mirror, lut, target);
+    store_as<1>(row, plane_stride, pixels, mirror, lut, target);
   }
 }
 

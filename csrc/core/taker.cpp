@@ -74,15 +74,15 @@ void Taker::begin(const Take& take, Size image, Box have, RowSink& next) {
   collected_ = 0;
   plain_ = is_plain(take, image);
   if (plain_) {
-    if (take.gray) row_.reset(1, have.width);
+    if (take.gray) row_.reset(1, have.width * kPixelBytes);
     return;
   }
   make_map(map_x_, take.box.x, take.box.width, image.width, take.pad_mode, take.flip_horizontal);
   make_map(map_y_, take.box.y, take.box.height, image.height, take.pad_mode, take.flip_vertical);
   shift(map_x_, have.x, have.width);
   shift(map_y_, have.y, have.height);
-  image_.reset(have.height, have.width);
-  row_.reset(1, take.box.width);
+  image_.reset(have.height, have.width * kPixelBytes);
+  row_.reset(1, take.box.width * kPixelBytes);
 }
 
 void Taker::push(const uint8_t* rows, size_t stride, int count) {

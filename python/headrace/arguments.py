@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -41,16 +42,14 @@ def check_torch_arguments(
         _warn("pin_memory_device has no effect: pin_memory=True pins for the current accelerator, as in torch")
 
 
-def check_own_arguments(
-    seed: Any, dtype: Any, memory_format: Any, on_error: Any, max_errors: Any
-) -> None:
+def check_own_arguments(seed: Any, dtype: Any, memory_format: Any, on_error: Any, max_errors: Any) -> None:
     """headrace's own arguments.
 
     Raises:
         TypeError: of the wrong type. ValueError: not among the values there are.
     """
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
-        raise TypeError(f"seed must be an int or None, not {seed!r}")
+    if seed is not None:
+        whole_number("seed", seed)
     if dtype is not None and dtype not in DTYPES:
         known = ", ".join(str(one) for one in DTYPES)
         raise ValueError(f"dtype must be one of {known}, or None for what the transforms give, not {dtype!r}")
@@ -58,19 +57,45 @@ def check_own_arguments(
         raise ValueError(f"memory_format must be torch.contiguous_format or torch.channels_last, not {memory_format!r}")
     if on_error not in faults.POLICIES:
         raise ValueError(f"on_error must be one of {', '.join(faults.POLICIES)}, not {on_error!r}")
-    if max_errors is not None and (isinstance(max_errors, bool) or not isinstance(max_errors, int) or max_errors < 0):
-        raise ValueError(f"max_errors must be a count or None for no limit, not {max_errors!r}")
+    if max_errors is not None:
+        whole_number("max_errors", max_errors, smallest=0)
 
 
-def check_sizes(num_workers: Any, batch_size: Any, prefetch_factor: Any) -> None:
-    """Types that torch's own checks would meet with an unclear error.
+def check_types(
+    batch_size: Any, sampler: Any, batch_sampler: Any, num_workers: Any, timeout: Any, generator: Any, prefetch_factor: Any
+) -> None:
+    """What torch would meet with an unclear error, or only in the middle of an epoch.
 
     Raises:
-        TypeError: not a whole number.
+        TypeError: an argument of the wrong type. ValueError: a timeout without workers.
     """
-    for name, value in (("num_workers", num_workers), ("batch_size", batch_size), ("prefetch_factor", prefetch_factor)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            raise TypeError(f"{name} must be a whole number, not {value!r}")
+    whole_number("num_workers", num_workers)
+    for name, value in (("batch_size", batch_size), ("prefetch_factor", prefetch_factor)):
+        if value is not None:
+            whole_number(name, value)
+    for name, value in (("sampler", sampler), ("batch_sampler", batch_sampler)):
+        if value is not None and not hasattr(type(value), "__iter__") and not hasattr(type(value), "__getitem__"):
+            raise TypeError(f"{name} must be something to iterate over, not {value!r}")
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+        raise TypeError(f"timeout must be a number of seconds, not {timeout!r}")
+    if timeout > 0 and num_workers == 0:
+        raise ValueError("timeout needs num_workers > 0: without threads, batches are made by the caller itself")
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise TypeError(f"generator must be a torch.Generator or None, not {generator!r}")
+
+
+def whole_number(name: str, value: Any, smallest: int | None = None) -> int:
+    """`value` as an int.
+
+    Raises:
+        TypeError: it is none. ValueError: it is below `smallest`.
+    """
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
+    number = operator.index(value)
+    if smallest is not None and number < smallest:
+        raise ValueError(f"{name} must be {smallest} or more, not {number}")
+    return number
 
 
 def check_epoch_length(samples: int, batch_size: int | None, drop_last: bool) -> None:

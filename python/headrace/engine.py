@@ -104,13 +104,11 @@ class Engine:
 
     def failures(self, flight: Flight) -> list[Failure]:
         """The samples that could not be made, in order; once."""
-        return sorted(
-            (
-                Failure(sample, stage, reason, errno, self._lane.error_of(flight.batch, sample))
-                for sample, stage, reason, errno in flight.batch.take_failures()
-            ),
-            key=lambda failure: failure.sample,
-        )
+        failures = flight.batch.take_failures()
+        if not failures:
+            return []
+        originals = self._lane.take_errors(flight.batch.id)
+        return [Failure(*one, originals.get(one[0])) for one in sorted(failures)]
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
         """The batch as a tensor (n, C, H, W); `places`, ascending: only these samples, moved together."""
@@ -125,6 +123,7 @@ class Engine:
     def cancel(self, flight: Flight) -> None:
         """Nobody waits for this batch any more."""
         self._pipeline.cancel(flight.batch)
+        self._lane.take_errors(flight.batch.id)
 
     def stages(self) -> list[tuple[str, int, int]]:
         """(stage, items, busy nanoseconds over all threads) so far."""
@@ -143,5 +142,9 @@ class Engine:
         return closed
 
     def close(self) -> None:
-        """Ends the threads. Batches already handed out stay as they are."""
+        """Ends the threads. Batches already handed out stay as they are. Idempotent."""
         self._lane.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_lane"):  # not where __init__ failed
+            self.close()

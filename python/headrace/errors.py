@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from errno import ENOMEM
 
+_SYSTEM = ("errno", "strerror", "filename")  # what OSError knows more
 REMEDY = 'on_error="skip" passes over such samples, on_error="replace" takes their neighbours'
 
 
@@ -25,9 +27,14 @@ class SampleError(Exception):
     location: str
     reason: str
 
+    def __str__(self) -> str:
+        # Some of the original types word themselves from attributes of their own, which says less.
+        return str(self.args[0])
+
     def __reduce__(self) -> tuple[object, ...]:
         # The class of the instance is made on the fly, so a copy in another process is made the same way.
-        return (_rebuild, (type(self).__bases__[1:], self.stage, self.index, self.location, self.reason))
+        system = {name: getattr(self, name) for name in _SYSTEM} if isinstance(self, OSError) else None
+        return (_rebuild, (type(self).__bases__[1:], self.stage, self.index, self.location, self.reason), system)
 
 
 class VerificationError(AssertionError):
@@ -61,11 +68,16 @@ def sample_error(stage: str, index: int, location: str, reason: str, original: B
     """The error for one sample; `original` becomes its ``__cause__`` and one of its types."""
     error = _make(_mixed(type(original)) if original is not None else SampleError, stage, index, location, reason)
     error.__cause__ = original
+    if isinstance(error, OSError) and isinstance(original, OSError):
+        for name in _SYSTEM:
+            setattr(error, name, getattr(original, name))
     return error
 
 
 def native_cause(stage: str, reason: str, errno: int, location: str) -> BaseException:
     """The exception that Python code would have met where the native stages failed."""
+    if errno == ENOMEM and stage != "read":
+        return MemoryError(reason)
     if errno:
         return OSError(errno, os.strerror(errno), location)
     if stage == "plan":

@@ -18,6 +18,15 @@ class Located(Protocol):
     def location(self, index: int) -> str: ...
 
 
+class Epoch(Protocol):
+    """What is known of the epoch in progress."""
+
+    @property
+    def epoch(self) -> int: ...
+
+    errors: list[SampleError]
+
+
 def describe(failure: Failure, index: int, source: Located) -> SampleError:
     """The exception for one failed sample of the dataset."""
     location = source.location(index)
@@ -26,17 +35,19 @@ def describe(failure: Failure, index: int, source: Located) -> SampleError:
 
 
 class FaultLog:
-    """Counts the samples of one epoch that were skipped or replaced, and ends the epoch when there are too many.
+    """Notes the samples of one epoch that were skipped or replaced, and ends the epoch when there are too many.
 
     Args:
         policy: ``"skip"`` or ``"replace"``, for the words of its warning.
         limit: most errors an epoch; None: no limit.
+        progress: of the epoch, which keeps the errors.
     """
 
-    def __init__(self, policy: str, limit: int | None) -> None:
+    def __init__(self, policy: str, limit: int | None, progress: Epoch) -> None:
         self._policy = policy
         self._limit = limit
-        self.errors: list[SampleError] = []
+        self._progress = progress
+        self._told = False
 
     def add(self, errors: Sequence[SampleError]) -> None:
         """Notes errors.
@@ -44,20 +55,25 @@ class FaultLog:
         Raises:
             RuntimeError: there are more than the limit; its cause is the last one.
         """
-        self.errors.extend(errors)
-        if self._limit is not None and len(self.errors) > self._limit:
+        noted = self._progress.errors
+        noted.extend(errors)
+        if self._limit is not None and len(noted) > self._limit:
+            self._told = True
             raise RuntimeError(
-                f"{len(self.errors)} samples of this epoch could not be made, more than max_errors={self._limit}; "
-                f"the last one: {self.errors[-1]}"
-            ) from self.errors[-1]
+                f"{len(noted)} samples of this epoch could not be made, more than max_errors={self._limit}; "
+                f"the last one: {noted[-1]}"
+            ) from noted[-1]
 
-    def warn(self, epoch: int) -> None:
+    def warn(self) -> None:
         """One warning an epoch that names the first of them: nothing is dropped silently."""
-        if self.errors:
-            done = "skipped" if self._policy == "skip" else "replaced by their neighbours"
-            warnings.warn(
-                f"epoch {epoch}: {len(self.errors)} samples could not be made and were {done}; loader.errors lists "
-                f"them, the first is {self.errors[0]}",
-                UserWarning,
-                stacklevel=4,
-            )
+        noted = self._progress.errors
+        if not noted or self._told:
+            return
+        self._told = True
+        done = "skipped" if self._policy == "skip" else "replaced by their neighbours"
+        warnings.warn(
+            f"epoch {self._progress.epoch}: {len(noted)} samples could not be made and were {done}; loader.errors lists "
+            f"them, the first is {noted[0]}",
+            UserWarning,
+            stacklevel=5,
+        )

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from torch.utils.data import default_convert
 
 from headrace import faults
 from headrace.draws import Draws
 from headrace.engine import Engine, Flight
+from headrace.errors import SampleError
 from headrace.order import OrderedBatch
 from headrace.sources import BlobDataset
 
@@ -32,18 +34,22 @@ class IteratorOptions:
     timeout_s: float  # 0: none
     on_error: str
     max_errors: int | None
+    quiet: bool = False  # no warning about samples skipped or replaced
 
 
 @dataclass
 class _Begun:
     ordered: OrderedBatch
     draws: np.ndarray[Any, Any]
-    targets: Any
     flight: Flight
 
 
 class NativeIterator:
-    """Iterator over ``images`` or ``(images, targets)``; `close` (or dropping it) gives up what is in flight."""
+    """Iterator over ``images`` or ``[images, targets]``; `close` (or dropping it) gives up what is in flight.
+
+    A sample that cannot be made raises when its batch is due, and the batches behind it can still be had, as in torch.
+    Ctrl-C, a timeout and too many errors close the iterator.
+    """
 
     def __init__(
         self,
@@ -61,58 +67,82 @@ class NativeIterator:
         self._draws, self._progress, self._options = draws, progress, options
         self._owns_engine = owns_engine
         self._flying: deque[_Begun] = deque()
-        self._faults = faults.FaultLog(options.on_error, options.max_errors)
-        self._finished = False
+        self._order_error: Exception | None = None  # of the sampler; raised when the batches before it are out
+        self._taken = progress.position  # batches of the epoch that are behind us
+        self._faults = faults.FaultLog(options.on_error, options.max_errors, progress)
+        self._exhausted = self._closed = False
+        if options.depth > 0:
+            self._begin_batches(options.depth + 1)
 
     def __iter__(self) -> NativeIterator:
         return self
 
     def __next__(self) -> Any:
-        if self._finished:
-            raise StopIteration
         begin = time.perf_counter_ns()
-        while True:
-            self._begin_batches(self._options.depth + 1)
-            if not self._flying:
-                self._finish()
-                raise StopIteration
-            begun = self._flying.popleft()
-            self._wait(begun.flight)
-            self._begin_batches(self._options.depth)
-            self._progress.position += 1
-            batch = self._deliver(begun)
-            if batch is not None:
-                break
+        try:
+            batch = None
+            while batch is None:  # none of its samples could be made
+                batch = self._deliver(self._next_begun())
+        except BaseException as error:
+            if not isinstance(error, Exception):  # Ctrl-C: where it struck, a batch may be lost
+                self.close()
+            raise
+        self._progress.position = self._taken
         self._progress.waited_ns += time.perf_counter_ns() - begin
         return batch
 
+    def _next_begun(self) -> _Begun:
+        """The next batch, complete; the ones behind it are in flight."""
+        if self._closed and not self._exhausted:
+            raise RuntimeError("this iterator was closed before its end; iter(loader) makes a new one")
+        self._begin_batches(self._options.depth + 1)
+        if not self._flying:
+            if self._order_error is not None:
+                raise self._order_error
+            self._finish()
+            raise StopIteration
+        begun = self._flying.popleft()
+        self._wait(begun.flight)
+        self._begin_batches(self._options.depth)
+        self._taken += 1
+        return begun
+
     def _begin_batches(self, limit: int) -> None:
-        while len(self._flying) < limit and (ordered := next(self._order, None)) is not None:
+        while len(self._flying) < limit and not self._exhausted and self._order_error is None:
+            try:
+                ordered = next(self._order, None)
+            except Exception as error:
+                self._order_error = error
+                return
+            if ordered is None:
+                return
             draws = self._draws.batch(self._progress.epoch, ordered.indices, ordered.occurrences)
             flight = self._engine.submit(self._table, ordered.indices, draws)
-            targets = self._source.targets_of(ordered.indices) if self._source.has_targets else None
-            self._flying.append(_Begun(ordered, draws, targets, flight))
+            self._flying.append(_Begun(ordered, draws, flight))
 
     def _wait(self, flight: Flight) -> None:
         timeout = self._options.timeout_s
-        if not self._engine.wait(flight, timeout or _FOREVER_S):
-            self.close()
-            if self._engine.closed and not timeout:
+        try:
+            if self._engine.wait(flight, timeout or _FOREVER_S):
+                return
+            if self._engine.closed:
                 raise RuntimeError("the loader was closed while a batch was awaited")
             raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
+        except BaseException:
+            self._engine.cancel(flight)
+            self.close()
+            raise
 
     def _deliver(self, begun: _Begun) -> Any:
         """The batch; None if none of its samples could be made."""
         failures = self._engine.failures(begun.flight)
+        indices = begun.ordered.indices
         places: list[int] | None = None
-        targets = begun.targets
         if failures:
-            indices = begun.ordered.indices
             errors = [faults.describe(one, int(indices[one.sample]), self._source) for one in failures]
             if self._options.on_error == "raise":
                 raise errors[0]
-            self._faults.add(errors)
-            self._progress.errors.extend(errors)
+            self._note(errors)
             failed = [one.sample for one in failures]
             if self._options.on_error == "skip":
                 places = sorted(set(range(len(indices))) - set(failed))
@@ -121,13 +151,11 @@ class NativeIterator:
                 indices = indices[places]
             else:
                 indices = self._replace(begun, failed)
-            targets = self._source.targets_of(indices) if self._source.has_targets else None
         images = self._engine.tensor(begun.flight, places)
         if not self._options.batched:
-            images = images[0]
-            if targets is not None:
-                targets = self._source.target(int(begun.ordered.indices[0]))
-        return images if targets is None else (images, targets)
+            image = images[0]
+            return [image, default_convert(self._source.target(int(indices[0])))] if self._source.has_targets else image
+        return [images, self._source.targets_of(indices)] if self._source.has_targets else images
 
     def _replace(self, begun: _Begun, places: list[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Makes the next samples of the dataset in place of failed ones, each with the failed one's draws."""
@@ -137,31 +165,45 @@ class NativeIterator:
             flight = self._engine.repair(begun.flight, places, self._table, indices[places], begun.draws[places])
             self._wait(flight)
             failures = self._engine.failures(flight)
-            errors = [faults.describe(one, int(indices[places[one.sample]]), self._source) for one in failures]
-            self._faults.add(errors)
-            self._progress.errors.extend(errors)
+            self._note([faults.describe(one, int(indices[places[one.sample]]), self._source) for one in failures])
             places = [places[one.sample] for one in failures]
             if not places:
                 return indices
         raise RuntimeError("no sample of the dataset could be made")
 
+    def _note(self, errors: list[SampleError]) -> None:
+        try:
+            self._faults.add(errors)
+        except RuntimeError:  # too many
+            self.close()
+            raise
+
     def _finish(self) -> None:
+        self._exhausted = True
         self._progress.finish()
         self.close()
-        self._faults.warn(self._progress.epoch)
 
     def __len__(self) -> int:
+        if self._progress.batches < 0:
+            raise TypeError("the sampler has no length, so the number of batches is not known")
         return self._progress.batches
 
     def close(self) -> None:
-        """Gives up the batches in flight; the iterator is then exhausted. Idempotent."""
-        self._finished = True
+        """Gives up the batches in flight; asking for more raises RuntimeError. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
         for begun in self._flying:
             self._engine.cancel(begun.flight)
         self._flying.clear()
         if self._owns_engine:
             self._engine.close()
+        if not self._options.quiet:
+            self._faults.warn()
 
     def __del__(self) -> None:
-        if hasattr(self, "_finished"):  # not where __init__ failed
+        if hasattr(self, "_closed"):  # not where __init__ failed
             self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("an iterator over batches cannot be pickled; pickle the loader, or its state_dict()")

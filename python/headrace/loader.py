@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
 from typing import Any
 
 import torch
-from torch.utils.data import RandomSampler, Sampler
+from torch.utils.data import Sampler
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import arguments, report, state, stats, verification
 from headrace.draws import Draws
 from headrace.engine import Engine
+from headrace.epochs import Epochs
 from headrace.errors import SampleError
 from headrace.iterator import IteratorOptions, NativeIterator
 from headrace.lowering import lower
-from headrace.order import EpochOrder, OrderedBatch, RandomState, base_seed, epoch_seed, names_each_once
+from headrace.order import OrderedBatch
 from headrace.recipe import Recipe
 from headrace.sources import as_source
 
@@ -26,7 +25,7 @@ from headrace.sources import as_source
 class DataLoader(TorchDataLoader[Any]):
     """Delivers the batches of ``torch.utils.data.DataLoader`` over a dataset of images, bit for bit, from native threads.
 
-    Yields ``(images, targets)``, or ``images`` for a dataset without labels: images (n, C, H, W) in the dtype that the
+    Yields ``[images, targets]``, or ``images`` for a dataset without labels: images (n, C, H, W) in the dtype that the
     transforms give, targets as torch's default_collate makes them (int64 for ints). The tensors belong to the caller: they
     are never written again while anything refers to them.
 
@@ -81,7 +80,7 @@ class DataLoader(TorchDataLoader[Any]):
     ) -> None:
         arguments.check_torch_arguments(collate_fn, worker_init_fn, multiprocessing_context, pin_memory_device)
         arguments.check_own_arguments(seed, dtype, memory_format, on_error, max_errors)
-        arguments.check_sizes(num_workers, batch_size, prefetch_factor)
+        arguments.check_types(batch_size, sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
         self.source = as_source(dataset)
         arguments.check_epoch_length(len(self.source), batch_size if batch_sampler is None else None, drop_last)
         super().__init__(
@@ -101,18 +100,20 @@ class DataLoader(TorchDataLoader[Any]):
         )
         self.seed, self.dtype, self.memory_format = seed, dtype, memory_format
         self.on_error, self.max_errors = on_error, max_errors
-        self._order_generator: torch.Generator | None = None
-        if seed is not None and generator is None and shuffle and sampler is None and isinstance(self.sampler, RandomSampler):
-            self._order_generator = self.sampler.generator = torch.Generator()
-        self._next_epoch = 0
-        self._resume: state.Resume | None = None
-        self._progress: state.Progress | None = None
         self._recipe: Recipe | None = None
         self._lowered: Any = None
-        self._engine: Engine | None = None
-        self._newest: weakref.ref[NativeIterator] | None = None
-        self._table: Any = None
         self.recipe()  # so that a transform which cannot be lowered is refused here
+        self._epochs = Epochs(
+            self,
+            len(self.source),
+            seed,
+            own_order=seed is not None and generator is None and bool(shuffle),
+            keeps_base_seed=persistent_workers,
+        )
+        self._progress: state.Progress | None = None  # of the newest iterator
+        self._engine: Engine | None = None  # of the newest iterator
+        self._iterators: weakref.WeakSet[NativeIterator] = weakref.WeakSet()
+        self._table: Any = None
 
     # ---- what to do and in which order -------------------------------------------------------------------------------
 
@@ -121,31 +122,7 @@ class DataLoader(TorchDataLoader[Any]):
         transform = getattr(self.dataset, "transform", None)
         if self._recipe is None or self._lowered is not transform:
             self._recipe, self._lowered = lower(transform, dtype=self.dtype), transform
-            if self._engine is not None:
-                self._engine.close()
-                self._engine = None
         return self._recipe
-
-    def begin_epoch(self, epoch: int, resume: state.Resume | None = None) -> tuple[state.Progress, EpochOrder]:
-        """Draws the seed and the order of an epoch, as torch's loader would at ``iter(loader)``; consumes generators alike."""
-        replayed = resume is not None and resume.random is not None
-        with torch.random.fork_rng(devices=[]) if replayed else nullcontext():
-            if resume is not None and resume.random is not None:
-                resume.random.restore(self.generator)
-            random = RandomState.now(self.generator)
-            batches = iter(self._index_sampler)
-            drawn = base_seed(self.generator)
-            seed = self.seed if self.seed is not None else drawn
-            if self._order_generator is not None:
-                self._order_generator.manual_seed(epoch_seed(seed, epoch))
-            length = len(self.source)
-            unique = self.batch_size is not None and names_each_once(self.sampler, length)
-            order = EpochOrder(batches, length, unique)
-            progress = state.Progress(epoch, seed, random, self._batches())
-            if resume is not None:
-                order.skip(resume.position)
-                progress.position = resume.position
-        return progress, order
 
     @property
     def batched(self) -> bool:
@@ -153,82 +130,57 @@ class DataLoader(TorchDataLoader[Any]):
         batched: bool = self._auto_collation
         return batched
 
-    def _batches(self) -> int:
-        try:
-            return len(self)
-        except TypeError:  # a sampler without a length
-            return -1
-
     def peek_epoch(self, batches: int | None = None) -> tuple[state.Progress, list[OrderedBatch]]:
         """Seed and order (its first `batches`, or all) of the epoch that the next ``iter(loader)`` will deliver.
 
         Leaves all generators of torch as they were.
         """
-        before, own = RandomState.now(self.generator), self._resume
-        try:
-            progress, order = self.begin_epoch(own.epoch if own else self._next_epoch, own)
-            return progress, list(itertools.islice(order, batches))
-        finally:
-            before.restore(self.generator)
+        return self._epochs.peek(batches)
 
     def set_epoch(self, epoch: int) -> None:
         """The next ``iter(loader)`` is this epoch (without it, each is the one after the last). Passed on to the samplers.
 
         After ``load_state_dict`` the epoch of the state may be set again: the loader still resumes in its middle.
         """
-        if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
-            raise ValueError(f"epoch must be a whole number from 0 up, not {epoch!r}")
-        self._next_epoch = epoch
-        if self._resume is not None and self._resume.epoch != epoch:
-            self._resume = None
-        for sampler in (self.sampler, self.batch_sampler):
-            forward = getattr(sampler, "set_epoch", None)
-            if forward is not None:
-                forward(epoch)
+        self._epochs.set(arguments.whole_number("epoch", epoch, smallest=0))
 
     # ---- iteration ---------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         recipe = self.recipe()
-        resume, self._resume = self._resume, None
-        epoch = resume.epoch if resume else self._next_epoch
-        progress, order = self.begin_epoch(epoch, resume)
-        self._next_epoch = epoch + 1
-        self._progress = progress
+        depth = max(1, self.prefetch_factor or 1) if self.num_workers > 0 else 0
+        engine = self._pool(recipe, depth, arguments.can_pin(self.pin_memory))
         if self._table is None:
             self._table = self.source.blob_table()
-        depth = max(1, self.prefetch_factor or 1) if self.num_workers > 0 else 0
         options = IteratorOptions(depth, self.batched, self.timeout, self.on_error, self.max_errors)
+        progress, order = self._epochs.begin()
         iterator = NativeIterator(
             self.source,
             self._table,
-            self._pool(recipe, depth),
+            engine,
             order,
             Draws(recipe.columns, progress.seed),
             progress,
             options,
             owns_engine=not self.persistent_workers,
         )
-        self._newest = weakref.ref(iterator)
+        self._progress, self._engine = progress, engine
+        self._iterators.add(iterator)
         return iterator
 
-    def _pool(self, recipe: Recipe, depth: int) -> Engine:
-        if self.persistent_workers and self._engine is not None and not self._engine.closed:
-            return self._engine
-        pin = arguments.can_pin(self.pin_memory)
+    def _pool(self, recipe: Recipe, depth: int, pin: bool) -> Engine:
+        kept = self._engine if self.persistent_workers else None
+        if kept is not None and kept.recipe is recipe and not kept.closed:
+            return kept
         # In flight, in the caller's hands, and the one that the caller is about to drop for it.
-        engine = Engine(recipe, self.memory_format, threads=self.num_workers, slots_kept=depth + 2, pin=pin)
-        self._engine = engine
-        return engine
+        return Engine(recipe, self.memory_format, threads=self.num_workers, slots_kept=depth + 2, pin=pin)
 
     def close(self) -> None:
-        """Ends the threads and gives up batches in flight. The loader can be iterated again: it starts new ones."""
-        newest = self._newest() if self._newest is not None else None
-        if newest is not None:
-            newest.close()
+        """Ends the threads of all iterators and gives up their batches in flight. ``iter(loader)`` starts new ones."""
+        for iterator in list(self._iterators):
+            iterator.close()
         if self._engine is not None:
             self._engine.close()
-            self._engine = None
 
     def check_worker_number_rationality(self) -> None:
         """torch warns of more processes than cores here; threads beyond the cores cost next to nothing, and hide slow disks."""
@@ -236,22 +188,23 @@ class DataLoader(TorchDataLoader[Any]):
     # ---- state -------------------------------------------------------------------------------------------------------
 
     def _identity(self) -> state.Identity:
-        return state.Identity.of(len(self.source), self.batch_size, self.recipe())
+        return state.Identity.of(self, len(self.source), self.recipe(), self._epochs.generators)
 
     def state_dict(self) -> dict[str, Any]:
-        """Epoch and batches yielded so far: loading it continues with exactly the batches that were still to come."""
-        at = self._resume or state.Resume.after(self._progress, self._next_epoch, self.seed)
-        return state.save(self._identity(), at)
+        """Epoch and batches yielded so far: loading it continues with exactly the batches that were still to come.
+
+        It holds what the order follows from: the seed, and the states of torch's default generator and of those that
+        the loader and torch's samplers were given. A sampler of your own must draw from these or from ``set_epoch``.
+        """
+        return state.save(self._identity(), self._epochs.position())
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """The next ``iter(loader)`` continues where the state was taken, with any number of workers.
 
         Raises:
-            ValueError: the state belongs to another dataset, batch size, recipe, seed or Pillow rule.
+            ValueError: the state belongs to another dataset, batch size, recipe, seed, way of sampling or Pillow rule.
         """
-        self._resume = state.load(state_dict, self._identity(), self.seed)
-        self._next_epoch = self._resume.epoch
-        self._progress = None
+        self._epochs.resume(state.load(state_dict, self._identity()))
 
     # ---- proof and insight -------------------------------------------------------------------------------------------
 
@@ -282,4 +235,4 @@ class DataLoader(TorchDataLoader[Any]):
 
     def __getstate__(self) -> dict[str, Any]:
         # Threads and memory stay behind; a copy in another process makes its own.
-        return {**self.__dict__, "_engine": None, "_newest": None, "_table": None, "_progress": None}
+        return {**self.__dict__, "_engine": None, "_iterators": weakref.WeakSet(), "_table": None}

@@ -64,7 +64,8 @@ class _Lowering:
         self.names: list[tuple[str, str]] = []
         self.size: tuple[int, int] | None = None  # (height, width); None: varies from image to image
         self.channels = 3
-        self.values: torch.Tensor | None = None  # the 256 bytes as mapped so far; None: still a PIL image
+        self.values: torch.Tensor | None = None  # the 256 bytes as mapped so far, (C, 1, 256); None: still a PIL image
+        self.upright = torch.empty(0)  # the same as (C, 256, 1)
         self.converter = ""  # repr of the step that made a tensor
         self.current: Any = None
 
@@ -139,6 +140,7 @@ class _Lowering:
                 self.converter = _repr(transform)
                 step: TensorStep = FromArray(transform) if name == "ToTensor" else transform
                 self.values = all_bytes(self.channels)
+                self.upright = self.values.transpose(1, 2)
                 if name == "PILToTensor":
                     return "nothing: bytes stay as they are"
             elif self.values is None:
@@ -147,7 +149,8 @@ class _Lowering:
                 return "nothing: it does not change PIL images"
             else:
                 step = transform
-            mapped = step(self.values.clone())
+            # In both shapes: a mean that varies over the image can fit one of them at most, and is refused by torch.
+            mapped, upright = step(self.values.clone()), step(self.upright.clone())
         except (TypeError, ValueError, RuntimeError) as error:
             self.refuse(str(error), error)
         if mapped.shape != self.values.shape:
@@ -155,7 +158,7 @@ class _Lowering:
                 f"turns {self.values.shape[0]} channels into {mapped.shape[0]} by broadcasting; give it as many means "
                 "as the image has channels, or use Grayscale(num_output_channels=3)"
             )
-        self.values = mapped
+        self.values, self.upright = mapped, upright
         self.pointwise.append(step)
         return f"a table of 256 values a channel, {mapped.dtype}"
 
@@ -194,6 +197,8 @@ class _Lowering:
 
     def random_resized_crop(self, transform: Any, home: str) -> str:
         height, width = self.size = self._pair(transform.size)
+        if len(transform.scale) != 2 or len(transform.ratio) != 2:
+            self.refuse("scale and ratio are two numbers each; mend them")
         (low, high), (narrow, wide) = transform.scale, transform.ratio
         if not 0 <= low <= high < math.inf or not 0 < narrow <= wide < math.inf:
             self.refuse("scale and ratio are (smallest, largest) with 0 <= scale and 0 < ratio; mend them")
@@ -212,12 +217,13 @@ class _Lowering:
 
     def random_crop(self, transform: Any, home: str) -> str:
         height, width = self.size = self._pair(transform.size)
-        padding = pillow_ops.four_paddings(transform.padding or None)
-        fill = transform.fill
+        padding, fill = transform.padding or None, transform.fill
         if home == "v2":
-            left, top, right, bottom = padding  # as v2 stores it: left, right, top, bottom
-            padding = left, right, top, bottom
+            if padding:
+                left, right, top, bottom = padding  # the order in which v2 keeps it
+                padding = left, top, right, bottom
             fill = transform._fill.get(Image.Image, transform._fill.get("others"))
+        padding = pillow_ops.four_paddings(padding)
         if min(padding) < 0:
             self.refuse("a negative padding crops; use CenterCrop or leave it out")
         mode = transform.padding_mode

@@ -1,8 +1,9 @@
-"""The order of an epoch: which batches of which samples, with which random key, and how to come back to it later."""
+"""The order of an epoch: which batches of which samples, and the states of the generators that it follows from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,24 +16,30 @@ from headrace.draws import Occurrences
 _MIX = 0x9E3779B97F4A7C15
 
 
-@dataclass
+@dataclass(frozen=True)
 class RandomState:
     """The states of torch's generators from which an epoch's order follows, before anything was drawn."""
 
-    generator: torch.Tensor | None  # of the loader's own generator
-    default: torch.Tensor | None  # of torch's default one, where samplers draw from that
+    own: tuple[torch.Tensor, ...]  # of the generators that the loader and its samplers hold
+    default: torch.Tensor  # of torch's default one
 
     @classmethod
-    def now(cls, generator: torch.Generator | None) -> RandomState:
-        if generator is not None:
-            return cls(generator.get_state(), torch.get_rng_state())
-        return cls(None, torch.get_rng_state())
+    def now(cls, generators: Sequence[torch.Generator]) -> RandomState:
+        return cls(tuple(one.get_state() for one in generators), torch.get_rng_state())
 
-    def restore(self, generator: torch.Generator | None) -> None:
-        if self.default is not None:
-            torch.set_rng_state(self.default)
-        if generator is not None and self.generator is not None:
-            generator.set_state(self.generator)
+    def restore(self, generators: Sequence[torch.Generator]) -> None:
+        torch.set_rng_state(self.default)
+        for generator, state in zip(generators, self.own, strict=True):
+            generator.set_state(state)
+
+
+def generators_of(loader_generator: torch.Generator | None, samplers: Iterable[Any]) -> tuple[torch.Generator, ...]:
+    """The generators that decide the order, each once: the loader's and those that torch's samplers were given."""
+    found: list[torch.Generator] = []
+    for one in (loader_generator, *(getattr(sampler, "generator", None) for sampler in samplers)):
+        if isinstance(one, torch.Generator) and all(one is not known for known in found):
+            found.append(one)
+    return tuple(found)
 
 
 def base_seed(generator: torch.Generator | None) -> int:
@@ -62,12 +69,17 @@ class OrderedBatch:
 
 @dataclass
 class EpochOrder:
-    """Turns what a batch sampler yields into batches of (index, occurrence)."""
+    """Turns what a sampler yields into batches of (index, occurrence).
+
+    Args:
+        batches: lists of indices, or single indices.
+        length: of the dataset.
+        unique: whether it is known that no sample is named twice.
+    """
 
     batches: Iterator[Any]
-    length: int  # of the dataset
+    length: int
     unique: bool
-    position: int = 0  # batches taken so far
     _occurrences: Occurrences | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -78,9 +90,7 @@ class EpochOrder:
         return self
 
     def __next__(self) -> OrderedBatch:
-        named = next(self.batches)
-        indices = self._checked([named] if isinstance(named, (int, np.integer)) else named)
-        self.position += 1
+        indices = self._checked(next(self.batches))
         if self._occurrences is None:
             return OrderedBatch(indices, np.zeros_like(indices))
         return OrderedBatch(indices, self._occurrences.take(indices))
@@ -95,15 +105,24 @@ class EpochOrder:
             if next(self, None) is None:
                 raise ValueError(f"the state says {batches} batches were yielded, but this epoch has only {skipped}")
 
+    def draw(self) -> None:
+        """Lets the sampler draw its random numbers now rather than when its first batch is asked for."""
+        first = list(itertools.islice(self.batches, 1))
+        self.batches = itertools.chain(first, self.batches)
+
     def _checked(self, named: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+        if isinstance(named, torch.Tensor):
+            named = named.tolist()
         try:
-            indices = np.asarray(named.tolist() if isinstance(named, torch.Tensor) else list(named))
-        except TypeError:
-            raise TypeError(f"the batch sampler yielded {named!r}; a list of integer indices is needed") from None
+            indices = np.asarray([named] if isinstance(named, (int, np.integer)) else list(named))
+        except (TypeError, ValueError):
+            raise TypeError(f"the sampler yielded {named!r}; an integer index or a list of them is needed") from None
         if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
-            raise TypeError(f"the batch sampler yielded {named!r}; a list of integer indices is needed")
-        indices = indices.astype(np.int64)
+            raise TypeError(f"the sampler yielded {named!r}; an integer index or a list of them is needed")
+        if not indices.size:
+            raise ValueError("the batch sampler yielded an empty batch")
         bad = indices[(indices < -self.length) | (indices >= self.length)]
         if bad.size:
             raise IndexError(f"the sampler named index {bad[0]}, out of range for a dataset of {self.length} samples")
+        indices = indices.astype(np.int64)
         return np.where(indices < 0, indices + self.length, indices)

@@ -21,6 +21,10 @@ class PillowLane:
 
     The first thread starts with the lane; each that finds more work waiting starts the next, up to `threads`.
     With 0 threads nothing starts, and `run_waiting` does the work in the caller's thread.
+
+    What Pillow warns of is warned of in the thread that decodes, by Python's own rules: the filters of the whole process
+    decide, and where they make a warning an error (``-W error``), it is the sample's error.
+
     """
 
     def __init__(self, pipeline: core.Pipeline, threads: int) -> None:
@@ -29,21 +33,27 @@ class PillowLane:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
-        self._errors: dict[tuple[int, int], BaseException] = {}
+        self._errors: dict[int, dict[int, BaseException]] = {}  # by batch id and sample
         if threads > 0:
             _live.add(self)
             self._start_one()
 
     def _start_one(self) -> None:
         with self._lock:
-            if len(self._threads) >= self._limit:
+            if len(self._threads) >= self._limit or self._pipeline.closed:
                 return
             # The thread must not keep the lane alive, or a dropped iterator would never be collected.
             thread = threading.Thread(
                 target=_serve, args=(self._pipeline, weakref.ref(self)), name="headrace-pillow", daemon=True
             )
+            thread.start()
             self._threads.append(thread)
-        thread.start()
+
+    def _start_another(self) -> None:
+        try:
+            self._start_one()
+        except RuntimeError:  # no more threads to be had: those there are do the work
+            self._limit = len(self._threads)
 
     def run_waiting(self) -> bool:
         """Does one waiting sample in this thread; False when there is none."""
@@ -59,14 +69,14 @@ class PillowLane:
             image = open_rgb(job.data)
             pixels = image.tobytes("raw", "RGBX")
         except Exception as error:  # the verdict of Pillow: raised in the main thread when the batch is due
-            self._errors[job.batch_id, job.sample] = error
+            self._errors.setdefault(job.batch_id, {})[job.sample] = _without_frames(error)
             self._pipeline.fail(job, str(error) or type(error).__name__)
         else:
             self._pipeline.finish(job, pixels, image.width, image.height, time.perf_counter_ns() - begin)
 
-    def error_of(self, batch: core.Batch, sample: int) -> BaseException | None:
-        """The exception that Pillow raised for a sample, once; None if another stage failed."""
-        return self._errors.pop((batch.id, sample), None)
+    def take_errors(self, batch_id: int) -> dict[int, BaseException]:
+        """The exceptions that Pillow raised for samples of a batch, once."""
+        return self._errors.pop(batch_id, {})
 
     def close(self) -> None:
         """Ends the threads; waits for the image that each has in hand."""
@@ -75,6 +85,15 @@ class PillowLane:
             for thread in self._threads:
                 if thread is not threading.current_thread():
                     thread.join()
+
+
+def _without_frames(error: BaseException) -> BaseException:
+    """The error and its causes without tracebacks, whose frames hold the image, its bytes and this lane."""
+    one: BaseException | None = error
+    while one is not None:
+        one.__traceback__ = None
+        one = one.__cause__ or one.__context__
+    return error
 
 
 def _serve(pipeline: core.Pipeline, lane_ref: weakref.ref[PillowLane]) -> None:
@@ -86,7 +105,7 @@ def _serve(pipeline: core.Pipeline, lane_ref: weakref.ref[PillowLane]) -> None:
         if lane is None:
             return
         if pipeline.pillow_jobs_waiting > 0:
-            lane._start_one()
+            lane._start_another()
         lane._do(job)
         del lane, job
 

@@ -85,7 +85,8 @@ def verify(loader: DataLoader, n: int) -> Report:
     progress, order = loader.peek_epoch(n)
     oracle = reference_loader(loader, (progress, order))
     engine = Engine(loader.recipe(), loader.memory_format, threads=loader.num_workers, slots_kept=2)
-    options = IteratorOptions(1 if loader.num_workers else 0, loader.batched, 0, loader.on_error, loader.max_errors)
+    depth = 1 if loader.num_workers else 0
+    options = IteratorOptions(depth, loader.batched, 0, loader.on_error, loader.max_errors, quiet=True)
     draws = Draws(loader.recipe().columns, progress.seed)
     table = loader.source.blob_table()
     native = NativeIterator(loader.source, table, engine, iter(order), draws, progress, options, owns_engine=True)

@@ -303,8 +303,15 @@ def test_refusals_of_torchvisions_own(torchvision):
         ),
         ([v1.Grayscale(2)], r"step 1, Grayscale\(.*num_output_channels must be 1 or 3, got 2"),
         ([v1.RandomCrop(8, (1, 2, 3))], r"step 1, RandomCrop\(.*Padding must be an int or a 1, 2, or 4 element"),
+        (
+            [v1.CenterCrop(256), v1.ToTensor(), v1.Normalize(torch.rand(3, 1, 256), torch.ones(3, 1, 256))],
+            r"step 3, Normalize\(.*output with shape \[3, 256, 1\] doesn't match the broadcast shape \[3, 256, 256\]",
+        ),
         ([v1.RandomCrop(8, 1.5)], r"step 1, RandomCrop\(.*'float' object cannot be interpreted as an integer"),
-        ([v1.RandomResizedCrop(8, (0.5,)), v1.ToTensor()], r"step 1, RandomResizedCrop\(.*not enough values to unpack"),
+        (
+            [v1.RandomResizedCrop(8, (0.5, 0.6, 0.7)), v1.ToTensor()],
+            r"step 1, Rand.*scale and ratio are two numbers each",
+        ),
         ([v1.RandomCrop(8, 2, padding_mode="wrap")], r"step 1, RandomCrop\(.*padding_mode is one of constant, edge"),
         (
             [v1.RandomCrop(8, 2, True, 0, "reflect")],

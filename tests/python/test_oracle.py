@@ -263,7 +263,7 @@ def check_dataset(paths: list[Path], transform, feeder: Feeder, epochs: int) -> 
 
 
 def test_dataset_on_photographs(T, feeder, photographs):
-    check_dataset(photographs, train(T), feeder, epochs=3)
+    check_dataset(photographs, train(T), feeder, epochs=1)
 
 
 def test_dataset_on_imagenet(T, feeder, imagenet_dev):

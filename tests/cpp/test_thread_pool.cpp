@@ -1,0 +1,71 @@
+// The worker threads: each runs once, takes no signals, and one that cannot be started harms nobody.
+#include <doctest/doctest.h>
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <array>
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "../../csrc/core/thread_pool.h"
+
+using namespace headrace;
+
+TEST_CASE("every index runs once, and join waits for all of them") {
+  std::array<std::atomic<int>, 9> runs{};
+  ThreadPool pool;
+  pool.start(9, [&](int i) { ++runs[static_cast<size_t>(i)]; });
+  CHECK(pool.size() == 9);
+  pool.join();
+  CHECK(pool.size() == 0);
+  for (const auto& count : runs) CHECK(count == 1);
+  pool.join();  // of nobody
+}
+
+TEST_CASE("the destructor joins") {
+  std::atomic<int> done{0};
+  {
+    ThreadPool pool;
+    pool.start(3, [&](int) { ++done; });
+  }
+  CHECK(done == 3);
+}
+
+TEST_CASE("no threads is a pool too") {
+  ThreadPool pool;
+  pool.start(0, [](int) {});
+  CHECK(pool.size() == 0);
+}
+
+TEST_CASE("threads block every signal, and whoever starts them keeps its mask") {
+  sigset_t before, after;
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  std::atomic<bool> blocked{false};
+  ThreadPool pool;
+  pool.start(1, [&](int) {
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    blocked = sigismember(&mask, SIGINT) == 1 && sigismember(&mask, SIGTERM) == 1 && sigismember(&mask, SIGCHLD) == 1;
+  });
+  pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  pool.join();
+  CHECK(blocked);
+  for (const int signal : {SIGINT, SIGTERM, SIGCHLD, SIGUSR1}) {
+    CHECK(sigismember(&before, signal) == sigismember(&after, signal));
+  }
+}
+
+TEST_CASE("threads have names that tools show") {
+  std::atomic<bool> leave{false};
+  std::array<char, 16> name{};
+  ThreadPool pool;
+  pool.start(1, [&](int) {
+    while (!leave) sched_yield();  // named by the starter, so only surely once start() returned
+    pthread_getname_np(pthread_self(), name.data(), name.size());
+  });
+  leave = true;
+  pool.join();
+  CHECK(std::string(name.data()) == "headrace-0");
+}
