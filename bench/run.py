@@ -169,7 +169,7 @@ def _say(result: dict[str, Any], figure: Mapping[str, Any]) -> None:
         _note(result, f"{name} failed on {where}: {_why_not(figure)}")
         return
     rate = figure["images"] / figure["seconds"]
-    print(f"round {figure['round'] + 1}  {where:<30} {name:<17} {rate:9,.1f} images/s", flush=True)
+    print(f"round {figure['round'] + 1}  {where:<30} {name:<17} {rate:9,.1f} images/s")
     if figure.get("equal_to_pillow") is False:
         _note(result, f"the ceiling's crops of {where} are not Pillow's to the byte")
     if figure.get("undecoded"):
@@ -179,7 +179,7 @@ def _say(result: dict[str, Any], figure: Mapping[str, Any]) -> None:
 def _note(result: dict[str, Any], text: str) -> None:
     if text not in result["notes"]:
         result["notes"].append(text)
-        print(f"note: {text}", flush=True)
+        print(f"note: {text}")
 
 
 def save(result: dict[str, Any], out: Path) -> None:
@@ -209,6 +209,7 @@ def main() -> None:
     parser.add_argument("--no-pixels", action="store_true", help="leave out the comparison of pixels")
     args = parser.parse_args()
 
+    sys.stdout.reconfigure(line_buffering=True)  # a long run is followed in a file
     sets = datasets.lay_out(args.datasets)
     versions, missing = probe(args.contenders)
     names = [name for name in args.contenders if name not in missing]

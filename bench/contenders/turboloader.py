@@ -49,7 +49,7 @@ def batches(job: Job) -> Iterator[torch.Tensor]:
         antialias=job.variant != "noaa",
         drop_last=job.shuffle,
         pin_memory=True,
-        prefetch_batches=2,
+        prefetch_batches=1,  # one batch ahead keeps the threads busy; a larger ring only takes more cache
     )
     for epoch in job.epochs():
         loader.set_epoch(epoch)

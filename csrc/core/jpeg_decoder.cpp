@@ -6,10 +6,14 @@
 #include "jpeg_decoder.h"
 
 #include <algorithm>
+#include <array>
 #include <csetjmp>
+#include <cstring>
 #include <memory>
+#include <type_traits>
 
 #include "error.h"
+#include "huffman.h"
 #include "row_buffer.h"
 
 // Each of these needs the ones before it.
@@ -22,6 +26,13 @@
 #ifndef LIBJPEG_TURBO_VERSION
 #error "headrace needs libjpeg-turbo: IJG's libjpeg has neither jpeg_crop_scanline nor four-byte pixels"
 #endif
+
+// jpegint.h declares this one; not every distribution ships it. These two members have begun it since libjpeg 5.
+static_assert(LIBJPEG_TURBO_VERSION_NUMBER < 4000000, "look whether jpeg_entropy_decoder still begins like this");
+struct jpeg_entropy_decoder {
+  void (*start_pass)(j_decompress_ptr cinfo);
+  boolean (*decode_mcu)(j_decompress_ptr cinfo, JBLOCKROW* mcu_data);
+};
 
 namespace headrace {
 namespace {
@@ -46,10 +57,13 @@ struct JpegDecoder::State {
   std::jmp_buf escape{};
   char message[JMSG_LENGTH_MAX] = {};  // libjpeg's words for what it stopped at
   RowBuffer rows;
+  HuffmanDecoder huffman;
+  std::array<HuffmanSpec, 8> specs;  // DC 0 to 3, AC 0 to 3
 
   ~State() { jpeg_destroy_decompress(&cinfo); }
   bool create();
   bool start(std::span<const uint8_t> data, const JpegHeader& header, JDIMENSION* left, JDIMENSION* width);
+  void plug_huffman(std::span<const uint8_t> data, const JpegHeader& header, JDIMENSION left, JDIMENSION width);
   bool skip(JDIMENSION count);
   bool read(uint8_t* first, size_t stride, int count);
 
@@ -62,6 +76,16 @@ struct JpegDecoder::State {
   /// Level -1 is a warning, others are tracing. A warning means concealed damage: Pillow's to conceal.
   static void on_message(j_common_ptr cinfo, int level) {
     if (level < 0) on_error(cinfo);
+  }
+  /// In the place of libjpeg's own decode_mcu, see Note [Huffman loop].
+  static boolean on_mcu(j_decompress_ptr cinfo, JBLOCKROW* blocks) {
+    static_assert(std::is_same_v<JCOEF, int16_t>);
+    State& state = of(reinterpret_cast<j_common_ptr>(cinfo));
+    if (!state.huffman.next_mcu(blocks)) {
+      std::strcpy(state.message, "Huffman-coded data that are damaged or odd");
+      std::longjmp(state.escape, 1);
+    }
+    return TRUE;
   }
   static void on_output(j_common_ptr) {}
   static void source_noop(j_decompress_ptr) {}
@@ -109,7 +133,37 @@ bool JpegDecoder::State::start(std::span<const uint8_t> data, const JpegHeader& 
   cinfo.do_fancy_upsampling = TRUE;
   jpeg_start_decompress(&cinfo);
   if (*width < cinfo.output_width) jpeg_crop_scanline(&cinfo, left, width);
+  if (header.scans == 1 && !header.progressive && own_huffman_wanted()) plug_huffman(data, header, *left, *width);
   return true;
+}
+
+void JpegDecoder::State::plug_huffman(std::span<const uint8_t> data, const JpegHeader& header, JDIMENSION left,
+                                      JDIMENSION width) {
+  HuffmanScan scan;
+  scan.data = data.subspan(header.scan_begin, header.scan_end - header.scan_begin);
+  scan.blocks = cinfo.blocks_in_MCU;
+  const auto spec = [this](JHUFF_TBL* const* tables, int table, int kind) {
+    HuffmanSpec& made = specs[static_cast<size_t>(4 * kind + table)];
+    std::copy(std::begin(tables[table]->bits), std::end(tables[table]->bits), made.lengths.begin());
+    std::copy(std::begin(tables[table]->huffval), std::end(tables[table]->huffval), made.symbols.begin());
+    return &made;
+  };
+  for (int i = 0; i < cinfo.blocks_in_MCU; ++i) {
+    const int member = cinfo.MCU_membership[i];
+    const jpeg_component_info& component = *cinfo.cur_comp_info[member];
+    const int dc = component.dc_tbl_no, ac = component.ac_tbl_no;
+    scan.block[i] = {static_cast<uint8_t>(member), static_cast<uint8_t>(dc), static_cast<uint8_t>(ac)};
+    if (scan.dc[dc] == nullptr) scan.dc[dc] = spec(cinfo.dc_huff_tbl_ptrs, dc, 0);
+    if (scan.ac[ac] == nullptr) scan.ac[ac] = spec(cinfo.ac_huff_tbl_ptrs, ac, 1);
+  }
+  const JDIMENSION mcu_width =
+      static_cast<JDIMENSION>(DCTSIZE * (cinfo.comps_in_scan == 1 ? 1 : cinfo.max_h_samp_factor));
+  scan.mcus_per_row = static_cast<int>(cinfo.MCUs_per_row);
+  scan.first_column = static_cast<int>(left / mcu_width);
+  scan.last_column = static_cast<int>((left + width - 1) / mcu_width);
+  scan.restart_interval = static_cast<int>(cinfo.restart_interval);
+  huffman.begin(scan);
+  cinfo.entropy->decode_mcu = on_mcu;
 }
 
 bool JpegDecoder::State::skip(JDIMENSION count) {

@@ -35,10 +35,9 @@ struct Digits {
 
 /// The weighted sum of the first, and mostly only, four taps.
 Vec horner(Vec pixels, const Digits& digits) {
-  Vec s0 = _mm512_dpbusd_epi32(_mm512_set1_epi32(kHalf), pixels, digits.d0);
-  Vec s1 = _mm512_dpbusd_epi32(_mm512_setzero_si512(), pixels, digits.d1);
-  Vec s2 = _mm512_dpbusd_epi32(_mm512_setzero_si512(), pixels, digits.d2);
-  return _mm512_add_epi32(s0, _mm512_add_epi32(_mm512_slli_epi32(s1, 8), _mm512_slli_epi32(s2, 16)));
+  Vec sum = _mm512_dpbusd_epi32(_mm512_set1_epi32(kHalf >> 16), pixels, digits.d2);
+  sum = _mm512_dpbusd_epi32(_mm512_slli_epi32(sum, 8), pixels, digits.d1);
+  return _mm512_dpbusd_epi32(_mm512_slli_epi32(sum, 8), pixels, digits.d0);
 }
 
 /// The same for any number of taps: one sum a digit until the end.
@@ -70,17 +69,9 @@ struct Rgb {
 
 Digits load_digits(const int8_t* from) { return {load(from), load(from + kDigitBytes), load(from + 2 * kDigitBytes)}; }
 
-/// Windows that start within kNear pixels find four taps each in the 32 pixels that two loads bring.
-constexpr int kNear = 28;
-
-/// For vpermt2b: where the taps of sixteen outputs lie in those pixels, a channel each.
-Rgb near_taps(const int32_t* start) {
-  const Vec first = load(start);
-  const Vec pixel = _mm512_sub_epi32(first, _mm512_broadcastd_epi32(_mm512_castsi512_si128(first)));
-  const Vec red =
-      _mm512_add_epi32(_mm512_mullo_epi32(pixel, _mm512_set1_epi32(0x04040404)), _mm512_set1_epi32(0x0c080400));
-  const Vec one = _mm512_set1_epi8(1);
-  const Vec green = _mm512_add_epi8(red, one);
+/// For vpermt2b: where the first four taps of sixteen outputs lie in 32 pixels, a channel each.
+Rgb near_taps(const uint32_t* near) {
+  const Vec red = load(near), one = _mm512_set1_epi8(1), green = _mm512_add_epi8(red, one);
   return {red, green, _mm512_add_epi8(green, one)};
 }
 
@@ -118,82 +109,87 @@ Rgb gather_far(const uint8_t* row, const int32_t* start, int tap, int end) {
 }
 
 /// Writes the outputs of a block, all or `count` of them. Planes have room for all.
-void write_planes(const Rgb& sum, int plane_stride, uint8_t* to) {
-  const auto put = [&](int c, Vec v) {
-    const Vec whole = _mm512_max_epi32(_mm512_srai_epi32(v, kWeightBits), _mm512_setzero_si512());
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + ptrdiff_t(c) * plane_stride), _mm512_cvtusepi32_epi8(whole));
-  };
-  put(0, sum.r);
-  put(1, sum.g);
-  put(2, sum.b);
+void write_block(const Rgb& sum, int count, int plane_stride, uint8_t* to) {
+  if (plane_stride) {
+    const auto put = [&](int c, Vec v) {
+      const Vec whole = _mm512_max_epi32(_mm512_srai_epi32(v, kWeightBits), _mm512_setzero_si512());
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + ptrdiff_t(c) * plane_stride), _mm512_cvtusepi32_epi8(whole));
+    };
+    put(0, sum.r);
+    put(1, sum.g);
+    put(2, sum.b);
+  } else {
+    const Vec together = _mm512_broadcast_i32x4(_mm_setr_epi32(0x0c080400, 0x0d090501, 0x0e0a0602, 0x0f0b0703));
+    const Vec pixels = _mm512_shuffle_epi8(to_bytes(sum.r, sum.g, sum.b, sum.b), together);
+    _mm512_mask_storeu_epi32(to, static_cast<__mmask16>((1u << least(count, 16)) - 1), pixels);
+  }
 }
 
-void write_pixels(const Rgb& sum, int count, uint8_t* to) {
-  const Vec together = _mm512_broadcast_i32x4(_mm_setr_epi32(0x0c080400, 0x0d090501, 0x0e0a0602, 0x0f0b0703));
-  const Vec pixels = _mm512_shuffle_epi8(to_bytes(sum.r, sum.g, sum.b, sum.b), together);
-  _mm512_mask_storeu_epi32(to, static_cast<__mmask16>((1u << least(count, 16)) - 1), pixels);
-}
-
-/// One block of outputs in some rows. `src` is where the rows start, `dst` where the block's outputs go.
-struct Block {
-  const uint8_t* src;
-  size_t src_stride;
-  int rows;
-  uint8_t* dst;
-  size_t dst_stride;
-  int plane_stride, count;
-
-  template <class SumsOfRow>
-  void each_row(SumsOfRow sums) const {
-    const auto [row, row_stride, end, to, to_stride, planes, pixels] = *this;  // registers: a store might alias *this
-    if (planes) {
-      for (int y = 0; y < end; ++y) write_planes(sums(row + y * row_stride), planes, to + y * to_stride);
-    } else {
-      for (int y = 0; y < end; ++y) write_pixels(sums(row + y * row_stride), pixels, to + y * to_stride);
+/// Up to four taps that lie near one another: the usual case. kRows rows at once share what is loaded of the table.
+template <int kRows>
+void resample_x_near(const uint8_t* src, size_t src_stride, const TableView& table, int end, uint8_t* dst,
+                     size_t dst_stride, int plane_stride) {
+  const int count = table.count;
+  const int32_t* start = table.start;
+  const uint32_t* near = table.near;
+  const int8_t* digits = table.digits;
+  for (int x = 0; x < count; x += kTableBlock, digits += kGroupBytes) {
+    const Rgb where = near_taps(near + x);
+    const Digits four = load_digits(digits);
+    const ptrdiff_t first = ptrdiff_t(start[x]) * kPixelBytes;
+    const ptrdiff_t second = ptrdiff_t(second_load(start[x], end)) * kPixelBytes;
+    uint8_t* to = dst + ptrdiff_t(x) * (plane_stride ? 1 : kPixelBytes);
+    for (int y = 0; y < kRows; ++y) {
+      const uint8_t* row = src + size_t(y) * src_stride;
+      const Rgb pixels = gather_near(row + first, row + second, where);
+      const Rgb sum = {horner(pixels.r, four), horner(pixels.g, four), horner(pixels.b, four)};
+      write_block(sum, count - x, plane_stride, to + size_t(y) * dst_stride);
     }
   }
-};
+}
 
-void resample_block(const Block& block, const int32_t* start, int taps, int end, bool near, const int8_t* digits) {
-  const Rgb where = near_taps(start);
-  if (near && taps <= 4) {
-    const Digits four = load_digits(digits);
-    const ptrdiff_t first = ptrdiff_t(start[0]) * kPixelBytes;
-    const ptrdiff_t second = ptrdiff_t(second_load(start[0], end)) * kPixelBytes;
-    return block.each_row([=](const uint8_t* row) -> Rgb {
-      const Rgb pixels = gather_near(row + first, row + second, where);
-      return {horner(pixels.r, four), horner(pixels.g, four), horner(pixels.b, four)};
-    });
-  }
-  block.each_row([=](const uint8_t* row) -> Rgb {
+/// Any windows, one row.
+void resample_x_any(const uint8_t* row, const TableView& table, int end, uint8_t* dst, int plane_stride) {
+  const int8_t* digits = table.digits;
+  const bool is_near = table.block_reach <= kNearReach;
+  for (int x = 0; x < table.count; x += kTableBlock, digits += table.taps_stride / 4 * kGroupBytes) {
+    const int32_t* start = table.start + x;
+    int taps = 0;  // the most in this block: the row may end before further ones
+    for (int i = 0; i < kTableBlock; ++i) taps = most(taps, table.taps[x + i]);
+    const Rgb where = near_taps(table.near + x);
     Sums r, g, b;
     for (int tap = 0; tap < taps; tap += 4) {
       const int first = start[0] + tap;
-      const Rgb pixels = near ? gather_near(row + ptrdiff_t(first) * kPixelBytes,
-                                            row + ptrdiff_t(second_load(first, end)) * kPixelBytes, where)
-                              : gather_far(row, start, tap, end);
+      const Rgb pixels = is_near ? gather_near(row + ptrdiff_t(first) * kPixelBytes,
+                                               row + ptrdiff_t(second_load(first, end)) * kPixelBytes, where)
+                                 : gather_far(row, start, tap, end);
       const Digits four = load_digits(digits + ptrdiff_t(tap / 4) * kGroupBytes);
       r.add(pixels.r, four);
       g.add(pixels.g, four);
       b.add(pixels.b, four);
     }
-    return {r.total(), g.total(), b.total()};
-  });
+    write_block({r.total(), g.total(), b.total()}, table.count - x, plane_stride,
+                dst + ptrdiff_t(x) * (plane_stride ? 1 : kPixelBytes));
+  }
 }
 
 void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
                 size_t dst_stride, int plane_stride) {
   const int end = table.start[table.count - 1] + table.taps[table.count - 1];
-  const int8_t* digits = table.digits;
-  for (int x = 0; x < table.count; x += kTableBlock, digits += table.taps_stride / 4 * kGroupBytes) {
-    int taps = table.taps_stride;
-    if (taps > 4) {  // those of this block: the row ends before taps that none of its windows has
-      taps = table.taps[x];
-      for (int i = 1; i < kTableBlock; ++i) taps = most(taps, table.taps[x + i]);
+  const bool near_short = table.taps_stride == 4 && table.block_reach <= kNearReach;
+  for (int y = 0; y < rows;) {
+    const uint8_t* from = src + size_t(y) * src_stride;
+    uint8_t* to = dst + size_t(y) * dst_stride;
+    if (near_short && rows - y >= 2) {
+      resample_x_near<2>(from, src_stride, table, end, to, dst_stride, plane_stride);
+      y += 2;
+    } else if (near_short) {
+      resample_x_near<1>(from, src_stride, table, end, to, dst_stride, plane_stride);
+      ++y;
+    } else {
+      resample_x_any(from, table, end, to, plane_stride);
+      ++y;
     }
-    uint8_t* to = dst + ptrdiff_t(x) * (plane_stride ? 1 : kPixelBytes);
-    resample_block({src, src_stride, rows, to, dst_stride, plane_stride, table.count - x}, table.start + x, taps, end,
-                   table.block_reach <= kNear, digits);
   }
 }
 

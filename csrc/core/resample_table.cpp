@@ -14,54 +14,65 @@ namespace {
 // Pillow's Resample.c: a weight that differs in its last bit of 53 may round to another 22-bit integer. So no fused
 // multiply-add, no reciprocal instead of a division, sums from left to right, and libm's sin and cos.
 
-double box(double x) { return x > -0.5 && x <= 0.5 ? 1.0 : 0.0; }
-
-double bilinear(double x) {
-  x = std::fabs(x);
-  return x < 1.0 ? 1.0 - x : 0.0;
-}
-
-double hamming(double x) {
-  x = std::fabs(x);
-  if (x == 0.0) return 1.0;
-  if (x >= 1.0) return 0.0;
-  x *= std::numbers::pi;
-  return std::sin(x) / x * (0.54f + 0.46f * std::cos(x));  // float constants, as Pillow's
-}
-
-double bicubic(double x) {
-  constexpr double a = -0.5;
-  x = std::fabs(x);
-  if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
-  if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * a;
-  return 0.0;
-}
-
-double sinc(double x) {
-  if (x == 0.0) return 1.0;
-  x *= std::numbers::pi;
-  return std::sin(x) / x;
-}
-
-double lanczos(double x) { return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0; }
-
-struct Kernel {
-  double (*at)(double);
-  double support;  // in source pixels of an enlargement
+// The filters: their value at x, and how far they reach in an enlargement, in source pixels.
+struct BoxShape {
+  static constexpr double kSupport = 0.5;
+  static double at(double x) { return x > -0.5 && x <= 0.5 ? 1.0 : 0.0; }
 };
 
-Kernel kernel_of(Filter filter) {
+struct Bilinear {
+  static constexpr double kSupport = 1.0;
+  static double at(double x) {
+    return std::max(1.0 - std::fabs(x), 0.0);
+  }
+};
+
+struct Hamming {
+  static constexpr double kSupport = 1.0;
+  static double at(double x) {
+    x = std::fabs(x);
+    if (x == 0.0) return 1.0;
+    if (x >= 1.0) return 0.0;
+    x *= std::numbers::pi;
+    return std::sin(x) / x * (0.54f + 0.46f * std::cos(x));  // float constants, as Pillow's
+  }
+};
+
+struct Bicubic {
+  static constexpr double kSupport = 2.0;
+  static double at(double x) {
+    constexpr double a = -0.5;
+    x = std::fabs(x);
+    if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
+    if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * a;
+    return 0.0;
+  }
+};
+
+struct Lanczos {
+  static constexpr double kSupport = 3.0;
+  static double sinc(double x) {
+    if (x == 0.0) return 1.0;
+    x *= std::numbers::pi;
+    return std::sin(x) / x;
+  }
+  static double at(double x) { return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0; }
+};
+
+/// Calls `visit` with the shape of a filter that mixes pixels.
+template <class Visit>
+auto with_shape(Filter filter, Visit visit) {
   switch (filter) {
     case Filter::kLanczos:
-      return {lanczos, 3.0};
+      return visit(Lanczos{});
     case Filter::kBicubic:
-      return {bicubic, 2.0};
+      return visit(Bicubic{});
     case Filter::kBox:
-      return {box, 0.5};
+      return visit(BoxShape{});
     case Filter::kHamming:
-      return {hamming, 1.0};
+      return visit(Hamming{});
     default:
-      return {bilinear, 1.0};
+      return visit(Bilinear{});
   }
 }
 
@@ -91,87 +102,123 @@ void visit_nearest(int in, int out, int first, int count, Visit visit) {
   }
 }
 
-int32_t rounded(double weight) { return static_cast<int32_t>((weight < 0 ? -0.5 : 0.5) + weight * (1 << kWeightBits)); }
+int32_t rounded(double weight) {
+  return static_cast<int32_t>(std::copysign(0.5, weight) + weight * (1 << kWeightBits));
+}
+
+size_t padded(int count) { return size_t(count + kTableBlock - 1) / kTableBlock * kTableBlock; }
 
 }  // namespace
 
 Span source_span(int in, int out, Filter filter, int first, int count) {
-  Span span{};
-  if (filter == Filter::kNearest) {
-    visit_nearest(in, out, first, count, [&](int i, int at) {
-      if (i == 0) span.begin = at;
-      span.end = at + 1;
+  if (filter != Filter::kNearest) {
+    return with_shape(filter, [&](auto shape) -> Span {
+      const Axis axis(in, out, shape.kSupport);
+      return {axis.window(first).begin, axis.window(first + count - 1).end};
     });
-    return span;
   }
-  const Axis axis(in, out, kernel_of(filter).support);
-  return {axis.window(first).begin, axis.window(first + count - 1).end};
+  Span span{};
+  visit_nearest(in, out, first, count, [&](int i, int at) {
+    if (i == 0) span.begin = at;
+    span.end = at + 1;
+  });
+  return span;
 }
 
 void ResampleTable::build(int in, int out, Filter filter, int first, int outputs, int origin) {
   count = outputs;
-  const size_t padded = size_t(count + kTableBlock - 1) / kTableBlock * kTableBlock;
-  start.resize(padded);
-  taps.resize(padded);
+  start.resize(padded(count));
+  taps.resize(padded(count));
   if (filter == Filter::kNearest) {
-    taps_stride = 4;
-    weight.assign(padded * 4, 0);
-    visit_nearest(in, out, first, count, [&](int i, int at) {
-      start[i] = at;
-      taps[i] = 1;
-      weight[size_t(i) * 4] = 1 << kWeightBits;
-    });
+    nearest(in, out, first);
   } else {
-    const Kernel kernel = kernel_of(filter);
-    const Axis axis(in, out, kernel.support);
-    int most = 1;
-    for (int i = 0; i < count; ++i) {
-      const Span window = axis.window(first + i);
-      start[i] = window.begin;
-      taps[i] = window.size();
-      most = std::max(most, taps[i]);
-    }
-    taps_stride = (most + 3) / 4 * 4;
-    weight.assign(padded * taps_stride, 0);
-    real_.resize(taps_stride);
-    const double inverse = 1.0 / axis.filter_scale;
-    for (int i = 0; i < count; ++i) {
-      const double center = axis.center(first + i);
-      double sum = 0.0;
-      for (int t = 0; t < taps[i]; ++t) {
-        real_[t] = kernel.at((t + start[i] - center + 0.5) * inverse);
-        sum += real_[t];
-      }
-      int32_t* row = &weight[size_t(i) * taps_stride];
-      for (int t = 0; t < taps[i]; ++t) row[t] = rounded(sum != 0.0 ? real_[t] / sum : real_[t]);
-    }
+    with_shape(filter, [&](auto shape) { weigh<decltype(shape)>(in, out, first); });
   }
-  for (int i = 0; i < count; ++i) start[i] -= origin;
-  std::fill(start.begin() + count, start.end(), start[count - 1]);
-  std::fill(taps.begin() + count, taps.end(), taps[count - 1]);
-  block_reach = 0;
-  for (size_t i = 0; i < padded; i += kTableBlock) {
-    block_reach = std::max(block_reach, start[i + kTableBlock - 1] - start[i]);
-  }
-  split_weights();
+  finish(origin);
 }
 
-void ResampleTable::split_weights() {
-  const size_t groups = size_t(taps_stride) / 4, blocks = start.size() / kTableBlock;
+void ResampleTable::nearest(int in, int out, int first) {
+  taps_stride = 4;
+  weight.resize(start.size() * 4);
+  std::memset(weight.data(), 0, weight.size() * sizeof(int32_t));
+  visit_nearest(in, out, first, count, [&](int i, int at) {
+    start[i] = at;
+    taps[i] = 1;
+    weight[size_t(i) * 4] = 1 << kWeightBits;
+  });
+}
+
+// Sixteen outputs side by side and no branches, so that the compiler makes vectors of them.
+template <class Shape>
+void ResampleTable::weigh(int in, int out, int first) {
+  const Axis axis(in, out, Shape::kSupport);
+  const double inverse = 1.0 / axis.filter_scale;
+  int most = 1;
+  for (int i = 0; i < count; ++i) {
+    const Span window = axis.window(first + i);
+    start[i] = window.begin;
+    taps[i] = window.size();
+    most = std::max(most, taps[i]);
+  }
+  taps_stride = (most + 3) / 4 * 4;
+  weight.resize(start.size() * taps_stride);
+  real_.resize(size_t(taps_stride) * kTableBlock);
+  for (int block = 0; block < count; block += kTableBlock) {
+    double center[kTableBlock], from[kTableBlock], length[kTableBlock], sum[kTableBlock] = {};
+    for (int i = 0; i < kTableBlock; ++i) {
+      const bool exists = block + i < count;
+      center[i] = axis.center(first + block + i);
+      from[i] = exists ? start[block + i] : 0;
+      length[i] = exists ? taps[block + i] : 0;
+    }
+    for (int t = 0; t < most; ++t) {
+      double* real = &real_[size_t(t) * kTableBlock];
+      for (int i = 0; i < kTableBlock; ++i) {
+        const double value = Shape::at((t + from[i] - center[i] + 0.5) * inverse);
+        real[i] = t < length[i] ? value : 0.0;  // adding nothing changes no bit of the sum
+        sum[i] += real[i];
+      }
+    }
+    for (double& s : sum) s = s != 0.0 ? s : 1.0;
+    for (int t = 0; t < taps_stride; ++t) {
+      const double* real = &real_[size_t(t) * kTableBlock];
+      int32_t whole[kTableBlock] = {};
+      for (int i = 0; i < kTableBlock && t < most; ++i) whole[i] = rounded(real[i] / sum[i]);
+      for (int i = 0; i < kTableBlock; ++i) weight[size_t(block + i) * taps_stride + t] = whole[i];
+    }
+  }
+}
+
+void ResampleTable::finish(int origin) {
+  for (int i = 0; i < count; ++i) start[i] -= origin;
+  std::fill(start.data() + count, start.data() + start.size(), start[count - 1]);
+  std::fill(taps.data() + count, taps.data() + taps.size(), taps[count - 1]);
+  near.resize(start.size());
+  block_reach = 0;
+  for (size_t block = 0; block < start.size(); block += kTableBlock) {
+    const int32_t* from = &start[block];
+    block_reach = std::max(block_reach, from[kTableBlock - 1] - from[0]);
+    for (int i = 0; i < kTableBlock; ++i) {
+      near[block + i] = 0x0c080400 + 0x01010101 * static_cast<uint32_t>((from[i] - from[0]) * 4);
+    }
+  }
+
+  const size_t groups = size_t(taps_stride) / 4;
   digits.resize(weight.size() * 3);
   int8_t* to = digits.data();
-  for (size_t block = 0; block < blocks; ++block) {
+  for (size_t block = 0; block < start.size(); block += kTableBlock) {
     for (size_t group = 0; group < groups; ++group, to += 12 * kTableBlock) {
+      uint32_t word[3][kTableBlock];
       for (size_t i = 0; i < kTableBlock; ++i) {
-        const int32_t* from = &weight[((block * kTableBlock + i) * groups + group) * 4];
-        uint32_t word[3] = {};
-        for (int t = 0; t < 4; ++t) {
-          // Digits from -128 to 127 are digits from 0 to 255 of the number that has 128 added to each.
-          const uint32_t shifted = (static_cast<uint32_t>(from[t]) + 0x808080) ^ 0x808080;
-          for (int d = 0; d < 3; ++d) word[d] |= (shifted >> (8 * d) & 0xff) << (8 * t);
-        }
-        for (size_t d = 0; d < 3; ++d) std::memcpy(to + (d * kTableBlock + i) * 4, &word[d], 4);
+        const int32_t* four = &weight[((block + i) * groups + group) * 4];
+        // Digits from -128 to 127 are digits from 0 to 255 of the number that has 128 added to each.
+        const auto shifted = [&](int t) { return (static_cast<uint32_t>(four[t]) + 0x808080) ^ 0x808080; };
+        const uint32_t a = shifted(0), b = shifted(1), c = shifted(2), d = shifted(3);
+        word[0][i] = (a & 0xff) | (b & 0xff) << 8 | (c & 0xff) << 16 | d << 24;
+        word[1][i] = (a >> 8 & 0xff) | (b & 0xff00) | (c & 0xff00) << 8 | (d & 0xff00) << 16;
+        word[2][i] = (a >> 16 & 0xff) | (b >> 8 & 0xff00) | (c & 0xff0000) | (d & 0xff0000) << 8;
       }
+      std::memcpy(to, word, sizeof word);
     }
   }
 }

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
+#include "aligned_array.h"
 #include "plan.h"
 
 namespace headrace {
@@ -23,9 +23,11 @@ Span source_span(int in, int out, Filter filter, int first, int count);
 
 /// Outputs per block of the vector loops; tables are padded to whole blocks.
 inline constexpr int kTableBlock = 16;
+/// Windows that start within so many pixels of one another find four taps each in 32 pixels.
+inline constexpr int kNearReach = 28;
 
-/// A table as the inner loops see it. Plain pointers, since those files must not instantiate std::vector with their own
-/// instruction set.
+/// A table as the inner loops see it. Plain pointers, since those files must not instantiate inline functions with
+/// their own instruction set.
 struct TableView {
   int count = 0;
   int taps_stride = 0;
@@ -34,21 +36,27 @@ struct TableView {
   const int32_t* taps = nullptr;
   const int32_t* weight = nullptr;
   const int8_t* digits = nullptr;
+  const uint32_t* near = nullptr;
 };
 
 /// For each of `out` positions in [first, first + count): window start, taps, and integer weights.
 /// Weights are stored `taps_stride` apart (a multiple of 4, zero beyond a window's taps). All is padded to whole blocks
-/// of kTableBlock outputs with copies of the last window and weights of zero.
+/// of kTableBlock outputs with copies of the last window and weights of zero, and aligned to cache lines.
 struct ResampleTable {
   int count = 0;
   int taps_stride = 0;
-  int block_reach = 0;          // the most that start[last of a block] - start[first of it] is
-  std::vector<int32_t> start;   // first source position of the window; never falls from one to the next
-  std::vector<int32_t> taps;    // length of the window
-  std::vector<int32_t> weight;  // [output][taps_stride]
-  // The weights again, split into signed bytes, weight = (digit[2] << 16) + (digit[1] << 8) + digit[0], for
-  // instructions that multiply bytes: [output / kTableBlock][taps_stride / 4][digit][output % kTableBlock][tap % 4].
-  std::vector<int8_t> digits;
+  int block_reach = 0;           // the most that start[last of a block] - start[first of it] is
+  AlignedArray<int32_t> start;   // first source position of the window; never falls from one to the next
+  AlignedArray<int32_t> taps;    // length of the window
+  AlignedArray<int32_t> weight;  // [output][taps_stride]
+
+  // For instructions that multiply or shuffle bytes. The weights again, split into signed bytes,
+  // weight = (digit[2] << 16) + (digit[1] << 8) + digit[0]:
+  // [output / kTableBlock][taps_stride / 4][digit][output % kTableBlock][tap % 4].
+  AlignedArray<int8_t> digits;
+  // Where the first byte of an output's first four taps lies in RGBX pixels that begin at its block's first window, a
+  // byte each. Void where block_reach > kNearReach.
+  AlignedArray<uint32_t> near;
 
   /// Table of the resize in -> out for outputs [first, first + count). Reuses its memory. kNearest gives single taps of
   /// weight 1. Starts count from source position `origin`.
@@ -56,13 +64,16 @@ struct ResampleTable {
   /// The source positions read, counted from `origin`.
   Span span() const { return {start[0], start[count - 1] + taps[count - 1]}; }
   TableView view() const {
-    return {count, taps_stride, block_reach, start.data(), taps.data(), weight.data(), digits.data()};
+    return {count, taps_stride, block_reach, start.data(), taps.data(), weight.data(), digits.data(), near.data()};
   }
 
  private:
-  void split_weights();
+  template <class Shape>
+  void weigh(int in, int out, int first);
+  void nearest(int in, int out, int first);
+  void finish(int origin);
 
-  std::vector<double> real_;  // weights before rounding
+  AlignedArray<double> real_;  // weights of a block before rounding, [tap][output % kTableBlock]
 };
 
 }  // namespace headrace

@@ -30,7 +30,7 @@ void Resampler::begin(const ResizeJob& job, RowSink& next) {
   y_.build(job.in.height, job.out.height, job.filter, job.want.y, job.want.height, job.have.y);
   used_ = y_.span();
   first_ = used_.begin;
-  capacity_ = std::min(*std::max_element(y_.taps.begin(), y_.taps.end()) + kBlockRows, used_.size());
+  capacity_ = std::min(*std::max_element(y_.taps.data(), y_.taps.data() + y_.count) + kBlockRows, used_.size());
   kept_bytes_ = vertical_first_ ? job.have.width * kPixelBytes : made_bytes;
   window_.reset(capacity_, kept_bytes_);
   tall_.reset(1, kept_bytes_);

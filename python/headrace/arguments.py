@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import default_collate
 
 from headrace import faults
-from headrace.engine import DTYPES
+from headrace.recipe import DTYPES
 
 _MEMORY_FORMATS = (torch.contiguous_format, torch.channels_last)
 

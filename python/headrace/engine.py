@@ -15,8 +15,7 @@ from headrace.pillow_lane import PillowLane
 from headrace.recipe import Recipe
 
 _DLPACK_CODE = {torch.uint8: 1, torch.float16: 2, torch.float32: 2, torch.bfloat16: 4}
-#: dtypes that the native path can write.
-DTYPES = tuple(_DLPACK_CODE)
+
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
-from torch.utils.data import Sampler
 from torch.utils.data import DataLoader as TorchDataLoader
+from torch.utils.data import Sampler
 
 from headrace import arguments, report, state, stats, verification
 from headrace.draws import Draws

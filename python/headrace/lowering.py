@@ -16,12 +16,11 @@ from PIL import Image
 import headrace.recipe as R
 from headrace import boxes, pillow_ops
 from headrace.pointwise import FromArray, Pointwise, TensorStep, all_bytes, table
-from headrace.recipe import Column, Recipe
+from headrace.recipe import DTYPES, Column, Recipe
 from headrace.recognition import class_origin, has_hooks, leaves
 from headrace.transforms import filter_name
 
 #: What the native path can write.
-DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.uint8)
 
 _POINTWISE = {"ToTensor", "PILToTensor", "ToImage", "ToPureTensor", "ToDtype", "ConvertImageDtype", "Normalize"}
 _FLIPS = {"RandomHorizontalFlip", "RandomVerticalFlip"}

@@ -12,8 +12,8 @@ import torch
 
 from headrace import pillow_rule, pointwise, transforms
 from headrace._native import core
+from headrace.pillow_ops import open_rgb
 from headrace.recipe import FILTERS
-from headrace.sources.dataset import open_rgb
 
 __all__ = ["decode_jpeg", "resize_normalize"]
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import threading
 import time
 import weakref
 
 from headrace._native import core
-from headrace.sources.dataset import open_rgb
+from headrace.pillow_ops import open_rgb
 
 # Daemon threads must not be inside the core when the interpreter goes down: it would end them in the middle of C++.
 _live: weakref.WeakSet[PillowLane] = weakref.WeakSet()
+_STREAM = re.compile(r" ?<_io\.BytesIO object at 0x[0-9a-f]+>")
 _PATIENCE_S = 3600.0  # close() wakes a waiting thread; this only bounds one call
 
 
@@ -70,7 +72,7 @@ class PillowLane:
             pixels = image.tobytes("raw", "RGBX")
         except Exception as error:  # the verdict of Pillow: raised in the main thread when the batch is due
             self._errors.setdefault(job.batch_id, {})[job.sample] = _without_frames(error)
-            self._pipeline.fail(job, str(error) or type(error).__name__)
+            self._pipeline.fail(job, _in_words(error))
         else:
             self._pipeline.finish(job, pixels, image.width, image.height, time.perf_counter_ns() - begin)
 
@@ -85,6 +87,11 @@ class PillowLane:
             for thread in self._threads:
                 if thread is not threading.current_thread():
                     thread.join()
+
+
+def _in_words(error: BaseException) -> str:
+    # Pillow names the stream it read from, which here is memory: the path stands in front of the reason anyway.
+    return _STREAM.sub("", str(error)) or type(error).__name__
 
 
 def _without_frames(error: BaseException) -> BaseException:

@@ -12,6 +12,9 @@ from typing import Any
 
 import torch
 
+#: dtypes that an output may have.
+DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.uint8)
+
 #: Pillow's numbers of its six filters.
 FILTERS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
 

@@ -11,12 +11,13 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
+from headrace import pillow_ops
 from headrace.draws import Draws
 from headrace.engine import Engine
 from headrace.errors import VerificationError
 from headrace.iterator import IteratorOptions, NativeIterator
 from headrace.order import OrderedBatch
-from headrace.reference import ReferenceDataset
+from headrace.reference import ReferenceDataset, reference_sample
 
 if TYPE_CHECKING:
     from headrace.loader import DataLoader
@@ -35,9 +36,11 @@ class _FaultTolerantReference(ReferenceDataset):
         index, length = key[0], len(self.source)
         for _ in range(length if self.on_error == "replace" else 1):
             try:
-                return self.sample(index, row)
+                image = reference_sample(pillow_ops.open_rgb(self.source.read(index)), self.recipe, row)
             except Exception:
                 index = (index + 1) % length
+                continue
+            return (image, self.source.target(index)) if self.source.has_targets else image
         return None
 
 

@@ -1,6 +1,6 @@
-// The pipeline: the right bytes from any number of threads, and calm when batches are cancelled, closed, kept or forked.
+// The pipeline: the right bytes from any number of threads, and calm when batches are cancelled, closed, kept or
+// forked.
 #include <doctest/doctest.h>
-
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -182,8 +182,7 @@ struct GatedFiles {
 
   GatedFiles() {
     std::vector<std::string> paths;
-    for (size_t i = 0; i < Images::kCount; ++i)
-      paths.push_back(folder.file(std::to_string(i), Images::all().jpegs[i]));
+    for (size_t i = 0; i < Images::kCount; ++i) paths.push_back(folder.file(std::to_string(i), Images::all().jpegs[i]));
     paths.push_back(gate.path());
     table = files(paths);
   }
@@ -434,8 +433,8 @@ TEST_CASE("repair makes other samples in place, ahead of what is queued") {
   const GatedFiles files;
   Pipeline pipeline(training(1));
   const auto missing = test::TemporaryFolder().path("gone");
-  const auto table = ::files({folder.file("a", Images::all().jpegs[0]), missing,
-                              folder.file("c", Images::all().jpegs[2]), missing});
+  const auto table =
+      ::files({folder.file("a", Images::all().jpegs[0]), missing, folder.file("c", Images::all().jpegs[2]), missing});
   const auto batch = submit(pipeline, table, {0, 1, 2, 3});
   REQUIRE(pipeline.wait(*batch, kLong));
   REQUIRE(batch->take_failures().size() == 2);
@@ -566,9 +565,7 @@ TEST_CASE("a job may outlive close") {
 
 TEST_CASE("images over the limit are Pillow's to refuse") {
   PipelineOptions options = crops(0);
-  const auto pixels_of = [](size_t i) {
-    return int64_t{Images::all().sizes[i].width} * Images::all().sizes[i].height;
-  };
+  const auto pixels_of = [](size_t i) { return int64_t{Images::all().sizes[i].width} * Images::all().sizes[i].height; };
   options.max_pixels = pixels_of(3);
   Pipeline pipeline(options);
   const auto batch = submit(pipeline, Images::all().table, {3, 8});

@@ -22,15 +22,11 @@ Step horizontal_flip(int draw, double p = 0.5) { return {.kind = Kind::kHorizont
 Step vertical_flip(int draw, double p = 0.5) { return {.kind = Kind::kVerticalFlip, .p = p, .draw = draw}; }
 Step grayscale() { return {.kind = Kind::kGrayscale}; }
 Step random_crop(int height, int width, int draw, std::array<int, 4> padding = {}, Fill fill = {}) {
-  return {
-      .kind = Kind::kRandomCrop, .height = height, .width = width, .padding = padding, .fill = fill, .draw = draw};
+  return {.kind = Kind::kRandomCrop, .height = height, .width = width, .padding = padding, .fill = fill, .draw = draw};
 }
 Step random_resized_crop(int size, double min_ratio = 3.0 / 4, double max_ratio = 4.0 / 3) {
-  return {.kind = Kind::kRandomResizedCrop,
-          .height = size,
-          .width = size,
-          .min_ratio = min_ratio,
-          .max_ratio = max_ratio};
+  return {
+      .kind = Kind::kRandomResizedCrop, .height = size, .width = size, .min_ratio = min_ratio, .max_ratio = max_ratio};
 }
 
 Plan plan_of(std::vector<Step> steps, Size image, Size output, std::vector<double> draws = {},
@@ -74,7 +70,7 @@ TEST_CASE("evaluation recipe: the shorter edge, then the centre") {
   const Plan wide = plan_of({shorter(256), center_crop(224, 224)}, {500, 375}, {224, 224});
   REQUIRE(wide.stages.size() == 1);
   CHECK(wide.stages[0].take == Take{.box = {0, 0, 500, 375}});
-  CHECK(wide.stages[0].resize == Size{341, 256});          // 256 * 500 / 375 = 341.33
+  CHECK(wide.stages[0].resize == Size{341, 256});       // 256 * 500 / 375 = 341.33
   CHECK(wide.last == Take{.box = {58, 16, 224, 224}});  // 58.5 goes to the even 58
 
   const Plan tall = plan_of({shorter(256), center_crop(224, 224)}, {375, 500}, {224, 224});
@@ -169,7 +165,8 @@ TEST_CASE("a crop after a flip is taken from the other side") {
 }
 
 TEST_CASE("padding after a flip is on the other side too") {
-  // Padded by 2, cropped at the left end: two columns of padding and two of the image, whose left is the source's right.
+  // Padded by 2, cropped at the left end: two columns of padding and two of the image, whose left is the source's
+  // right.
   const Plan plan = plan_of({horizontal_flip(0), random_crop(4, 4, 1, {2, 2, 2, 2})}, {4, 4}, {4, 4}, {0, 0.5, 0});
   CHECK(plan.last == Take{.box = {2, 0, 4, 4}, .flip_horizontal = true});
 }
@@ -232,11 +229,11 @@ TEST_CASE("random resized crop rounds halves to the even number") {
 
 TEST_CASE("random resized crop falls back to the middle, within the ratios") {
   const Step step = random_resized_crop(224);
-  CHECK(crop_of(step, {100, 10}, tries({{1.0, 1.0}}, 0, 0)) == Box{43, 0, 13, 10});   // 10 * 4/3
-  CHECK(crop_of(step, {10, 100}, tries({{1.0, 1.0}}, 0, 0)) == Box{0, 43, 10, 13});   // 10 / (3/4)
-  CHECK(crop_of(step, {12, 10}, tries({{2.0, 1.0}}, 0, 0)) == Box{0, 0, 12, 10});     // within: the whole
-  CHECK(crop_of(step, {12, 10}, tries({{1e300, 1.0}}, 0, 0)) == Box{0, 0, 12, 10});   // more pixels than an int holds
-  CHECK(crop_of(step, {12, 10}, tries({{1e-9, 1.0}}, 0, 0)) == Box{0, 0, 12, 10});    // rounds to no pixel
+  CHECK(crop_of(step, {100, 10}, tries({{1.0, 1.0}}, 0, 0)) == Box{43, 0, 13, 10});  // 10 * 4/3
+  CHECK(crop_of(step, {10, 100}, tries({{1.0, 1.0}}, 0, 0)) == Box{0, 43, 10, 13});  // 10 / (3/4)
+  CHECK(crop_of(step, {12, 10}, tries({{2.0, 1.0}}, 0, 0)) == Box{0, 0, 12, 10});    // within: the whole
+  CHECK(crop_of(step, {12, 10}, tries({{1e300, 1.0}}, 0, 0)) == Box{0, 0, 12, 10});  // more pixels than an int holds
+  CHECK(crop_of(step, {12, 10}, tries({{1e-9, 1.0}}, 0, 0)) == Box{0, 0, 12, 10});   // rounds to no pixel
 }
 
 TEST_CASE("a crop that rounding left nothing of is black, as Pillow makes it") {
@@ -287,7 +284,8 @@ TEST_CASE("the order of the passes, by version of Pillow") {
 }
 
 TEST_CASE("the order of the passes is that of the crop, not of the image") {
-  const Plan plan = plan_of({center_crop(100, 100), resize(79, 90)}, {1000, 100}, {90, 79}, {}, PassOrder::kByReduction);
+  const Plan plan =
+      plan_of({center_crop(100, 100), resize(79, 90)}, {1000, 100}, {90, 79}, {}, PassOrder::kByReduction);
   CHECK(plan.stages.at(0).vertical_first);
 }
 

@@ -1,6 +1,5 @@
 // The reader: whole files however large they claim to be, memory as it is, and the system's own reason where it fails.
 #include <doctest/doctest.h>
-
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 // The worker threads: each runs once, takes no signals, and one that cannot be started harms nobody.
 #include <doctest/doctest.h>
-
 #include <pthread.h>
 #include <signal.h>
 

@@ -28,12 +28,13 @@ sample_queue pillow_lane
 pipeline
 """
 PYTHON = """
-_native recipe errors
+_native recipe errors boxes
+pillow_ops
 sources.dataset sources.packed_paths
 sources.image_files sources.blobs
 sources.image_folder sources.recognise
 sources
-boxes pillow_ops draws
+draws
 pillow_rule pointwise
 transforms
 recognition

@@ -52,5 +52,9 @@ class Blobs(BlobDataset):
     def blob_table(self) -> core.BlobTable:
         return core.BlobTable.of_memory(self.blobs)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A memoryview cannot be pickled; its bytes can.
+        return {**self.__dict__, "blobs": [bytes(one) if isinstance(one, memoryview) else one for one in self.blobs]}
+
     def __repr__(self) -> str:
         return f"Blobs({len(self)} in memory)"

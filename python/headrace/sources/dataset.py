@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
 
 from headrace._native import core
-
-
-def open_rgb(data: bytes) -> Image.Image:
-    """Encoded bytes as torchvision's `pil_loader` sees them: opened by Pillow, converted to RGB, not rotated by EXIF."""
-    with Image.open(io.BytesIO(data)) as image:
-        return image.convert("RGB")
+from headrace.pillow_ops import open_rgb
 
 
 class BlobDataset(torch.utils.data.Dataset[Any]):
@@ -43,10 +36,12 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         self.transform = transform
         self.target_transform = target_transform
         self._labels: Any = labels
+        self._plain = False  # whether they are one int64 array
         if labels is not None and len(labels) > 0 and isinstance(labels[0], (int, np.integer)):
             array = np.asarray(labels)
-            if array.dtype.kind in "iu":
+            if array.dtype.kind in "iu" and array.ndim == 1 and int(array.max()) < 2**63:
                 self._labels = array.astype(np.int64, copy=False)
+                self._plain = True
 
     def __getitem__(self, index: int) -> Any:
         if not -len(self) <= index < len(self):
@@ -85,6 +80,6 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
 
     def targets_of(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
         """The labels of a batch, collated as torch would: int64 tensor (n,) for ints."""
-        if self.target_transform is None and isinstance(self._labels, np.ndarray):
+        if self.target_transform is None and self._plain:
             return torch.from_numpy(self._labels[indices])
         return torch.utils.data.default_collate([self.target(int(i)) for i in indices])
