@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "find_ff.h"
+
 #define ALWAYS_INLINE [[gnu::always_inline]] inline
 
 namespace headrace {
@@ -52,9 +54,9 @@ struct Bits {
     next += (63 - count) >> 3;
     count |= 56;
   }
-  ALWAYS_INLINE void drop(unsigned n) {
-    bits <<= n & 63;
-    count -= n & 63;
+  ALWAYS_INLINE void drop(unsigned n) {  // below 64
+    bits <<= n;
+    count -= n;
   }
 };
 
@@ -65,85 +67,118 @@ ALWAYS_INLINE int extend(uint64_t bits, unsigned complement) {
   return (magnitude ^ static_cast<int>(negative)) - static_cast<int>(negative);
 }
 
-enum class Step { kWrong, kGoOn, kBlockDone };
+struct Step {
+  enum Outcome : uint32_t { kWrong, kGoOn, kBlockDone };
+  uint64_t bits;
+  const uint8_t* next;
+  unsigned count;
+  size_t k;
+  Outcome outcome;
+};
 
 /// One symbol of AC, for all that the tables leave open: a long code, a long value, a block filled to its end, damage.
-/// Needs 31 valid bits.
-Step single_step(Bits* in, const AcTable& table, unsigned* k, int16_t* block) {
-  const uint64_t entry = table.pair[in->lookup()];
-  unsigned length = entry >> 8 & 255, complement = entry >> 16 & 255, advance = entry >> 24 & 255;
+/// Needs 31 valid bits. Scalars go in and come out, since the caller's Bits must never need an address: they would then
+/// live in memory, and every block would wait for a store to be loaded again.
+[[gnu::noinline]] Step single_step(uint64_t bits, const uint8_t* next, unsigned count, size_t k, const AcTable& table,
+                                   int16_t* block) {
+  Bits in{bits, next, count};
+  const auto result = [&](Step::Outcome outcome) { return Step{in.bits, in.next, in.count, k, outcome}; };
+  const uint64_t entry = table.pair[in.lookup()];
+  unsigned length = entry >> 24 & 255, complement = entry >> 16 & 255, advance = entry >> 8 & 255;
   if (length == 0) {
     int long_length = 0;
-    const int symbol = table.long_codes.find(in->bits, &long_length);
-    if (symbol < 0) return Step::kWrong;
+    const int symbol = table.long_codes.find(in.bits, &long_length);
+    if (symbol < 0) return result(Step::kWrong);
     length = static_cast<unsigned>(long_length);
     const unsigned size = symbol & 15, run = static_cast<unsigned>(symbol) >> 4;
     complement = 63 - size;
     advance = size == 0 && run != 15 ? kEndOfBlock : run + 1;
   }
-  const int value = extend(in->bits << length, complement);
-  in->drop(length + 63 - complement);
-  in->refill();
-  if (advance == kEndOfBlock) return Step::kBlockDone;
-  *k += advance;
-  if (*k > 64) return Step::kWrong;  // libjpeg would go on with what comes
-  if (block != nullptr) block[kNaturalOrder[*k - 1]] = static_cast<int16_t>(value);
-  return *k == 64 ? Step::kBlockDone : Step::kGoOn;
+  const int value = extend(in.bits << length, complement);
+  in.drop(length + 63 - complement);
+  in.refill();
+  if (advance == kEndOfBlock) return result(Step::kBlockDone);
+  k += advance;
+  if (k > 64) return result(Step::kWrong);  // libjpeg would go on with what comes
+  if (block != nullptr) block[kNaturalOrder[k - 1]] = static_cast<int16_t>(value);
+  return result(k == 64 ? Step::kBlockDone : Step::kGoOn);
+}
+
+/// single_step() on the caller's state.
+ALWAYS_INLINE Step::Outcome step(Bits* in, size_t* k, const AcTable& table, int16_t* block) {
+  const Step after = single_step(in->bits, in->next, in->count, *k, table, block);
+  in->bits = after.bits;
+  in->next = after.next;
+  in->count = after.count;
+  *k = after.k;
+  return after.outcome;
 }
 
 /// The AC coefficients of a block into `block`.
 ALWAYS_INLINE bool read_ac(Bits* in, const AcTable& table, int16_t* block) {
-  unsigned k = 1;  // the next coefficient's place in zigzag order
+  size_t k = 1;  // the next coefficient's place in zigzag order
+  uint64_t entry;
+  size_t first, both;  // k after the entry's first symbol, and after both
+  int value;
+  const auto look = [&] {
+    entry = table.pair[in->lookup()];
+    first = k + (entry >> 8 & 255);
+    both = k + (entry >> 48);
+  };
+  const auto extend_first = [&] {
+    value = extend(in->bits << (entry >> 24 & 63), static_cast<unsigned>(entry >> 16) & 63);
+  };
+  const auto take = [&] {
+    extend_first();
+    // The second first: where there is none its place is the first one's.
+    block[kNaturalOrder[first - 1]] = static_cast<int16_t>(value);
+    k = both;
+    in->drop(entry & 255);
+  };
   for (;;) {
-    uint64_t entry = table.pair[in->lookup()];
+    look();
     in->refill();
-    for (int half = 0;; ++half) {
-      const int value = extend(in->bits << (entry >> 8 & 63), static_cast<unsigned>(entry >> 16) & 255);
-      const unsigned first = k + (static_cast<uint32_t>(entry) >> 24);
-      const unsigned both = k + (entry >> 32 & 0xFFFF);
-      if (both > 63) [[unlikely]] {
-        if (both >= kEndOfBlock && both < kSingle && (first < 64 || first >= kEndOfBlock)) {
-          block[kNaturalOrder[first - 1]] = static_cast<int16_t>(value);
-          in->drop(static_cast<unsigned>(entry));
-          return true;
-        }
-        const Step step = single_step(in, table, &k, block);
-        if (step != Step::kGoOn) return step == Step::kBlockDone;
-        break;
+    if (both <= 63) [[likely]] {
+      take();
+      look();
+      if (both <= 63) [[likely]] {
+        take();
+        continue;
       }
-      // The second first: where there is none its place is the first one's.
-      block[kNaturalOrder[both - 1]] = static_cast<int16_t>(entry >> 48);
-      block[kNaturalOrder[first - 1]] = static_cast<int16_t>(value);
-      k = both;
-      in->drop(static_cast<unsigned>(entry));
-      if (half == 1) break;
-      entry = table.pair[in->lookup()];
     }
+    if (both >= kEndOfBlock && both < kSingle && (first < 64 || first >= kEndOfBlock)) {
+      extend_first();
+      block[kNaturalOrder[first - 1]] = static_cast<int16_t>(value);
+      in->drop(entry & 255);
+      return true;
+    }
+    const Step::Outcome outcome = step(in, &k, table, block);
+    if (outcome != Step::kGoOn) return outcome == Step::kBlockDone;
   }
 }
 
 /// Passes over the AC coefficients of a block.
 ALWAYS_INLINE bool skip_ac(Bits* in, const AcTable& table) {
-  unsigned k = 1;
+  size_t k = 1;
   for (;;) {
     unsigned entry = table.skip[in->lookup()];
     in->refill();
-    for (int half = 0;; ++half) {
-      const unsigned after = k + (entry >> 6);
-      if (after > 63) [[unlikely]] {
-        if (entry >> 6 >= kSkipEnd && after < 64 + kSkipEnd) {
-          in->drop(entry);
-          return true;
-        }
-        const Step step = single_step(in, table, &k, nullptr);
-        if (step != Step::kGoOn) return step == Step::kBlockDone;
-        break;
-      }
-      k = after;
-      in->drop(entry);
-      if (half == 1) break;
+    if (k + (entry >> 6) <= 63) [[likely]] {
+      k += entry >> 6;
+      in->drop(entry & 63);
       entry = table.skip[in->lookup()];
+      if (k + (entry >> 6) <= 63) [[likely]] {
+        k += entry >> 6;
+        in->drop(entry & 63);
+        continue;
+      }
     }
+    if (entry >> 6 >= kSkipEnd && k + (entry >> 6) < 64 + kSkipEnd) {
+      in->drop(entry & 63);
+      return true;
+    }
+    const Step::Outcome outcome = step(in, &k, table, nullptr);
+    if (outcome != Step::kGoOn) return outcome == Step::kBlockDone;
   }
 }
 
@@ -195,11 +230,7 @@ void HuffmanDecoder::State::copy_data(std::span<const uint8_t> scan) {
   uint8_t* out = data.data();
   const uint8_t *p = scan.data(), *const end = p + scan.size();
   while (p < end) {
-    const void* found = std::memchr(p, 0xFF, static_cast<size_t>(end - p));
-    const uint8_t* const stop = found == nullptr ? end : static_cast<const uint8_t*>(found);
-    std::memcpy(out, p, static_cast<size_t>(stop - p));
-    out += stop - p;
-    p = stop;
+    p = copy_until_ff(p, end, &out);
     if (p == end) break;
     while (p < end && *p == 0xFF) ++p;  // more than one only before a restart marker
     if (p == end) break;
@@ -233,7 +264,7 @@ bool HuffmanDecoder::State::row_fits() const {
 
 template <bool kWanted>
 ALWAYS_INLINE bool HuffmanDecoder::State::decode(int16_t (*const* out)[64]) {
-  Bits local = in;  // so that it stays in registers
+  Bits local{in.bits, in.next, in.count};  // so that it stays in registers
   for (int i = 0; i < blocks; ++i) {
     const HuffmanScan::Block& kind = block[i];
     int difference;
@@ -247,7 +278,9 @@ ALWAYS_INLINE bool HuffmanDecoder::State::decode(int16_t (*const* out)[64]) {
       if (!skip_ac(&local, ac[kind.ac_table])) return false;
     }
   }
-  in = local;
+  in.bits = local.bits;
+  in.next = local.next;
+  in.count = local.count;
   return true;
 }
 

@@ -8,15 +8,6 @@ namespace {
 
 constexpr unsigned kEntries = 1u << kLookupBits;
 
-/// One symbol of AC, as the look-up for it alone would say.
-struct Single {
-  uint8_t length = 0;   // of the code; 0: none of up to kLookupBits
-  uint8_t size = 0;     // bits of the value after it
-  uint8_t total = 0;    // both
-  uint8_t advance = 0;  // see kEndOfBlock
-  int16_t value = 0;    // only if the look-up holds all of it
-};
-
 /// Calls fill(first entry, number of entries, code length, symbol) for every code of up to kLookupBits.
 template <typename Fill>
 void for_each_short_code(const HuffmanSpec& spec, Fill fill) {
@@ -38,56 +29,55 @@ int extend(unsigned bits, unsigned size) {
   return value >= 1 << (size - 1) ? value : value - (1 << size) + 1;
 }
 
-using Singles = std::array<Single, kEntries>;
+/// A symbol of AC with a short code.
+struct Symbol {
+  uint8_t length = 0;   // of the code; 0: none such
+  uint8_t size = 0;     // bits of the value after it
+  uint8_t total = 0;    // both
+  uint8_t advance = 0;  // see kEndOfBlock
+};
 
-void fill_singles(const HuffmanSpec& spec, Singles* singles) {
-  singles->fill(Single{});
-  for_each_short_code(spec, [&](unsigned at, unsigned span, unsigned length, unsigned symbol) {
-    Single single;
-    const unsigned run = symbol >> 4;
-    single.length = static_cast<uint8_t>(length);
-    single.size = static_cast<uint8_t>(symbol & 15);
-    single.total = static_cast<uint8_t>(length + single.size);
-    single.advance = static_cast<uint8_t>(single.size == 0 && run != 15 ? kEndOfBlock : run + 1);
-    for (unsigned i = at; i < at + span; ++i) {
-      if (single.total <= kLookupBits) {
-        const unsigned bits = i >> (kLookupBits - single.total) & ((1u << single.size) - 1);
-        single.value = static_cast<int16_t>(extend(bits, single.size));
-      }
-      (*singles)[i] = single;
-    }
-  });
+Symbol ac_symbol(unsigned length, unsigned symbol) {
+  const unsigned size = symbol & 15, run = symbol >> 4;
+  const unsigned advance = size == 0 && run != 15 ? kEndOfBlock : run + 1;
+  return {static_cast<uint8_t>(length), static_cast<uint8_t>(size), static_cast<uint8_t>(length + size),
+          static_cast<uint8_t>(advance)};
 }
 
-uint64_t pair_entry(const Singles& singles, unsigned index) {
-  const Single& first = singles[index];
-  uint64_t total = first.total, advance = first.advance, value = 0;
-  const uint64_t of_first = uint64_t{first.length} << 8 | uint64_t{63u - first.size} << 16 | advance << 24;
-  if (first.length == 0 || total > kMaxEntryBits) return of_first | uint64_t{kSingle} << 32;
-  if (advance != kEndOfBlock && total < kLookupBits) {
-    const Single& second = singles[index << total & (kEntries - 1)];
-    if (second.length != 0 && total + second.total <= kLookupBits) {
-      total += second.total;
-      advance += second.advance;
-      value = static_cast<uint16_t>(second.value);
+/// What an entry gains by the symbols after its first, if `left` bits of the look-up are left and read `bits`: an
+/// addend to the entry, at [1 << left | bits]. Entries are sums of such fields, so all that begin with one symbol are
+/// made by adding; tables of its own are what most images have, and this must not cost what they save.
+template <typename Entry>
+using Addends = std::array<Entry, kEntries>;
+
+/// Whatever has its code and its value in the bits left: one symbol.
+void fill_pair_addends(const std::array<Symbol, kEntries>& symbols, Addends<uint64_t>* addends) {
+  (*addends)[1] = 0;  // no bits left
+  for (unsigned left = 1; left < kLookupBits; ++left)
+    for (unsigned bits = 0; bits < 1u << left; ++bits) {
+      const Symbol& second = symbols[bits << (kLookupBits - left)];
+      const bool fits = second.length != 0 && second.total <= left;
+      const unsigned value_bits = bits >> (fits ? left - second.total : 0) & ((1u << second.size) - 1);
+      const uint64_t value = static_cast<uint16_t>(extend(value_bits, second.size));
+      const uint64_t addend = second.total | value << 32 | uint64_t{second.advance} << 48;
+      (*addends)[1u << left | bits] = fits ? addend : 0;
     }
-  }
-  return total | of_first | advance << 32 | value << 48;
 }
 
-uint16_t skip_entry(const Singles& singles, unsigned index) {
-  unsigned total = 0, advance = 0;
-  while (total < kLookupBits && advance < kSkipSingle) {
-    const Single& next = singles[index << total & (kEntries - 1)];
-    // Its code must lie in the look-up; its value need not.
-    if (next.length == 0 || total + next.length > kLookupBits || total + next.total > kMaxEntryBits) break;
-    const unsigned further = next.advance == kEndOfBlock ? kSkipEnd : next.advance;
-    if (advance + next.advance > 63 && further != kSkipEnd) break;  // no block is that long
-    total += next.total;
-    advance += further;
-  }
-  if (total == 0) advance = kSkipSingle;
-  return static_cast<uint16_t>(total | advance << 6);
+/// As many symbols as have their codes in the bits left; the last one's value may reach out.
+void fill_skip_addends(const std::array<Symbol, kEntries>& symbols, Addends<uint16_t>* addends) {
+  (*addends)[1] = 0;
+  for (unsigned left = 1; left < kLookupBits; ++left)
+    for (unsigned bits = 0; bits < 1u << left; ++bits) {
+      const Symbol& next = symbols[bits << (kLookupBits - left)];
+      // Those before it have less than kLookupBits together.
+      const bool fits = next.length != 0 && next.length <= left && next.total <= kMaxEntryBits - kLookupBits + 1;
+      const bool end = next.advance == kEndOfBlock;
+      const unsigned rest = end || next.total >= left ? 0 : left - next.total;
+      const unsigned further = (*addends)[1u << rest | (bits & ((1u << rest) - 1))];
+      const unsigned own = next.total | (end ? kSkipEnd : next.advance) << 6;
+      (*addends)[1u << left | bits] = static_cast<uint16_t>(fits ? own + further : 0);
+    }
 }
 
 }  // namespace
@@ -128,12 +118,33 @@ void DcTable::build(const HuffmanSpec& from) {
 void AcTable::build(const HuffmanSpec& from) {
   spec = from;
   long_codes.build(from);
-  Singles singles;
-  fill_singles(from, &singles);
-  for (unsigned i = 0; i < kEntries; ++i) {
-    pair[i] = pair_entry(singles, i);
-    skip[i] = skip_entry(singles, i);
-  }
+  std::array<Symbol, kEntries> symbols{};
+  for_each_short_code(from, [&](unsigned at, unsigned span, unsigned length, unsigned symbol) {
+    std::fill_n(symbols.begin() + at, span, ac_symbol(length, symbol));
+  });
+  Addends<uint64_t> pair_addends;
+  Addends<uint16_t> skip_addends;
+  fill_pair_addends(symbols, &pair_addends);
+  fill_skip_addends(symbols, &skip_addends);
+  pair.fill(uint64_t{kSingle} << 48);
+  skip.fill(kSkipSingle << 6);
+  for_each_short_code(from, [&](unsigned at, unsigned span, unsigned length, unsigned symbol) {
+    const Symbol first = ac_symbol(length, symbol);
+    const uint64_t fields = uint64_t{first.advance} << 8 | uint64_t{63u - first.size} << 16 | uint64_t{length} << 24;
+    const bool end = first.advance == kEndOfBlock;
+    if (first.total > kMaxEntryBits) {
+      std::fill_n(pair.begin() + at, span, fields | uint64_t{kSingle} << 48);
+      return;
+    }
+    const uint64_t pair_base = first.total | fields | uint64_t{first.advance} << 48;
+    const unsigned skip_base = first.total | (end ? kSkipEnd : first.advance) << 6;
+    const unsigned left = end || first.total >= kLookupBits ? 0 : kLookupBits - first.total;
+    for (unsigned i = at; i < at + span; ++i) {
+      const unsigned addend = 1u << left | (i & ((1u << left) - 1));
+      pair[i] = pair_base + pair_addends[addend];
+      skip[i] = static_cast<uint16_t>(skip_base + skip_addends[addend]);
+    }
+  });
 }
 
 }  // namespace headrace

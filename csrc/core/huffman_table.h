@@ -52,8 +52,8 @@ struct AcTable {
   AcTable() { build({}); }  // of no codes: every symbol is wrong
   HuffmanSpec spec;
   /// The next symbol, and the one after it if the look-up holds that one whole with its value:
-  /// total length | code length of the first << 8 | (63 - its size) << 16 | its advance << 24 | advance of both << 32 |
-  /// value of the second << 48.
+  /// total length | advance of the first << 8 | (63 - its size) << 16 | its code length << 24 | value of the second <<
+  /// 32 | advance of both << 48.
   std::array<uint64_t, 1 << kLookupBits> pair{};
   /// As many symbols as have their codes in the look-up, for blocks that nobody wants: total length | advance << 6.
   std::array<uint16_t, 1 << kLookupBits> skip{};

@@ -7,8 +7,8 @@
 #include "jpeg_header.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "find_ff.h"
 #include "jpeg_metadata.h"
 
 namespace headrace {
@@ -262,8 +262,8 @@ bool Parser::skip_entropy_coded(const Scan& scan) {
   const uint8_t* const end = data_.data() + data_.size();
   const uint8_t* p = data_.data() + at_;
   for (;;) {
-    p = static_cast<const uint8_t*>(std::memchr(p, 0xFF, static_cast<size_t>(end - p)));
-    if (p == nullptr || end - p < 2) return refuse("no EOI");
+    p = find_ff(p, end);
+    if (end - p < 2) return refuse("no EOI");
     if (p[1] == 0) {  // a data byte FF
       p += 2;
       continue;

@@ -33,11 +33,16 @@ struct Digits {
   Vec d0, d1, d2;
 };
 
-/// The weighted sum of the first, and mostly only, four taps.
-Vec horner(Vec pixels, const Digits& digits) {
-  Vec sum = _mm512_dpbusd_epi32(_mm512_set1_epi32(kHalf >> 16), pixels, digits.d2);
-  sum = _mm512_dpbusd_epi32(_mm512_slli_epi32(sum, 8), pixels, digits.d1);
-  return _mm512_dpbusd_epi32(_mm512_slli_epi32(sum, 8), pixels, digits.d0);
+/// The weighted sum of kGroups times four taps.
+template <int kGroups>
+Vec horner(const Vec* pixels, const Digits* digits) {
+  Vec sum = _mm512_set1_epi32(kHalf >> 16);
+  for (int g = 0; g < kGroups; ++g) sum = _mm512_dpbusd_epi32(sum, pixels[g], digits[g].d2);
+  sum = _mm512_slli_epi32(sum, 8);
+  for (int g = 0; g < kGroups; ++g) sum = _mm512_dpbusd_epi32(sum, pixels[g], digits[g].d1);
+  sum = _mm512_slli_epi32(sum, 8);
+  for (int g = 0; g < kGroups; ++g) sum = _mm512_dpbusd_epi32(sum, pixels[g], digits[g].d0);
+  return sum;
 }
 
 /// The same for any number of taps: one sum a digit until the end.
@@ -75,19 +80,39 @@ Rgb near_taps(const uint32_t* near) {
   return {red, green, _mm512_add_epi8(green, one)};
 }
 
-/// Where the second load begins, `start` pixels into the row: at the first one's place if all of the second lies past
-/// the row's end, and so perhaps past its slack.
-int second_load(int start, int end) { return start + 16 <= end ? start + 16 : start; }
+/// The same for outputs 0 to 7 and 8 to 15, each half in 32 pixels of its own.
+Rgb half_taps(const int32_t* start) {
+  const Vec all = load(start);
+  const Vec base = _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 8, 8, 8), all);
+  const Vec bytes = _mm512_mullo_epi32(_mm512_sub_epi32(all, base), _mm512_set1_epi32(0x04040404));
+  const Vec red = _mm512_add_epi32(bytes, _mm512_set1_epi32(0x0c080400)), one = _mm512_set1_epi8(1);
+  const Vec green = _mm512_add_epi8(red, one);
+  return {red, green, _mm512_add_epi8(green, one)};
+}
 
-Rgb gather_near(const uint8_t* first_pixels, const uint8_t* second_pixels, const Rgb& taps) {
-  Vec first = load(first_pixels), second = load(second_pixels);
-  // Else GCC makes each of them three loads, of which nearly all cross a cache line.
-  asm("" : "+v"(first), "+v"(second));
+/// Else GCC loads again for each use, and nearly all of these loads cross a cache line.
+Vec load_once(const uint8_t* from) {
+  Vec v = load(from);
+  asm("" : "+v"(v));
+  return v;
+}
+
+/// 32 pixels of a row, or 16 twice where the row ends before the others, which may lie past its slack.
+Rgb gather_near(const uint8_t* row, int start, int end, const Rgb& taps) {
+  const uint8_t* at = row + ptrdiff_t(start) * kPixelBytes;
+  const Vec first = load_once(at), second = load_once(start + 16 <= end ? at + 64 : at);
   return {_mm512_permutex2var_epi8(first, taps.r, second), _mm512_permutex2var_epi8(first, taps.g, second),
           _mm512_permutex2var_epi8(first, taps.b, second)};
 }
 
-/// Four taps each from sixteen places, `tap` after the windows' starts. Where a window has fewer taps than its
+Rgb gather_halves(const uint8_t* row, int start, int start8, int end, const Rgb& taps) {
+  const Rgb low = gather_near(row, start, end, taps);
+  const Rgb high = gather_near(row, start8 < end ? start8 : start, end, taps);
+  return {_mm512_mask_blend_epi32(0xff00, low.r, high.r), _mm512_mask_blend_epi32(0xff00, low.g, high.g),
+          _mm512_mask_blend_epi32(0xff00, low.b, high.b)};
+}
+
+/// Four taps each from sixteen places anywhere, `tap` after the windows' starts. Where a window has fewer taps than its
 /// neighbours, weights of zero meet some pixel or other: none past the end of the row.
 Rgb gather_far(const uint8_t* row, const int32_t* start, int tap, int end) {
   const Vec apart = _mm512_broadcast_i32x4(_mm_setr_epi32(0x0c080400, 0x0d090501, 0x0e0a0602, 0x0f0b0703));
@@ -125,71 +150,109 @@ void write_block(const Rgb& sum, int count, int plane_stride, uint8_t* to) {
   }
 }
 
-/// Up to four taps that lie near one another: the usual case. kRows rows at once share what is loaded of the table.
-template <int kRows>
-void resample_x_near(const uint8_t* src, size_t src_stride, const TableView& table, int end, uint8_t* dst,
-                     size_t dst_stride, int plane_stride) {
-  const int count = table.count;
-  const int32_t* start = table.start;
-  const uint32_t* near = table.near;
-  const int8_t* digits = table.digits;
-  for (int x = 0; x < count; x += kTableBlock, digits += kGroupBytes) {
-    const Rgb where = near_taps(near + x);
-    const Digits four = load_digits(digits);
-    const ptrdiff_t first = ptrdiff_t(start[x]) * kPixelBytes;
-    const ptrdiff_t second = ptrdiff_t(second_load(start[x], end)) * kPixelBytes;
-    uint8_t* to = dst + ptrdiff_t(x) * (plane_stride ? 1 : kPixelBytes);
-    for (int y = 0; y < kRows; ++y) {
-      const uint8_t* row = src + size_t(y) * src_stride;
-      const Rgb pixels = gather_near(row + first, row + second, where);
-      const Rgb sum = {horner(pixels.r, four), horner(pixels.g, four), horner(pixels.b, four)};
-      write_block(sum, count - x, plane_stride, to + size_t(y) * dst_stride);
+/// How far apart the windows of a block start.
+enum class Reach { kNear, kHalves, kFar };
+
+/// A block of outputs and the rows to make them in.
+struct Block {
+  const int32_t* start;
+  const uint32_t* near;
+  const int8_t* digits;
+  int taps;   // the most of a window
+  int end;    // of the rows, in pixels
+  int count;  // outputs that exist
+};
+
+struct Rows {
+  const uint8_t* src;
+  size_t src_stride;
+  int count;
+  uint8_t* dst;
+  size_t dst_stride;
+  int plane_stride;
+};
+
+/// kGroups times four taps, or any number of them where it is 0.
+template <Reach kReach, int kGroups>
+void resample_block(const Block& block, const Rows& rows, uint8_t* to) {
+  const int32_t* start = block.start;
+  const int8_t* digits = block.digits;
+  const int first = start[0], middle = start[8], end = block.end, taps = block.taps, count = block.count;
+  const Rgb where = kReach == Reach::kHalves ? half_taps(start) : near_taps(block.near);
+  const auto gather = [&](const uint8_t* row, int tap) {
+    if constexpr (kReach == Reach::kNear) return gather_near(row, first + tap, end, where);
+    if constexpr (kReach == Reach::kHalves) return gather_halves(row, first + tap, middle + tap, end, where);
+    if constexpr (kReach == Reach::kFar) return gather_far(row, start, tap, end);
+  };
+  const auto digits_of = [&](int group) { return load_digits(digits + ptrdiff_t(group) * kGroupBytes); };
+  Digits few[kGroups + 1];
+  for (int g = 0; g < kGroups; ++g) few[g] = digits_of(g);
+  // Copies, since for all the compiler knows the bytes written are those of `rows`.
+  const uint8_t* row = rows.src;
+  const size_t src_stride = rows.src_stride, dst_stride = rows.dst_stride;
+  const int height = rows.count, plane_stride = rows.plane_stride;
+#pragma GCC unroll 1  // unrolled it is slower by a third (Zen 5)
+  for (int y = 0; y < height; ++y, row += src_stride, to += dst_stride) {
+    Rgb sum;
+    if constexpr (kGroups > 0) {
+      Vec r[kGroups], g[kGroups], b[kGroups];
+      for (int i = 0; i < kGroups; ++i) {
+        const Rgb pixels = gather(row, 4 * i);
+        r[i] = pixels.r;
+        g[i] = pixels.g;
+        b[i] = pixels.b;
+      }
+      sum = {horner<kGroups>(r, few), horner<kGroups>(g, few), horner<kGroups>(b, few)};
+    } else {
+      Sums r, g, b;
+      for (int tap = 0; tap < taps; tap += 4) {
+        const Rgb pixels = gather(row, tap);
+        const Digits four = digits_of(tap / 4);
+        r.add(pixels.r, four);
+        g.add(pixels.g, four);
+        b.add(pixels.b, four);
+      }
+      sum = {r.total(), g.total(), b.total()};
     }
+    write_block(sum, count, plane_stride, to);
   }
 }
 
-/// Any windows, one row.
-void resample_x_any(const uint8_t* row, const TableView& table, int end, uint8_t* dst, int plane_stride) {
-  const int8_t* digits = table.digits;
-  const bool is_near = table.block_reach <= kNearReach;
-  for (int x = 0; x < table.count; x += kTableBlock, digits += table.taps_stride / 4 * kGroupBytes) {
-    const int32_t* start = table.start + x;
-    int taps = 0;  // the most in this block: the row may end before further ones
-    for (int i = 0; i < kTableBlock; ++i) taps = most(taps, table.taps[x + i]);
-    const Rgb where = near_taps(table.near + x);
-    Sums r, g, b;
-    for (int tap = 0; tap < taps; tap += 4) {
-      const int first = start[0] + tap;
-      const Rgb pixels = is_near ? gather_near(row + ptrdiff_t(first) * kPixelBytes,
-                                               row + ptrdiff_t(second_load(first, end)) * kPixelBytes, where)
-                                 : gather_far(row, start, tap, end);
-      const Digits four = load_digits(digits + ptrdiff_t(tap / 4) * kGroupBytes);
-      r.add(pixels.r, four);
-      g.add(pixels.g, four);
-      b.add(pixels.b, four);
-    }
-    write_block({r.total(), g.total(), b.total()}, table.count - x, plane_stride,
-                dst + ptrdiff_t(x) * (plane_stride ? 1 : kPixelBytes));
+template <Reach kReach>
+void resample_block(const Block& block, const Rows& rows, uint8_t* to) {
+  if (block.taps <= 4) {
+    resample_block<kReach, 1>(block, rows, to);
+  } else if (block.taps <= 8) {
+    resample_block<kReach, 2>(block, rows, to);
+  } else {
+    resample_block<kReach, 0>(block, rows, to);
   }
 }
 
 void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
                 size_t dst_stride, int plane_stride) {
-  const int end = table.start[table.count - 1] + table.taps[table.count - 1];
-  const bool near_short = table.taps_stride == 4 && table.block_reach <= kNearReach;
-  for (int y = 0; y < rows;) {
-    const uint8_t* from = src + size_t(y) * src_stride;
-    uint8_t* to = dst + size_t(y) * dst_stride;
-    if (near_short && rows - y >= 2) {
-      resample_x_near<2>(from, src_stride, table, end, to, dst_stride, plane_stride);
-      y += 2;
-    } else if (near_short) {
-      resample_x_near<1>(from, src_stride, table, end, to, dst_stride, plane_stride);
-      ++y;
-    } else {
-      resample_x_any(from, table, end, to, plane_stride);
-      ++y;
+  const Rows all{src, src_stride, rows, dst, dst_stride, plane_stride};
+  Block block{table.start, table.near, table.digits, 0, 0, table.count};
+  block.end = table.start[table.count - 1] + table.taps[table.count - 1];
+  for (int x = 0; x < table.count; x += kTableBlock) {
+    block.taps = table.taps_stride;
+    if (block.taps > 4) {  // the row may end before taps that no window of this block has
+      block.taps = table.taps[x];
+      for (int i = 1; i < kTableBlock; ++i) block.taps = most(block.taps, table.taps[x + i]);
     }
+    const int32_t* start = block.start;
+    if (start[15] - start[0] <= kNearReach) {
+      resample_block<Reach::kNear>(block, all, dst);
+    } else if (start[7] - start[0] <= kNearReach && start[15] - start[8] <= kNearReach) {
+      resample_block<Reach::kHalves>(block, all, dst);
+    } else {
+      resample_block<Reach::kFar>(block, all, dst);
+    }
+    block.start += kTableBlock;
+    block.near += kTableBlock;
+    block.digits += table.taps_stride * (kGroupBytes / 4);
+    block.count -= kTableBlock;
+    dst += kTableBlock * (plane_stride ? 1 : kPixelBytes);
   }
 }
 
@@ -231,7 +294,7 @@ void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, i
     Vec sum[4];
     if (taps <= 4) {
       const Columns four(row(0) + x, row(1) + x, row(2) + x, row(3) + x);
-      for (int i = 0; i < 4; ++i) sum[i] = horner(four.c[i], digits_of(0));
+      for (int i = 0; i < 4; ++i) sum[i] = horner<1>(&four.c[i], &digits);
     } else {
       Sums sums[4];
       for (int tap = 0; tap < taps; tap += 4) {

@@ -93,14 +93,17 @@ struct Pipeline::State {
   }
 
   void done(Batch& batch) {
-    if (batch.remaining.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    { const std::lock_guard lock(mutex); }  // a waiter is either before its check or asleep, never between
-    complete.notify_all();
+    if (batch.remaining.fetch_sub(1, std::memory_order_acq_rel) == 1) wake();
   }
 
   void end_writing(Batch& batch) {
-    if (batch.writers.fetch_sub(1) != 1 || !batch.cancelled.load()) return;
-    { const std::lock_guard lock(mutex); }
+    if (batch.writers.fetch_sub(1) == 1 && batch.cancelled.load()) wake();
+  }
+
+  void wake() {
+    {
+      const std::lock_guard lock(mutex);  // so that a waiter is before its check or asleep, never between
+    }
     complete.notify_all();
   }
 

@@ -99,7 +99,8 @@ class Resolver {
     if (box.width > 0 && box.height > 0) {
       crop(box);
     } else {
-      // The fall-back's rounding can leave nothing of a sliver, and Pillow resizes nothing to black: a pixel of padding.
+      // The fall-back's rounding can leave nothing of a sliver, and Pillow resizes nothing to black: here a pixel of
+      // padding is resized.
       take_ = Take{};
       take_.box = {-1, -1, 1, 1};
     }

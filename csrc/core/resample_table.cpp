@@ -22,9 +22,7 @@ struct BoxShape {
 
 struct Bilinear {
   static constexpr double kSupport = 1.0;
-  static double at(double x) {
-    return std::max(1.0 - std::fabs(x), 0.0);
-  }
+  static double at(double x) { return std::max(1.0 - std::fabs(x), 0.0); }
 };
 
 struct Hamming {
@@ -194,10 +192,8 @@ void ResampleTable::finish(int origin) {
   std::fill(start.data() + count, start.data() + start.size(), start[count - 1]);
   std::fill(taps.data() + count, taps.data() + taps.size(), taps[count - 1]);
   near.resize(start.size());
-  block_reach = 0;
   for (size_t block = 0; block < start.size(); block += kTableBlock) {
     const int32_t* from = &start[block];
-    block_reach = std::max(block_reach, from[kTableBlock - 1] - from[0]);
     for (int i = 0; i < kTableBlock; ++i) {
       near[block + i] = 0x0c080400 + 0x01010101 * static_cast<uint32_t>((from[i] - from[0]) * 4);
     }

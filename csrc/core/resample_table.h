@@ -31,7 +31,6 @@ inline constexpr int kNearReach = 28;
 struct TableView {
   int count = 0;
   int taps_stride = 0;
-  int block_reach = 0;
   const int32_t* start = nullptr;
   const int32_t* taps = nullptr;
   const int32_t* weight = nullptr;
@@ -45,7 +44,6 @@ struct TableView {
 struct ResampleTable {
   int count = 0;
   int taps_stride = 0;
-  int block_reach = 0;           // the most that start[last of a block] - start[first of it] is
   AlignedArray<int32_t> start;   // first source position of the window; never falls from one to the next
   AlignedArray<int32_t> taps;    // length of the window
   AlignedArray<int32_t> weight;  // [output][taps_stride]
@@ -64,7 +62,7 @@ struct ResampleTable {
   /// The source positions read, counted from `origin`.
   Span span() const { return {start[0], start[count - 1] + taps[count - 1]}; }
   TableView view() const {
-    return {count, taps_stride, block_reach, start.data(), taps.data(), weight.data(), digits.data(), near.data()};
+    return {count, taps_stride, start.data(), taps.data(), weight.data(), digits.data(), near.data()};
   }
 
  private:

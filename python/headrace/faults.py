@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from headrace.engine import Failure
 from headrace.errors import SampleError, native_cause, sample_error
@@ -35,11 +35,11 @@ def describe(failure: Failure, index: int, source: Located) -> SampleError:
 
 
 class FaultLog:
-    """Notes the samples of one epoch that were skipped or replaced, and ends the epoch when there are too many.
+    """Notes the samples of one epoch that could not be made, each once, and ends the epoch when there are too many.
 
     Args:
         policy: ``"skip"`` or ``"replace"``, for the words of its warning.
-        limit: most errors an epoch; None: no limit.
+        limit: most samples; None: no limit.
         progress: of the epoch, which keeps the errors.
     """
 
@@ -47,6 +47,7 @@ class FaultLog:
         self._policy = policy
         self._limit = limit
         self._progress = progress
+        self._indices: set[int] = set()
         self._told = False
 
     def add(self, errors: Sequence[SampleError]) -> None:
@@ -56,13 +57,18 @@ class FaultLog:
             RuntimeError: there are more than the limit; its cause is the last one.
         """
         noted = self._progress.errors
-        noted.extend(errors)
+        for error in errors:
+            if error.index not in self._indices:
+                self._indices.add(error.index)
+                noted.append(error)
         if self._limit is not None and len(noted) > self._limit:
-            self._told = True
-            raise RuntimeError(
-                f"{len(noted)} samples of this epoch could not be made, more than max_errors={self._limit}; "
-                f"the last one: {noted[-1]}"
-            ) from noted[-1]
+            self.give_up(f"{len(noted)} samples of this epoch could not be made, more than max_errors={self._limit}")
+
+    def give_up(self, why: str) -> NoReturn:
+        """Raises RuntimeError, caused by the last error; no warning follows."""
+        self._told = True
+        last = self._progress.errors[-1]
+        raise RuntimeError(f"{why}; the last one: {last}") from last
 
     def warn(self) -> None:
         """One warning an epoch that names the first of them: nothing is dropped silently."""

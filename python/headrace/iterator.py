@@ -169,7 +169,7 @@ class NativeIterator:
             places = [places[one.sample] for one in failures]
             if not places:
                 return indices
-        raise RuntimeError("no sample of the dataset could be made")
+        self._faults.give_up("no sample of the dataset could be made")
 
     def _note(self, errors: list[SampleError]) -> None:
         try:

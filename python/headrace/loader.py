@@ -45,7 +45,7 @@ class DataLoader(TorchDataLoader[Any]):
         memory_format: ``torch.contiguous_format`` or ``torch.channels_last``.
         on_error: ``"raise"``; ``"skip"``: a batch shrinks by the samples that could not be made; ``"replace"``: the next
             sample of the dataset takes the place.
-        max_errors: most samples an epoch that may be skipped or replaced before RuntimeError; None: any number.
+        max_errors: most samples of an epoch that may fail to be made before RuntimeError; None: any number.
 
     Raises:
         TypeError: the dataset or one of its transforms is none that headrace runs natively; the message names it.

@@ -53,7 +53,8 @@ class ReferenceLoader(TorchDataLoader[Any]):
     """A torch DataLoader over the oracle; batches of which no sample could be made are passed over."""
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        return (batch for batch in super().__iter__() if batch is not None)
+        # Not a generator: that would end with the first error, where torch's iterator goes on behind it.
+        return filter(lambda batch: batch is not None, super().__iter__())
 
 
 def reference_loader(loader: DataLoader, peeked: tuple[Progress, list[OrderedBatch]] | None = None) -> ReferenceLoader:

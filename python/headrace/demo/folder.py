@@ -1,0 +1,110 @@
+"""Lays the photographs that ship with headrace out as an ImageFolder of a few hundred different files."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image, ImageOps
+
+PHOTOS = Path(__file__).resolve().parents[1] / "photos"
+
+#: The photographs by what they show: the classes of the folder.
+GROUPS = {
+    "animals": ("bee", "cat", "crab", "dogs", "hedgehog", "kingfisher", "moose", "redpanda"),
+    "buildings": ("archway", "minaret", "pagoda", "palace", "ruins"),
+    "flowers": ("blossom", "dandelion", "tulips"),
+    "landscapes": ("canyon", "cliff", "meadow", "stream", "sunset", "trail"),
+    "things": ("brushes", "coffee", "drum", "fig", "galaxies", "gravel", "photographer", "rocket"),
+}
+
+# (quality, chroma subsampling) as cameras and web sites write them, in turn; 0 is 4:4:4, 1 is 4:2:2, 2 is 4:2:0.
+_ENCODINGS = ((95, 0), (85, 2), (90, 0), (75, 2), (92, 1), (88, 0), (80, 2), (93, 2))
+_MARKER = "headrace-demo.json"
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the files are.
+
+    Attributes:
+        train, validation: two ImageFolders with the same classes. The files of both are made from the same photographs.
+        files: number of files in both.
+    """
+
+    train: Path
+    validation: Path
+    files: int
+
+
+def lay_out(root: str | Path, files: int = 320) -> Layout:
+    """Makes ``root/train/class/*`` and ``root/val/class/*``; does nothing where that was done before.
+
+    The files are the photographs as they are, then crops of them, some mirrored, encoded in various ways; the same ones
+    every time. Two are no plain JPEGs: a PNG, and a JPEG in CMYK.
+
+    Args:
+        files: how many, over both; a multiple of the number of classes, at least ten times it.
+
+    Raises:
+        FileExistsError: `root` holds something else.
+        ValueError: such a number of files cannot be made.
+    """
+    root = Path(root)
+    each = files // len(GROUPS)
+    if each * len(GROUPS) != files or each < 10:
+        raise ValueError(f"files must be a multiple of {len(GROUPS)} from {10 * len(GROUPS)} up, not {files}")
+    layout = Layout(root / "train", root / "val", files)
+    content = {"version": _VERSION, "files": files}
+    marker = root / _MARKER
+    if marker.exists():
+        if json.loads(marker.read_text()) == content:
+            return layout
+        marker.unlink()
+        for folder in (layout.train, layout.validation):
+            shutil.rmtree(folder, ignore_errors=True)
+    elif root.exists() and any(root.iterdir()):
+        raise FileExistsError(f"{root} holds something else than the demo's photographs; name another folder, or an empty one")
+    for group, names in GROUPS.items():
+        for number in range(each):
+            name, variant = names[number % len(names)], number // len(names)
+            folder = (layout.train if number < 0.8 * each else layout.validation) / group
+            folder.mkdir(parents=True, exist_ok=True)
+            data, ending = _variant(name, variant)
+            (folder / f"{name}-{variant:02d}.{ending}").write_bytes(data)
+    marker.write_text(json.dumps(content))
+    return layout
+
+
+def _variant(name: str, number: int) -> tuple[bytes, str]:
+    """One file's bytes, and how its name ends."""
+    path = PHOTOS / f"{name}.jpg"
+    if number == 0:
+        return path.read_bytes(), "jpg"
+    with Image.open(path) as photograph:
+        image = ImageOps.exif_transpose(photograph)
+    dice = random.Random(f"{name} {number}")
+    area, stretch = dice.uniform(0.5, 1.0), dice.uniform(0.9, 1.1)
+    width = min(image.width, round(image.width * area**0.5 * stretch))
+    height = min(image.height, round(image.height * area**0.5 / stretch))
+    left, top = dice.randint(0, image.width - width), dice.randint(0, image.height - height)
+    image = image.crop((left, top, left + width, top + height))
+    if dice.random() < 0.5:
+        image = ImageOps.mirror(image)
+    out = io.BytesIO()
+    if (name, number) == ("tulips", 1):
+        image.save(out, "PNG")
+        return out.getvalue(), "png"
+    if (name, number) == ("coffee", 1):
+        image = image.convert("CMYK")
+    quality, subsampling = _ENCODINGS[dice.randrange(len(_ENCODINGS))]
+    if image.mode == "RGB":
+        image.save(out, "JPEG", quality=quality, subsampling=subsampling, progressive=number % 10 == 9)
+    else:
+        image.save(out, "JPEG", quality=quality)
+    return out.getvalue(), "jpg"

@@ -1,0 +1,108 @@
+"""Measures headrace beside torch's DataLoader: same files, transforms and cores, in turns, after a check for equality."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import PIL
+import torch
+from torch.utils.data import DataLoader as TorchDataLoader
+
+from headrace import DataLoader, ImageFolder
+from headrace.demo import recipes
+from headrace.demo.equality import same_batches
+
+BATCH = 64
+_NAMES = ("torch", "headrace")
+
+
+@contextmanager
+def limited_to(cpus: set[int]) -> Iterator[None]:
+    """Keeps this thread, and the threads and processes that it starts, on these CPUs."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def loaders(root: Path, workers: int) -> dict[str, Any]:
+    """Both over one dataset, with one set of arguments: torch calls its transforms in processes, headrace lowers them."""
+    dataset = ImageFolder(root, recipes.train())
+    arguments = {"batch_size": BATCH, "shuffle": True, "num_workers": workers, "persistent_workers": True}
+    return {"torch": TorchDataLoader(dataset, **arguments), "headrace": DataLoader(dataset, **arguments)}  # type: ignore[arg-type]
+
+
+def race(root: Path, rounds: int, seconds: float) -> dict[tuple[str, int], list[float]]:
+    """Images a second of every round, by contender and number of cores (1, and 2 where there are two).
+
+    Args:
+        rounds: every contender runs once a round, in turn.
+        seconds: at least so long, in whole epochs.
+
+    Raises:
+        AssertionError: the batches of the two differ.
+    """
+    usable = sorted(os.sched_getaffinity(0))
+    counts = (1, 2) if len(usable) > 1 else (1,)
+    evaluation = ImageFolder(root, recipes.evaluation())
+    batches = same_batches(TorchDataLoader(evaluation, BATCH), DataLoader(evaluation, BATCH, num_workers=counts[-1]))
+    print(f"   Checked first: {batches} batches of evaluation are torch.equal; training batches were compared above.")
+    contenders = {}
+    for count in counts:  # torch's processes are forked before there are any threads of headrace
+        with limited_to(set(usable[:count])):
+            contenders[count] = loaders(root, count)
+            _drain(contenders[count]["torch"])
+    speeds: dict[tuple[str, int], list[float]] = {(name, count): [] for count in counts for name in _NAMES}
+    for number in range(rounds + 1):
+        for count in counts:
+            for name in _NAMES:
+                with limited_to(set(usable[:count])):
+                    speed = _measure(contenders[count][name], seconds if number > 0 else 0.0)
+                if number > 0:  # round 0 starts threads and warms caches
+                    speeds[name, count].append(speed)
+    for pair in contenders.values():
+        pair["headrace"].close()
+    return speeds
+
+
+def _drain(loader: Any) -> int:
+    return sum(len(labels) for _, labels in loader)
+
+
+def _measure(loader: Any, seconds: float) -> float:
+    """Images a second over whole epochs."""
+    images, begin = 0, time.perf_counter()
+    while True:
+        images += _drain(loader)
+        elapsed = time.perf_counter() - begin
+        if elapsed >= seconds:
+            return images / elapsed
+
+
+def table(speeds: dict[tuple[str, int], list[float]]) -> str:
+    """Medians, and the smallest and largest of the rounds."""
+    counts = sorted({count for _, count in speeds})
+    rounds = len(speeds["torch", counts[0]])
+    heads = "".join(f"{f'{count} core' + 's' * (count > 1):>26}" for count in counts)
+    lines = [f"   {'images a second':<28}{heads}"]
+    for name, label in (("torch", "torch's DataLoader + Pillow"), ("headrace", "headrace")):
+        cells = []
+        for count in counts:
+            values = speeds[name, count]
+            cells.append(f"{statistics.median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f})")
+        lines.append(f"   {label:<28}" + "".join(f"{cell:>26}" for cell in cells))
+    ratios = (statistics.median(speeds["headrace", n]) / statistics.median(speeds["torch", n]) for n in counts)
+    lines.append(f"   {'times as fast':<28}" + "".join(f"{f'{ratio:.2f}':>26}" for ratio in ratios))
+    lines.append(
+        f"   Median of {rounds} round{'s' * (rounds > 1)} in turns (smallest to largest); batch {BATCH}, num_workers = cores; "
+        f"torch {torch.__version__}, Pillow {PIL.__version__}."
+    )
+    return "\n".join(lines)

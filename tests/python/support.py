@@ -1,0 +1,184 @@
+"""What the behaviour tests share: recipes, small datasets, comparisons, and looks at the process from outside."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+
+import headrace
+from headrace import transforms as T
+from headrace.pillow_ops import open_rgb
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+TENSOR = (T.ToTensor(), T.Normalize(MEAN, STD))
+PHOTOS = Path(__file__).parents[2] / "python" / "headrace" / "photos"
+
+# The oracle in this process: torch's own threads would spin for the two cores that headrace's threads work on.
+torch.set_num_threads(1)
+
+
+def train(size: int = 224, filter: str = "bilinear") -> T.Compose:
+    """The usual training recipe."""
+    crop = T.RandomResizedCrop(size, interpolation=T.InterpolationMode(filter))
+    return T.Compose([crop, T.RandomHorizontalFlip(), *TENSOR])
+
+
+def evaluation(resize: int = 256, crop: int = 224) -> T.Compose:
+    """The usual evaluation recipe."""
+    return T.Compose([T.Resize(resize), T.CenterCrop(crop), *TENSOR])
+
+
+@cache
+def pictures(count: int = 24, edge: int = 90) -> tuple[bytes, ...]:
+    """Encoded photographs of many shapes, about `edge` pixels wide: mostly JPEG of all samplings; a PNG, a CMYK JPEG and
+    a gray one among the first dozen."""
+    made = []
+    sources = sorted(PHOTOS.glob("*.jpg"))
+    for i in range(count):
+        with Image.open(sources[i % len(sources)]) as photograph:
+            size = (edge + 7 * (i % 5), edge - 9 * (i % 4))
+            small = photograph.convert("RGB").resize(size, Image.Resampling.BOX)
+        out = BytesIO()
+        if i % 12 == 3:
+            small.save(out, "PNG")
+        elif i % 12 == 5:
+            small.convert("CMYK").save(out, "JPEG", quality=90)
+        elif i % 12 == 7:
+            small.convert("L").save(out, "JPEG", quality=90)
+        else:
+            small.save(out, "JPEG", quality=80 + i % 15, subsampling=i % 3, progressive=i % 12 == 9)
+        made.append(out.getvalue())
+    return tuple(made)
+
+
+def blobs(count: int = 24, transform: Any = None, **options: Any) -> headrace.Blobs:
+    """`pictures` as a dataset, with their numbers as labels."""
+    return headrace.Blobs(pictures(count), list(range(count)), transform or train(32), **options)
+
+
+def write_folder(root: Path, count: int = 24, classes: int = 3) -> Path:
+    """`pictures` as the files of an ImageFolder; all are named .jpg, as in the wild."""
+    for i, data in enumerate(pictures(count)):
+        folder = root / f"class_{i % classes}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{i:04}.jpg").write_bytes(data)
+    return root
+
+
+def truncated(data: bytes) -> bytes:
+    """A JPEG file of which the second half is missing: Pillow refuses it."""
+    return data[: len(data) // 2]
+
+
+def assert_same(batches: Iterable[Any], expected: Iterable[Any]) -> int:
+    """Both are the same batches, bit for bit; returns how many."""
+    count = 0
+    for ours, theirs in zip(batches, expected, strict=True):
+        assert type(ours) is type(theirs)
+        for a, b in zip(*([one] if isinstance(one, torch.Tensor) else one for one in (ours, theirs)), strict=True):
+            assert type(a) is type(b)
+            if isinstance(a, torch.Tensor):
+                assert a.dtype == b.dtype and a.shape == b.shape
+                assert torch.equal(a, b), f"batch {count} differs"
+            else:
+                assert a == b
+        count += 1
+    return count
+
+
+@contextmanager
+def silent_pillow() -> Iterator[None]:
+    """Pillow may warn, and libtiff may print, about odd files."""
+    sys.stderr.flush()
+    saved, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module="PIL")
+            yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(null)
+
+
+def judge(files: Iterable[Path]) -> tuple[list[Path], dict[Path, Exception]]:
+    """The files that the installed Pillow decodes, and what it raises for the others."""
+    good, bad = [], {}
+    with silent_pillow():
+        for path in sorted(files):
+            try:
+                open_rgb(path.read_bytes())
+                good.append(path)
+            except Exception as error:
+                bad[path] = error
+    return good, bad
+
+
+def hard_files(folder: Path) -> list[Path]:
+    """The images of hard_dev."""
+    return [path for path in folder.iterdir() if path.suffix != ".tsv"]
+
+
+# ---- the process from outside --------------------------------------------------------------------------------------------
+
+
+def threads() -> int:
+    """Threads of this process, native ones too."""
+    return len(os.listdir("/proc/self/task"))
+
+
+def descriptors() -> int:
+    """Open file descriptors of this process."""
+    return len(os.listdir("/proc/self/fd"))
+
+
+def resident_mb() -> float:
+    """Resident memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+    """Whether the condition holds within some time: for what a thread of ours does after it was told to end."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.002)
+    return True
+
+
+def python(code: str, *options: str) -> subprocess.Popen[str]:
+    """Starts Python on a program that finds headrace, this file, and torch kept to one thread."""
+    path = os.pathsep.join([str(Path(headrace.__file__).parents[1]), str(Path(__file__).parent)])
+    return subprocess.Popen(
+        [sys.executable, *options, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+
+
+def output_of(code: str, *options: str, seconds: float = 60) -> str:
+    """What a program prints; it must end with status 0 and an empty stderr."""
+    process = python(code, *options)
+    try:
+        out, err = process.communicate(timeout=seconds)
+    finally:
+        process.kill()
+    assert (process.returncode, err) == (0, ""), f"status {process.returncode}\n{out}\n{err}"
+    return out

@@ -1,0 +1,202 @@
+"""The loader's batches equal the oracle's bit for bit: every file, recipe, dtype, layout, instruction set and thread count."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, hard_files, judge, silent_pillow, train
+
+from headrace import DataLoader, ImageFiles, ImageFolder, loader
+from headrace import transforms as T
+from headrace.engine import Engine
+from headrace.recipe import DTYPES, FILTERS
+from headrace._native import core
+
+EPOCHS = 3
+
+
+@pytest.fixture(scope="module", params=["photographs", "imagenet_dev", "hard_dev"])
+def files(request) -> list[Path]:
+    """All files of a collection that Pillow decodes."""
+    collection = request.getfixturevalue(request.param)
+    if request.param == "photographs":
+        return collection
+    if request.param == "hard_dev":
+        return judge(hard_files(collection))[0]
+    return [Path(path) for path, _ in ImageFolder(collection).samples]
+
+
+def dataset(files: list[Path], transform: Any) -> ImageFiles:
+    return ImageFiles(files, range(len(files)), transform)
+
+
+def test_every_file_in_three_epochs_of_training(files):
+    ours = DataLoader(dataset(files, train()), batch_size=32, shuffle=True, num_workers=2, seed=11)
+    for _ in range(EPOCHS):
+        with silent_pillow():
+            expected = list(ours.reference())
+            assert assert_same(ours, expected) == -(-len(files) // 32)
+
+
+def test_every_file_in_evaluation(files):
+    ours = DataLoader(dataset(files, evaluation()), batch_size=32, num_workers=2)
+    with silent_pillow():
+        assert assert_same(ours, list(ours.reference())) == -(-len(files) // 32)
+
+
+@pytest.fixture(scope="module")
+def mixture(files) -> list[Path]:
+    """Few enough of them for many recipes, and none so long that Pillow takes seconds to enlarge it."""
+    small = [path for path in files if path.stat().st_size < 200_000 and "jpegdec" not in path.name]
+    return small[:: -(-len(small) // 40)]
+
+
+@pytest.mark.parametrize("filter", FILTERS)
+def test_every_filter(mixture, filter):
+    mode = T.InterpolationMode(filter)
+    recipes = [
+        train(96, filter),
+        T.Compose([T.Resize(110, mode, max_size=400), T.CenterCrop(96), *TENSOR]),
+        T.Compose([T.Resize((50, 70), mode), T.RandomCrop(48), *TENSOR]),
+    ]
+    with silent_pillow():
+        for recipe in recipes:
+            ours = DataLoader(dataset(mixture, recipe), batch_size=16, num_workers=2, seed=3)
+            assert_same(ours, list(ours.reference()))
+
+
+PADDED = [T.RandomCrop(80, padding=(5, 17, 9, 2), padding_mode=mode, fill=(1, 2, 250)) for mode in ("constant", "edge")]
+PADDED += [T.RandomCrop((70, 90), padding=12, padding_mode=mode) for mode in ("reflect", "symmetric")]
+PADDED += [T.RandomCrop(150, pad_if_needed=True, fill=77), T.RandomCrop(64, padding=200)]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        *([T.Resize(75), step] for step in PADDED),
+        [T.RandomResizedCrop(40), T.Grayscale(3)],
+        [T.Grayscale(3), T.RandomResizedCrop((33, 65)), T.RandomVerticalFlip()],
+        [T.RandomVerticalFlip(1.0), T.RandomHorizontalFlip(0.3), T.Resize((61, 32))],
+        [T.CenterCrop(300)],
+        [T.Resize((300, 20)), T.CenterCrop((90, 90)), T.Resize(31)],
+    ],
+    ids=repr,
+)
+def test_every_other_step(mixture, steps):
+    with silent_pillow():
+        ours = DataLoader(dataset(mixture, T.Compose([*steps, *TENSOR])), batch_size=16, num_workers=2, seed=5)
+        assert_same(ours, list(ours.reference()))
+
+
+def test_one_channel():
+    gray = T.Compose([T.RandomResizedCrop(32), T.Grayscale(), T.ToTensor(), T.Normalize([0.4], [0.2])])
+    for memory_format in (torch.contiguous_format, torch.channels_last):
+        ours = DataLoader(blobs(transform=gray), batch_size=7, seed=1, num_workers=1, memory_format=memory_format)
+        assert_same(ours, ours.reference())
+        assert next(iter(ours))[0].shape == (7, 1, 32, 32)
+
+
+def ours_v1(dtype: torch.dtype, _: Any) -> Any:
+    to_dtype = [] if dtype == torch.float32 else [T.ToDtype(dtype)]
+    return T.Compose([T.RandomResizedCrop(40), T.RandomHorizontalFlip(), *TENSOR, *to_dtype])
+
+
+def ours_v2(dtype: torch.dtype, _: Any) -> Any:
+    tensor = [T.ToImage(), T.ToDtype(torch.float32, scale=True), T.Normalize(MEAN, STD), T.ToDtype(dtype)]
+    return T.Compose([T.RandomResizedCrop(40), T.RandomHorizontalFlip(), *tensor])
+
+
+def torchvision_v1(dtype: torch.dtype, tv: Any) -> Any:
+    t = tv.transforms
+    tensor = [t.ToTensor(), t.Normalize(MEAN, STD)]
+    return t.Compose([t.RandomResizedCrop(40), t.RandomHorizontalFlip(), *tensor, t.v2.ToDtype(dtype)])
+
+
+def torchvision_v2(dtype: torch.dtype, tv: Any) -> Any:
+    t = tv.transforms.v2
+    tensor = [t.ToImage(), t.ToDtype(dtype, scale=True), t.Normalize(MEAN, STD)]
+    return t.Compose([t.RandomResizedCrop(40), t.RandomHorizontalFlip(), *tensor])
+
+
+KINDS: list[Callable[[torch.dtype, Any], Any]] = [ours_v1, ours_v2, torchvision_v1, torchvision_v2]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_every_float(request, kind, memory_format, dtype):
+    torchvision = request.getfixturevalue("torchvision") if "torchvision" in kind.__name__ else None
+    data = blobs(transform=kind(dtype, torchvision))
+    ours = DataLoader(data, batch_size=5, num_workers=2, seed=2, memory_format=memory_format)
+    assert_same(ours, ours.reference())
+    images, _ = next(iter(ours))
+    assert images.dtype == dtype and images.is_contiguous(memory_format=memory_format)
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=str)
+@pytest.mark.parametrize("last", [T.PILToTensor(), T.ToImage()], ids=repr)
+def test_bytes(last, memory_format):
+    data = blobs(transform=T.Compose([T.RandomResizedCrop(40), T.RandomHorizontalFlip(), last]))
+    ours = DataLoader(data, batch_size=5, num_workers=2, seed=2, memory_format=memory_format)
+    assert_same(ours, ours.reference())
+    assert next(iter(ours))[0].dtype == torch.uint8
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_dtype_argument(dtype):
+    end = [T.ToImage()] if dtype == torch.uint8 else TENSOR
+    ours = DataLoader(blobs(transform=T.Compose([T.Resize((30, 30)), *end])), batch_size=9, dtype=dtype)
+    assert_same(ours, ours.reference())
+    assert next(iter(ours))[0].dtype == dtype
+
+
+@pytest.fixture(scope="module")
+def expected(mixture) -> dict[str, list[Any]]:
+    """The oracle's batches of two epochs."""
+    one = DataLoader(dataset(mixture, train(112)), batch_size=16, shuffle=True, seed=9)
+    batches = {}
+    with silent_pillow():
+        for epoch in range(2):
+            one.set_epoch(epoch)
+            batches[f"epoch {epoch}"] = list(one.reference())
+    return batches
+
+
+@pytest.mark.parametrize(
+    ("workers", "persistent"), [(0, False), (1, False), (1, True), (2, False), (2, True), (7, False), (7, True)]
+)
+def test_every_number_of_threads(mixture, expected, workers, persistent):
+    ours = DataLoader(
+        dataset(mixture, train(112)), 16, shuffle=True, seed=9, num_workers=workers, persistent_workers=persistent
+    )
+    with silent_pillow():
+        for epoch in range(2):
+            assert_same(ours, expected[f"epoch {epoch}"])
+
+
+@pytest.mark.parametrize("isa", core.isas())
+def test_every_instruction_set(mixture, expected, isa, monkeypatch):
+    monkeypatch.setattr(loader, "Engine", functools.partial(Engine, isa=isa))
+    ours = DataLoader(dataset(mixture, train(112)), 16, shuffle=True, seed=9, num_workers=2)
+    with silent_pillow():
+        assert_same(ours, expected["epoch 0"])
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_torchs_own_loader_over_torchvision(imagenet_dev, torchvision, version):
+    """Not even the oracle of this package in between: where nothing is random, torch's DataLoader gives the same batches."""
+    t = torchvision.transforms if version == "v1" else torchvision.transforms.v2
+    end = [t.ToTensor()] if version == "v1" else [t.ToImage(), t.ToDtype(torch.float32, scale=True)]
+    transform = t.Compose([t.Resize(256), t.CenterCrop(224), *end, t.Normalize(MEAN, STD)])
+    folder = torchvision.datasets.ImageFolder(imagenet_dev, transform)
+    order = {"batch_size": 32, "shuffle": True}
+    theirs = torch.utils.data.DataLoader(folder, **order, generator=torch.Generator().manual_seed(4))
+    ours = DataLoader(folder, **order, generator=torch.Generator().manual_seed(4), num_workers=2)
+    for made, wanted in zip(ours, theirs, strict=True):
+        # torchvision's v2 gives its own subclass of tensors to those who do not ask for plain ones.
+        assert torch.equal(made[0], wanted[0].as_subclass(torch.Tensor)) and torch.equal(made[1], wanted[1])
