@@ -131,6 +131,7 @@ ALWAYS_INLINE bool read_ac(Bits* in, const AcTable& table, int16_t* block) {
   const auto take = [&] {
     extend_first();
     // The second first: where there is none its place is the first one's.
+    block[kNaturalOrder[both - 1]] = static_cast<int16_t>(entry >> 32);
     block[kNaturalOrder[first - 1]] = static_cast<int16_t>(value);
     k = both;
     in->drop(entry & 255);
@@ -210,8 +211,8 @@ struct HuffmanDecoder::State {
   HuffmanScan::Block block[kMaxBlocksInMcu];
   std::array<DcTable, 4> dc;
   std::array<AcTable, 4> ac;
-  int column = 0, mcus_to_restart = 0;
-  bool fast = false;  // BMI2
+  int column = 0, mcus_to_restart = 0;  // of the next MCU; before the next restart marker
+  bool fast = false;                    // BMI2
 
   void copy_data(std::span<const uint8_t> scan);
   bool next_segment();
@@ -262,6 +263,7 @@ bool HuffmanDecoder::State::row_fits() const {
   return std::all_of(std::begin(last_dc), std::end(last_dc), [](int64_t v) { return -kLimit < v && v < kLimit; });
 }
 
+/// One MCU into `out`; if not wanted, to nowhere.
 template <bool kWanted>
 ALWAYS_INLINE bool HuffmanDecoder::State::decode(int16_t (*const* out)[64]) {
   Bits local{in.bits, in.next, in.count};  // so that it stays in registers
@@ -290,7 +292,7 @@ bool HuffmanDecoder::State::decode_plain(int16_t (*const* out)[64]) {
 
 #if defined(__x86_64__)
 // The same code; shifts by a variable are one instruction here.
-__attribute__((target("bmi,bmi2,movbe"))) bool HuffmanDecoder::State::decode_fast(int16_t (*const* out)[64]) {
+__attribute__((target("bmi,bmi2"))) bool HuffmanDecoder::State::decode_fast(int16_t (*const* out)[64]) {
   return out == nullptr ? decode<false>(out) : decode<true>(out);
 }
 bool has_fast_shifts() { return __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"); }

@@ -66,7 +66,7 @@ void add(Sums& sums, Vec pixels, const Pair& weights) {
                                                            _mm256_madd_epi16(taps23, weights.high23)));
 }
 
-/// Two pairs of outputs, (0, 2) and (1, 3) -> 16 bytes, of which `count` pixels are written.
+/// Two pairs of outputs, (0, 2) and (1, 3), of which the first `count` are written.
 void write_four(Vec pair02, Vec pair13, int count, uint8_t* to) {
   const Vec words = _mm256_packs_epi32(pair02, pair13);
   const Vec bytes = _mm256_packus_epi16(words, words);
@@ -78,6 +78,15 @@ void write_four(Vec pair02, Vec pair13, int count, uint8_t* to) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(pixel), four);
     __builtin_memcpy(to, pixel, size_t(count) * kPixelBytes);
   }
+}
+
+/// Outputs 0 and 1, one a lane.
+void write_two(Vec pair, int count, uint8_t* to) {
+  const Vec words = _mm256_packs_epi32(pair, pair);
+  const Vec bytes = _mm256_packus_epi16(words, words);
+  const int first = _mm256_extract_epi32(bytes, 0), second = _mm256_extract_epi32(bytes, 4);
+  __builtin_memcpy(to, &first, kPixelBytes);
+  if (count >= 2) __builtin_memcpy(to + kPixelBytes, &second, kPixelBytes);
 }
 
 // Windows of up to four taps: four outputs at a time, their weights in registers while the rows go by.
@@ -98,30 +107,39 @@ void resample_x_short(const uint8_t* src, size_t src_stride, int rows, const Tab
   }
 }
 
+/// Any number of taps: two outputs in kRows rows, which share what is made of the weights.
+template <int kRows>
+void resample_x_pair(const uint8_t* src, size_t src_stride, const TableView& table, int x, uint8_t* dst,
+                     size_t dst_stride) {
+  // Where one window has fewer taps than the other, weights of zero meet some pixel or other of the row.
+  const int last = table.start[table.count - 1] + table.taps[table.count - 1] - 1;
+  const int taps = most(table.taps[x], table.taps[x + 1]);
+  const int32_t* weight = table.weight + size_t(x) * size_t(table.taps_stride);
+  Sums sums[kRows];
+  for (Sums& s : sums) s = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+  for (int t = 0; t < taps; t += 4) {
+    const Pair four = load_pair(weight + t, weight + table.taps_stride + t);
+    const uint8_t* a = src + ptrdiff_t(least(table.start[x] + t, last)) * kPixelBytes;
+    const uint8_t* b = src + ptrdiff_t(least(table.start[x + 1] + t, last)) * kPixelBytes;
+    for (int r = 0; r < kRows; ++r) add(sums[r], two(a + size_t(r) * src_stride, b + size_t(r) * src_stride), four);
+  }
+  for (int r = 0; r < kRows; ++r) {
+    write_two(total(sums[r]), table.count - x, dst + size_t(r) * dst_stride + ptrdiff_t(x) * kPixelBytes);
+  }
+}
+
 void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
                 size_t dst_stride, int plane_stride) {
   if (plane_stride) return kScalarKernels.resample_x(src, src_stride, rows, table, dst, dst_stride, plane_stride);
   if (table.taps_stride == 4) return resample_x_short(src, src_stride, rows, table, dst, dst_stride);
-  // Where a window has fewer groups of taps than its neighbours, weights of zero meet some pixel or other of the row.
-  const int last = table.start[table.count - 1] + table.taps[table.count - 1] - 1;
-  for (int x = 0; x < table.count; x += 4) {
-    const int32_t *start = table.start + x, *taps = table.taps + x;
-    const int32_t* weight = table.weight + size_t(x) * size_t(table.taps_stride);
-    const int end = most(most(taps[0], taps[1]), most(taps[2], taps[3]));
-    for (int y = 0; y < rows; ++y) {
-      const uint8_t* row = src + size_t(y) * src_stride;
-      Sums s02{_mm256_setzero_si256(), _mm256_setzero_si256()}, s13 = s02;
-      for (int t = 0; t < end; t += 4) {
-        const uint8_t* from[4];
-        const int32_t* w[4];
-        for (int i = 0; i < 4; ++i) {
-          from[i] = row + ptrdiff_t(least(start[i] + t, last)) * kPixelBytes;
-          w[i] = weight + i * table.taps_stride + t;
-        }
-        add(s02, two(from[0], from[2]), load_pair(w[0], w[2]));
-        add(s13, two(from[1], from[3]), load_pair(w[1], w[3]));
+  for (; rows > 0; src += 4 * src_stride, dst += 4 * dst_stride, rows -= 4) {
+    if (rows >= 4) {
+      for (int x = 0; x < table.count; x += 2) resample_x_pair<4>(src, src_stride, table, x, dst, dst_stride);
+    } else {
+      for (int y = 0; y < rows; ++y) {
+        const size_t from = size_t(y) * src_stride, to = size_t(y) * dst_stride;
+        for (int x = 0; x < table.count; x += 2) resample_x_pair<1>(src + from, 0, table, x, dst + to, 0);
       }
-      write_four(total(s02), total(s13), table.count - x, dst + size_t(y) * dst_stride + ptrdiff_t(x) * kPixelBytes);
     }
   }
 }

@@ -281,25 +281,33 @@ Vec same_dword(const int8_t* digits) {
   return _mm512_set1_epi32(word);
 }
 
-void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, int index, int bytes, uint8_t* dst) {
-  const int taps = table.taps[index];
-  const int8_t* digits =
-      table.digits + ptrdiff_t(index / kTableBlock) * (table.taps_stride / 4) * kGroupBytes + index % kTableBlock * 4;
-  const auto digits_of = [&](int tap) -> Digits {
-    const int8_t* at = digits + ptrdiff_t(tap / 4) * kGroupBytes;
+template <int kGroups>
+void resample_columns(const uint8_t* src, size_t src_stride, int taps, const int8_t* digits, int bytes, uint8_t* dst) {
+  const auto digits_of = [&](int group) -> Digits {
+    const int8_t* at = digits + ptrdiff_t(group) * kGroupBytes;
     return {same_dword(at), same_dword(at + kDigitBytes), same_dword(at + 2 * kDigitBytes)};
   };
-  const auto row = [&](int tap) { return src + size_t(least(tap, taps - 1)) * src_stride; };
+  const auto columns = [&](int tap, int x) -> Columns {  // past the window weights of zero meet its last row
+    const auto row = [&](int t) { return src + size_t(least(t, taps - 1)) * src_stride + x; };
+    return {row(tap), row(tap + 1), row(tap + 2), row(tap + 3)};
+  };
+  Digits few[kGroups + 1];
+  for (int g = 0; g < kGroups; ++g) few[g] = digits_of(g);
   for (int x = 0; x < bytes; x += 64) {
     Vec sum[4];
-    if (taps <= 4) {
-      const Columns four(row(0) + x, row(1) + x, row(2) + x, row(3) + x);
-      for (int i = 0; i < 4; ++i) sum[i] = horner<1>(&four.c[i], &digits);
+    if constexpr (kGroups > 0) {
+      Vec pixels[4][kGroups];
+      for (int g = 0; g < kGroups; ++g) {
+        const Columns four = columns(4 * g, x);
+        for (int i = 0; i < 4; ++i) pixels[i][g] = four.c[i];
+      }
+      for (int i = 0; i < 4; ++i) sum[i] = horner<kGroups>(pixels[i], few);
     } else {
       Sums sums[4];
       for (int tap = 0; tap < taps; tap += 4) {
-        const Columns four(row(tap) + x, row(tap + 1) + x, row(tap + 2) + x, row(tap + 3) + x);
-        for (int i = 0; i < 4; ++i) sums[i].add(four.c[i], digits_of(tap));
+        const Columns four = columns(tap, x);
+        const Digits next = digits_of(tap / 4);
+        for (int i = 0; i < 4; ++i) sums[i].add(four.c[i], next);
       }
       for (int i = 0; i < 4; ++i) sum[i] = sums[i].total();
     }
@@ -309,6 +317,19 @@ void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, i
     } else {
       _mm512_mask_storeu_epi8(dst + x, (1ull << (bytes - x)) - 1, result);
     }
+  }
+}
+
+void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, int index, int bytes, uint8_t* dst) {
+  const int taps = table.taps[index];
+  const int8_t* digits =
+      table.digits + ptrdiff_t(index / kTableBlock) * table.taps_stride * (kGroupBytes / 4) + index % kTableBlock * 4;
+  if (taps <= 4) {
+    resample_columns<1>(src, src_stride, taps, digits, bytes, dst);
+  } else if (taps <= 8) {
+    resample_columns<2>(src, src_stride, taps, digits, bytes, dst);
+  } else {
+    resample_columns<0>(src, src_stride, taps, digits, bytes, dst);
   }
 }
 

@@ -353,6 +353,7 @@ void Pipeline::close() {
   {
     const std::lock_guard lock(state_->mutex);
     state_->closed = true;
+    if (state_->ring != nullptr) state_->ring->retire();
   }
   state_->queue.close();
   state_->pillow.close();

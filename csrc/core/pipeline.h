@@ -74,7 +74,7 @@ class Pipeline {
   /// Pillow's verdict was an error.
   void fail(PillowJob& job, std::string reason);
 
-  /// Drops what is queued and wakes everybody. Idempotent.
+  /// Drops what is queued, wakes everybody and gives free slots to the system. Idempotent.
   void close();
   bool closed() const;
 

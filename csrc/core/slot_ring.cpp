@@ -72,6 +72,17 @@ void SlotRing::give_back(uint8_t* slot) noexcept {
   unmap_slot(slot, slot_bytes_);
 }
 
+void SlotRing::retire() noexcept {
+  std::vector<uint8_t*> freed;
+  {
+    const std::lock_guard lock(mutex_);
+    keep_ = 0;
+    freed.swap(free_);
+    slots_ -= freed.size();
+  }
+  for (uint8_t* slot : freed) unmap_slot(slot, slot_bytes_);
+}
+
 size_t SlotRing::slots() const {
   const std::lock_guard lock(mutex_);
   return slots_;

@@ -28,6 +28,9 @@ class SlotRing : public std::enable_shared_from_this<SlotRing> {
   /// A slot, 4096-byte aligned; its contents are whatever was there before. Any thread. Throws std::bad_alloc.
   Lease acquire();
 
+  /// Keeps no free slot from now on: what is free, and what comes back, is given to the system. Any thread.
+  void retire() noexcept;
+
   size_t slot_bytes() const { return slot_bytes_; }
   /// Slots that exist now, free or leased. Any thread.
   size_t slots() const;
@@ -37,10 +40,10 @@ class SlotRing : public std::enable_shared_from_this<SlotRing> {
   void give_back(uint8_t* slot) noexcept;
 
   const size_t slot_bytes_;
-  const size_t keep_;
   const ForkGuard fork_;
   mutable std::mutex mutex_;
-  std::vector<uint8_t*> free_;  // guarded by mutex_, as is slots_
+  std::vector<uint8_t*> free_;  // guarded by mutex_, as are keep_ and slots_
+  size_t keep_;
   size_t slots_ = 0;
 };
 

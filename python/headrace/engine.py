@@ -60,6 +60,7 @@ class Engine:
         isa: str = "",
     ) -> None:
         self.recipe = recipe
+        self.max_pixels = Image.MAX_IMAGE_PIXELS or 0
         self._format = memory_format
         self._inline = threads == 0
         self._pin = pin
@@ -68,7 +69,7 @@ class Engine:
             recipe.lut.contiguous().view(torch.uint8).numpy(),
             layout="channels_last" if memory_format == torch.channels_last else "planar",
             threads=threads,
-            max_pixels=Image.MAX_IMAGE_PIXELS or 0,
+            max_pixels=self.max_pixels,
             pass_order=pillow_rule.pass_order(),
             slots_kept=slots_kept,
             isa=isa,
@@ -139,6 +140,10 @@ class Engine:
     def closed(self) -> bool:
         closed: bool = self._pipeline.closed
         return closed
+
+    def fits(self, recipe: Recipe) -> bool:
+        """Whether it can go on with another epoch of this recipe."""
+        return not self.closed and self.recipe is recipe and self.max_pixels == (Image.MAX_IMAGE_PIXELS or 0)
 
     def close(self) -> None:
         """Ends the threads. Batches already handed out stay as they are. Idempotent."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -170,7 +171,7 @@ class DataLoader(TorchDataLoader[Any]):
 
     def _pool(self, recipe: Recipe, depth: int, pin: bool) -> Engine:
         kept = self._engine if self.persistent_workers else None
-        if kept is not None and kept.recipe is recipe and not kept.closed:
+        if kept is not None and kept.fits(recipe):
             return kept
         # In flight, in the caller's hands, and the one that the caller is about to drop for it.
         return Engine(recipe, self.memory_format, threads=self.num_workers, slots_kept=depth + 2, pin=pin)
@@ -234,5 +235,9 @@ class DataLoader(TorchDataLoader[Any]):
         return [] if self._progress is None else self._progress.errors
 
     def __getstate__(self) -> dict[str, Any]:
-        # Threads and memory stay behind; a copy in another process makes its own.
-        return {**self.__dict__, "_engine": None, "_iterators": weakref.WeakSet(), "_table": None}
+        # Threads and memory stay behind: a copy makes its own. Its epochs are its own too, even in a shallow copy.
+        left = {"_engine": None, "_iterators": None, "_table": None}
+        return {**self.__dict__, **left, "_epochs": copy.copy(self._epochs)}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self.__dict__.update(kept, _iterators=weakref.WeakSet())

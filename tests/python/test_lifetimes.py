@@ -1,0 +1,219 @@
+"""Iterators and loaders that are left, dropped, closed, copied and doubled: nothing hangs, leaks or changes."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+import pickle
+import threading
+import weakref
+
+import pytest
+import torch
+from support import (
+    assert_same,
+    blobs,
+    descriptors,
+    evaluation,
+    eventually,
+    pictures,
+    resident_mb,
+    threads,
+    train,
+    write_folder,
+)
+
+from headrace import Blobs, DataLoader, ImageFiles, ImageFolder
+
+WORKERS = pytest.mark.parametrize("workers", [0, 2])
+
+
+@WORKERS
+def test_left_in_the_middle_and_iterated_again(workers):
+    loader, other = (DataLoader(blobs(), 3, True, seed=1, num_workers=workers) for _ in range(2))
+    for _ in loader:
+        break
+    next(iter(other))
+    assert_same(loader, list(other))
+
+
+@WORKERS
+def test_two_loaders_and_two_iterators_at_once(workers):
+    one = DataLoader(blobs(), 3, True, seed=1, num_workers=workers)
+    two = DataLoader(blobs(transform=evaluation(20, 16)), 4, num_workers=workers)
+    expected = [list(one.reference()), list(two.reference())]
+    batches = list(zip(one, two, strict=False))
+    assert_same((a for a, _ in batches), expected[0][: len(batches)])
+    assert_same((b for _, b in batches), expected[1][: len(batches)])
+    nested = 0
+    for outer in two:
+        for inner in two:
+            nested += 1
+            assert inner[0].shape == outer[0].shape
+    assert nested == len(two) ** 2
+
+
+@WORKERS
+def test_an_exception_in_the_loop(workers):
+    before = threads()
+    loader = DataLoader(blobs(), 3, num_workers=workers)
+    with pytest.raises(ZeroDivisionError):
+        for _ in loader:
+            1 / 0
+    assert eventually(lambda: threads() == before)
+    assert len(list(loader)) == 8
+
+
+@pytest.mark.parametrize("pillow", [False, True])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_what_is_dropped_is_collected(persistent, pillow):
+    """Threads end with the iterator, or with the loader where they persist; by reference counts, without the collector."""
+    before = threads()
+    gc.disable()
+    try:
+        data = Blobs([pictures()[3]] * 24, None, train(16)) if pillow else blobs()
+        loader = DataLoader(data, 3, num_workers=2, persistent_workers=persistent)
+        iterator = iter(loader)
+        batch = next(iterator)
+        assert threads() > before + 2
+        gone = [weakref.ref(iterator)]
+        del iterator
+        assert gone[0]() is None
+        assert persistent or eventually(lambda: threads() == before)
+        gone = [weakref.ref(one) for one in (loader, loader._engine, loader._engine._lane)]
+        del loader, data
+        assert [one() for one in gone] == [None] * 3
+        assert eventually(lambda: threads() == before)
+        assert torch.isfinite(batch if pillow else batch[0]).all()  # still the caller's
+    finally:
+        gc.enable()
+
+
+def test_threads_end_with_the_epoch():
+    before = threads()
+    loader = DataLoader(blobs(), 3, num_workers=3)
+    list(loader)
+    assert eventually(lambda: threads() == before)
+
+
+def test_a_dropped_iterator_does_not_finish_what_is_in_flight():
+    many = Blobs(pictures() * 40, None, train(64))
+    loader = DataLoader(many, 240, num_workers=1, prefetch_factor=4)
+    iterator = iter(loader)
+    next(iterator)
+    engine = loader._engine
+    del iterator
+    assert dict((name, items) for name, items, _ in engine.stages())["read"] < 4 * 240
+
+
+@WORKERS
+def test_close(workers):
+    before = threads()
+    loader = DataLoader(blobs(), 3, num_workers=workers)
+    loader.close()
+    first, second = iter(loader), iter(loader)
+    next(first), next(second)
+    loader.close()
+    assert eventually(lambda: threads() == before)
+    for iterator in (first, second):
+        with pytest.raises(RuntimeError, match="this iterator was closed before its end"):
+            next(iterator)
+    loader.close()
+    done = iter(loader)
+    assert len(list(done)) == 8
+    loader.close()
+    with pytest.raises(StopIteration):  # it had come to its end
+        next(done)
+    first.close(), first.close()
+
+
+def test_close_by_another_thread_wakes_who_waits(tmp_path):
+    """A pipe that nobody writes to stands for a file system that does not answer."""
+    stuck = tmp_path / "stuck.jpg"
+    os.mkfifo(stuck)
+    loader = DataLoader(ImageFiles([stuck], None, train(16)), num_workers=1)
+    iterator = iter(loader)
+    closer = threading.Timer(0.05, loader.close)
+    closer.start()
+    with pytest.raises(RuntimeError, match="closed while a batch was awaited"):
+        next(iterator)
+    closer.join()
+    stuck.open("wb").close()  # lets the reader go
+
+
+def test_persistent_workers_are_the_same_threads():
+    loader = DataLoader(blobs(), 3, True, seed=1, num_workers=2, persistent_workers=True)
+    fresh = DataLoader(blobs(), 3, True, seed=1, num_workers=2)
+    engines = []
+    for _ in range(3):
+        assert_same(loader, list(fresh))
+        engines.append(loader._engine)
+    assert engines[0] is engines[1] is engines[2]
+    for _ in loader:
+        break
+    assert_same(loader, [list(fresh), list(fresh)][1])
+    loader.dataset.transform = train(20)
+    assert next(iter(loader))[0].shape[-1] == 20
+    loader.close()
+
+
+@WORKERS
+def test_a_transform_that_is_exchanged_during_an_epoch(workers):
+    """The epoch goes on with the one it began with; the next has the new one."""
+    loader = DataLoader(blobs(), 3, num_workers=workers, persistent_workers=workers > 0)
+    iterator = iter(loader)
+    next(iterator)
+    loader.dataset.transform = train(20)
+    loader.state_dict(), loader.explain()
+    assert {batch[0].shape[-1] for batch in iterator} == {32}
+    assert {batch[0].shape[-1] for batch in loader} == {20}
+    loader.close()
+
+
+@pytest.mark.parametrize("copied", [lambda one: pickle.loads(pickle.dumps(one)), copy.deepcopy, copy.copy])
+@pytest.mark.parametrize("options", [{"seed": 3}, {"generator": torch.Generator()}, {}], ids=["seed", "generator", "neither"])
+def test_copies(copied, options, tmp_path):
+    """A copy, made in the middle of an epoch too, delivers the epochs after it; the two do not disturb each other."""
+    datasets = [
+        blobs(),
+        ImageFolder(write_folder(tmp_path), train(16)),
+        Blobs([memoryview(picture) for picture in pictures()], None, train(16)),
+    ]
+    for data in datasets:
+        loader = DataLoader(data, 5, True, num_workers=2, **options)
+        list(loader)
+        iterator = iter(loader)
+        next(iterator)
+        state = torch.get_rng_state()
+        if copied is copy.copy and options:
+            continue  # a shallow copy shares the generator
+        other = copied(loader)
+        expected = list(loader)
+        torch.set_rng_state(state)
+        assert_same(other, expected)
+        assert len(list(iterator)) == len(loader) - 1
+
+
+def test_an_iterator_is_not_copied():
+    with pytest.raises(TypeError, match="cannot be pickled; pickle the loader"):
+        pickle.dumps(iter(DataLoader(blobs())))
+
+
+def test_a_thousand_loaders_leave_nothing_behind(tmp_path):
+    data = ImageFolder(write_folder(tmp_path, 24), train(64))
+
+    def one_batch(i: int) -> None:
+        loader = DataLoader(data, 6, True, num_workers=i % 3, persistent_workers=i % 6 == 1)
+        next(iter(loader))
+
+    for i in range(60):
+        one_batch(i)
+    gc.collect()
+    assert eventually(lambda: threads() <= 4 + torch.get_num_threads())
+    before = threads(), descriptors(), resident_mb()
+    for i in range(1000):
+        one_batch(i)
+    assert eventually(lambda: threads() == before[0])
+    assert descriptors() == before[1]
+    assert resident_mb() - before[2] < 10

@@ -1,0 +1,218 @@
+"""Ctrl-C, the interpreter's end, forks and spawned processes: a clean end, a clear error, nothing on stderr."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+import torch
+from support import assert_same, blobs, eventually, output_of, pictures, python, threads, train
+
+from headrace import Blobs, DataLoader
+
+# Enough work that the loop cannot end by itself; the second half makes Pillow's threads work all the time.
+ENDLESS = """
+from support import *
+import itertools
+def loader(workers, pillow, **options):
+    one = [pictures()[3]] if pillow else list(pictures())
+    data = headrace.Blobs(one * 2000, None, train(128))
+    return headrace.DataLoader(data, 64, num_workers=workers, **options)
+"""
+CASES = pytest.mark.parametrize(
+    ("workers", "pillow"), [(0, False), (0, True), (2, False), (2, True)], ids=["inline", "inline-pillow", "2", "2-pillow"]
+)
+
+
+@CASES
+def test_ctrl_c(workers, pillow):
+    """KeyboardInterrupt comes and the process is gone within half a second, in the middle of a batch."""
+    process = python(f"""{ENDLESS}
+import time
+made = loader({workers}, {pillow}, batch_size=20_000 if False else None) if False else loader({workers}, {pillow})
+iterator = iter(made)
+next(iterator)
+print("ready", flush=True)
+try:
+    for _ in itertools.chain(iterator, itertools.cycle(made)):
+        pass
+except KeyboardInterrupt:
+    at = time.monotonic()
+    del iterator
+    made.close()
+    print(at, time.monotonic(), len(made), flush=True)
+""")
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.05)  # into the middle of a batch
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    interrupted, closed, _ = map(float, out.split())
+    assert (process.returncode, err) == (0, "")
+    assert interrupted - begin < 0.5 and closed - begin < 0.5
+
+
+def test_ctrl_c_while_a_file_system_does_not_answer(tmp_path):
+    """The caller is free at once; the thread that waits for the file goes down with the process."""
+    os.mkfifo(tmp_path / "stuck.jpg")
+    process = python(f"""
+from support import *
+made = headrace.DataLoader(headrace.ImageFiles([{str(tmp_path / "stuck.jpg")!r}], None, train(16)), num_workers=1)
+iterator = iter(made)
+print("ready", flush=True)
+try:
+    next(iterator)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+""")
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=10)
+    assert (process.returncode, out, err) == (0, "interrupted\n", "")
+
+
+def test_timeout(tmp_path):
+    """As in torch: RuntimeError; and the process can end although a thread still waits for the file."""
+    os.mkfifo(tmp_path / "stuck.jpg")
+    out = output_of(f"""
+from support import *
+data = headrace.ImageFiles([{str(tmp_path / "stuck.jpg")!r}], None, train(16))
+begin = time.monotonic()
+try:
+    next(iter(headrace.DataLoader(data, num_workers=1, timeout=0.3)))
+except RuntimeError as error:
+    print(error, 0.3 <= time.monotonic() - begin < 1)
+""", seconds=20)
+    assert out == "DataLoader timed out after 0.3 seconds True\n"
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@CASES
+def test_the_interpreter_ends_with_a_live_iterator(workers, pillow, persistent):
+    if persistent and not workers:
+        persistent = False
+    assert output_of(f"""{ENDLESS}
+made = loader({workers}, {pillow}, persistent_workers={persistent}, prefetch_factor={4 if workers else None})
+iterator = iter(made)
+kept = next(iterator)
+print("end")
+""") == "end\n"
+
+
+def test_the_interpreter_ends_by_an_error_and_by_sys_exit():
+    process = python(f"{ENDLESS}\niterator = iter(loader(2, True))\nnext(iterator)\nsys.exit(3)")
+    assert process.communicate(timeout=60) == ("", "") and process.returncode == 3
+    process = python(f"{ENDLESS}\niterator = iter(loader(2, True))\nnext(iterator)\nraise ValueError('mine')")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1 and err.splitlines()[-1] == "ValueError: mine" and err.count("Traceback") == 1
+
+
+@CASES
+def test_fork_with_a_live_loader(workers, pillow):
+    assert output_of(f"""{ENDLESS}
+made = loader({workers}, {pillow}, seed=1)
+iterator = iter(made)
+kept = next(iterator)
+copied = kept.clone()
+for _ in range(5):
+    child = os.fork()
+    if child == 0:
+        try:
+            next(iterator)
+        except RuntimeError as error:
+            assert "before the process forked" in str(error) and "iter(loader)" in str(error), error
+        else:
+            assert {workers} == 0
+        assert torch.equal(kept, copied)
+        again = iter(made)
+        next(again)
+        del iterator
+        made.close()
+        sys.exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+next(iterator)
+print("end")
+""") == "end\n"
+
+
+def _batches_of_a_process(loader: DataLoader, queue) -> None:
+    queue.put([[tensor.numpy() for tensor in batch] for batch in loader])
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing(method):
+    """A loader that is in use here is used in another process."""
+    if method == "fork" and multiprocessing.get_start_method(allow_none=True) is None:
+        pass
+    loader = DataLoader(blobs(), 6, True, seed=3, num_workers=2)
+    iterator = iter(loader)
+    next(iterator)
+    context = multiprocessing.get_context(method)
+    queue = context.SimpleQueue()
+    process = context.Process(target=_batches_of_a_process, args=(loader, queue))
+    process.start()
+    theirs = queue.get()
+    process.join(30)
+    assert process.exitcode == 0
+    assert_same([[torch.from_numpy(one) for one in batch] for batch in theirs], loader)
+    assert len(list(iterator)) == len(loader) - 1
+
+
+class Inner(torch.utils.data.IterableDataset):
+    """A loader of ours inside a worker process of torch's."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        self.loader = loader
+
+    def __iter__(self):
+        return (batch[1] for batch in self.loader)
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_inside_torchs_workers(live):
+    loader = DataLoader(blobs(), 6, seed=3, num_workers=2)
+    iterator = iter(loader) if live else None
+    outer = torch.utils.data.DataLoader(Inner(loader), batch_size=None, num_workers=2)
+    assert sorted(batch[0].item() for batch in outer) == [0, 0, 6, 6, 12, 12, 18, 18]
+    if iterator is not None:
+        assert next(iterator)[1][0] == 0
+
+
+def test_dataset_of_ours_under_torchs_loader():
+    """Each of our datasets is a map-style one: torch's own worker processes can use it."""
+    data = blobs(transform=train(16))
+    batches = torch.utils.data.DataLoader(data, 6, num_workers=2)
+    assert [batch[1].tolist() for batch in batches] == [list(range(i, i + 6)) for i in range(0, 24, 6)]
+
+
+def test_keyboard_interrupt_in_the_middle_closes_the_iterator(monkeypatch):
+    """By a signal that Python meets inside next(): the batch is not lost silently, and the state has not counted it."""
+    before = threads()
+    many = Blobs(pictures() * 100, None, train(64))
+    for workers in (0, 2):
+        loader = DataLoader(many, 1200, num_workers=workers)
+        iterator = iter(loader)
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            with pytest.raises(KeyboardInterrupt):
+                next(iterator)
+        finally:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        with pytest.raises(RuntimeError, match="closed before its end"):
+            next(iterator)
+        assert loader.state_dict()["position"] == 0
+        assert eventually(lambda: threads() == before)
+
+
+def test_no_tool_of_the_tests_hides_a_failure():
+    """`output_of` refuses a bad status and words on stderr."""
+    for code in ("import sys; sys.exit(1)", "import sys; print('x', file=sys.stderr)"):
+        with pytest.raises(AssertionError):
+            output_of(code)
+    with pytest.raises(subprocess.TimeoutExpired):
+        output_of("import time; time.sleep(60)", seconds=0.2)
