@@ -59,7 +59,7 @@ def conditions(result: Mapping[str, Any]) -> str:
     machine, options = result["machine"], result["options"]
     return (
         f"{machine['cpu']}, {machine['usable_cpus']} CPUs, Linux {machine['kernel']}; {result['date'][:10]}; "
-        f"{result['rounds_done']} rounds of {options['seconds']:g} s, contenders interleaved, "
+        f"{result['rounds_done']} round(s) of {options['seconds']:g} s, contenders interleaved, "
         "page cache warm; median (least-greatest)"
     )
 
@@ -103,6 +103,7 @@ def markdown(result: Mapping[str, Any]) -> str:
     if result["notes"]:
         lines += ["### Notes", "", *(f"- {note}" for note in result["notes"]), ""]
     lines += ["### Versions", ""]
-    for name, versions in result["versions"].items():
+    by_module = {CONTENDERS[name].module: versions for name, versions in result["versions"].items()}
+    for name, versions in by_module.items():
         lines.append(f"- {name}: " + ", ".join(f"{key} {value}" for key, value in versions.items()))
     return "\n".join(lines) + "\n"

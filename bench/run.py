@@ -151,6 +151,8 @@ def time_rounds(result: dict[str, Any], sets: Sequence[datasets.Dataset], out: P
                 continue
             answer = call(name, "--seconds", str(options["seconds"]), *_job(dataset, recipe, cores))
             answer.pop("versions", None)
+            if "libjpeg_turbo" in answer:  # known once it has run
+                result["versions"][name]["libjpeg-turbo"] = answer.pop("libjpeg_turbo")
             if "unsupported" in answer:
                 unsupported.add((name, recipe))
                 _note(result, f"{name} has no {recipe} recipe: {answer['unsupported']}")

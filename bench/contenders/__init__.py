@@ -24,7 +24,7 @@ CONTENDERS: dict[str, Contender] = {
     "turboloader": Contender("turboloader", "TurboLoader, antialias"),
     "turboloader-noaa": Contender("turboloader", "TurboLoader, no antialias", "noaa"),
     "ffcv": Contender("ffcv", "FFCV, re-encoded .beton"),
-    "ffcv-same": Contender("ffcv", "FFCV, same JPEG bytes in .beton", "same", by_default=False),
+    "ffcv-same": Contender("ffcv", "FFCV, same JPEG bytes in .beton", "same"),
     "ceiling": Contender("ceiling", "ceiling: libjpeg-turbo decoding just the crops"),
 }
 BASELINE = "torch"

@@ -1,6 +1,4 @@
 // Shows the header parser and the crop decoder to Python, for tests and headrace.ops.
-#include "convert.h"
-
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -9,6 +7,7 @@
 #include "../core/error.h"
 #include "../core/jpeg_decoder.h"
 #include "../core/jpeg_header.h"
+#include "convert.h"
 
 namespace py = pybind11;
 

@@ -301,7 +301,10 @@ bool HuffmanDecoder::State::decode_fast(int16_t (*const* out)[64]) { return deco
 bool has_fast_shifts() { return false; }
 #endif
 
-HuffmanDecoder::HuffmanDecoder() : state_(std::make_unique<State>()) { state_->fast = has_fast_shifts(); }
+HuffmanDecoder::HuffmanDecoder() : state_(std::make_unique<State>()) {
+  const char* isa = std::getenv("HEADRACE_ISA");  // as for the kernels
+  state_->fast = has_fast_shifts() && (isa == nullptr || std::string_view(isa) != "scalar");
+}
 
 HuffmanDecoder::~HuffmanDecoder() = default;
 

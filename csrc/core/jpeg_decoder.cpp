@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <csetjmp>
-#include <cstring>
 #include <memory>
 #include <type_traits>
 
@@ -68,6 +67,10 @@ struct JpegDecoder::State {
   bool read(uint8_t* first, size_t stride, int count);
 
   static State& of(j_common_ptr cinfo) { return *static_cast<State*>(cinfo->client_data); }
+  [[noreturn]] void leave(const char* why) {
+    std::snprintf(message, sizeof message, "%s", why);
+    std::longjmp(escape, 1);
+  }
   [[noreturn]] static void on_error(j_common_ptr cinfo) {
     State& state = of(cinfo);
     state.errors.format_message(cinfo, state.message);
@@ -81,10 +84,7 @@ struct JpegDecoder::State {
   static boolean on_mcu(j_decompress_ptr cinfo, JBLOCKROW* blocks) {
     static_assert(std::is_same_v<JCOEF, int16_t>);
     State& state = of(reinterpret_cast<j_common_ptr>(cinfo));
-    if (!state.huffman.next_mcu(blocks)) {
-      std::strcpy(state.message, "Huffman-coded data that are damaged or odd");
-      std::longjmp(state.escape, 1);
-    }
+    if (!state.huffman.next_mcu(blocks)) state.leave("Huffman-coded data that are damaged or odd");
     return TRUE;
   }
   static void on_output(j_common_ptr) {}
@@ -126,8 +126,9 @@ bool JpegDecoder::State::start(std::span<const uint8_t> data, const JpegHeader& 
   source.bytes_in_buffer = data.size();
   jpeg_read_header(&cinfo, TRUE);
   if (static_cast<int>(cinfo.image_width) != header.size.width ||
-      static_cast<int>(cinfo.image_height) != header.size.height || cinfo.num_components != header.components)
-    ERREXIT(&cinfo, JERR_BAD_LENGTH);  // header is not of this data
+      static_cast<int>(cinfo.image_height) != header.size.height || cinfo.num_components != header.components ||
+      header.scan_begin > header.scan_end || header.scan_end > data.size())
+    leave("a header that is not of these data");
   cinfo.out_color_space = JCS_EXT_RGBX;
   cinfo.dct_method = JDCT_ISLOW;
   cinfo.do_fancy_upsampling = TRUE;

@@ -335,7 +335,7 @@ void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, i
 
 }  // namespace
 
-extern const Kernels kAvx512Kernels{"avx512", true, resample_x, resample_y, store_avx512};
+const Kernels kAvx512Kernels{"avx512", true, resample_x, resample_y, store_avx512};
 
 }  // namespace headrace
 #endif

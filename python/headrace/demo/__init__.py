@@ -1,6 +1,6 @@
 """A tour on real photographs: proof of equality, speed against torch's DataLoader, a training run, a contact sheet.
 
-    python -m headrace.demo --out demo-out
+python -m headrace.demo --out demo-out
 """
 
 from headrace.demo.folder import Layout, lay_out

@@ -69,7 +69,9 @@ def lay_out(root: str | Path, files: int = 320) -> Layout:
         for folder in (layout.train, layout.validation):
             shutil.rmtree(folder, ignore_errors=True)
     elif root.exists() and any(root.iterdir()):
-        raise FileExistsError(f"{root} holds something else than the demo's photographs; name another folder, or an empty one")
+        raise FileExistsError(
+            f"{root} holds something else than the demo's photographs; name another folder, or an empty one"
+        )
     for group, names in GROUPS.items():
         for number in range(each):
             name, variant = names[number % len(names)], number // len(names)

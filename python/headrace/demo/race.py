@@ -1,8 +1,9 @@
-"""Measures headrace beside torch's DataLoader: same files, transforms and cores, in turns, after a check for equality."""
+"""Measures headrace beside torch's DataLoader: same files, transforms and cores, in turns, once they are equal."""
 
 from __future__ import annotations
 
 import os
+import platform
 import statistics
 import time
 from collections.abc import Iterator
@@ -34,7 +35,7 @@ def limited_to(cpus: set[int]) -> Iterator[None]:
 
 
 def loaders(root: Path, workers: int) -> dict[str, Any]:
-    """Both over one dataset, with one set of arguments: torch calls its transforms in processes, headrace lowers them."""
+    """Both over one dataset with one set of arguments: torch calls its transforms in processes, headrace lowers them."""
     dataset = ImageFolder(root, recipes.train())
     arguments = {"batch_size": BATCH, "shuffle": True, "num_workers": workers, "persistent_workers": True}
     return {"torch": TorchDataLoader(dataset, **arguments), "headrace": DataLoader(dataset, **arguments)}  # type: ignore[arg-type]
@@ -102,7 +103,20 @@ def table(speeds: dict[tuple[str, int], list[float]]) -> str:
     ratios = (statistics.median(speeds["headrace", n]) / statistics.median(speeds["torch", n]) for n in counts)
     lines.append(f"   {'times as fast':<28}" + "".join(f"{f'{ratio:.2f}':>26}" for ratio in ratios))
     lines.append(
-        f"   Median of {rounds} round{'s' * (rounds > 1)} in turns (smallest to largest); batch {BATCH}, num_workers = cores; "
-        f"torch {torch.__version__}, Pillow {PIL.__version__}."
+        f"   Median of {rounds} round{'s' * (rounds > 1)} in turns (smallest to largest), batch {BATCH}, num_workers = cores."
     )
+    lines.append(f"   {cpu_name()}; torch {torch.__version__}, Pillow {PIL.__version__}.")
+    waiting, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if waiting > cores + 1:
+        lines.append(f"   This machine is busy (load {waiting:.1f} on {cores} cores): the figures wander.")
     return "\n".join(lines)
+
+
+def cpu_name() -> str:
+    """The processor, as the system calls it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())

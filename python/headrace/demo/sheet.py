@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,17 +19,15 @@ _GAP, _MARGIN, _CAPTION, _HEAD = 14, 36, 24, 64  # pixels
 def save_sheet(root: Path, path: Path, workers: int, columns: int = 8, rows: int = 4) -> None:
     """One augmented batch of the training recipe, saved as a PNG."""
     dataset = ImageFolder(root, recipes.train(192))
-    loader = DataLoader(dataset, batch_size=columns * rows, shuffle=True, num_workers=workers, seed=7)
+    loader = DataLoader(dataset, batch_size=columns * rows, shuffle=True, num_workers=workers, seed=64)
     images, labels = next(iter(loader))
     loader.close()
-    title = f"One batch of headrace: {columns * rows} of {len(dataset)} photographs"
-    note = "RandomResizedCrop(192), RandomHorizontalFlip; denormalised"
+    title = f"One batch of headrace: {len(images)} of {len(dataset)} files"
+    note = "RandomResizedCrop(192), RandomHorizontalFlip, Normalize; shown denormalised"
     draw_sheet(recipes.denormalise(images), [dataset.classes[int(i)] for i in labels], columns, title, note).save(path)
 
 
-def draw_sheet(
-    images: torch.Tensor, captions: Sequence[str], columns: int, title: str, note: str
-) -> Image.Image:
+def draw_sheet(images: torch.Tensor, captions: Sequence[str], columns: int, title: str, note: str) -> Image.Image:
     """A grid of images with captions under them.
 
     Args:
@@ -41,16 +40,16 @@ def draw_sheet(
     sheet_height = _HEAD + _MARGIN + rows * (height + _CAPTION) + (rows - 1) * _GAP
     sheet = Image.new("RGB", (sheet_width, sheet_height), _PAPER)
     pen = ImageDraw.Draw(sheet)
-    large, small = _font(26), _font(15)
-    pen.text((_MARGIN, _HEAD / 2), title, _INK, large, anchor="lm")
-    pen.text((sheet_width - _MARGIN, _HEAD / 2), note, _FAINT, small, anchor="rm")
+    pen.text((_MARGIN, _HEAD / 2), title, _INK, _font(26), anchor="lm")
+    pen.text((sheet_width - _MARGIN, _HEAD / 2), note, _FAINT, _font(15), anchor="rm")
     for i, caption in enumerate(captions):
         left = _MARGIN + i % columns * (width + _GAP)
         top = _HEAD + i // columns * (height + _CAPTION + _GAP)
         sheet.paste(Image.fromarray(images[i].permute(1, 2, 0).contiguous().numpy()), (left, top))
-        pen.text((left, top + height + _CAPTION / 2), caption, _FAINT, small, anchor="lm")
+        pen.text((left, top + height + _CAPTION / 2), caption, _FAINT, _font(15), anchor="lm")
     return sheet
 
 
+@functools.cache
 def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(size)

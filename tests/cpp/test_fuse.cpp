@@ -1,0 +1,175 @@
+// Plans run the same on every instruction set and however their rows arrive; the plain cases are checked by eye.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "../../csrc/core/fuse.h"
+#include "../../csrc/core/row_buffer.h"
+
+namespace {
+
+using namespace headrace;
+
+std::mt19937 random_numbers(7);
+
+int between(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_numbers); }
+bool coin() { return between(0, 1) != 0; }
+
+std::vector<uint8_t> random_image(Size size) {
+  std::vector<uint8_t> pixels(size_t(size.width) * size_t(size.height) * kPixelBytes);
+  for (uint8_t& b : pixels) b = static_cast<uint8_t>(between(0, 255));
+  return pixels;
+}
+
+/// A part of the image, or, with padding, a window that may reach outside.
+Take random_take(Size image, bool padded) {
+  Take take;
+  const auto cut = [&](int size, int& from, int& length) {
+    const int reach = padded ? 9 : 0;
+    from = between(-reach, size - 1);
+    length = between(1, size + reach - from);
+    if (from + length <= 0) length = 1 - from;
+  };
+  cut(image.width, take.box.x, take.box.width);
+  cut(image.height, take.box.y, take.box.height);
+  take.flip_horizontal = coin();
+  take.flip_vertical = coin();
+  take.gray = between(0, 3) == 0;
+  take.pad_mode = static_cast<PadMode>(between(0, 3));
+  for (uint8_t& f : take.fill) f = static_cast<uint8_t>(between(0, 255));
+  return take;
+}
+
+Plan random_plan(Size image) {
+  Plan plan;
+  for (int stages = between(0, 2); stages > 0; --stages) {
+    PlanStage stage;
+    stage.take = random_take(image, between(0, 2) == 0);
+    stage.resize = {between(1, 90), between(1, 90)};
+    if (between(0, 4) == 0) stage.resize.width = stage.take.box.width;
+    if (between(0, 4) == 0) stage.resize.height = stage.take.box.height;
+    stage.filter = static_cast<Filter>(between(0, 5));
+    stage.vertical_first = coin();
+    plan.stages.push_back(stage);
+    image = stage.resize;
+  }
+  plan.last = random_take(image, between(0, 2) == 0);
+  return plan;
+}
+
+struct Sample {
+  Output output;
+  std::vector<uint8_t> bytes;
+
+  Sample(Size size, int element, int channels, bool planar, const uint8_t* entries) {
+    const ptrdiff_t e = element, w = size.width, h = size.height, c = channels;
+    bytes.resize(size_t(w * h * c * e));
+    output.base = bytes.data();
+    output.channel_stride = planar ? w * h * e : e;
+    output.row_stride = planar ? w * e : w * c * e;
+    output.pixel_stride = planar ? e : c * e;
+    output.lut = {element, channels, entries, nullptr};
+  }
+};
+
+/// Pushes the rows of the plan's box, `step` at a time, from a buffer that is spoilt after each push.
+void push_in_steps(Fuser& fuser, const Plan& plan, const std::vector<uint8_t>& image, Size size, const Output& output,
+                   int step) {
+  const Box box = plan.decode_box(size);
+  RowSink& sink = fuser.begin(plan, size, output);
+  RowBuffer rows;
+  rows.reset(step, box.width * kPixelBytes);
+  for (int y = 0; y < box.height; y += step) {
+    const int n = std::min(step, box.height - y);
+    for (int i = 0; i < n; ++i) {
+      const size_t at = (size_t(box.y + y + i) * size_t(size.width) + size_t(box.x)) * kPixelBytes;
+      std::memcpy(rows.row(i), &image[at], size_t(box.width) * kPixelBytes);
+    }
+    sink.push(rows.row(0), rows.stride(), n);
+    std::memset(rows.row(0), 0xEE, rows.stride() * size_t(step));
+  }
+}
+
+std::vector<uint8_t> identity() {
+  std::vector<uint8_t> entries(3 * 256);
+  for (size_t i = 0; i < entries.size(); ++i) entries[i] = static_cast<uint8_t>(i);
+  return entries;
+}
+
+/// The R plane of a plan run on a one-channel picture.
+std::vector<int> run(const Plan& plan, const std::vector<int>& reds, Size size) {
+  std::vector<uint8_t> image;
+  for (const int red : reds) image.insert(image.end(), {static_cast<uint8_t>(red), 0, 0, 0});
+  const std::vector<uint8_t> entries = identity();
+  Sample sample(plan.last.box.size(), 1, 1, true, entries.data());
+  Fuser(kernels()).run(plan, image.data(), size_t(size.width) * kPixelBytes, size, sample.output);
+  return {sample.bytes.begin(), sample.bytes.end()};
+}
+
+}  // namespace
+
+TEST_CASE("plans give the same bytes on every set, in every order of arrival, with a Fuser used before") {
+  std::vector<uint8_t> entries(kMaxLutBytes);
+  std::vector<std::unique_ptr<Fuser>> fusers;
+  for (const char* name : {"scalar", "avx2", "avx512"}) {
+    if (const Kernels* set = kernels_named(name)) fusers.push_back(std::make_unique<Fuser>(*set));
+  }
+  for (int i = 0; i < 3000; ++i) {
+    CAPTURE(i);
+    const Size size{between(1, 120), between(1, 120)};
+    const std::vector<uint8_t> image = random_image(size);
+    const Plan plan = random_plan(size);
+    if (between(0, 3) == 0) {
+      for (uint8_t& b : entries) b = static_cast<uint8_t>(between(0, 255));
+    }
+    const int element = 1 << between(0, 2), channels = coin() ? 3 : 1;
+    const bool planar = coin();
+    Sample want(plan.last.box.size(), element, channels, planar, entries.data());
+    fusers[0]->run(plan, image.data(), size_t(size.width) * kPixelBytes, size, want.output);
+    for (const auto& fuser : fusers) {
+      Sample got(plan.last.box.size(), element, channels, planar, entries.data());
+      push_in_steps(*fuser, plan, image, size, got.output, between(1, 40));
+      REQUIRE(got.bytes == want.bytes);
+    }
+  }
+}
+
+TEST_CASE("a take cuts, pads and mirrors") {
+  const std::vector<int> image = {1, 2, 3,  //
+                                  4, 5, 6};
+  Plan plan;
+  plan.last.box = {1, 0, 2, 2};
+  CHECK(run(plan, image, {3, 2}) == std::vector<int>{2, 3, 5, 6});
+  plan.last.flip_horizontal = true;
+  CHECK(run(plan, image, {3, 2}) == std::vector<int>{3, 2, 6, 5});
+  plan.last.flip_vertical = true;
+  CHECK(run(plan, image, {3, 2}) == std::vector<int>{6, 5, 3, 2});
+
+  plan.last = {};
+  plan.last.box = {-2, 1, 6, 2};
+  plan.last.fill = {9, 0, 0};
+  CHECK(run(plan, image, {3, 2}) == std::vector<int>{9, 9, 4, 5, 6, 9, 9, 9, 9, 9, 9, 9});
+  plan.last.pad_mode = PadMode::kEdge;
+  CHECK(run(plan, image, {3, 2}) == std::vector<int>{4, 4, 4, 5, 6, 6, 4, 4, 4, 5, 6, 6});
+  plan.last.pad_mode = PadMode::kReflect;
+  CHECK(run(plan, image, {3, 2}) == std::vector<int>{6, 5, 4, 5, 6, 5, 3, 2, 1, 2, 3, 2});
+  plan.last.pad_mode = PadMode::kSymmetric;
+  CHECK(run(plan, image, {3, 2}) == std::vector<int>{5, 4, 4, 5, 6, 6, 5, 4, 4, 5, 6, 6});
+}
+
+TEST_CASE("halving with the box filter averages, first along one axis, then along the other") {
+  const std::vector<int> image = {0, 1, 4, 4,  //
+                                  0, 0, 8, 8};
+  Plan plan;
+  plan.stages.push_back({{{0, 0, 4, 2}}, {2, 1}, Filter::kBox, false});
+  plan.last.box = {0, 0, 2, 1};
+  CHECK(run(plan, image, {4, 2}) == std::vector<int>{1, 6});  // 0.5 rounds up to 1, then (1 + 0) / 2 does again
+  plan.stages[0].vertical_first = true;
+  CHECK(run(plan, image, {4, 2}) == std::vector<int>{1, 6});
+  plan.stages[0].resize = {4, 1};
+  plan.last.box = {0, 0, 4, 1};
+  CHECK(run(plan, image, {4, 2}) == std::vector<int>{0, 1, 6, 6});
+}

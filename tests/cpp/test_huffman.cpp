@@ -1,0 +1,282 @@
+// The Huffman loop of our own: all coefficients come back as they were coded, and what is not plainly right is refused.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+#include "../../csrc/core/huffman.h"
+
+using namespace headrace;
+
+namespace {
+
+using Block = std::array<int16_t, 64>;  // here in zigzag order
+using Random = std::mt19937;
+
+int draw(Random& random, int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); }
+
+/// A code for `symbols` with lengths as they come: short ones, long ones, gaps.
+HuffmanSpec random_spec(Random& random, std::vector<uint8_t> symbols) {
+  std::shuffle(symbols.begin(), symbols.end(), random);
+  HuffmanSpec spec;
+  std::copy(symbols.begin(), symbols.end(), spec.symbols.begin());
+  int left = static_cast<int>(symbols.size()), free_codes = 1;  // of the current length; one stays free: all ones
+  for (size_t length = 1; length <= 16; ++length) {
+    free_codes *= 2;
+    int most = std::min(left, free_codes - 1);
+    // So many must stay free that the rest finds room further down.
+    while (most > 0 && ((free_codes - most) << (16 - length)) - 1 < left - most) --most;
+    const int count = length == 16 ? left : draw(random, 0, most);
+    spec.lengths[length] = static_cast<uint8_t>(count);
+    free_codes -= count;
+    left -= count;
+  }
+  return spec;
+}
+
+std::vector<uint8_t> dc_symbols() { return {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}; }
+
+std::vector<uint8_t> ac_symbols() {
+  std::vector<uint8_t> symbols = {0x00, 0xF0};
+  for (int run = 0; run < 16; ++run)
+    for (int size = 1; size <= 10; ++size) symbols.push_back(static_cast<uint8_t>(run << 4 | size));
+  return symbols;
+}
+
+class Writer {
+ public:
+  void put(const HuffmanSpec& spec, int symbol, int value, int size) {
+    uint32_t code = 0;
+    size_t index = 0;
+    for (size_t length = 1; length <= 16; ++length, code <<= 1)
+      for (int i = 0; i < spec.lengths[length]; ++i, ++code, ++index)
+        if (spec.symbols[index] == symbol) {
+          put_bits(code, static_cast<int>(length));
+          put_bits(static_cast<uint32_t>(value < 0 ? value + (1 << size) - 1 : value), size);
+          return;
+        }
+    FAIL("no such symbol");
+  }
+  void restart() {
+    flush();
+    bytes.insert(bytes.end(), {0xFF, static_cast<uint8_t>(0xD0 + restarts_++ % 8)});
+  }
+  void flush() {  // with ones, as the standard has it
+    while (count_ != 0) put_bits(1, 1);
+  }
+  std::vector<uint8_t> bytes;
+
+ private:
+  void put_bits(uint32_t bits, int count) {
+    while (count-- > 0) {
+      byte_ = byte_ << 1 | (bits >> count & 1);
+      if (++count_ < 8) continue;
+      bytes.push_back(static_cast<uint8_t>(byte_));
+      if ((byte_ & 255) == 0xFF) bytes.push_back(0);
+      byte_ = 0;
+      count_ = 0;
+    }
+  }
+  uint32_t byte_ = 0;
+  int count_ = 0, restarts_ = 0;
+};
+
+int size_of(int value) {
+  int size = 0;
+  for (value = std::abs(value); value != 0; value >>= 1) ++size;
+  return size;
+}
+
+void put_block(Writer& writer, const HuffmanSpec& dc, const HuffmanSpec& ac, const Block& block, int last_dc) {
+  const int difference = block[0] - last_dc;
+  writer.put(dc, size_of(difference), difference, size_of(difference));
+  int run = 0;
+  for (size_t k = 1; k < 64; ++k) {
+    if (block[k] == 0) {
+      ++run;
+      continue;
+    }
+    for (; run > 15; run -= 16) writer.put(ac, 0xF0, 0, 0);
+    writer.put(ac, run << 4 | size_of(block[k]), block[k], size_of(block[k]));
+    run = 0;
+  }
+  if (run > 0) writer.put(ac, 0x00, 0, 0);
+}
+
+Block random_block(Random& random) {
+  Block block{};
+  block[0] = static_cast<int16_t>(draw(random, -1000, 1000));
+  const int kind = draw(random, 0, 4);  // empty, sparse, usual, dense, full
+  const int share = std::array{0, 3, 20, 70, 100}[static_cast<size_t>(kind)], bits = draw(random, 1, 10);
+  for (size_t k = 1; k < 64; ++k)
+    if (draw(random, 1, 100) <= share) block[k] = static_cast<int16_t>(draw(random, -(1 << bits) + 1, (1 << bits) - 1));
+  if (draw(random, 0, 3) == 0) block[63] = 1;  // no end-of-block code then
+  return block;
+}
+
+struct Coded {
+  std::vector<Block> blocks;
+  std::vector<uint8_t> bytes;
+  HuffmanSpec dc[2], ac[2];
+  HuffmanScan scan;  // points into the above
+};
+
+constexpr int kColumns = 7, kRows = 5, kBlocks = 4;
+
+/// An image of 7 x 5 MCUs: two blocks of one component, one each of two others, as with 4:2:2.
+void code_image(Random& random, int restart_interval, Coded* coded) {
+  for (int i = 0; i < 2; ++i) {
+    coded->dc[i] = random_spec(random, dc_symbols());
+    coded->ac[i] = random_spec(random, ac_symbols());
+  }
+  HuffmanScan& scan = coded->scan;
+  const HuffmanScan::Block kinds[kBlocks] = {{0, 0, 0}, {0, 0, 0}, {1, 1, 1}, {2, 1, 1}};
+  std::copy(std::begin(kinds), std::end(kinds), scan.block);
+  Writer writer;
+  int last_dc[3] = {};
+  for (int mcu = 0; mcu < kColumns * kRows; ++mcu) {
+    if (restart_interval != 0 && mcu != 0 && mcu % restart_interval == 0) {
+      writer.restart();
+      std::fill(std::begin(last_dc), std::end(last_dc), 0);
+    }
+    for (const HuffmanScan::Block& kind : kinds) {
+      const Block block = random_block(random);
+      put_block(writer, coded->dc[kind.dc_table], coded->ac[kind.ac_table], block, last_dc[kind.component]);
+      last_dc[kind.component] = block[0];
+      coded->blocks.push_back(block);
+    }
+  }
+  writer.flush();
+  coded->bytes = writer.bytes;
+  scan.data = coded->bytes;
+  scan.blocks = kBlocks;
+  for (int i = 0; i < 2; ++i) {
+    scan.dc[i] = &coded->dc[i];
+    scan.ac[i] = &coded->ac[i];
+  }
+  scan.mcus_per_row = kColumns;
+  scan.last_column = kColumns - 1;
+  scan.restart_interval = restart_interval;
+}
+
+size_t natural_place(size_t k) {
+  size_t n = 0;
+  for (size_t diagonal = 0; diagonal < 15; ++diagonal)
+    for (size_t i = 0; i <= diagonal; ++i) {
+      const size_t row = diagonal % 2 != 0 ? i : diagonal - i, column = diagonal - row;
+      if (row < 8 && column < 8 && n++ == k) return row * 8 + column;
+    }
+  return 64;
+}
+
+/// Decodes all MCUs, those of `skipped_rows` to nowhere; false as soon as the decoder says so.
+bool decode(HuffmanDecoder& decoder, const Coded& coded, int skipped_rows, bool compare) {
+  decoder.begin(coded.scan);
+  for (int mcu = 0; mcu < kColumns * kRows; ++mcu) {
+    int16_t blocks[kBlocks][64] = {};
+    int16_t(*pointers[kBlocks])[64] = {&blocks[0], &blocks[1], &blocks[2], &blocks[3]};
+    if (!decoder.next_mcu(mcu < skipped_rows * kColumns ? nullptr : pointers)) return false;
+    const int column = mcu % kColumns;
+    if (mcu < skipped_rows * kColumns || column < coded.scan.first_column || column > coded.scan.last_column) continue;
+    for (size_t b = 0; compare && b < kBlocks; ++b)
+      for (size_t k = 0; k < 64; ++k)
+        if (blocks[b][natural_place(k)] != coded.blocks[static_cast<size_t>(mcu) * kBlocks + b][k]) {
+          CAPTURE(mcu);
+          CAPTURE(b);
+          CAPTURE(k);
+          CHECK(blocks[b][natural_place(k)] == coded.blocks[static_cast<size_t>(mcu) * kBlocks + b][k]);
+          return false;
+        }
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("coefficients come back, whatever the tables, the window and the restarts") {
+  Random random(1);
+  HuffmanDecoder fast;
+  setenv("HEADRACE_ISA", "scalar", 1);
+  HuffmanDecoder plain;
+  unsetenv("HEADRACE_ISA");
+  for (int i = 0; i < 60; ++i) {
+    Coded coded;
+    code_image(random, std::array{0, 1, 3, 7, 35, 40}[static_cast<size_t>(i) % 6], &coded);
+    for (HuffmanDecoder* decoder : {&fast, &plain}) {
+      CAPTURE(i);
+      coded.scan.first_column = 0;
+      coded.scan.last_column = kColumns - 1;
+      CHECK(decode(*decoder, coded, 0, true));
+      coded.scan.first_column = draw(random, 0, kColumns - 1);
+      coded.scan.last_column = draw(random, coded.scan.first_column, kColumns - 1);
+      CHECK(decode(*decoder, coded, draw(random, 0, kRows), true));
+    }
+  }
+}
+
+TEST_CASE("changed and missing bytes end in a refusal or in other coefficients, never outside the data") {
+  Random random(2);
+  HuffmanDecoder decoder;
+  int refused = 0;
+  for (int i = 0; i < 200; ++i) {
+    Coded coded;
+    code_image(random, i % 2 == 0 ? 0 : 3, &coded);
+    const int changes = draw(random, 1, 5);
+    for (int j = 0; j < changes; ++j) {
+      const size_t at = static_cast<size_t>(draw(random, 0, static_cast<int>(coded.bytes.size()) - 1));
+      if (coded.bytes[at] == 0xFF || (at > 0 && coded.bytes[at - 1] == 0xFF)) continue;  // markers stay as they are
+      coded.bytes[at] = static_cast<uint8_t>(draw(random, 0, 254));
+    }
+    if (i % 5 == 0) coded.bytes.resize(static_cast<size_t>(draw(random, 0, static_cast<int>(coded.bytes.size()))));
+    coded.scan.data = coded.bytes;
+    if (!decode(decoder, coded, i % 3, false)) ++refused;
+  }
+  CHECK(refused > 100);
+}
+
+TEST_CASE("bytes left over before a restart are refused, as libjpeg warns of them") {
+  Random random(3);
+  Coded coded;
+  code_image(random, 7, &coded);
+  size_t at = 0;
+  while (!(coded.bytes[at] == 0xFF && coded.bytes[at + 1] == 0xD0)) ++at;
+  coded.bytes.insert(coded.bytes.begin() + static_cast<ptrdiff_t>(at), 0x55);
+  coded.scan.data = coded.bytes;
+  HuffmanDecoder decoder;
+  CHECK_FALSE(decode(decoder, coded, 0, false));
+}
+
+TEST_CASE("a run past the end of a block is refused") {
+  Random random(4);
+  Coded coded;
+  code_image(random, 0, &coded);
+  Writer writer;
+  writer.put(coded.dc[0], 0, 0, 0);
+  for (int i = 0; i < 3; ++i) writer.put(coded.ac[0], 0xF0, 0, 0);
+  writer.put(coded.ac[0], 0xF1, 1, 1);  // 1 + 3 * 16 + 16 = 65 coefficients
+  for (int i = 0; i < 100; ++i) writer.put(coded.ac[0], 0x00, 0, 0);
+  writer.flush();
+  coded.bytes = writer.bytes;
+  coded.scan.data = coded.bytes;
+  HuffmanDecoder decoder;
+  CHECK_FALSE(decode(decoder, coded, 0, false));
+  CHECK_FALSE(decode(decoder, coded, 1, false));
+}
+
+TEST_CASE("a decoder without tables refuses everything") {
+  const Block zeros{};
+  HuffmanSpec empty;
+  HuffmanScan scan;
+  const std::vector<uint8_t> bytes(100, 0);
+  scan.data = bytes;
+  scan.blocks = scan.mcus_per_row = 1;
+  scan.dc[0] = scan.ac[0] = &empty;
+  HuffmanDecoder decoder;
+  decoder.begin(scan);
+  Block block = zeros;
+  int16_t(*pointer)[64] = reinterpret_cast<int16_t(*)[64]>(block.data());
+  CHECK_FALSE(decoder.next_mcu(&pointer));
+}
