@@ -4,6 +4,7 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 PILLOW ?= 12.3.0
+BENCH ?= --out build/bench.json
 SOURCES := $(shell find csrc python -type f -not -name '*.so' -not -name '*.pyc') CMakeLists.txt pyproject.toml
 
 .PHONY: demo test test-python test-cpp test-pillow check format bench bench-peers sanitize fuzz wheel clean
@@ -38,9 +39,10 @@ format: $(VENV)/.tools
 	$(PY) -m ruff format .
 	git ls-files 'csrc/*.h' 'csrc/*.cpp' 'tests/*.h' 'tests/*.cpp' 'fuzz/*.cpp' 'bench/*.cpp' | xargs $(VENV)/bin/clang-format -i
 
-# Contenders that are not installed are listed as such; `make bench-peers` installs them.
+# Contenders that are not installed are listed as such; `make bench-peers` installs them. BENCH holds the options
+# of bench.run, such as "--out build/quick.json --rounds 3 --datasets imagenet_dev"; the whole of it takes over an hour.
 bench: $(VENV)/.installed $(VENV)/.tools
-	$(PY) -m bench.run
+	$(PY) -m bench.run $(BENCH)
 
 bench-peers: $(VENV)/.installed
 	VENV=$(VENV) bench/install_peers.sh

@@ -20,7 +20,7 @@ constexpr int kMaxBlocksInMcu = 10;     // D_MAX_BLOCKS_IN_MCU of libjpeg
 constexpr int kMaxDcSymbol = 15;        // a DC symbol is a number of bits
 constexpr int kMaxPointTransform = 13;  // Al in libjpeg's progressive decoder
 
-constexpr int kSof0 = 0xC0, kSof1 = 0xC1, kSof2 = 0xC2, kDht = 0xC4, kJpg = 0xC8, kDac = 0xCC, kSof15 = 0xCF;
+constexpr int kSof0 = 0xC0, kSof2 = 0xC2, kDht = 0xC4, kJpg = 0xC8, kDac = 0xCC, kSof15 = 0xCF;
 constexpr int kRst0 = 0xD0, kEoi = 0xD9, kSos = 0xDA, kDqt = 0xDB, kDri = 0xDD;
 constexpr int kApp0 = 0xE0, kApp15 = 0xEF, kCom = 0xFE;
 

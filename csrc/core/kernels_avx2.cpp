@@ -97,7 +97,6 @@ void resample_x_short(const uint8_t* src, size_t src_stride, int rows, const Tab
     const Pair w02 = load_pair(weight, weight + 8), w13 = load_pair(weight + 4, weight + 12);
     const uint8_t* from[4];
     for (int i = 0; i < 4; ++i) from[i] = src + ptrdiff_t(table.start[x + i]) * kPixelBytes;
-#pragma GCC unroll 1
     for (int y = 0; y < rows; ++y) {
       const size_t row = size_t(y) * src_stride;
       Sums s02{_mm256_setzero_si256(), _mm256_setzero_si256()}, s13 = s02;

@@ -151,20 +151,24 @@ template <class Shape>
 void ResampleTable::weigh(int in, int out, int first) {
   const Axis axis(in, out, Shape::kSupport);
   const double inverse = 1.0 / axis.filter_scale;
+  // Locals: for all the compiler knows, what is written to an array of integers might be a member.
+  const int outputs = count;
+  int32_t *const start = this->start.data(), *const taps = this->taps.data();
   int most = 1;
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < outputs; ++i) {
     const Span window = axis.window(first + i);
     start[i] = window.begin;
     taps[i] = window.size();
     most = std::max(most, taps[i]);
   }
-  taps_stride = (most + 3) / 4 * 4;
-  weight.resize(start.size() * taps_stride);
-  real_.resize(size_t(taps_stride) * kTableBlock);
-  for (int block = 0; block < count; block += kTableBlock) {
+  const int stride = (most + 3) / 4 * 4;
+  taps_stride = stride;
+  weight.resize(this->start.size() * stride);
+  real_.resize(size_t(stride) * kTableBlock);
+  for (int block = 0; block < outputs; block += kTableBlock) {
     double center[kTableBlock], from[kTableBlock], length[kTableBlock], sum[kTableBlock] = {};
     for (int i = 0; i < kTableBlock; ++i) {
-      const bool exists = block + i < count;
+      const bool exists = block + i < outputs;
       center[i] = axis.center(first + block + i);
       from[i] = exists ? start[block + i] : 0;
       length[i] = exists ? taps[block + i] : 0;
@@ -177,13 +181,15 @@ void ResampleTable::weigh(int in, int out, int first) {
         sum[i] += real[i];
       }
     }
-    for (double& s : sum) s = s != 0.0 ? s : 1.0;
-    for (int t = 0; t < taps_stride; ++t) {
+    for (int i = 0; i < kTableBlock; ++i) sum[i] = sum[i] != 0.0 ? sum[i] : 1.0;
+    int32_t* to = &weight[size_t(block) * stride];
+    for (int t = 0; t < most; ++t) {
       const double* real = &real_[size_t(t) * kTableBlock];
-      int32_t whole[kTableBlock] = {};
-      for (int i = 0; i < kTableBlock && t < most; ++i) whole[i] = rounded(real[i] / sum[i]);
-      for (int i = 0; i < kTableBlock; ++i) weight[size_t(block + i) * taps_stride + t] = whole[i];
+      int32_t whole[kTableBlock];
+      for (int i = 0; i < kTableBlock; ++i) whole[i] = rounded(real[i] / sum[i]);
+      for (int i = 0; i < kTableBlock; ++i) to[i * stride + t] = whole[i];
     }
+    for (int i = 0; i < kTableBlock; ++i) std::fill(to + i * stride + most, to + (i + 1) * stride, 0);
   }
 }
 

@@ -33,7 +33,7 @@ void Resampler::begin(const ResizeJob& job, RowSink& next) {
   capacity_ = std::min(*std::max_element(y_.taps.data(), y_.taps.data() + y_.count) + kBlockRows, used_.size());
   kept_bytes_ = vertical_first_ ? job.have.width * kPixelBytes : made_bytes;
   window_.reset(capacity_, kept_bytes_);
-  tall_.reset(1, kept_bytes_);
+  tall_.reset(kBlockRows, kept_bytes_);
 }
 
 void Resampler::push(const uint8_t* rows, size_t stride, int count) {
@@ -73,12 +73,20 @@ void Resampler::collect(const uint8_t* rows, size_t stride, int count) {
 }
 
 void Resampler::emit_ready() {
+  // A horizontal pass likes many rows at once; the store likes them one by one, its memory traffic between the sums.
+  const int batch = vertical_first_ ? kBlockRows : 1;
+  int made = 0;  // rows in tall_
+  const auto hand_on = [&] {
+    vertical_first_ ? pass_on(tall_.row(0), tall_.stride(), made) : next_->push(tall_.row(0), tall_.stride(), made);
+    made = 0;
+  };
   for (; next_row_ < y_.count; ++next_row_) {
     const int at = y_.start[next_row_] - first_;
     if (at + y_.taps[next_row_] > kept_) break;
-    kernels_.resample_y(window_.row(at), window_.stride(), y_.view(), next_row_, kept_bytes_, tall_.row(0));
-    vertical_first_ ? pass_on(tall_.row(0), tall_.stride(), 1) : next_->push(tall_.row(0), tall_.stride(), 1);
+    kernels_.resample_y(window_.row(at), window_.stride(), y_.view(), next_row_, kept_bytes_, tall_.row(made));
+    if (++made == batch) hand_on();
   }
+  if (made > 0) hand_on();
   if (kept_ < capacity_ || next_row_ == y_.count) return;
   const int done = std::min(y_.start[next_row_] - first_, kept_);
   std::memmove(window_.row(0), window_.row(done), window_.stride() * size_t(kept_ - done));

@@ -42,7 +42,7 @@ class Resampler final : public RowSink {
   int first_ = 0;                // pushed row at window_.row(0)
   int kept_ = 0, capacity_ = 0;  // rows in window_
   RowBuffer window_;             // the rows that unfinished windows still need
-  RowBuffer out_, tall_;         // a row after, and in between, the passes
+  RowBuffer out_, tall_;         // rows that the horizontal and the vertical pass made
 };
 
 }  // namespace headrace

@@ -31,9 +31,7 @@ class Epochs:
         self._keeps_base_seed = keeps_base_seed
         samplers = (loader.sampler, loader.batch_sampler, getattr(loader.batch_sampler, "sampler", None))
         self._generators = generators_of(loader.generator, samplers)
-        self._order_generator: torch.Generator | None = None
-        if own_order and isinstance(loader.sampler, RandomSampler):
-            self._order_generator = loader.sampler.generator = torch.Generator()
+        self._own_order = own_order and isinstance(loader.sampler, RandomSampler)
         self._next = 0
         self._base_seed: int | None = None
         self._resume: Resume | None = None
@@ -83,11 +81,15 @@ class Epochs:
         drawn = base_seed(self._generator) if drew else start.base_seed
         seed = self._seed if self._seed is not None else drawn
         assert seed is not None
-        if self._order_generator is not None:
-            self._order_generator.manual_seed(epoch_seed(seed, start.epoch))
         order = EpochOrder(batches, self._length, self._unique)
-        # At once: the order must not depend on when the first batch is asked for, nor on who draws in between.
-        order.draw()
+        # Drawn at once: the order must not depend on when the first batch is asked for, nor on who draws in between.
+        if self._own_order:  # and only for this: a sampler that holds a generator does not go into a spawned process
+            self._sampler.generator = torch.Generator().manual_seed(epoch_seed(seed, start.epoch))
+        try:
+            order.draw()
+        finally:
+            if self._own_order:
+                self._sampler.generator = None
         begun = Start(start.epoch, True, drawn, drew, start.sampler_epoch, start.random)
         return Progress(begun, seed, self._count()), order
 

@@ -33,7 +33,7 @@ def test_ctrl_c(workers, pillow):
     """KeyboardInterrupt comes and the process is gone within half a second, in the middle of a batch."""
     process = python(f"""{ENDLESS}
 import time
-made = loader({workers}, {pillow}, batch_size=20_000 if False else None) if False else loader({workers}, {pillow})
+made = loader({workers}, {pillow})
 iterator = iter(made)
 next(iterator)
 print("ready", flush=True)
@@ -146,16 +146,14 @@ def _batches_of_a_process(loader: DataLoader, queue) -> None:
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_multiprocessing(method):
     """A loader that is in use here is used in another process."""
-    if method == "fork" and multiprocessing.get_start_method(allow_none=True) is None:
-        pass
     loader = DataLoader(blobs(), 6, True, seed=3, num_workers=2)
     iterator = iter(loader)
     next(iterator)
     context = multiprocessing.get_context(method)
-    queue = context.SimpleQueue()
+    queue = context.Queue()
     process = context.Process(target=_batches_of_a_process, args=(loader, queue))
     process.start()
-    theirs = queue.get()
+    theirs = queue.get(timeout=60)
     process.join(30)
     assert process.exitcode == 0
     assert_same([[torch.from_numpy(one) for one in batch] for batch in theirs], loader)

@@ -35,7 +35,7 @@ def limited_to(cpus: set[int]) -> Iterator[None]:
 
 
 def loaders(root: Path, workers: int) -> dict[str, Any]:
-    """Both over one dataset with one set of arguments: torch calls its transforms in processes, headrace lowers them."""
+    """Both over one dataset, with the same arguments; torch calls its transforms in processes, headrace lowers them."""
     dataset = ImageFolder(root, recipes.train())
     arguments = {"batch_size": BATCH, "shuffle": True, "num_workers": workers, "persistent_workers": True}
     return {"torch": TorchDataLoader(dataset, **arguments), "headrace": DataLoader(dataset, **arguments)}  # type: ignore[arg-type]
@@ -102,9 +102,8 @@ def table(speeds: dict[tuple[str, int], list[float]]) -> str:
         lines.append(f"   {label:<28}" + "".join(f"{cell:>26}" for cell in cells))
     ratios = (statistics.median(speeds["headrace", n]) / statistics.median(speeds["torch", n]) for n in counts)
     lines.append(f"   {'times as fast':<28}" + "".join(f"{f'{ratio:.2f}':>26}" for ratio in ratios))
-    lines.append(
-        f"   Median of {rounds} round{'s' * (rounds > 1)} in turns (smallest to largest), batch {BATCH}, num_workers = cores."
-    )
+    runs = f"{rounds} rounds in turns" if rounds > 1 else "one round"
+    lines.append(f"   Median of {runs} (smallest to largest), batch {BATCH}, num_workers = cores.")
     lines.append(f"   {cpu_name()}; torch {torch.__version__}, Pillow {PIL.__version__}.")
     waiting, cores = os.getloadavg()[0], os.cpu_count() or 1
     if waiting > cores + 1:

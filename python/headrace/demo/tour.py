@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     workers = len(os.sched_getaffinity(0))
     try:
         out.mkdir(parents=True, exist_ok=True)
-        photos = lay_out(out / "photos", 80 if args.quick else 320)
+        photos = lay_out(out / "photos", 50 if args.quick else 320)
     except OSError as error:
         print(f"headrace demo: {error}", file=sys.stderr)
         return 2

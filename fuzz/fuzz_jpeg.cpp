@@ -1,0 +1,129 @@
+// libFuzzer harness: header parser and crop decoder on any bytes, and libjpeg itself as the judge of what they accept.
+#include <csetjmp>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "../csrc/core/error.h"
+#include "../csrc/core/jpeg_decoder.h"
+// jpeglib.h needs FILE.
+// clang-format off
+#include <cstdio>
+#include <jpeglib.h>
+// clang-format on
+
+namespace {
+
+using namespace headrace;
+
+constexpr int64_t kMaxPixels = 1 << 22;
+
+[[noreturn]] void fail(const char* what) {
+  std::fprintf(stderr, "fuzz_jpeg: %s\n", what);
+  __builtin_trap();
+}
+
+void require(bool holds, const char* what) {
+  if (!holds) fail(what);
+}
+
+class Keep : public RowSink {
+ public:
+  explicit Keep(int width) : row_bytes_(static_cast<size_t>(width) * kPixelBytes) {}
+  void push(const uint8_t* rows, size_t stride, int count) override {
+    require(count > 0 && stride >= row_bytes_, "an odd push");
+    for (int i = 0; i < count; ++i, rows += stride) pixels.insert(pixels.end(), rows, rows + row_bytes_);
+    const uint8_t* const past = rows - stride + row_bytes_;
+    for (size_t i = 0; i < kRowSlack; ++i) slack_ += past[i];
+  }
+  std::vector<uint8_t> pixels;
+
+ private:
+  size_t row_bytes_;
+  unsigned slack_ = 0;  // read for the sanitizers' sake
+};
+
+struct Judge {
+  jpeg_error_mgr errors;  // first: libjpeg's pointer to it is a pointer to this
+  std::jmp_buf escape;
+  static void leave(j_common_ptr cinfo) { std::longjmp(reinterpret_cast<Judge*>(cinfo->err)->escape, 1); }
+  static void count(j_common_ptr cinfo, int level) {
+    if (level < 0) ++cinfo->err->num_warnings;
+  }
+};
+
+/// The first `rows` rows by libjpeg's plainest calls; false if it stops or warns on the way.
+bool judge(std::span<const uint8_t> data, int rows, size_t row_bytes, uint8_t* out) {
+  jpeg_decompress_struct cinfo;
+  Judge judge;
+  cinfo.err = jpeg_std_error(&judge.errors);
+  judge.errors.error_exit = Judge::leave;
+  judge.errors.emit_message = Judge::count;
+  jpeg_create_decompress(&cinfo);
+  if (setjmp(judge.escape) != 0) {
+    jpeg_destroy_decompress(&cinfo);
+    return false;
+  }
+  jpeg_mem_src(&cinfo, data.data(), static_cast<unsigned long>(data.size()));
+  jpeg_read_header(&cinfo, TRUE);
+  cinfo.out_color_space = JCS_EXT_RGBX;
+  jpeg_start_decompress(&cinfo);
+  while (static_cast<int>(cinfo.output_scanline) < rows) {
+    JSAMPROW row = out + cinfo.output_scanline * row_bytes;
+    jpeg_read_scanlines(&cinfo, &row, 1);
+  }
+  const bool clean = judge.errors.num_warnings == 0;
+  jpeg_abort_decompress(&cinfo);
+  jpeg_destroy_decompress(&cinfo);
+  return clean;
+}
+
+/// A box that depends on all bytes, so that an input names one.
+Box box_of(std::span<const uint8_t> data, Size image) {
+  uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
+  for (const uint8_t byte : data) hash = (hash ^ byte) * 0x100000001B3u;
+  const auto draw = [&hash](int below) {
+    hash = hash * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<int>((hash >> 33) % static_cast<uint64_t>(below));
+  };
+  Box box;
+  box.x = draw(image.width);
+  box.y = draw(image.height);
+  box.width = 1 + draw(image.width - box.x);
+  box.height = 1 + draw(image.height - box.y);
+  return box;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  const std::span<const uint8_t> data(bytes, size);
+  const JpegHeader header = parse_jpeg_header(data);
+  if (header.not_plain != nullptr) return 0;
+  require(header.size.width > 0 && header.size.height > 0, "an empty image is plain");
+  require(header.components == 1 || header.components == 3, "neither gray nor colour is plain");
+  require(header.scan_begin <= header.scan_end && header.scan_end < size, "a scan outside the data");
+  require(header.scans >= 1 && (header.progressive || header.scans <= header.components), "too many scans");
+  if (int64_t{header.size.width} * header.size.height > kMaxPixels) return 0;
+
+  const Box box = box_of(data, header.size);
+  static JpegDecoder decoder;  // as a worker has it: what one image leaves behind must not reach the next
+  Keep kept(box.width);
+  try {
+    decoder.decode(data, header, box, kept);
+  } catch (const NeedsPillow&) {
+    return 0;
+  }
+  const size_t row_bytes = static_cast<size_t>(box.width) * kPixelBytes;
+  require(kept.pixels.size() == row_bytes * static_cast<size_t>(box.height), "rows are missing");
+
+  const size_t whole_bytes = static_cast<size_t>(header.size.width) * kPixelBytes;
+  std::vector<uint8_t> whole(whole_bytes * static_cast<size_t>(box.y + box.height));
+  require(judge(data, box.y + box.height, whole_bytes, whole.data()), "libjpeg does not find this clean");
+  for (size_t y = 0; y < static_cast<size_t>(box.height); ++y) {
+    const uint8_t* row =
+        &whole[(static_cast<size_t>(box.y) + y) * whole_bytes + static_cast<size_t>(box.x) * kPixelBytes];
+    require(std::memcmp(row, &kept.pixels[y * row_bytes], row_bytes) == 0, "other pixels than libjpeg's");
+  }
+  return 0;
+}

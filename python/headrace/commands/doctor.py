@@ -1,0 +1,198 @@
+"""Looks at everything that decides pixels and speed, and says what is wrong and how to mend it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import PIL
+import torch
+from PIL import features
+
+import headrace
+from headrace import ops, pillow_rule
+from headrace._native import core
+from headrace.demo.folder import PHOTOS
+from headrace.pillow_ops import open_rgb
+
+_FEW_FILES = 256  # descriptors; torch's own loader and a training run together need more
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report.
+
+    Attributes:
+        level: ``"ok"``; ``"note"``: works, but could be better; ``"wrong"``: pixels or work are at risk.
+        remedy: what to do about it, where there is something.
+    """
+
+    level: str
+    subject: str
+    text: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        line = f"{self.level:<6}{self.subject:<16}{self.text}"
+        return line + (f"\n{'':<22}-> {self.remedy}" if self.remedy else "")
+
+
+def findings() -> Iterator[Finding]:
+    """All of them, in the order of the report."""
+    checks: tuple[Callable[[], Finding], ...] = (
+        _versions,
+        _torch,
+        _pillow,
+        _pillow_libjpeg,
+        _pass_order,
+        _decoding,
+        _kernels,
+        _cores,
+        _huge_pages,
+        _open_files,
+        _torchvision,
+    )
+    for check in checks:
+        yield check()
+
+
+def run() -> int:
+    """Prints the report; 1 if anything is wrong."""
+    found = []
+    for finding in findings():
+        print(finding, flush=True)
+        found.append(finding)
+    wrong = sum(one.level == "wrong" for one in found)
+    print(f"\n{wrong} of {len(found)} checks failed." if wrong else "\nNothing is wrong.")
+    return 1 if wrong else 0
+
+
+def _versions() -> Finding:
+    return Finding(
+        "ok", "headrace", f"{headrace.__version__}, Python {platform.python_version()}, {platform.platform()}"
+    )
+
+
+def _torch() -> Finding:
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return Finding("ok", "torch", f"{torch.__version__}, accelerator: {accelerator or 'none'}")
+
+
+def _pillow() -> Finding:
+    if int(PIL.__version__.split(".")[0]) < 11:
+        return Finding("wrong", "Pillow", f"{PIL.__version__} is older than 11", "pip install --upgrade Pillow")
+    return Finding("ok", "Pillow", PIL.__version__)
+
+
+def _pillow_libjpeg() -> Finding:
+    ours = core.libjpeg_version()
+    if not features.check("jpg"):
+        return Finding("wrong", "libjpeg-turbo", "this Pillow reads no JPEGs", "pip install --force-reinstall Pillow")
+    if not features.check_feature("libjpeg_turbo"):
+        text = f"headrace has {ours}, Pillow another libjpeg: its pixels may be others"
+        return Finding("wrong", "libjpeg-turbo", text, "pip install --force-reinstall Pillow, from a wheel of PyPI")
+    theirs = features.version_feature("libjpeg_turbo")
+    return Finding("ok", "libjpeg-turbo", f"headrace has {ours}, Pillow has {theirs}")
+
+
+def _pass_order() -> Finding:
+    report = pillow_rule.probe()
+    took = f"{report.cases} small resizes in {1e3 * report.seconds:.0f} ms"
+    if report.expected in report.fitting:
+        return Finding("ok", "resize", f"{report.order}, as Pillow {report.pillow} is known to do; proved by {took}")
+    if report.fitting:
+        text = f"Pillow {report.pillow} should resize {report.expected} but follows {report.order} ({took})"
+        return Finding("note", "resize", text, "headrace follows it; loader.verify() proves that on your data")
+    text = f"Pillow {report.pillow} follows no order of passes that headrace knows ({took})"
+    return Finding("wrong", "resize", text, "pixels may differ by rounding: install a released Pillow, 11 to 13")
+
+
+def _decoding() -> Finding:
+    paths = sorted(PHOTOS.glob("*.jpg"))
+    blobs = [path.read_bytes() for path in paths]
+    natively = sum(core.jpeg_header(blob)["not_plain"] is None for blob in blobs)
+    differ = [
+        path.name
+        for path, blob, image in zip(paths, blobs, ops.decode_jpeg(blobs), strict=True)
+        if not np.array_equal(image.permute(1, 2, 0).numpy(), np.asarray(open_rgb(blob)))
+    ]
+    if differ:
+        text = f"{len(differ)} of {len(paths)} photographs differ from Pillow's pixels, {differ[0]} first"
+        return Finding(
+            "wrong",
+            "decode",
+            text,
+            "pip install --force-reinstall Pillow headrace, and report it if that does not help",
+        )
+    return Finding(
+        "ok", "decode", f"{len(paths)} photographs, {natively} of them natively: 0 bytes differ from Pillow's"
+    )
+
+
+def _kernels() -> Finding:
+    asked = os.environ.get("HEADRACE_ISA")
+    try:
+        chosen = core.instruction_set()
+    except RuntimeError as error:
+        return Finding("wrong", "kernels", str(error), "unset HEADRACE_ISA")
+    if asked:
+        return Finding("note", "kernels", f"{chosen}, because HEADRACE_ISA={asked}", "unset it for the fastest ones")
+    if chosen == "scalar":
+        return Finding(
+            "note", "kernels", "scalar: this processor has neither AVX2 nor AVX-512; slower, the same pixels"
+        )
+    return Finding("ok", "kernels", chosen)
+
+
+def _cores() -> Finding:
+    allowed, present, quota = len(os.sched_getaffinity(0)), os.cpu_count() or 1, _cpu_quota()
+    if quota is not None and quota < allowed:
+        text = f"{allowed} of {present} may be used, but the container has a quota of {quota:g}"
+        return Finding(
+            "note", "cores", text, f"num_workers={max(1, round(quota))} is enough; more threads are throttled"
+        )
+    text = f"{allowed} of {present} may be used"
+    return Finding("ok", "cores", f"{text}; num_workers={allowed} uses them all")
+
+
+def _cpu_quota() -> float | None:
+    """CPUs that the control group grants, None for no limit."""
+    try:
+        limit, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return None if limit == "max" else int(limit) / int(period)
+    except (OSError, ValueError):
+        return None
+
+
+def _huge_pages() -> Finding:
+    try:
+        text = Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text()
+    except OSError:
+        return Finding("note", "huge pages", "not known to this kernel; batches use small pages")
+    setting = text[text.index("[") + 1 : text.index("]")]
+    if setting == "never":
+        remedy = "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
+        return Finding("note", "huge pages", "never: batches use small pages, first epochs are slower", remedy)
+    return Finding("ok", "huge pages", setting)
+
+
+def _open_files() -> Finding:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < _FEW_FILES:
+        return Finding("note", "open files", f"at most {soft}; headrace opens one a thread", "ulimit -n 4096")
+    shown = "any number" if soft == resource.RLIM_INFINITY else f"at most {soft}"
+    return Finding("ok", "open files", f"{shown}; headrace opens one a thread")
+
+
+def _torchvision() -> Finding:
+    try:
+        from importlib.metadata import version
+
+        return Finding("ok", "torchvision", f"{version('torchvision')}: its datasets and transforms are recognised")
+    except ImportError:
+        return Finding("ok", "torchvision", "not installed, and not needed: headrace.transforms has the same names")

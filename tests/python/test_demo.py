@@ -1,0 +1,156 @@
+"""The demo: its folder is the same every time, its parts do what they say, the quick tour needs no terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from headrace import ImageFolder
+from headrace.demo import lay_out, race, recipes, sheet, tour
+from headrace.demo.equality import same_batches
+from headrace.demo.folder import GROUPS
+from support import PHOTOS
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_every_photograph_is_in_one_group() -> None:
+    names = Counter(name for group in GROUPS.values() for name in group)
+    assert set(names) == {path.stem for path in PHOTOS.glob("*.jpg")}
+    assert set(names.values()) == {1}
+
+
+def test_the_folder_is_the_same_every_time(tmp_path: Path) -> None:
+    layout = lay_out(tmp_path / "a", 60)
+    lay_out(tmp_path / "b", 60)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    training, validation = ImageFolder(layout.train), ImageFolder(layout.validation)
+    assert training.classes == validation.classes == sorted(GROUPS)
+    assert len(training) + len(validation) == layout.files == 60
+    assert len(set(contents(tmp_path / "a").values())) == 61  # no two files are the same; one is the marker
+
+
+def test_a_folder_that_is_there_is_used_again(tmp_path: Path) -> None:
+    lay_out(tmp_path, 50)
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    lay_out(tmp_path, 50)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == times
+    assert len(ImageFolder(lay_out(tmp_path, 60).train)) == 50  # 10 of each class, and 2 for validation
+
+
+def test_other_folders_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="something else"):
+        lay_out(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("files", [0, 5, 49, 101])
+def test_only_whole_classes_can_be_made(tmp_path: Path, files: int) -> None:
+    with pytest.raises(ValueError, match="multiple of 5"):
+        lay_out(tmp_path, files)
+
+
+def test_the_folder_has_what_real_ones_have(tmp_path: Path) -> None:
+    lay_out(tmp_path, 320)
+    modes, formats = Counter[str](), Counter[str | None]()
+    for path in tmp_path.rglob("*.*"):
+        if path.suffix != ".json":
+            with Image.open(path) as image:
+                modes[image.mode] += 1
+                formats[image.format] += 1
+                assert max(image.size) <= 500
+    assert formats == {"JPEG": 319, "PNG": 1}
+    assert modes["CMYK"] == 1
+    assert modes["L"] > 5
+
+
+def test_denormalise_gives_the_bytes_back() -> None:
+    image = Image.effect_noise((64, 48), 90).convert("RGB")
+    pixels = torch.from_numpy(np.array(image))
+    _, _, to_tensor, normalise = recipes.train().transforms
+    assert torch.equal(recipes.denormalise(normalise(to_tensor(image))[None])[0].permute(1, 2, 0), pixels)
+
+
+def test_same_batches_sees_a_difference() -> None:
+    batch = (torch.zeros(2, 3), torch.tensor([1, 2]))
+    assert same_batches([batch, batch], [batch, batch]) == 2
+    with pytest.raises(AssertionError, match="batch 1 differs"):
+        same_batches([batch, batch], [batch, (torch.ones(2, 3), batch[1])])
+    with pytest.raises(AssertionError, match="batch 1 differs"):
+        same_batches([batch], [batch, batch])
+
+
+def test_a_race_is_kept_on_its_cores() -> None:
+    before = os.sched_getaffinity(0)
+    one = {min(before)}
+    with race.limited_to(one):
+        assert os.sched_getaffinity(0) == one
+    assert os.sched_getaffinity(0) == before
+
+
+def test_the_table_has_medians_and_spread() -> None:
+    speeds = {("torch", 1): [100.0, 110.0, 90.0], ("headrace", 1): [300.0, 2000.0, 250.0]}
+    lines = race.table(speeds).splitlines()
+    assert lines[1].split() == ["torch's", "DataLoader", "+", "Pillow", "100", "(90", "to", "110)"]
+    assert lines[2].split() == ["headrace", "300", "(250", "to", "2,000)"]
+    assert lines[3].split()[-1] == "3.00"
+
+
+def test_the_sheet_shows_every_image_where_it_belongs() -> None:
+    images = torch.arange(5, dtype=torch.uint8).mul(40).view(5, 1, 1, 1).expand(5, 3, 20, 200)
+    drawn = sheet.draw_sheet(images, ["one", "two", "three", "four", "five"], 2, "title", "note")
+    assert drawn.width > 400
+    places = [(x, y) for y in range(3) for x in range(2)][:5]
+    left, top, right, below = sheet._MARGIN, sheet._HEAD, 200 + sheet._GAP, 20 + sheet._CAPTION + sheet._GAP
+    colours = [drawn.getpixel((left + x * right + 10, top + y * below + 10)) for x, y in places]
+    assert colours == [(40 * i,) * 3 for i in range(5)]
+    assert drawn.getpixel((2, 2)) == sheet._PAPER
+
+
+def test_quick_tour(tmp_path: Path) -> None:
+    """The whole of it, in another process whose output is a pipe."""
+    done = subprocess.run(
+        [sys.executable, "-m", "headrace.demo", "--quick", "--out", str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    out = done.stdout
+    for part in (
+        "1. An ImageFolder of 50 files",
+        "0 differ",
+        "times as fast",
+        "epoch 1/1: loss",
+        "named right",
+        "Done in",
+    ):
+        assert part in out
+    assert "\r" not in out
+    assert "\x1b" not in out
+    assert max(len(line) for line in out.splitlines() if str(tmp_path) not in line) <= 110
+    with Image.open(tmp_path / "out" / "contact_sheet.png") as drawn:
+        assert drawn.width > 1000
+        assert len(drawn.convert("RGB").getcolors(1 << 24) or []) > 10_000
+
+
+def test_a_place_that_is_taken_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "mine.txt").write_text("mine")
+    assert tour.main(["--out", str(tmp_path)]) == 2
+    assert tour.main(["--out", str(tmp_path / "photos" / "mine.txt")]) == 2
+    err = capsys.readouterr().err.splitlines()
+    assert len(err) == 2
+    assert all(line.startswith("headrace demo: ") for line in err)

@@ -1,0 +1,172 @@
+"""The native JPEG path against Pillow, file by file: what it calls plain Pillow accepts, and every box is Pillow's."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from conftest import data_folder
+from headrace._native import core
+
+Box = tuple[int, int, int, int]
+BIGGEST = 50_000_000  # pixels; bombs are the pipeline's affair
+BOXES = 12  # random ones for each file
+
+
+def by_pillow(data: bytes) -> np.ndarray | None:
+    """Height x width x 3 bytes, or None where Pillow refuses."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            with Image.open(io.BytesIO(data)) as image:
+                return np.asarray(image.convert("RGB"))
+        except Exception:  # Pillow raises OSError, SyntaxError, ValueError, struct.error and more
+            return None
+
+
+def natively(data: bytes, box: Box) -> np.ndarray:
+    x, y, width, height = box
+    pixels = np.frombuffer(core.decode_crop(data, x, y, width, height), np.uint8)
+    return pixels.reshape(height, width, 4)[..., :3]
+
+
+def boxes(width: int, height: int, rng: random.Random) -> Iterator[Box]:
+    """The whole, corners and edges, then boxes of every size: small ones too, since these cut inside one MCU."""
+    yield 0, 0, width, height
+    yield 0, 0, 1, 1
+    yield width - 1, height - 1, 1, 1
+    yield width - 1, 0, 1, height
+    yield 0, height - 1, width, 1
+    for i in range(BOXES):
+        x, y = rng.randrange(width), rng.randrange(height)
+        most = (4, 4) if i % 3 == 0 else (width, height)
+        yield x, y, rng.randint(1, min(most[0], width - x)), rng.randint(1, min(most[1], height - y))
+
+
+def differences(data: bytes, name: str) -> Iterator[str]:
+    """What is wrong with the native path for this file; nothing, if all is well."""
+    header = core.jpeg_header(data)
+    if header["not_plain"] is not None or header["width"] * header["height"] > BIGGEST:
+        return
+    expected = by_pillow(data)
+    if expected is None:
+        yield f"{name}: plain, but Pillow refuses it"
+        return
+    if expected.shape[:2] != (header["height"], header["width"]):
+        yield f"{name}: {header['width']}x{header['height']}, but {expected.shape[1]}x{expected.shape[0]} for Pillow"
+        return
+    for x, y, width, height in boxes(header["width"], header["height"], random.Random(name)):
+        try:
+            ours = natively(data, (x, y, width, height))
+        except core.NeedsPillow:
+            continue  # damage: Pillow's to conceal
+        if not np.array_equal(ours, expected[y : y + height, x : x + width]):
+            yield f"{name}: other pixels in box {(x, y, width, height)}"
+
+
+def check(folder: Path, plain_at_least: float) -> None:
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".tsv")
+    blobs = {path.name: path.read_bytes() for path in files}
+    assert [line for name, data in blobs.items() for line in differences(data, name)] == []
+    plain = sum(core.jpeg_header(data)["not_plain"] is None for data in blobs.values())
+    assert plain >= plain_at_least * len(blobs)
+
+
+@pytest.mark.pixels
+def test_imagenet_files(imagenet_dev: Path) -> None:
+    check(imagenet_dev, 1.0)
+
+
+@pytest.mark.pixels
+def test_odd_and_broken_files(hard_dev: Path) -> None:
+    check(hard_dev, 0.3)
+
+
+@pytest.mark.pixels
+def test_camera_photographs() -> None:
+    check(data_folder("large"), 1.0)
+
+
+@pytest.mark.pixels
+def test_shipped_photographs(photographs: list[Path]) -> None:
+    assert [line for path in photographs for line in differences(path.read_bytes(), path.name)] == []
+
+
+@pytest.mark.pixels
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+@pytest.mark.parametrize(
+    "options", [{}, {"progressive": True}, {"restart_marker_blocks": 1}, {"optimize": True}], ids=str
+)
+@pytest.mark.parametrize("subsampling", ["4:4:4", "4:2:2", "4:2:0"])
+def test_every_column_and_row_can_be_cut_at(mode: str, options: str, subsampling: str) -> None:
+    image = Image.effect_noise((41, 37), 90)
+    if mode == "RGB":
+        image = Image.merge("RGB", [Image.effect_noise((41, 37), 90) for _ in range(3)])
+    file = io.BytesIO()
+    image.save(file, "JPEG", subsampling=subsampling, quality=92, **({options: 1} if options else {}))
+    data = file.getvalue()
+    expected = by_pillow(data)
+    assert expected is not None
+    for x in range(41):
+        for width in {1, min(2, 41 - x), (42 - x) // 2, 41 - x}:
+            assert np.array_equal(natively(data, (x, 5, width, 9)), expected[5:14, x : x + width])
+    for y in range(37):
+        for height in {1, min(2, 37 - y), (38 - y) // 2, 37 - y}:
+            assert np.array_equal(natively(data, (3, y, 7, height)), expected[y : y + height, 3:10])
+
+
+def test_header_fields() -> None:
+    file = io.BytesIO()
+    exif = Image.Exif()
+    exif[0x112] = 6
+    Image.new("RGB", (40, 30)).save(file, "JPEG", subsampling="4:2:0", exif=exif)
+    header = core.jpeg_header(file.getvalue())
+    assert (header["width"], header["height"], header["not_plain"]) == (40, 30, None)
+    assert header["components"] == [(1, 2, 2), (2, 1, 1), (3, 1, 1)]
+    assert (header["progressive"], header["scans"], header["exif_orientation"]) == (False, 1, 6)
+    assert core.jpeg_header(b"")["not_plain"] == "not a JPEG"
+    file = io.BytesIO()
+    Image.new("CMYK", (8, 8)).save(file, "JPEG")
+    assert core.jpeg_header(file.getvalue())["not_plain"] == "CMYK or YCCK"
+
+
+def test_wrong_boxes_and_unclean_files_are_refused() -> None:
+    file = io.BytesIO()
+    Image.effect_noise((40, 30), 50).save(file, "JPEG")
+    data = file.getvalue()
+    for box in [(-1, 0, 4, 4), (0, 0, 41, 4), (39, 0, 2, 1), (0, 0, 0, 1), (0, 29, 1, 2), (0, 0, 2**31 - 1, 1)]:
+        with pytest.raises(ValueError, match="inside the image"):
+            core.decode_crop(data, *box)
+    with pytest.raises(core.NeedsPillow, match="EOI"):
+        core.decode_crop(data[:-2], 0, 0, 40, 30)
+
+
+HASHES = """
+import hashlib, pathlib, sys
+from headrace._native import core
+for path in sorted(pathlib.Path(sys.argv[1]).glob("*.jpg")):
+    data = path.read_bytes()
+    header = core.jpeg_header(data)
+    width, height = header["width"], header["height"]
+    print(hashlib.sha256(core.decode_crop(data, width // 3, height // 4, width // 2, height // 2)).hexdigest())
+"""
+
+
+@pytest.mark.parametrize("setting", [{"HEADRACE_HUFFMAN": "library"}, {"HEADRACE_ISA": "scalar"}], ids=str)
+def test_huffman_loops_agree(setting: dict[str, str], photographs: list[Path]) -> None:
+    def hashes(extra: dict[str, str]) -> str:
+        command = [sys.executable, "-c", HASHES, str(photographs[0].parent)]
+        return subprocess.run(command, env=os.environ | extra, check=True, capture_output=True, text=True).stdout
+
+    assert hashes(setting) == hashes({})
+    assert len(hashes({}).split()) == len(photographs)
