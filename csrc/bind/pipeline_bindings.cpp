@@ -21,13 +21,24 @@ struct PyBlobTable {
   py::object owner;
 };
 
+constexpr auto kPatience = 2s;  // longer than any image of sane size takes
+
 // Worker threads hold tables and must never be the ones to drop a Python object: this side keeps them all, and drops
 // them after the workers have been joined.
 struct PyPipeline {
   explicit PyPipeline(PipelineOptions options) : pipeline(std::make_unique<Pipeline>(std::move(options))) {}
   ~PyPipeline() {
-    const py::gil_scoped_release unlocked;
-    pipeline.reset();
+    bool settled = false;
+    {
+      const py::gil_scoped_release unlocked;
+      pipeline->close();
+      settled = pipeline->settle(kPatience);
+      if (settled) pipeline.reset();
+    }
+    if (settled) return;
+    // A thread is stuck in a read from a file system that does not answer, say: what it may still touch is left to it.
+    (void)pipeline.release();
+    for (py::object& one : kept) (void)one.release();
   }
 
   const std::shared_ptr<const BlobTable>& keep(const py::object& table) {

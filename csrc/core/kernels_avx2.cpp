@@ -187,7 +187,7 @@ void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, i
 // with their selections for each byte of an element are slower than both.
 
 // Ahead of the stores: see store_avx512.cpp.
-constexpr int kPrefetchBytes = 3584;
+constexpr int kPrefetchBytes = 2688;
 
 /// Three channels, kStep elements from pixel to pixel.
 template <class Element, int kStep>

@@ -112,11 +112,44 @@ Rgb gather_halves(const uint8_t* row, int start, int start8, int end, const Rgb&
           _mm512_mask_blend_epi32(0xff00, low.b, high.b)};
 }
 
-/// Four taps each from sixteen places anywhere, `tap` after the windows' starts. Where a window has fewer taps than its
-/// neighbours, weights of zero meet some pixel or other: none past the end of the row.
+/// Four registers, each with four outputs' taps a lane, R, G, B and X apart -> a channel each. Lane l of four[j] is
+/// output 4 l + j of the result.
+Rgb by_channel(const Vec* four) {
+  const Vec rg01 = _mm512_unpacklo_epi32(four[0], four[1]), rg23 = _mm512_unpacklo_epi32(four[2], four[3]);
+  const Vec bx01 = _mm512_unpackhi_epi32(four[0], four[1]), bx23 = _mm512_unpackhi_epi32(four[2], four[3]);
+  return {_mm512_unpacklo_epi64(rg01, rg23), _mm512_unpackhi_epi64(rg01, rg23), _mm512_unpacklo_epi64(bx01, bx23)};
+}
+
+Vec channels_apart() { return _mm512_broadcast_i32x4(_mm_setr_epi32(0x0c080400, 0x0d090501, 0x0e0a0602, 0x0f0b0703)); }
+
+/// For vpermt2b: where the taps of four outputs lie, in 32 pixels of their own; an output a lane.
+Vec quarter_taps(const int32_t* start) {
+  const Vec lane = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+  const Vec all = _mm512_permutexvar_epi32(lane, load(start));
+  const Vec pixel = _mm512_sub_epi32(all, _mm512_broadcastd_epi32(_mm512_castsi512_si128(all)));
+  return _mm512_add_epi8(_mm512_mullo_epi32(pixel, _mm512_set1_epi32(0x04040404)), channels_apart());
+}
+
+// In the next two, where a window has fewer taps than its neighbours, weights of zero meet some pixel or other: none
+// past the end of the row.
+
+/// `taps`: quarter_taps of outputs 0 to 3, 4 to 7, ...
+Rgb gather_quarters(const uint8_t* row, const int32_t* start, int tap, int end, const Vec* taps) {
+  Vec four[4];
+  for (int q = 0; q < 4; ++q) {
+    const int x = least(start[4 * q] + tap, end - 1);
+    const uint8_t* at = row + ptrdiff_t(x) * kPixelBytes;
+    four[q] = _mm512_permutex2var_epi8(load(at), taps[q], load(x + 16 <= end ? at + 64 : at));
+  }
+  const Rgb mixed = by_channel(four);  // here lane l of four[q] is output 4 q + l
+  const Vec order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return {_mm512_permutexvar_epi32(order, mixed.r), _mm512_permutexvar_epi32(order, mixed.g),
+          _mm512_permutexvar_epi32(order, mixed.b)};
+}
+
+/// From sixteen places anywhere.
 Rgb gather_far(const uint8_t* row, const int32_t* start, int tap, int end) {
-  const Vec apart = _mm512_broadcast_i32x4(_mm_setr_epi32(0x0c080400, 0x0d090501, 0x0e0a0602, 0x0f0b0703));
-  Vec four[4];  // lane l of four[j]: output 4 l + j, its R, G, B and X apart
+  Vec four[4];
   for (int j = 0; j < 4; ++j) {
     const auto at = [&](int lane) {
       const int x = least(start[4 * lane + j] + tap, end - 1);
@@ -126,11 +159,9 @@ Rgb gather_far(const uint8_t* row, const int32_t* start, int tap, int end) {
     v = _mm512_inserti32x4(v, at(1), 1);
     v = _mm512_inserti32x4(v, at(2), 2);
     v = _mm512_inserti32x4(v, at(3), 3);
-    four[j] = _mm512_shuffle_epi8(v, apart);
+    four[j] = _mm512_shuffle_epi8(v, channels_apart());
   }
-  const Vec rg01 = _mm512_unpacklo_epi32(four[0], four[1]), rg23 = _mm512_unpacklo_epi32(four[2], four[3]);
-  const Vec bx01 = _mm512_unpackhi_epi32(four[0], four[1]), bx23 = _mm512_unpackhi_epi32(four[2], four[3]);
-  return {_mm512_unpacklo_epi64(rg01, rg23), _mm512_unpackhi_epi64(rg01, rg23), _mm512_unpacklo_epi64(bx01, bx23)};
+  return by_channel(four);
 }
 
 /// Writes the outputs of a block, all or `count` of them. Planes have room for all.
@@ -144,14 +175,14 @@ void write_block(const Rgb& sum, int count, int plane_stride, uint8_t* to) {
     put(1, sum.g);
     put(2, sum.b);
   } else {
-    const Vec together = _mm512_broadcast_i32x4(_mm_setr_epi32(0x0c080400, 0x0d090501, 0x0e0a0602, 0x0f0b0703));
-    const Vec pixels = _mm512_shuffle_epi8(to_bytes(sum.r, sum.g, sum.b, sum.b), together);
+    // Four R, four G, ... -> four pixels is the same permutation as the other way round.
+    const Vec pixels = _mm512_shuffle_epi8(to_bytes(sum.r, sum.g, sum.b, sum.b), channels_apart());
     _mm512_mask_storeu_epi32(to, static_cast<__mmask16>((1u << least(count, 16)) - 1), pixels);
   }
 }
 
-/// How far apart the windows of a block start.
-enum class Reach { kNear, kHalves, kFar };
+/// Into how many parts a block falls whose windows start within kNearReach of one another; far: more than four.
+enum class Reach { kNear, kHalves, kQuarters, kFar };
 
 /// A block of outputs and the rows to make them in.
 struct Block {
@@ -179,9 +210,14 @@ void resample_block(const Block& block, const Rows& rows, uint8_t* to) {
   const int8_t* digits = block.digits;
   const int first = start[0], middle = start[8], end = block.end, taps = block.taps, count = block.count;
   const Rgb where = kReach == Reach::kHalves ? half_taps(start) : near_taps(block.near);
+  Vec quarters[4];
+  if constexpr (kReach == Reach::kQuarters) {
+    for (int q = 0; q < 4; ++q) quarters[q] = quarter_taps(start + 4 * q);
+  }
   const auto gather = [&](const uint8_t* row, int tap) {
     if constexpr (kReach == Reach::kNear) return gather_near(row, first + tap, end, where);
     if constexpr (kReach == Reach::kHalves) return gather_halves(row, first + tap, middle + tap, end, where);
+    if constexpr (kReach == Reach::kQuarters) return gather_quarters(row, start, tap, end, quarters);
     if constexpr (kReach == Reach::kFar) return gather_far(row, start, tap, end);
   };
   const auto digits_of = [&](int group) { return load_digits(digits + ptrdiff_t(group) * kGroupBytes); };
@@ -241,10 +277,13 @@ void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView
       for (int i = 1; i < kTableBlock; ++i) block.taps = most(block.taps, table.taps[x + i]);
     }
     const int32_t* start = block.start;
-    if (start[15] - start[0] <= kNearReach) {
+    const auto near = [&](int first, int last) { return start[last] - start[first] <= kNearReach; };
+    if (near(0, 15)) {
       resample_block<Reach::kNear>(block, all, dst);
-    } else if (start[7] - start[0] <= kNearReach && start[15] - start[8] <= kNearReach) {
+    } else if (near(0, 7) && near(8, 15)) {
       resample_block<Reach::kHalves>(block, all, dst);
+    } else if (near(0, 3) && near(4, 7) && near(8, 11) && near(12, 15)) {
+      resample_block<Reach::kQuarters>(block, all, dst);
     } else {
       resample_block<Reach::kFar>(block, all, dst);
     }

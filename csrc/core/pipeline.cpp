@@ -107,12 +107,12 @@ struct Pipeline::State {
     complete.notify_all();
   }
 
-  // Calls `body` with the right to write the sample, and notes what it throws; false: the batch is cancelled.
+  // Calls `body` and notes what it throws; whether it threw nothing.
   template <typename Body>
-  bool guarded(Batch& batch, int sample, Stage stage, Body body) {
-    if (!batch.begin_writing()) return false;
+  static bool noted(Batch& batch, int sample, Stage stage, Body body) {
     try {
       body();
+      return true;
     } catch (const Error& error) {
       batch.fail({sample, error.stage(), error.os_errno(), error.what()});
     } catch (const std::bad_alloc&) {
@@ -120,14 +120,24 @@ struct Pipeline::State {
     } catch (const std::exception& error) {
       batch.fail({sample, stage, 0, error.what()});
     }
+    return false;
+  }
+
+  // The same with the right to write the sample; false: the batch is cancelled.
+  template <typename Body>
+  bool guarded(Batch& batch, int sample, Stage stage, Body body) {
+    if (!batch.begin_writing()) return false;
+    noted(batch, sample, stage, body);
     end_writing(batch);
     return true;
   }
 
   void make(Worker& worker, const std::shared_ptr<Batch>& batch, int sample) {
+    std::span<const uint8_t> bytes;
+    // Without the right to write: who cancels a batch does not wait for a file system that does not answer.
+    if (!noted(*batch, sample, Stage::kRead, [&] { bytes = read(worker, *batch, sample); })) return done(*batch);
     bool at_pillow = false;
     const bool mine = guarded(*batch, sample, Stage::kDecode, [&] {
-      const auto bytes = read(worker, *batch, sample);
       try {
         decode(worker, *batch, sample, bytes);
       } catch (const NeedsPillow& verdict) {
@@ -358,6 +368,10 @@ void Pipeline::close() {
   state_->queue.close();
   state_->pillow.close();
   state_->complete.notify_all();
+}
+
+bool Pipeline::settle(std::chrono::milliseconds patience) {
+  return state_->fork.forked() || state_->threads.wait(patience);
 }
 
 bool Pipeline::closed() const {

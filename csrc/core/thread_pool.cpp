@@ -16,7 +16,16 @@ void ThreadPool::start(int count, const std::function<void(int)>& body) {
   try {
     threads_.reserve(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) {
-      threads_.emplace_back(body, i);
+      threads_.emplace_back([this, body, i] {
+        body(i);
+        const std::lock_guard lock(mutex_);
+        --running_;
+        ended_.notify_all();
+      });
+      {
+        const std::lock_guard lock(mutex_);
+        ++running_;  // below 0 for a moment where the thread was faster
+      }
       pthread_setname_np(threads_.back().native_handle(), ("headrace-" + std::to_string(i)).substr(0, 15).c_str());
     }
   } catch (...) {
@@ -24,6 +33,11 @@ void ThreadPool::start(int count, const std::function<void(int)>& body) {
     throw;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+bool ThreadPool::wait(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  return ended_.wait_for(lock, patience, [&] { return running_ == 0; });
 }
 
 void ThreadPool::join() {

@@ -175,10 +175,10 @@ def python(code: str, *options: str) -> subprocess.Popen[str]:
 
 def output_of(code: str, *options: str, seconds: float = 60) -> str:
     """What a program prints; it must end with status 0 and an empty stderr."""
-    process = python(code, *options)
-    try:
-        out, err = process.communicate(timeout=seconds)
-    finally:
-        process.kill()
+    with python(code, *options) as process:
+        try:
+            out, err = process.communicate(timeout=seconds)
+        finally:
+            process.kill()
     assert (process.returncode, err) == (0, ""), f"status {process.returncode}\n{out}\n{err}"
     return out

@@ -1,0 +1,145 @@
+// Makes what the tests of the pipeline share.
+#include "pipeline_samples.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "jpeg_samples.h"
+
+namespace headrace::test {
+namespace {
+
+Bytes identity_lut() {
+  Bytes lut(3 * 256);
+  for (size_t i = 0; i < lut.size(); ++i) lut[i] = static_cast<uint8_t>(i);
+  return lut;
+}
+
+Bytes float_lut() {
+  std::vector<float> values(3 * 256);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / 255.0f - 1.5f;
+  Bytes lut(values.size() * sizeof(float));
+  std::memcpy(lut.data(), values.data(), lut.size());
+  return lut;
+}
+
+PipelineOptions options_of(Recipe recipe, Bytes lut, int threads) {
+  PipelineOptions options;
+  options.layout = planar(3, recipe.output, static_cast<int>(lut.size() / (3 * 256)));
+  options.recipe = std::move(recipe);
+  options.lut = std::move(lut);
+  options.threads = threads;
+  return options;
+}
+
+}  // namespace
+
+const Images& Images::all() {
+  static const Images images;
+  return images;
+}
+
+Images::Images() {
+  std::vector<Blob> spans;
+  for (int i = 0; i < kCount; ++i) {
+    const Size size{33 + 11 * i, 61 + 7 * (i % 5)};
+    const int h = 1 + i % 2, v = 1 + i / 2 % 2;
+    sizes.push_back(size);
+    jpegs.push_back(make_jpeg({.width = size.width,
+                               .height = size.height,
+                               .components = i == 7 ? 1 : 3,
+                               .h = {h, 1, 1},
+                               .v = {v, 1, 1},
+                               .progressive = i == 5}));
+    pixels.push_back(decode_whole(jpegs.back()));
+  }
+  for (const Bytes& jpeg : jpegs) spans.push_back({nullptr, jpeg.data(), jpeg.size()});
+  table = BlobTable::of_memory(spans);
+}
+
+PipelineOptions crops(int threads) {
+  Step crop{.kind = Step::Kind::kRandomCrop, .height = 20, .width = 24};
+  return options_of({{crop}, 2, {24, 20}}, identity_lut(), threads);
+}
+
+PipelineOptions training(int threads) {
+  Step crop{.kind = Step::Kind::kRandomResizedCrop, .height = 32, .width = 32, .min_ratio = 0.75, .max_ratio = 4.0 / 3};
+  Step flip{.kind = Step::Kind::kHorizontalFlip, .p = 0.5, .draw = 22};
+  return options_of({{crop, flip}, 23, {32, 32}}, float_lut(), threads);
+}
+
+std::vector<double> draws_of(const Rows& rows, int columns, uint32_t seed) {
+  std::vector<double> draws;
+  for (const int64_t row : rows) {
+    uint32_t random = seed * 2654435761u + static_cast<uint32_t>(row) * 40503u;
+    for (int k = 0; k < columns; ++k) {
+      random = random * 1664525u + 1013904223u;
+      const double u = random * 0x1p-32;
+      draws.push_back(columns == 23 && k < 20 ? (k % 2 == 0 ? 0.08 + 0.92 * u : 0.75 + 0.58 * u) : u);
+    }
+  }
+  return draws;
+}
+
+Rows some_rows(int count, int first) {
+  Rows rows;
+  for (int i = 0; i < count; ++i) rows.push_back((first + i * 5) % Images::kCount);
+  return rows;
+}
+
+std::shared_ptr<Batch> submit(Pipeline& pipeline, const std::shared_ptr<const BlobTable>& table, const Rows& rows,
+                              uint32_t seed, uint8_t* memory) {
+  return pipeline.submit(table, rows, draws_of(rows, pipeline.options().recipe.draws, seed), memory);
+}
+
+bool complete(Pipeline& pipeline, const Batch& batch) {
+  if (pipeline.options().threads == 0) {
+    while (pipeline.run_one()) {
+    }
+  }
+  return pipeline.wait(batch, kLong);
+}
+
+Bytes contents(const Pipeline& pipeline, const Batch& batch) {
+  const size_t bytes = pipeline.options().layout.sample_bytes * static_cast<size_t>(batch.size());
+  return {batch.memory, batch.memory + bytes};
+}
+
+Bytes expected(PipelineOptions options, const Rows& rows, uint32_t seed) {
+  options.threads = 0;
+  Pipeline pipeline(std::move(options));
+  const auto batch = submit(pipeline, Images::all().table, rows, seed);
+  REQUIRE(complete(pipeline, *batch));
+  REQUIRE(batch->take_failures().empty());
+  return contents(pipeline, *batch);
+}
+
+Gate::Gate(const TemporaryFolder& folder) : path_(folder.path("gate")) { REQUIRE(mkfifo(path_.c_str(), 0600) == 0); }
+
+void Gate::open(const Bytes& bytes) const {
+  std::ofstream to(path_, std::ios::binary);
+  to.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+std::shared_ptr<const BlobTable> table_of(const std::vector<std::string>& paths) {
+  std::string packed;
+  std::vector<uint64_t> offsets;
+  for (const std::string& path : paths) {
+    offsets.push_back(packed.size());
+    packed += path + '\0';
+  }
+  return BlobTable::of_files(packed, offsets);
+}
+
+GatedFiles::GatedFiles() {
+  std::vector<std::string> paths;
+  for (size_t i = 0; i < Images::kCount; ++i) paths.push_back(folder.file(std::to_string(i), Images::all().jpegs[i]));
+  paths.push_back(gate.path());
+  table = table_of(paths);
+}
+
+}  // namespace headrace::test

@@ -1,0 +1,157 @@
+// The pipeline and what it leaves to Pillow: pixels, errors and late answers come back into the right place.
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+#include <thread>
+
+#include "pipeline_samples.h"
+
+using namespace headrace;
+using namespace headrace::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// "Pillow": blobs of one byte are the number of an image, decoded by whoever serves the lane.
+struct Disguised {
+  std::vector<Bytes> blobs;
+  std::shared_ptr<const BlobTable> table;  // every other image is disguised
+
+  Disguised() {
+    std::vector<Blob> spans;
+    for (size_t i = 0; i < Images::kCount; ++i) {
+      blobs.push_back(i % 2 == 0 ? Images::all().jpegs[i] : Bytes{static_cast<uint8_t>(i)});
+    }
+    for (const Bytes& bytes : blobs) spans.push_back({nullptr, bytes.data(), bytes.size()});
+    table = BlobTable::of_memory(spans);
+  }
+  static void finish(Pipeline& pipeline, PillowJob& job) {
+    const size_t image = job.bytes.at(0);
+    pipeline.finish(job, Images::all().pixels[image].data(), Images::all().sizes[image], 1000);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what is not a plain JPEG goes to Pillow and comes out as if it were one") {
+  const Disguised disguised;
+  const Rows rows = some_rows(24);
+  const Bytes truth = expected(training(0), rows);
+  for (const int threads : {0, 1, 3}) {
+    CAPTURE(threads);
+    Pipeline pipeline(training(threads));
+    std::vector<std::thread> lane;
+    for (int i = 0; i < 2 && threads > 0; ++i) {
+      lane.emplace_back([&] {
+        while (!pipeline.closed())
+          if (auto job = pipeline.next_pillow_job(kLong)) Disguised::finish(pipeline, *job);
+      });
+    }
+    for (int i = 0; i < 5; ++i) {
+      const auto batch = submit(pipeline, disguised.table, rows);
+      if (threads == 0) {
+        while (pipeline.run_one()) {
+        }
+        CHECK(pipeline.pillow_jobs_waiting() == 12);
+        while (auto job = pipeline.next_pillow_job(0ms)) Disguised::finish(pipeline, *job);
+      }
+      REQUIRE(pipeline.wait(*batch, kLong));
+      CHECK(batch->take_failures().empty());
+      CHECK(contents(pipeline, *batch) == truth);
+    }
+    const auto stats = pipeline.stats();
+    CHECK(stats.back().stage == "pillow");
+    CHECK(stats.back().items == 60);
+    CHECK(stats.back().busy_ns == 60'000);
+    pipeline.close();
+    for (std::thread& thread : lane) thread.join();
+  }
+}
+
+TEST_CASE("Pillow's error is the sample's error") {
+  const Disguised disguised;
+  Pipeline pipeline(training(1));
+  const auto batch = submit(pipeline, disguised.table, {0, 1});
+  auto job = pipeline.next_pillow_job(kLong);
+  REQUIRE(job);
+  CHECK(job->sample == 1);
+  CHECK(job->bytes == Bytes{1});
+  CHECK(job->reason != "");
+  CHECK_FALSE(pipeline.wait(*batch, 1ms));
+  pipeline.fail(*job, "cannot identify image file");
+  REQUIRE(pipeline.wait(*batch, kLong));
+  const auto failures = batch->take_failures();
+  REQUIRE(failures.size() == 1);
+  CHECK(failures[0].sample == 1);
+  CHECK(failures[0].stage == Stage::kDecode);
+  CHECK(failures[0].reason == "cannot identify image file");
+  CHECK_THROWS_AS(pipeline.fail(*job, "again"), std::logic_error);
+  CHECK_THROWS_AS(Disguised::finish(pipeline, *job), std::logic_error);
+  CHECK(batch->remaining == 0);
+}
+
+TEST_CASE("an image from Pillow that the recipe cannot take fails like any other") {
+  const Disguised disguised;
+  Pipeline pipeline(crops(0));
+  const auto batch = submit(pipeline, disguised.table, {1, 3});
+  while (pipeline.run_one()) {
+  }
+  const Bytes pixel(kPixelBytes);
+  auto first = pipeline.next_pillow_job(0ms), second = pipeline.next_pillow_job(0ms);
+  pipeline.finish(*first, pixel.data(), {1, 1}, 0);
+  pipeline.finish(*second, nullptr, {0, 0}, 0);
+  REQUIRE(pipeline.wait(*batch, 0ms));
+  const auto failures = batch->take_failures();
+  REQUIRE(failures.size() == 2);
+  for (const Failure& failure : failures) CHECK(failure.stage == Stage::kPlan);
+}
+
+TEST_CASE("Pillow is not troubled with cancelled batches, nor its late answer written") {
+  const Disguised disguised;
+  Pipeline pipeline(training(0));
+  auto memory = std::make_unique<Bytes>(2 * pipeline.options().layout.sample_bytes);
+  const auto cancelled = submit(pipeline, disguised.table, {1, 3}, 1, memory->data());
+  const auto wanted = submit(pipeline, disguised.table, {5});
+  while (pipeline.run_one()) {
+  }
+  auto late = pipeline.next_pillow_job(0ms);
+  REQUIRE(late);
+  CHECK(late->batch == cancelled);
+  pipeline.cancel(*cancelled);
+  memory.reset();
+  Disguised::finish(pipeline, *late);
+  auto job = pipeline.next_pillow_job(0ms);
+  REQUIRE(job);
+  CHECK(job->batch == wanted);
+  Disguised::finish(pipeline, *job);
+  CHECK(pipeline.wait(*wanted, 0ms));
+  CHECK(contents(pipeline, *wanted) == expected(training(0), {5}));
+}
+
+TEST_CASE("a job may outlive close") {
+  const Disguised disguised;
+  Pipeline pipeline(training(1));
+  const auto batch = submit(pipeline, disguised.table, {1});
+  auto job = pipeline.next_pillow_job(kLong);
+  REQUIRE(job);
+  pipeline.close();
+  Disguised::finish(pipeline, *job);
+  CHECK(batch->remaining == 0);
+  CHECK(contents(pipeline, *batch) == expected(training(0), {1}));
+}
+
+TEST_CASE("images over the limit are Pillow's to refuse") {
+  PipelineOptions options = crops(0);
+  const auto pixels_of = [](size_t i) { return int64_t{Images::all().sizes[i].width} * Images::all().sizes[i].height; };
+  options.max_pixels = pixels_of(3);
+  Pipeline pipeline(options);
+  const auto batch = submit(pipeline, Images::all().table, {3, 8});
+  while (pipeline.run_one()) {
+  }
+  REQUIRE(pixels_of(8) > pixels_of(3));
+  CHECK(batch->remaining == 1);
+  const auto job = pipeline.next_pillow_job(0ms);
+  REQUIRE(job);
+  CHECK(job->sample == 1);
+  CHECK(job->reason == "more pixels than PIL.Image.MAX_IMAGE_PIXELS");
+}
