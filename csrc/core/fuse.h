@@ -6,16 +6,10 @@
 
 #include "geometry.h"
 #include "kernels.h"
+#include "output.h"
 #include "plan.h"
 
 namespace headrace {
-
-/// Where one sample goes and how its bytes are mapped.
-struct Output {
-  uint8_t* base = nullptr;
-  ptrdiff_t channel_stride = 0, row_stride = 0, pixel_stride = 0;  // bytes
-  Lut lut;
-};
 
 /// Scratch memory and sinks of one worker; kept between samples so that steady state allocates nothing.
 class Fuser {

@@ -10,37 +10,11 @@
 #include <stdexcept>
 
 #include "fork_guard.h"
-#include "fuse.h"
-#include "jpeg_decoder.h"
-#include "jpeg_header.h"
-#include "reader.h"
+#include "sample_maker.h"
 #include "sample_queue.h"
 #include "thread_pool.h"
 
 namespace headrace {
-namespace {
-
-// The two clock calls around each push cost a hundredth of a sample, so only some samples are timed stage by stage.
-constexpr int kTimedShare = 16;
-
-// Passes rows on and measures how long the rest of the chain takes.
-class TimedSink final : public RowSink {
- public:
-  explicit TimedSink(RowSink& next) : next_(next) {}
-  void push(const uint8_t* rows, size_t stride, int count) override {
-    const int64_t begin = now_ns();
-    next_.push(rows, stride, count);
-    spent_ns_ += now_ns() - begin;
-  }
-  int64_t spent_ns() const { return spent_ns_; }
-
- private:
-  RowSink& next_;
-  int64_t spent_ns_ = 0;
-};
-
-}  // namespace
-
 OutputLayout planar(int channels, Size size, int element_bytes) {
   const ptrdiff_t row = ptrdiff_t{element_bytes} * size.width, plane = row * size.height;
   return {element_bytes, channels, plane, row, element_bytes, static_cast<size_t>(plane * channels)};
@@ -52,16 +26,6 @@ OutputLayout channels_last(int channels, Size size, int element_bytes) {
 }
 
 struct Pipeline::State {
-  // What one thread needs to make samples; never shared.
-  struct Worker {
-    explicit Worker(const Kernels& kernels) : fuser(kernels) {}
-    Reader reader;
-    JpegDecoder decoder;
-    Fuser fuser;
-    StageStats stats;
-    int since_timed = kTimedShare - 1;  // the first sample is timed
-  };
-
   explicit State(PipelineOptions given)
       : options(std::move(given)),
         kernels(options.kernels != nullptr ? *options.kernels : headrace::kernels()),
@@ -70,7 +34,9 @@ struct Pipeline::State {
     const auto misaligned = reinterpret_cast<uintptr_t>(lut.data()) % kLutAlignment;
     aligned_lut = lut.data() + (misaligned == 0 ? 0 : kLutAlignment - misaligned);
     std::memcpy(aligned_lut, options.lut.data(), options.lut.size());
-    for (auto& worker : workers) worker = std::make_unique<Worker>(kernels);
+    for (auto& worker : workers) {
+      worker = std::make_unique<SampleMaker>(kernels, options.recipe, options.max_pixels);
+    }
     try {
       threads.start(options.threads, [this](int i) { work(*workers[static_cast<size_t>(i)]); });
     } catch (...) {
@@ -132,14 +98,16 @@ struct Pipeline::State {
     return true;
   }
 
-  void make(Worker& worker, const std::shared_ptr<Batch>& batch, int sample) {
+  void make(SampleMaker& worker, const std::shared_ptr<Batch>& batch, int sample) {
     std::span<const uint8_t> bytes;
     // Without the right to write: who cancels a batch does not wait for a file system that does not answer.
-    if (!noted(*batch, sample, Stage::kRead, [&] { bytes = read(worker, *batch, sample); })) return done(*batch);
+    if (!noted(*batch, sample, Stage::kRead,
+               [&] { bytes = worker.read(batch->blobs->at(batch->rows[static_cast<size_t>(sample)])); }))
+      return done(*batch);
     bool at_pillow = false;
     const bool mine = guarded(*batch, sample, Stage::kDecode, [&] {
       try {
-        decode(worker, *batch, sample, bytes);
+        worker.make(bytes, draws(*batch, sample), output(*batch, sample));
       } catch (const NeedsPillow& verdict) {
         pillow.push({batch, sample, {bytes.begin(), bytes.end()}, verdict.what()});
         at_pillow = true;  // `finish` or `fail` counts it
@@ -148,38 +116,7 @@ struct Pipeline::State {
     if (mine && !at_pillow) done(*batch);
   }
 
-  std::span<const uint8_t> read(Worker& worker, const Batch& batch, int sample) {
-    const int64_t begin = now_ns();
-    const auto bytes = worker.reader.read(batch.blobs->at(batch.rows[static_cast<size_t>(sample)]));
-    worker.stats.add(Clock::kRead, now_ns() - begin);
-    return bytes;
-  }
-
-  void decode(Worker& worker, const Batch& batch, int sample, std::span<const uint8_t> bytes) {
-    const bool timed = ++worker.since_timed == kTimedShare;
-    const int64_t begin = timed ? now_ns() : 0;
-    const JpegHeader header = parse_jpeg_header(bytes);
-    if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
-    if (options.max_pixels > 0 && int64_t{header.size.width} * header.size.height > options.max_pixels) {
-      throw NeedsPillow(Stage::kHeader, "more pixels than PIL.Image.MAX_IMAGE_PIXELS");
-    }
-    const Plan plan = resolve(options.recipe, draws(batch, sample), header.size);
-    const Output out = output(batch, sample);
-    RowSink& sink = worker.fuser.begin(plan, header.size, out);
-    const Box box = plan.decode_box(header.size);
-    if (!timed) return worker.decoder.decode(bytes, header, box, sink);
-
-    worker.since_timed = 0;
-    TimedSink timed_sink(sink);
-    const int64_t planned = now_ns();
-    worker.decoder.decode(bytes, header, box, timed_sink);
-    const int64_t all = now_ns() - planned;
-    worker.stats.add(Clock::kHeader, planned - begin);
-    worker.stats.add(Clock::kDecode, all - timed_sink.spent_ns());
-    worker.stats.add(Clock::kResize, timed_sink.spent_ns());
-  }
-
-  void work(Worker& worker) {
+  void work(SampleMaker& worker) {
     SampleQueue::Task task;
     for (;;) {
       const int64_t begin = now_ns();
@@ -243,7 +180,7 @@ struct Pipeline::State {
   std::vector<std::unique_ptr<Fuser>>
       spare;  // guarded by mutex: fusers of the Python threads that finish Pillow's images
   std::atomic<int64_t> pillow_items{0}, pillow_ns{0};
-  std::vector<std::unique_ptr<Worker>> workers;
+  std::vector<std::unique_ptr<SampleMaker>> workers;
   ThreadPool threads;
 };
 

@@ -1,8 +1,8 @@
 // Writes finished rows into the output: gray, mirrored and upside down where asked, each byte through its table.
 #pragma once
 
-#include "fuse.h"
 #include "geometry.h"
+#include "output.h"
 #include "row_buffer.h"
 
 namespace headrace {

@@ -60,7 +60,7 @@ class Gate {
  public:
   explicit Gate(const TemporaryFolder& folder);
   const std::string& path() const { return path_; }
-  /// Lets the worker go on with these bytes; blocks until it is there.
+  /// Lets the worker go on with these bytes; waits until it is there.
   void open(const Bytes& bytes) const;
 
  private:

@@ -14,16 +14,16 @@ HARD_CAP = 400  # lines
 
 # Within a layer (a line) anything goes but a cycle; a layer sees those above it.
 CORE = """
-error geometry fork_guard
+error geometry fork_guard aligned_array find_ff
 blob
 reader jpeg_metadata plan
 jpeg_header resample_table
 huffman kernels
 jpeg_decoder
-slot_ring thread_pool stage_stats
+slot_ring thread_pool stage_stats output
 taker resampler row_store
 fuse
-batch
+batch sample_maker
 sample_queue pillow_lane
 pipeline
 """
@@ -44,10 +44,11 @@ ops pillow_lane
 engine
 order
 faults state
+epochs
 iterator
 stats report verification arguments
 loader
-demo
+demo commands
 cli
 """
 
