@@ -3,7 +3,9 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <stdexcept>
 #include <tuple>
+#include <utility>
 
 #include "convert.h"
 #include "dlpack.h"
@@ -112,20 +114,22 @@ bool wait(PyPipeline& self, const Batch& batch, double seconds) {
   }
 }
 
-// Shape (samples, C, H, W) over the batch's slot; the slot goes back to the ring when the last tensor on it dies.
-py::capsule tensor(const Batch& batch, const PipelineOptions& options, int samples, uint8_t type_code) {
+// Shape (samples, C, H, W) over the batch's slot, once; the slot goes back to the ring when the last tensor on it dies,
+// even while a worker that has just made the last sample still holds the batch.
+py::capsule tensor(Batch& batch, const PipelineOptions& options, int samples, uint8_t type_code) {
   struct Owner {
     dlpack::ManagedTensor managed;
     std::array<int64_t, 4> shape, strides;
     Lease slot;
   };
+  if (batch.slot == nullptr) throw std::logic_error("this batch has no slot, or it was handed out before");
   const OutputLayout& layout = options.layout;
   const int64_t item = layout.element_bytes;
   auto owner = std::make_unique<Owner>();
   owner->shape = {samples, layout.channels, options.recipe.output.height, options.recipe.output.width};
   owner->strides = {static_cast<int64_t>(layout.sample_bytes) / item, layout.channel_stride / item,
                     layout.row_stride / item, layout.pixel_stride / item};
-  owner->slot = batch.slot;
+  owner->slot = std::exchange(batch.slot, nullptr);
   owner->managed.tensor = {
       batch.memory,        {dlpack::kCpu, 0},     4, {type_code, static_cast<uint8_t>(8 * item), 1},
       owner->shape.data(), owner->strides.data(), 0};
@@ -223,7 +227,7 @@ void bind_pipeline(py::module_& module) {
       .def("finish", &finish)
       .def("fail",
            [](PyPipeline& self, PillowJob& job, std::string reason) { self.pipeline->fail(job, std::move(reason)); })
-      .def("tensor", [](const PyPipeline& self, const Batch& batch, int samples,
+      .def("tensor", [](const PyPipeline& self, Batch& batch, int samples,
                         uint8_t type_code) { return tensor(batch, self.pipeline->options(), samples, type_code); })
       .def("compact", [](const PyPipeline& self, const Batch& batch,
                          const std::vector<int>& places) { compact(batch, self.pipeline->options(), places); })

@@ -98,14 +98,14 @@ Vec load_once(const uint8_t* from) {
 }
 
 /// 32 pixels of a row, or 16 twice where the row ends before the others, which may lie past its slack.
-Rgb gather_near(const uint8_t* row, int start, int end, const Rgb& taps) {
+[[gnu::always_inline]] inline Rgb gather_near(const uint8_t* row, int start, int end, const Rgb& taps) {
   const uint8_t* at = row + ptrdiff_t(start) * kPixelBytes;
   const Vec first = load_once(at), second = load_once(start + 16 <= end ? at + 64 : at);
   return {_mm512_permutex2var_epi8(first, taps.r, second), _mm512_permutex2var_epi8(first, taps.g, second),
           _mm512_permutex2var_epi8(first, taps.b, second)};
 }
 
-Rgb gather_halves(const uint8_t* row, int start, int start8, int end, const Rgb& taps) {
+[[gnu::always_inline]] inline Rgb gather_halves(const uint8_t* row, int start, int start8, int end, const Rgb& taps) {
   const Rgb low = gather_near(row, start, end, taps);
   const Rgb high = gather_near(row, start8 < end ? start8 : start, end, taps);
   return {_mm512_mask_blend_epi32(0xff00, low.r, high.r), _mm512_mask_blend_epi32(0xff00, low.g, high.g),
@@ -125,16 +125,17 @@ Vec channels_apart() { return _mm512_broadcast_i32x4(_mm_setr_epi32(0x0c080400, 
 /// For vpermt2b: where the taps of four outputs lie, in 32 pixels of their own; an output a lane.
 Vec quarter_taps(const int32_t* start) {
   const Vec lane = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-  const Vec all = _mm512_permutexvar_epi32(lane, load(start));
-  const Vec pixel = _mm512_sub_epi32(all, _mm512_broadcastd_epi32(_mm512_castsi512_si128(all)));
-  return _mm512_add_epi8(_mm512_mullo_epi32(pixel, _mm512_set1_epi32(0x04040404)), channels_apart());
+  const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(start));
+  const __m128i bytes = _mm_mullo_epi32(_mm_sub_epi32(four, _mm_broadcastd_epi32(four)), _mm_set1_epi32(0x04040404));
+  return _mm512_add_epi8(_mm512_permutexvar_epi32(lane, _mm512_castsi128_si512(bytes)), channels_apart());
 }
 
 // In the next two, where a window has fewer taps than its neighbours, weights of zero meet some pixel or other: none
 // past the end of the row.
 
 /// `taps`: quarter_taps of outputs 0 to 3, 4 to 7, ...
-Rgb gather_quarters(const uint8_t* row, const int32_t* start, int tap, int end, const Vec* taps) {
+[[gnu::always_inline]] inline Rgb gather_quarters(const uint8_t* row, const int32_t* start, int tap, int end,
+                                                  const Vec* taps) {
   Vec four[4];
   for (int q = 0; q < 4; ++q) {
     const int x = least(start[4 * q] + tap, end - 1);
@@ -148,7 +149,7 @@ Rgb gather_quarters(const uint8_t* row, const int32_t* start, int tap, int end, 
 }
 
 /// From sixteen places anywhere.
-Rgb gather_far(const uint8_t* row, const int32_t* start, int tap, int end) {
+[[gnu::always_inline]] inline Rgb gather_far(const uint8_t* row, const int32_t* start, int tap, int end) {
   Vec four[4];
   for (int j = 0; j < 4; ++j) {
     const auto at = [&](int lane) {

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+import headrace
+
 ROOT = Path(__file__).resolve().parents[2]
 HARD_CAP = 400  # lines
 
 # Within a layer (a line) anything goes but a cycle; a layer sees those above it.
+PUBLIC = set(headrace.__all__) | {"__version__"}
 CORE = """
 error geometry fork_guard aligned_array find_ff
 blob
@@ -133,6 +136,8 @@ def test_python_imports_point_one_way() -> None:
         for other in imported(path):
             if other == "_core":
                 continue
+            if other in PUBLIC and other not in python_modules() and other not in rank:
+                other = "loader"  # the package's face is made of all that is below the demo and the commands
             assert rank[layer_of_python(other, rank)] <= own, f"headrace.{name} imports headrace.{other} of a later layer"
 
 

@@ -92,7 +92,7 @@ except RuntimeError as error:
 
 @CASES
 def test_the_interpreter_ends_with_a_live_iterator(workers, pillow):
-    options = "prefetch_factor=4" if workers else ""
+    options = "prefetch_factor=4" if workers else "shuffle=True"
     assert output_of(f"""{ENDLESS}
 made = loader({workers}, {pillow}, {options})
 iterator = iter(made)
