@@ -22,32 +22,86 @@ uint32_t read_uint(Bytes bytes, size_t at, int size, bool big_endian) {
   return value;
 }
 
+/// A TIFF structure, as EXIF and MPF segments hold one.
+struct Tiff {
+  Bytes bytes;
+  bool big_endian = false;
+  uint32_t u16(size_t at) const { return read_uint(bytes, at, 2, big_endian); }
+  uint32_t u32(size_t at) const { return read_uint(bytes, at, 4, big_endian); }
+};
+
+struct TiffEntry {
+  uint32_t tag = 0, type = 0, items = 0;
+  size_t value_at = 0;  // in the four bytes of the entry, or where they point to
+  bool whole = false;   // of a known type, and all of its value lies inside
+};
+
+constexpr uint32_t kShort = 3, kLong = 4, kRational = 5, kUndefined = 7;
+
+/// Calls `visit` for each entry of the first directory, until it says false. false: stopped, or not whole.
+template <typename Visit>
+bool visit_directory(const Tiff& tiff, Visit visit) {
+  constexpr uint8_t kBytesEach[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8};
+  const size_t size = tiff.bytes.size();
+  if (size < 8) return false;
+  const size_t directory = tiff.u32(4);
+  if (directory > size || size - directory < 2) return false;
+  const size_t count = tiff.u16(directory);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t at = directory + 2 + 12 * i;
+    if (at + 12 > size) return false;
+    TiffEntry entry{tiff.u16(at), tiff.u16(at + 2), tiff.u32(at + 4), at + 8, false};
+    const uint64_t length = entry.type < sizeof kBytesEach ? uint64_t{kBytesEach[entry.type]} * entry.items : 0;
+    if (length > 4) entry.value_at = tiff.u32(at + 8);
+    entry.whole = length > 0 && entry.value_at <= size && length <= size - entry.value_at;
+    if (!visit(entry)) return false;
+  }
+  return true;
+}
+
+bool open_tiff(Bytes bytes, Tiff* tiff) {
+  *tiff = {bytes, starts_with(bytes, std::string_view("MM\0*", 4))};
+  return tiff->big_endian || starts_with(bytes, std::string_view("II*\0", 4));
+}
+
 /// Pillow reads the resolution out of IFD 0 at opening, and lets an IndexError through when that is an empty string:
 /// so a resolution that is not one RATIONAL, or a unit that is not one SHORT, is left to Pillow.
-const char* read_exif(Bytes tiff, int* orientation) {
-  constexpr const char* kOdd = "an EXIF segment that only Pillow can judge";
+bool read_exif(Bytes bytes, int* orientation) {
   constexpr uint32_t kOrientation = 0x112, kResolution = 0x11A, kResolutionY = 0x11B, kUnit = 0x128;
-  constexpr uint32_t kShort = 3, kRational = 5;
-  const bool big_endian = starts_with(tiff, std::string_view("MM\0*", 4));
-  if (!big_endian && !starts_with(tiff, std::string_view("II*\0", 4))) return kOdd;
-  if (tiff.size() < 8) return kOdd;
-  const size_t directory = read_uint(tiff, 4, 4, big_endian);
-  if (directory > tiff.size() || tiff.size() - directory < 2) return kOdd;
-  const size_t count = read_uint(tiff, directory, 2, big_endian);
-  for (size_t i = 0; i < count; ++i) {
-    const size_t entry = directory + 2 + 12 * i;
-    if (entry + 12 > tiff.size()) return kOdd;
-    const uint32_t tag = read_uint(tiff, entry, 2, big_endian);
-    const uint32_t type = read_uint(tiff, entry + 2, 2, big_endian);
-    const uint32_t items = read_uint(tiff, entry + 4, 4, big_endian);
-    if ((tag == kResolution || tag == kResolutionY) && (type != kRational || items != 1)) return kOdd;
-    if (tag == kUnit && (type != kShort || items != 1)) return kOdd;
-    if (tag == kOrientation && type == kShort && items == 1) {
-      const uint32_t value = read_uint(tiff, entry + 8, 2, big_endian);
-      if (value >= 1 && value <= 8) *orientation = static_cast<int>(value);
-    }
-  }
-  return nullptr;
+  Tiff tiff;
+  return open_tiff(bytes, &tiff) && visit_directory(tiff, [&](const TiffEntry& entry) {
+           if (entry.tag == kResolution || entry.tag == kResolutionY)
+             return entry.type == kRational && entry.items == 1;
+           if (entry.tag == kUnit) return entry.type == kShort && entry.items == 1;
+           if (entry.tag == kOrientation && entry.type == kShort && entry.items == 1) {
+             const uint32_t value = tiff.u16(entry.value_at);
+             if (value >= 1 && value <= 8) *orientation = static_cast<int>(value);
+           }
+           return true;
+         });
+}
+
+/// A file of several pictures (MPF) opens as its first one, but only if Pillow, and each of its versions in its own
+/// way, makes sense of the index. So every entry must be whole, and the list of pictures as the standard has it.
+bool pictures_readable(Bytes bytes) {
+  constexpr uint32_t kNumber = 0xB001, kPictures = 0xB002, kPictureBytes = 16;
+  constexpr uint32_t kFormat = 7u << 24;  // of a picture; 0 is JPEG
+  Tiff tiff;
+  uint32_t number = 0, listed = 0;
+  const bool whole = open_tiff(bytes, &tiff) && visit_directory(tiff, [&](const TiffEntry& entry) {
+                       if (!entry.whole) return false;
+                       if (entry.tag == kNumber) {
+                         if (entry.type != kLong || entry.items != 1 || number != 0) return false;
+                         number = tiff.u32(entry.value_at);
+                       } else if (entry.tag == kPictures) {
+                         if (entry.type != kUndefined || listed != 0) return false;
+                         listed = entry.items;
+                         for (size_t at = 0; at + kPictureBytes <= listed; at += kPictureBytes)
+                           if ((tiff.u32(entry.value_at + at) & kFormat) != 0) return false;
+                       }
+                       return true;
+                     });
+  return whole && number > 0 && listed == uint64_t{number} * kPictureBytes;
 }
 
 /// The walk of Pillow's own parser: running out of data is fine everywhere but at a resource's name, where the
@@ -85,9 +139,12 @@ void JpegMetadata::read_app(int marker, Bytes body) {
   } else if (marker == 0xE1 && starts_with(body, std::string_view("Exif\0\0", 6))) {
     if (exif_seen) doubtful("two EXIF segments");  // Pillow joins them
     exif_seen = true;
-    if (const char* why = read_exif(body.subspan(6), &exif_orientation)) doubtful(why);
+    if (!read_exif(body.subspan(6), &exif_orientation)) doubtful("an EXIF segment that only Pillow can judge");
   } else if (marker == 0xE2 && starts_with(body, std::string_view("ICC_PROFILE\0", 12))) {
     if (body.size() < 14) doubtful("an ICC segment cut short");
+  } else if (marker == 0xE2 && starts_with(body, std::string_view("MPF\0", 4))) {
+    if (pictures_seen || !pictures_readable(body.subspan(4))) doubtful("an MPF segment that only Pillow can judge");
+    pictures_seen = true;
   } else if (marker == 0xED && starts_with(body, std::string_view("Photoshop 3.0\0", 14))) {
     if (!photoshop_readable(body)) doubtful("a Photoshop segment cut short");
   } else if (marker == 0xEE && starts_with(body, "Adobe")) {

@@ -12,7 +12,7 @@ struct JpegMetadata {
   bool jfif = false;         // as libjpeg sees it: this decides the colour space
   int adobe_transform = -1;  // as libjpeg sees it; -1: no Adobe marker
   int exif_orientation = 0;  // of IFD 0; 0: none
-  bool exif_seen = false;
+  bool exif_seen = false, pictures_seen = false;
   const char* doubt = nullptr;  // a static sentence: why Pillow may refuse the file, or libjpeg warn
 
   /// `marker` is 0xE0 to 0xEF, `body` the segment without its length.

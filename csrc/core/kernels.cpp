@@ -12,7 +12,7 @@ namespace headrace {
 namespace {
 
 #if defined(__x86_64__) || defined(_M_X64)
-bool has_avx2() { return __builtin_cpu_supports("avx2"); }
+bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); }
 
 // Ice Lake, Zen 4 and newer: byte permutes (VBMI) and byte dot products (VNNI) are what these loops are made of.
 bool has_avx512() {
@@ -49,8 +49,8 @@ void split_lut(const Lut& lut, uint8_t* planes) {
 const Kernels* kernels_named(const char* name) {
   if (std::strcmp(name, "scalar") == 0) return &kScalarKernels;
 #if defined(__x86_64__) || defined(_M_X64)
-  if (std::strcmp(name, "avx2") == 0 && has_avx2() && kAvx2Kernels.store) return &kAvx2Kernels;
-  if (std::strcmp(name, "avx512") == 0 && has_avx512() && kAvx512Kernels.store) return &kAvx512Kernels;
+  if (std::strcmp(name, "avx2") == 0 && has_avx2()) return &kAvx2Kernels;
+  if (std::strcmp(name, "avx512") == 0 && has_avx512()) return &kAvx512Kernels;
 #endif
   return nullptr;
 }

@@ -134,6 +134,16 @@ void Gate::open(const Bytes& bytes) const {
   close(pipe);
 }
 
+std::shared_ptr<const BlobTable> table_of(const std::vector<std::string>& paths) {
+  std::string packed;
+  std::vector<uint64_t> offsets;
+  for (const std::string& path : paths) {
+    offsets.push_back(packed.size());
+    packed += path + '\0';
+  }
+  return BlobTable::of_files(packed, offsets);
+}
+
 GatedFiles::GatedFiles() {
   std::vector<std::string> paths;
   for (size_t i = 0; i < Images::kCount; ++i) paths.push_back(folder.file(std::to_string(i), Images::all().jpegs[i]));
