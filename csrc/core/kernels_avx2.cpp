@@ -144,30 +144,45 @@ void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView
   }
 }
 
-void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, int index, int bytes, uint8_t* dst) {
-  const int taps = table.taps[index];
-  const int32_t* weight = table.weight + size_t(index) * size_t(table.taps_stride);
+/// The weights of two taps in every dword.
+struct TwoTaps {
+  Vec low, high;
+};
+
+TwoTaps load_two_taps(const int32_t* weight) {
+  const auto words = [](int first, int second) {
+    return _mm256_set1_epi32((first & 0xffff) | static_cast<int>(static_cast<unsigned>(second) << 16));
+  };
+  return {words(weight[0], weight[1]), words((weight[0] + 0x8000) >> 16, (weight[1] + 0x8000) >> 16)};
+}
+
+/// kPairs times two taps, or any number of them where it is 0.
+template <int kPairs>
+void resample_columns(const uint8_t* src, size_t src_stride, int taps, const int32_t* weight, int bytes, uint8_t* dst) {
   const Vec zero = _mm256_setzero_si256();
+  TwoTaps few[kPairs + 1];
+  for (int i = 0; i < kPairs; ++i) few[i] = load_two_taps(weight + 2 * i);
   for (int x = 0; x < bytes; x += 32) {
     Sums sums[4];
     for (Sums& s : sums) s = {zero, zero};
-    for (int t = 0; t < taps; t += 2) {
-      const uint8_t* a = src + size_t(t) * src_stride + x;
-      const uint8_t* b = src + size_t(least(t + 1, taps - 1)) * src_stride + x;
-      const Vec row0 = _mm256_loadu_si256(reinterpret_cast<const Vec*>(a));
-      const Vec row1 = _mm256_loadu_si256(reinterpret_cast<const Vec*>(b));
+    const auto add_two = [&](int tap, const TwoTaps& weights) {
+      const auto row = [&](int t) {  // past the window a weight of zero meets its last row
+        return _mm256_loadu_si256(reinterpret_cast<const Vec*>(src + size_t(least(t, taps - 1)) * src_stride + x));
+      };
+      const Vec row0 = row(tap), row1 = row(tap + 1);
       // Pairs of words, lane by lane; the packing at the end undoes this order.
       const Vec first = _mm256_unpacklo_epi8(row0, row1), second = _mm256_unpackhi_epi8(row0, row1);
-      const Vec taps01[4] = {_mm256_unpacklo_epi8(first, zero), _mm256_unpackhi_epi8(first, zero),
+      const Vec pixels[4] = {_mm256_unpacklo_epi8(first, zero), _mm256_unpackhi_epi8(first, zero),
                              _mm256_unpacklo_epi8(second, zero), _mm256_unpackhi_epi8(second, zero)};
-      const int w0 = weight[t], w1 = weight[t + 1];  // zero beyond the window
-      const Vec low = _mm256_set1_epi32((w0 & 0xffff) | static_cast<int>(static_cast<unsigned>(w1) << 16));
-      const unsigned high1 = static_cast<unsigned>((w1 + 0x8000) >> 16) << 16;
-      const Vec high = _mm256_set1_epi32((((w0 + 0x8000) >> 16) & 0xffff) | static_cast<int>(high1));
       for (int i = 0; i < 4; ++i) {
-        sums[i].low = _mm256_add_epi32(sums[i].low, _mm256_madd_epi16(taps01[i], low));
-        sums[i].high = _mm256_add_epi32(sums[i].high, _mm256_madd_epi16(taps01[i], high));
+        sums[i].low = _mm256_add_epi32(sums[i].low, _mm256_madd_epi16(pixels[i], weights.low));
+        sums[i].high = _mm256_add_epi32(sums[i].high, _mm256_madd_epi16(pixels[i], weights.high));
       }
+    };
+    if constexpr (kPairs > 0) {
+      for (int i = 0; i < kPairs; ++i) add_two(2 * i, few[i]);
+    } else {
+      for (int tap = 0; tap < taps; tap += 2) add_two(tap, load_two_taps(weight + tap));
     }
     const Vec words0 = _mm256_packs_epi32(total(sums[0]), total(sums[1]));
     const Vec words1 = _mm256_packs_epi32(total(sums[2]), total(sums[3]));
@@ -179,6 +194,18 @@ void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, i
       _mm256_store_si256(reinterpret_cast<Vec*>(tail), result);
       __builtin_memcpy(dst + x, tail, size_t(bytes - x));
     }
+  }
+}
+
+void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, int index, int bytes, uint8_t* dst) {
+  const int taps = table.taps[index];
+  const int32_t* weight = table.weight + size_t(index) * size_t(table.taps_stride);
+  if (taps <= 2) {
+    resample_columns<1>(src, src_stride, taps, weight, bytes, dst);
+  } else if (taps <= 4) {
+    resample_columns<2>(src, src_stride, taps, weight, bytes, dst);
+  } else {
+    resample_columns<0>(src, src_stride, taps, weight, bytes, dst);
   }
 }
 

@@ -296,8 +296,7 @@ void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView
   }
 }
 
-// ---- vertical: 64 bytes of the row at a time, whatever they are
-// ------------------------------------------------------
+// ---- vertical: 64 bytes of the row at a time, whatever they are -----------------------------------------------------
 
 /// Four registers of dwords, each the bytes of a column in four rows. to_bytes undoes their order, which is lane by
 /// lane.

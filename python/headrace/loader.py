@@ -99,7 +99,7 @@ class DataLoader(TorchDataLoader[Any]):
             persistent_workers=persistent_workers,
             in_order=in_order,
         )
-        self.seed, self.dtype, self.memory_format = seed, dtype, memory_format
+        self.seed, self.dtype, self.memory_format = None if seed is None else int(seed), dtype, memory_format
         self.on_error, self.max_errors = on_error, max_errors
         self._recipe: Recipe | None = None
         self._lowered: Any = None
@@ -107,7 +107,7 @@ class DataLoader(TorchDataLoader[Any]):
         self._epochs = Epochs(
             self,
             len(self.source),
-            seed,
+            self.seed,
             own_order=seed is not None and generator is None and bool(shuffle),
             keeps_base_seed=persistent_workers,
         )
@@ -155,6 +155,7 @@ class DataLoader(TorchDataLoader[Any]):
             self._table = self.source.blob_table()
         options = IteratorOptions(depth, self.batched, self.timeout, self.on_error, self.max_errors)
         progress, order = self._epochs.begin()
+        progress.before = engine.stages()
         iterator = NativeIterator(
             self.source,
             self._table,

@@ -75,6 +75,7 @@ class Progress:
     finished: bool = False
     waited_ns: int = 0
     errors: list[SampleError] = field(default_factory=list)
+    before: list[tuple[str, int, int]] = field(default_factory=list)  # the engine's counters when the epoch began
 
     @property
     def epoch(self) -> int:

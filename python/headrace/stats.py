@@ -54,14 +54,15 @@ def collect(engine: Engine | None, progress: Progress | None, threads: int) -> S
     """Reads the counters of an engine; of one that is closed too."""
     if engine is None or progress is None:
         return Stats((), 0.0, 0.0, threads, "nothing yet")
-    raw = {name: (items, ns) for name, items, ns in engine.stages()}
-    read = raw["read"][0]
+    before = {name: (items, ns) for name, items, ns in progress.before}
+    raw = {name: (items - before[name][0], ns - before[name][1]) for name, items, ns in engine.stages()}
+    native = max(0, raw["read"][0] - raw["pillow"][0])
     timed = max(1, raw["header"][0])
     stages = []
     for name in ("read", *_SAMPLED, "pillow"):
         items, ns = raw[name]
         if name in _SAMPLED:  # scaled to all samples that the native stages took
-            items, ns = (read, ns * read // timed) if items else (0, 0)
+            items, ns = (native, ns * native // timed) if items else (0, 0)
         stages.append(Stage(name, items, ns / 1e9))
     idle, waited = raw["idle"][1] / 1e9, progress.waited_ns / 1e9
     busy = sum(one.busy_s for one in stages)

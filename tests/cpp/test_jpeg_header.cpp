@@ -197,6 +197,28 @@ TEST_CASE("application segments: what they say") {
   CHECK(is_plain(with_segment(plain(), 0xED, "Photoshop 3.0\0"s + "8BIM\4\4\0\0\0\0\0\2ab"s)));
 }
 
+TEST_CASE("a file of several pictures is plain if its index is") {
+  const std::string number = "\1\xB0\4\0\1\0\0\0\2\0\0\0"s, pictures = "\2\xB0\7\0\x20\0\0\0\x26\0\0\0"s;
+  const std::string directory = "MPF\0II*\0\x08\0\0\0\2\0"s, next = "\0\0\0\0"s;
+  const std::string first = "\0\0\3\0"s + std::string(12, '\0'), second(16, '\0');
+  const auto index = [&](const std::string& entries, const std::string& list) {
+    return with_segment(plain(), 0xE2, directory + entries + next + list);
+  };
+  CHECK(is_plain(index(number + pictures, first + second)));
+  CHECK_FALSE(is_plain(index(number + pictures, first)));                                // the list is cut short
+  CHECK_FALSE(is_plain(index(number + number, first + second)));                         // and here missing
+  CHECK_FALSE(is_plain(index(pictures + pictures, first + second)));                     // the number is missing
+  CHECK_FALSE(is_plain(index(number + pictures, "\0\0\3\1"s + std::string(28, '\0'))));  // not a JPEG
+  std::string words = pictures;
+  words[2] = 2;  // ASCII
+  CHECK_FALSE(is_plain(index(number + words, first + second)));
+  words[2] = 0;  // no such type
+  CHECK_FALSE(is_plain(index(number + words, first + second)));
+  CHECK_FALSE(is_plain(with_segment(index(number + pictures, first + second), 0xE2,
+                                    directory + number + pictures + next + first + second)));  // two of them
+  CHECK_FALSE(is_plain(with_segment(plain(), 0xE2, "MPF\0"s)));
+}
+
 TEST_CASE("application segments: what Pillow may refuse or libjpeg warn about") {
   CHECK_FALSE(is_plain(with_segment(plain(), 0xE0, "JFIF\0\1"s)));
   CHECK_FALSE(is_plain(with_segment(plain(), 0xE0, "JFIF\0\2\1\0\0\1\0\1\0\0"s)));

@@ -78,6 +78,17 @@ TEST_CASE("close wakes whoever waits, and the threads leave the rest of the batc
   CHECK(batch.use_count() == 1);
 }
 
+TEST_CASE("settle says whether a thread is still in the middle of a sample") {
+  const GatedFiles files;
+  Pipeline pipeline(training(2));
+  const auto batch = submit(pipeline, files.table, {Images::kCount, 1});
+  while (batch->remaining != 1) std::this_thread::yield();
+  pipeline.close();
+  CHECK_FALSE(pipeline.settle(20ms));
+  files.gate.open(Images::all().jpegs[0]);
+  CHECK(pipeline.settle(kLong));
+}
+
 TEST_CASE("a closed pipeline takes work and never does it") {
   for (const int threads : {0, 2}) {
     Pipeline pipeline(training(threads));

@@ -5,12 +5,14 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <vector>
 
 #include "../../csrc/core/thread_pool.h"
 
 using namespace headrace;
+using namespace std::chrono_literals;
 
 TEST_CASE("every index runs once, and join waits for all of them") {
   std::array<std::atomic<int>, 9> runs{};
@@ -36,6 +38,20 @@ TEST_CASE("no threads is a pool too") {
   ThreadPool pool;
   pool.start(0, [](int) {});
   CHECK(pool.size() == 0);
+}
+
+TEST_CASE("wait says whether all have returned") {
+  std::atomic<bool> leave{false};
+  ThreadPool pool;
+  CHECK(pool.wait(0ms));
+  pool.start(2, [&](int i) {
+    while (i == 1 && !leave) sched_yield();
+  });
+  CHECK_FALSE(pool.wait(20ms));
+  leave = true;
+  CHECK(pool.wait(60s));
+  CHECK(pool.wait(0ms));
+  pool.join();
 }
 
 TEST_CASE("threads block every signal, and whoever starts them keeps its mask") {

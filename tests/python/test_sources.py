@@ -1,158 +1,237 @@
-"""The datasets: torchvision's classes, order and samples; labels of all kinds; what is recognised and what refused."""
+"""The datasets: torchvision's ImageFolder to the letter, files, memory, labels of all kinds, and who is recognised."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import support
 import torch
-from PIL import Image
+from support import TENSOR, assert_same, pictures
 
-import headrace
-from headrace.sources import as_source
+from headrace import Blobs, DataLoader, ImageFiles, ImageFolder
+from headrace import transforms as T
+
+PICTURE = pictures(1)[0]
+TINY = T.Compose([T.Resize((8, 8)), *TENSOR])
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    root = support.write_folder(tmp_path / "set", count=15)
-    (root / "class_0" / "notes.txt").write_text("not an image")
-    (root / "class_0" / "sub" / "deeper").mkdir(parents=True)
-    (root / "class_0" / "sub" / "deeper" / "a.PNG").write_bytes(support.pictures(4)[3])
-    (root / "class_1" / "LOUD.JPEG").write_bytes(support.pictures(1)[0])
-    (root / "class_2" / "linked").symlink_to(root / "class_0" / "sub", target_is_directory=True)
-    (root / "stray.jpg").write_bytes(support.pictures(1)[0])
+def tree(root: Path, *names: str) -> Path:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(PICTURE)
     return root
 
 
-def test_image_folder_is_torchvisions(folder: Path, torchvision: Any) -> None:
-    ours, theirs = headrace.ImageFolder(folder), torchvision.datasets.ImageFolder(folder)
-    assert ours.classes == theirs.classes
-    assert ours.class_to_idx == theirs.class_to_idx
-    assert list(ours.samples) == theirs.samples
-    assert list(ours.imgs) == theirs.imgs
-    assert ours.targets.tolist() == theirs.targets
-    assert len(ours) == len(theirs) == 18
-    assert ours.samples[-1] == theirs.samples[-1]
-    assert ours.samples[2:5] == theirs.samples[2:5]
-    for i in (0, 7, -1):
-        (our_image, our_label), (their_image, their_label) = ours[i], theirs[i]
-        assert our_image.tobytes() == their_image.tobytes()
-        assert (our_label, type(our_label)) == (their_label, type(their_label))
+TREES = {
+    "classes in order": ["b/1.jpg", "a/2.jpg", "B/3.jpg", "a b/4.jpg", "ä/5.jpg", "10/6.jpg", "9/7.jpg"],
+    "files in order": ["c/10.jpg", "c/9.jpg", "c/B.jpg", "c/a.jpg", "c/a/1.jpg", "c/a.b/1.jpg", "c/Z/y/x.jpg", "c/z.jpg"],
+    "extensions": [
+        *(f"c/1{end}" for end in (".jpg", ".JPEG", ".pNg", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")),
+        *(f"c/2{end}" for end in (".gif", ".txt", ".jpg.bak", "", ".jp2", ".avif", "jpg")),
+        "c/.jpg",
+        "c/.hidden.jpg",
+    ],
+    "hidden": [".d/1.jpg", "c/.d/1.jpg"],
+    "files beside the classes": ["c/1.jpg", "stray.jpg", "README"],
+}
 
 
-def test_image_folder_options_are_torchvisions(folder: Path, torchvision: Any) -> None:
-    (folder / "class_9").mkdir()
-    for make in (headrace.ImageFolder, torchvision.datasets.ImageFolder):
-        with pytest.raises(FileNotFoundError, match="Found no valid file for the classes class_9. Supported extensions are: .jpg"):
-            make(folder)
-        with pytest.raises(FileNotFoundError, match="class folder"):
-            make(folder / "class_9")
-    ours = headrace.ImageFolder(folder, allow_empty=True, is_valid_file=lambda path: path.endswith("txt"))
-    theirs = torchvision.datasets.ImageFolder(folder, allow_empty=True, is_valid_file=lambda path: path.endswith("txt"))
-    assert list(ours.samples) == theirs.samples != []
+def both(torchvision: Any, root: Any, **options: Any) -> list[Any]:
+    """Ours and torchvision's, or the exceptions that they raise."""
+    made = []
+    for kind in (ImageFolder, torchvision.datasets.ImageFolder):
+        try:
+            made.append(kind(root, **options))
+        except Exception as error:
+            made.append(error)
+    return made
 
 
-def test_torchvisions_folder_gives_the_same_batches(folder: Path, torchvision: Any) -> None:
-    theirs = torchvision.datasets.ImageFolder(folder, transform=support.train(32), target_transform=lambda label: label + 0.5)
-    ours = headrace.ImageFolder(folder, support.train(32), lambda label: label + 0.5)
-    loaders = [headrace.DataLoader(dataset, batch_size=5, seed=3, shuffle=True, num_workers=2) for dataset in (ours, theirs)]
-    assert support.assert_same(*loaders) == 4
+def assert_same_folder(ours: Any, theirs: Any) -> None:
+    assert not isinstance(theirs, Exception), theirs
+    assert ours.classes == theirs.classes and ours.class_to_idx == theirs.class_to_idx
+    assert list(ours.samples) == theirs.samples == list(ours.imgs) == ours.samples[:]
+    assert ours.targets.tolist() == theirs.targets and len(ours) == len(theirs)
+    assert ours.root == theirs.root
+
+
+@pytest.mark.parametrize("names", TREES.values(), ids=TREES)
+def test_image_folder_is_torchvisions(torchvision, tmp_path, names, monkeypatch):
+    root = tree(tmp_path, *names)
+    monkeypatch.setenv("HOME", str(tmp_path.parent))
+    for given in (root, str(root), f"{root}/", os.path.relpath(root), f"~/{tmp_path.name}"):
+        assert_same_folder(*both(torchvision, given))
+
+
+def test_links_are_followed(torchvision, tmp_path):
+    root = tree(tmp_path / "root", "a/1.jpg", "b/2.jpg")
+    other = tree(tmp_path / "other", "x/3.jpg", "4.jpg")
+    (root / "linked").symlink_to(other)
+    (root / "a" / "below").symlink_to(other / "x")
+    (root / "b" / "5.jpg").symlink_to(other / "4.jpg")
+    (root / "dangling").symlink_to(tmp_path / "nowhere")
+    assert_same_folder(*both(torchvision, root))
+
+
+def test_a_dangling_file_is_listed_and_raises_when_it_is_read(torchvision, tmp_path):
+    root = tree(tmp_path, "a/1.jpg")
+    (root / "a" / "2.jpg").symlink_to(tmp_path / "nowhere")
+    ours, theirs = both(torchvision, root)
+    assert_same_folder(ours, theirs)
+    for dataset in (ours, theirs):
+        with pytest.raises(FileNotFoundError):
+            dataset[1]
+
+
+def test_real_folders(torchvision, imagenet_dev):
+    assert_same_folder(*both(torchvision, imagenet_dev))
 
 
 @pytest.mark.parametrize(
-    ("labels", "dtype"),
+    ("names", "options"),
     [
-        (list(range(8)), torch.int64),
-        (np.arange(8, dtype=np.uint8), torch.int64),
-        ([0.5 * i for i in range(8)], torch.float64),
-        ([bool(i % 2) for i in range(8)], torch.bool),
-        (torch.arange(8.0), torch.float32),
+        (["a/1.jpg", "b/x.txt"], {}),
+        (["a/x.txt", "b/x.txt", "c/1.jpg"], {}),
+        (["README"], {}),
+        ([], {}),
+        (["a/1.jpg"], {"is_valid_file": lambda path: False}),
     ],
+    ids=["empty class", "empty classes", "no class", "nothing", "nothing valid"],
 )
-def test_labels_are_collated_as_torch_does(labels: Any, dtype: torch.dtype) -> None:
-    dataset = headrace.Blobs(support.pictures(8), labels, support.evaluation(20, 16))
-    theirs = torch.utils.data.DataLoader(dataset, batch_size=3)
-    ours = headrace.DataLoader(dataset, batch_size=3, num_workers=1)
-    for (_, a), (_, b) in zip(ours, theirs, strict=True):
-        assert torch.equal(a, b)
-        if not isinstance(labels, np.ndarray):
-            assert a.dtype == b.dtype == dtype
+def test_errors_are_torchvisions(torchvision, tmp_path, names, options):
+    ours, theirs = both(torchvision, tree(tmp_path, *names), **options)
+    assert isinstance(theirs, FileNotFoundError) and type(ours) is type(theirs) and str(ours) == str(theirs)
 
 
-def test_labels_that_are_no_numbers(tmp_path: Path) -> None:
-    labels = [{"name": f"picture {i}", "box": (i, i + 1)} for i in range(6)]
-    dataset = headrace.Blobs(support.pictures(6), labels, support.evaluation(20, 16))
-    ours = list(headrace.DataLoader(dataset, batch_size=4))
-    theirs = list(torch.utils.data.DataLoader(dataset, batch_size=4))
-    assert [batch[1]["name"] for batch in ours] == [batch[1]["name"] for batch in theirs]
-    assert torch.equal(ours[1][1]["box"][1], theirs[1][1]["box"][1])
+def test_a_root_that_is_not_there(torchvision, tmp_path):
+    for root in (tmp_path / "nowhere", __file__):
+        ours, theirs = both(torchvision, root)
+        assert type(ours) is type(theirs) and str(ours) == str(theirs)
+    assert isinstance(both(torchvision, 3)[0], TypeError)
 
 
-def test_no_labels_gives_images_alone() -> None:
-    dataset = headrace.Blobs(support.pictures(5), transform=support.evaluation(20, 16))
-    batches = list(headrace.DataLoader(dataset, batch_size=2, num_workers=1))
-    assert [type(batch) for batch in batches] == [torch.Tensor] * 3
-    assert torch.equal(batches[0][1], dataset[1])
-    with pytest.raises(ValueError, match="no labels"):
-        headrace.Blobs(support.pictures(5), target_transform=lambda label: label)
+def test_allow_empty_and_is_valid_file(torchvision, tmp_path):
+    root = tree(tmp_path, "a/1.jpg", "a/2.jpg", "b/x.txt", "c/3.jpg")
+    assert_same_folder(*both(torchvision, root, allow_empty=True))
+    assert_same_folder(*both(torchvision, root, allow_empty=True, is_valid_file=lambda path: path.endswith("t")))
+    seen: list[list[str]] = [[], []]
+    for kind, calls in zip((ImageFolder, torchvision.datasets.ImageFolder), seen, strict=True):
+        kind(root, is_valid_file=lambda path, calls=calls: calls.append(path) is None)
+    assert seen[0] == seen[1]
 
 
-def test_files_and_memory_give_the_same_batches(tmp_path: Path) -> None:
-    paths = []
-    for i, data in enumerate(support.pictures(10)):
-        paths.append(tmp_path / f"pícture {i}.jpg")
-        paths[-1].write_bytes(data)
-    files = headrace.ImageFiles(paths, range(10), support.train(24))
-    memory = headrace.Blobs([memoryview(bytearray(data)) for data in support.pictures(10)], range(10), support.train(24))
-    loaders = [headrace.DataLoader(dataset, batch_size=4, seed=1, num_workers=2) for dataset in (files, memory)]
-    assert support.assert_same(*loaders) == 3
-    assert files.location(3) == str(paths[3])
-    assert "blob 3 in memory" in memory.location(3)
+def test_names_that_are_no_text(tmp_path):
+    folder = tmp_path / "c"
+    folder.mkdir()
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff\xfe.jpg")).write_bytes(PICTURE)
+    data = ImageFolder(tmp_path, TINY)
+    assert_same(DataLoader(data), DataLoader(data).reference())
+    with pytest.raises(ValueError, match="a path holds a zero byte"):
+        ImageFiles(["a\0b"])
+
+
+@pytest.mark.parametrize("index", [0, 5, -1, np.int64(3)])
+def test_getitem_is_torchvisions(torchvision, tmp_path, index):
+    for i, data in enumerate(pictures(12)):
+        tree(tmp_path, f"{i % 3}/{i:02}.png")
+        (tmp_path / f"{i % 3}/{i:02}.png").write_bytes(data)
+    double: Callable[[int], Any] = lambda label: {"label": label, "twice": 2 * label}  # noqa: E731
+    for transform in (None, T.ToTensor()):
+        (image, label), (wanted, target) = (
+            one[index] for one in both(torchvision, tmp_path, transform=transform, target_transform=double)
+        )
+        assert type(image) is type(wanted) and label == target
+        assert torch.equal(image, wanted) if transform else (image.mode == "RGB" and image.tobytes() == wanted.tobytes())
+
+
+def test_indices_out_of_range():
+    data = Blobs(pictures(2), [3, 4], TINY)
+    assert data[-2][1] == data[0][1] == 3
+    for index in (2, -3):
+        with pytest.raises(IndexError, match=f"index {index} is out of range for a dataset of 2 samples"):
+            data[index]
+
+
+LABELS: dict[str, tuple[Any, Any]] = {
+    "ints": ([3, 1, 2], torch.tensor([3, 1, 2])),
+    "a tuple": ((3, 1, 2), torch.tensor([3, 1, 2])),
+    "a range": (range(3), torch.tensor([0, 1, 2])),
+    "bools": ([True, False, True], torch.tensor([True, False, True])),
+    "floats": ([0.5, 1.0, 2.0], torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)),
+    "words": (["a", "b", "c"], ("a", "b", "c")),
+    "an int array": (np.array([3, 1, 2], dtype=np.int16), torch.tensor([3, 1, 2])),
+    "a bool array": (np.array([True, False, True]), torch.tensor([True, False, True])),
+    "a float array": (np.array([1, 2, 3], dtype=np.float32), torch.tensor([1.0, 2.0, 3.0])),
+    "an array of words": (np.array(["a", "b"]), (np.str_("a"), np.str_("b"))),
+    "rows": (np.arange(6).reshape(3, 2), torch.arange(6).reshape(3, 2)),
+    "a tensor": (torch.tensor([3, 1, 2]), torch.tensor([3, 1, 2])),
+    "tensors": (list(torch.eye(3)), torch.eye(3)),
+    "pairs": ([(1, "a"), (2, "b"), (3, "c")], [torch.tensor([1, 2, 3]), ("a", "b", "c")]),
+    "dicts": ([{"x": 1}, {"x": 2}, {"x": 3}], {"x": torch.tensor([1, 2, 3])}),
+}
+
+
+def assert_same_targets(a: Any, b: Any) -> None:
+    assert type(a) is type(b)
+    if isinstance(a, torch.Tensor):
+        assert a.dtype == b.dtype and torch.equal(a, b)
+    elif isinstance(a, (list, tuple)):
+        assert len(a) == len(b)
+        for one, other in zip(a, b, strict=True):
+            assert_same_targets(one, other)
+    elif isinstance(a, dict):
+        assert_same_targets(list(a.items()), list(b.items()))
+    else:
+        assert a == b
+
+
+@pytest.mark.parametrize(("labels", "expected"), LABELS.values(), ids=LABELS)
+def test_labels_of_every_kind_are_collated_as_torch_does(labels, expected):
+    data = Blobs(pictures(len(labels)), labels, TINY)
+    made = next(iter(DataLoader(data, 3)))[1]
+    assert_same_targets(made, expected)
+    assert_same_targets(next(iter(DataLoader(data, 3).reference()))[1], made)
+    one, wanted = (next(iter(loader))[1] for loader in (DataLoader(data, None), DataLoader(data, None).reference()))
+    assert_same_targets(one, wanted)
+
+
+def test_labels_that_do_not_fit_into_64_bits_are_refused_as_torch_does():
+    for loader in (one := DataLoader(Blobs(pictures(1), [2**63], TINY)), one.reference()):
+        with pytest.raises((RuntimeError, ValueError), match="[Oo]verflow"):
+            next(iter(loader))
+
+
+def test_no_labels():
+    images = next(iter(DataLoader(Blobs(pictures(3), None, TINY), 3)))
+    assert images.shape == (3, 3, 8, 8)
+    assert next(iter(DataLoader(Blobs(pictures(3), None, TINY), None))).shape == (3, 8, 8)
+
+
+def test_blobs_of_every_buffer():
+    data = pictures(1)[0]
+    kinds = [data, bytearray(data), memoryview(data), memoryview(bytearray(b"xx" + data))[2:]]
+    batch = next(iter(DataLoader(Blobs(kinds, None, TINY), 4, num_workers=1)))
+    assert all(torch.equal(image, batch[0]) for image in batch)
 
 
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: headrace.ImageFiles(["a", "b"], [1]), ValueError, "2 paths but 1 labels"),
-        (lambda: headrace.ImageFiles("a.jpg"), TypeError, "not one path"),
-        (lambda: headrace.ImageFiles(["a\0b"]), ValueError, "zero byte"),
-        (lambda: headrace.Blobs([b"x"], [1, 2]), ValueError, "1 blobs but 2 labels"),
-        (lambda: headrace.Blobs(b"x"), TypeError, "not one"),
-        (lambda: headrace.Blobs([b"x", "y"]), TypeError, "blob 1 is str"),  # type: ignore[list-item]
+        (lambda: Blobs(PICTURE), TypeError, "a list of bytes-like objects, not one"),
+        (lambda: Blobs([PICTURE, "a.jpg"]), TypeError, "blob 1 is str; a bytes-like object is needed"),
+        (lambda: Blobs([PICTURE], [1, 2]), ValueError, "there are 1 blobs but 2 labels"),
+        (lambda: Blobs([PICTURE], None, None, lambda label: label), ValueError, "but there are no labels"),
+        (lambda: ImageFiles("a.jpg"), TypeError, "a list of paths, not one path: 'a.jpg'"),
+        (lambda: ImageFiles(Path("a.jpg")), TypeError, "a list of paths, not one path"),
+        (lambda: ImageFiles(["a.jpg"], [1, 2]), ValueError, "there are 1 paths but 2 labels"),
+        (lambda: ImageFiles([3]), TypeError, "expected str, bytes or os.PathLike object, not int"),
     ],
 )
-def test_bad_input_is_one_sentence(make: Any, error: type[Exception], words: str) -> None:
+def test_wrong_arguments(make, error, words):
     with pytest.raises(error, match=words):
         make()
-
-
-def test_index_out_of_range() -> None:
-    dataset = support.blobs(4)
-    assert dataset[-1][1] == 3
-    with pytest.raises(IndexError, match="index 4 is out of range for a dataset of 4 samples"):
-        dataset[4]
-
-
-def test_unknown_datasets_are_refused_by_name(folder: Path, torchvision: Any) -> None:
-    class Mine(torch.utils.data.Dataset[Any]):
-        pass
-
-    class Overriding(headrace.ImageFolder):
-        def __getitem__(self, index: int) -> Any:
-            return super().__getitem__(index)
-
-    class Derived(torchvision.datasets.ImageFolder):  # type: ignore[misc]
-        def __getitem__(self, index: int) -> Any:
-            return super().__getitem__(index)
-
-    with pytest.raises(TypeError, match="does not know .*Mine; it reads headrace.ImageFolder"):
-        headrace.DataLoader(Mine())
-    with pytest.raises(TypeError, match="Overriding overrides __getitem__"):
-        headrace.DataLoader(Overriding(folder, support.train(16)))
-    with pytest.raises(TypeError, match="Derived overrides __getitem__"):
-        as_source(Derived(folder))
-    with pytest.raises(TypeError, match="opens files its own way"):
-        as_source(torchvision.datasets.ImageFolder(folder, loader=Image.open))

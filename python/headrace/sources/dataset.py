@@ -82,4 +82,5 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         """The labels of a batch, collated as torch would: int64 tensor (n,) for ints."""
         if self.target_transform is None and self._plain:
             return torch.from_numpy(self._labels[indices])
-        return torch.utils.data.default_collate([self.target(int(i)) for i in indices])
+        # A tuple, as collating whole samples would have it: what cannot be stacked stays in it.
+        return torch.utils.data.default_collate(tuple(self.target(int(i)) for i in indices))

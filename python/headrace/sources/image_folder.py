@@ -44,14 +44,15 @@ class ImageFolder(ImageFiles):
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,
     ) -> None:
-        self.root = os.fspath(root)
-        self.classes = _class_names(self.root)
+        self.root = os.path.expanduser(root) if isinstance(root, str) else root  # noqa: PTH111 - as torchvision
+        top = os.fspath(self.root)
+        self.classes = _class_names(top)
         self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
         counts = [0] * len(self.classes)
 
         def paths() -> Iterator[str]:
             for label, name in enumerate(self.classes):
-                for path in _files_below(os.path.join(self.root, name)):  # noqa: PTH118 - a million times
+                for path in _files_below(os.path.join(top, name)):  # noqa: PTH118 - a million times
                     if is_valid_file(path) if is_valid_file is not None else path.lower().endswith(EXTENSIONS):
                         counts[label] += 1
                         yield path

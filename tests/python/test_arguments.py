@@ -1,0 +1,224 @@
+"""torch's arguments, lengths and refusals; ours refused with one clear sentence each."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from support import TENSOR, assert_same, blobs, pictures, train
+from torch.utils.data import BatchSampler, SequentialSampler
+from torch.utils.data import DataLoader as TorchDataLoader
+
+from headrace import Blobs, DataLoader
+from headrace import transforms as T
+
+COUNT = 22
+TINY = T.Compose([T.Resize((2, 2)), *TENSOR])
+DATA = blobs(COUNT, TINY)
+
+
+class Labels(torch.utils.data.Dataset):
+    """As long as DATA, for torch's own loader."""
+
+    def __len__(self) -> int:
+        return COUNT
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+def test_the_signature_begins_with_torchs():
+    theirs = list(inspect.signature(TorchDataLoader).parameters.values())
+    ours = list(inspect.signature(DataLoader).parameters.values())
+    for a, b in zip(ours[: len(theirs)], theirs, strict=True):
+        assert (a.name, a.default, a.kind) == (b.name, b.default, b.kind)
+    assert all(one.kind is inspect.Parameter.KEYWORD_ONLY for one in ours[len(theirs) :])
+    assert issubclass(DataLoader, TorchDataLoader)
+
+
+LENGTHS: list[dict[str, Any]] = [
+    {},
+    {"batch_size": 5},
+    {"batch_size": 5, "drop_last": True},
+    {"batch_size": 22},
+    {"batch_size": 23},
+    {"batch_size": None},
+    {"sampler": [3, 4, 5, 6, 7], "batch_size": 2},
+    {"sampler": [3, 4, 5, 6, 7], "batch_size": 2, "drop_last": True},
+    {"batch_sampler": [[1], [2, 3]]},
+    {"batch_sampler": BatchSampler(SequentialSampler(DATA), 4, True)},
+    {"batch_size": 4, "num_workers": 2, "persistent_workers": True},
+    {"batch_size": 4, "num_workers": 2, "prefetch_factor": 5, "in_order": False},
+]
+
+
+@pytest.mark.parametrize("options", LENGTHS, ids=repr)
+def test_lengths_and_attributes_are_torchs(options):
+    ours, theirs = DataLoader(DATA, **options), TorchDataLoader(Labels(), **options)
+    assert len(ours) == len(theirs) == len(iter(ours)) == len(list(ours))
+    for name in ("batch_size", "drop_last", "num_workers", "prefetch_factor", "persistent_workers", "timeout", "in_order"):
+        assert getattr(ours, name) == getattr(theirs, name)
+    assert ours.dataset is DATA and type(ours.sampler) is type(theirs.sampler)
+    for name in ("batch_size", "sampler", "dataset", "drop_last"):
+        with pytest.raises(ValueError, match=f"{name} attribute should not be set after DataLoader is initialized"):
+            setattr(ours, name, None)
+    ours.close()
+
+
+def test_a_sampler_without_a_length():
+    class Unsized:
+        def __iter__(self):
+            return iter([1, 2, 3])
+
+    loader = DataLoader(DATA, 2, sampler=Unsized())
+    for one in (loader, iter(loader)):
+        with pytest.raises(TypeError):
+            len(one)
+    assert [labels.tolist() for _, labels in loader] == [[1, 2], [3]]
+
+
+REFUSED_AS_BY_TORCH: list[dict[str, Any]] = [
+    {"num_workers": -1},
+    {"timeout": -1, "num_workers": 1},
+    {"prefetch_factor": 2},
+    {"prefetch_factor": -1, "num_workers": 1},
+    {"persistent_workers": True},
+    {"shuffle": True, "sampler": [1]},
+    {"batch_sampler": [[1]], "batch_size": 2},
+    {"batch_sampler": [[1]], "shuffle": True},
+    {"batch_sampler": [[1]], "sampler": [1]},
+    {"batch_sampler": [[1]], "drop_last": True},
+    {"batch_size": None, "drop_last": True},
+    {"batch_size": 0},
+    {"batch_size": -3},
+    {"drop_last": "yes"},
+]
+
+
+@pytest.mark.parametrize("options", REFUSED_AS_BY_TORCH, ids=repr)
+def test_what_torch_refuses_is_refused_in_its_words(options):
+    with pytest.raises(ValueError) as theirs:
+        TorchDataLoader(Labels(), **options)
+    with pytest.raises(ValueError) as ours:
+        DataLoader(DATA, **options)
+    assert type(ours.value) is type(theirs.value) and str(ours.value) == str(theirs.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"batch_size": 2.0}, TypeError, "batch_size must be a whole number, not 2.0"),
+        ({"batch_size": "2"}, TypeError, "batch_size must be a whole number, not '2'"),
+        ({"batch_size": True}, TypeError, "batch_size must be a whole number, not True"),
+        ({"num_workers": None}, TypeError, "num_workers must be a whole number, not None"),
+        ({"num_workers": 1.5}, TypeError, "num_workers must be a whole number, not 1.5"),
+        ({"num_workers": 1, "prefetch_factor": 1.5}, TypeError, "prefetch_factor must be a whole number"),
+        ({"sampler": 3}, TypeError, "sampler must be something to iterate over, not 3"),
+        ({"batch_sampler": 3}, TypeError, "batch_sampler must be something to iterate over, not 3"),
+        ({"timeout": "1"}, TypeError, "timeout must be a number of seconds, not '1'"),
+        ({"timeout": 1}, ValueError, "timeout needs num_workers > 0"),
+        ({"generator": 3}, TypeError, "generator must be a torch.Generator or None, not 3"),
+        ({"collate_fn": len}, TypeError, "collate_fn is not supported: .*apply it to the batches"),
+        ({"worker_init_fn": print}, TypeError, "worker_init_fn is not supported: .*randomness is set by seed="),
+        ({"seed": 1.5}, TypeError, "seed must be a whole number, not 1.5"),
+        ({"seed": "1"}, TypeError, "seed must be a whole number, not '1'"),
+        ({"dtype": "float32"}, ValueError, "dtype must be one of torch.float32, .*, not 'float32'"),
+        ({"dtype": torch.float64}, ValueError, "dtype must be one of .*, not torch.float64"),
+        ({"dtype": torch.uint8}, TypeError, "dtype=torch.uint8 would cut"),
+        ({"memory_format": torch.preserve_format}, ValueError, "memory_format must be torch.contiguous_format or"),
+        ({"memory_format": "NHWC"}, ValueError, "memory_format must be .*, not 'NHWC'"),
+        ({"on_error": "ignore"}, ValueError, "on_error must be one of raise, skip, replace, not 'ignore'"),
+        ({"on_error": None}, ValueError, "on_error must be one of raise, skip, replace, not None"),
+        ({"max_errors": -1}, ValueError, "max_errors must be 0 or more, not -1"),
+        ({"max_errors": 1.5}, TypeError, "max_errors must be a whole number, not 1.5"),
+        ({"device": 3}, TypeError, "device"),
+    ],
+    ids=repr,
+)
+def test_wrong_arguments_get_one_clear_sentence(options, error, words):
+    with pytest.raises(error, match=words) as raised:
+        DataLoader(DATA, **options)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("transform", "words"),
+    [
+        (None, "the dataset has no transform"),
+        (T.ToTensor(), "sizes vary after the last step"),
+        (T.Compose([T.Resize((4, 4))]), "no step makes a tensor"),
+        (T.Compose([T.Resize((4, 4)), T.ToTensor(), lambda image: image]), "step 3, .*has no native twin"),
+    ],
+)
+def test_transforms_that_cannot_be_lowered_are_refused_at_once(transform, words):
+    with pytest.raises(TypeError, match=words):
+        DataLoader(Blobs(pictures(), None, transform))
+
+
+def test_numbers_of_numpy_are_numbers():
+    options = {"num_workers": np.int32(1), "prefetch_factor": np.uint8(3), "max_errors": np.int8(3)}
+    loader = DataLoader(DATA, 5, seed=np.int64(4), **options)
+    assert_same(loader, DataLoader(DATA, 5, seed=4))
+    assert type(loader.state_dict()["seed"]) is int
+    big = 2**80 + 1
+    assert_same(DataLoader(DATA, 5, True, seed=big), DataLoader(DATA, 5, True, seed=big))
+    assert_same(DataLoader(DATA, 5, True, seed=-1), DataLoader(DATA, 5, True, seed=-1))
+
+
+def test_collate_fn_may_be_torchs_default():
+    assert_same(DataLoader(DATA, 5, collate_fn=torch.utils.data.default_collate), DataLoader(DATA, 5))
+
+
+def test_an_empty_dataset():
+    with pytest.raises(ValueError, match="^the dataset is empty: there is nothing to load$"):
+        DataLoader(Blobs([], None, TINY))
+
+
+def test_a_batch_larger_than_the_dataset():
+    with pytest.warns(UserWarning, match=r"batch_size=23 is larger than the dataset \(22 samples\) and drop_last=True"):
+        loader = DataLoader(DATA, 23, drop_last=True)
+    assert len(loader) == 0 and list(loader) == [] and list(loader) == []
+    assert len(list(DataLoader(DATA, 23))) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"multiprocessing_context": "spawn", "num_workers": 1}, "multiprocessing_context has no effect"),
+        ({"pin_memory_device": "cuda"}, "pin_memory_device has no effect"),
+    ],
+)
+def test_what_has_no_effect_is_warned_of_where_it_was_written(options, words):
+    with pytest.warns(UserWarning, match=words) as told:
+        DataLoader(DATA, **options)
+    assert [one.filename for one in told] == [__file__]
+
+
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="there is something to pin for")
+def test_pin_memory_without_an_accelerator_warns_as_torch_does():
+    ours, theirs = DataLoader(DATA, pin_memory=True), TorchDataLoader(Labels(), pin_memory=True)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        iter(ours), iter(theirs)
+    assert str(told[0].message) == str(told[1].message) and told[0].category is told[1].category
+    assert told[0].filename == __file__
+
+
+def test_more_threads_than_cores_are_no_warning():
+    assert len(list(DataLoader(DATA, 5, num_workers=40))) == 5
+
+
+@pytest.mark.parametrize("epoch", [-1, 1.5, "1", None, True])
+def test_set_epoch_takes_whole_numbers(epoch):
+    with pytest.raises((TypeError, ValueError), match="epoch must be"):
+        DataLoader(DATA).set_epoch(epoch)
+
+
+def test_batches_are_lists_as_torchs_are():
+    assert type(next(iter(DataLoader(DATA, 2)))) is list
+    assert type(next(iter(DataLoader(DATA, None)))) is list
+    assert type(next(iter(DataLoader(Blobs(pictures(), None, TINY), 2)))) is torch.Tensor

@@ -1,0 +1,133 @@
+"""Which datasets the loader takes: torchvision's folders and subclasses that change nothing it would not see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from support import TENSOR, assert_same, pictures, train, write_folder
+
+from headrace import Blobs, DataLoader, ImageFolder
+from headrace import transforms as T
+from headrace.sources import BlobDataset
+
+TINY = T.Compose([T.Resize((8, 8)), *TENSOR])
+
+
+@pytest.fixture
+def root(tmp_path) -> Path:
+    return write_folder(tmp_path)
+
+
+def test_torchvisions_folder_gives_what_ours_gives(torchvision, root):
+    theirs, ours = (
+        DataLoader(kind(root, train(24), lambda label: label + 10), 5, True, seed=1, num_workers=1)
+        for kind in (torchvision.datasets.ImageFolder, ImageFolder)
+    )
+    expected = list(theirs.reference())
+    assert_same(theirs, expected)
+    assert_same(ours, expected)
+
+
+def test_its_transforms_can_be_exchanged(torchvision, root):
+    folder = torchvision.datasets.ImageFolder(root, train(24))
+    loader = DataLoader(folder, 24)
+    folder.transform, folder.target_transform = TINY, lambda label: label - 5
+    images, labels = next(iter(loader))
+    assert images.shape[-1] == 8 and sorted(set(labels.tolist())) == [-5, -4, -3]
+    folder.transform = T.ToTensor()
+    with pytest.raises(TypeError, match="cannot be stacked"):
+        iter(loader)
+
+
+def test_a_subclass_that_only_finds_its_files_otherwise(torchvision, root):
+    class Reversed(torchvision.datasets.ImageFolder):
+        def find_classes(self, directory: Any) -> tuple[list[str], dict[str, int]]:
+            classes, _ = super().find_classes(directory)
+            return classes[::-1], {name: i for i, name in enumerate(classes[::-1])}
+
+    loader = DataLoader(Reversed(root, TINY), 5)
+    assert_same(loader, loader.reference())
+    assert next(iter(loader))[1].tolist() == [2] * 5
+    assert loader.source.location(0).endswith("class_0/0000.jpg")
+
+
+def test_what_overrides_what_would_not_be_called_is_refused(torchvision, root):
+    class Indexed(torchvision.datasets.ImageFolder):
+        def __getitem__(self, index: int) -> Any:
+            return super().__getitem__(index), index
+
+    class Ours(ImageFolder):
+        def __getitem__(self, index: int) -> Any:
+            return super().__getitem__(index), index
+
+    class Batched(Blobs):
+        def __getitems__(self, indices: list[int]) -> Any:
+            return [self[i] for i in indices]
+
+    class Decrypted(ImageFolder):
+        def read(self, index: int) -> bytes:
+            return super().read(index)[::-1]
+
+    class Relabelled(ImageFolder):
+        def target(self, index: int) -> int:
+            return 7
+
+    for dataset, words in (
+        (Indexed(root, TINY), "Indexed overrides __getitem__, which .* put that work into transform"),
+        (Ours(root, TINY), "Ours overrides __getitem__"),
+        (Batched(pictures(), None, TINY), "Batched overrides __getitems__"),
+        (Decrypted(root, TINY), "Decrypted overrides read, which .*; override blob_table with it"),
+        (Relabelled(root, TINY), "Relabelled overrides target, .*; override targets_of with it"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            DataLoader(dataset)
+
+
+def test_a_dataset_of_ones_own_that_says_both(root):
+    class Decrypted(Blobs):
+        def read(self, index: int) -> bytes:
+            return super().read(index)[::-1]
+
+        def blob_table(self) -> Any:
+            return Blobs([self.read(i) for i in range(len(self))]).blob_table()
+
+    loader = DataLoader(Decrypted([picture[::-1] for picture in pictures()], range(24), TINY), 5)
+    assert_same(loader, loader.reference())
+
+
+def test_other_loaders_and_backends_are_refused(torchvision, root):
+    folder = torchvision.datasets.ImageFolder
+    with pytest.raises(TypeError, match="opens files its own way; .* leave loader out"):
+        DataLoader(folder(root, TINY, loader=lambda path: torch.zeros(3)))
+    pil = DataLoader(folder(root, TINY, loader=torchvision.datasets.folder.pil_loader), 24)
+    assert_same(pil, pil.reference())
+    torchvision.set_image_backend("accimage")
+    try:
+        with pytest.raises(TypeError, match='set_image_backend is not "PIL"'):
+            DataLoader(folder(root, TINY))
+    finally:
+        torchvision.set_image_backend("PIL")
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        [1, 2, 3],
+        None,
+        torch.utils.data.TensorDataset(torch.zeros(3)),
+        torch.utils.data.Subset(Blobs(pictures(), None, TINY), [1, 2]),
+        torch.utils.data.ChainDataset([]),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_what_is_not_known_is_named(dataset):
+    with pytest.raises(TypeError, match=f"does not know {type(dataset).__qualname__}; it reads headrace.ImageFolder, "):
+        DataLoader(dataset)
+
+
+def test_the_bare_base_class():
+    with pytest.raises(NotImplementedError):
+        len(BlobDataset(None, None, None))
