@@ -31,7 +31,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=1_300_000)
     parser.add_argument("--classes", type=int, default=1000)
-    parser.add_argument("--folder", action="store_true", help="also makes and lists an ImageFolder of so many empty files")
+    parser.add_argument(
+        "--folder", action="store_true", help="also makes and lists an ImageFolder of so many empty files"
+    )
     options = parser.parse_args()
     transform = transforms.Compose([transforms.RandomResizedCrop(224), transforms.ToTensor()])
     before, begin = resident_mb(), time.perf_counter()

@@ -17,6 +17,7 @@ core=csrc/core
   -fno-sanitize-recover=undefined -o "$out/fuzz_jpeg" fuzz/fuzz_jpeg.cpp \
   $core/huffman.cpp $core/huffman_table.cpp $core/jpeg_decoder.cpp $core/jpeg_header.cpp $core/jpeg_metadata.cpp -ljpeg
 
+[ ! -d fuzz/regressions ] || set -- fuzz/regressions "$@"
 # New inputs go to the first folder; the others are only read.
 exec "$out/fuzz_jpeg" -max_total_time="$seconds" -max_len=16384 -timeout=10 -print_final_stats=1 \
-  -artifact_prefix="$out/crashes/" "$out/found" fuzz/corpus fuzz/regressions "$@"
+  -artifact_prefix="$out/crashes/" "$out/found" fuzz/corpus "$@"

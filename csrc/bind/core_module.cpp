@@ -16,8 +16,7 @@
 PYBIND11_MODULE(_core, module) {
   namespace py = pybind11;
   module.doc() = "Native core of headrace: not a public interface; see headrace.DataLoader and headrace.ops.";
-  module.def(
-      "instruction_set", [] { return headrace::kernels().name; }, "The kernels in use: scalar, avx2 or avx512.");
+  module.def("instruction_set", [] { return headrace::kernels().name; }, "The kernels in use: scalar, avx2 or avx512.");
   module.def(
       "libjpeg_version",
       [] {

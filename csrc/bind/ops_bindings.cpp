@@ -1,10 +1,9 @@
 // Python's way to the resize on its own, for tests and headrace.ops: arrays in, core call without the GIL, arrays out.
-#include "convert.h"
-
 #include <array>
 #include <optional>
 #include <string>
 
+#include "convert.h"
 #include "fuse.h"
 #include "kernels.h"
 #include "plan.h"

@@ -77,8 +77,9 @@ class Pipeline {
   /// Drops what is queued, wakes everybody and gives free slots to the system. Idempotent.
   void close();
   bool closed() const;
-  /// After close(): true once no thread is in the middle of a sample, false when `patience` ran out. Then the destructor
-  /// would wait on; who cannot, leaves the pipeline, and all that its tables point to, to the threads for good.
+  /// After close(): true once no thread is in the middle of a sample, false when `patience` ran out. Then the
+  /// destructor would wait on; who cannot, leaves the pipeline, and all that its tables point to, to the threads for
+  /// good.
   bool settle(std::chrono::milliseconds patience);
 
   std::vector<StageReport> stats() const;

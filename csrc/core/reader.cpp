@@ -25,7 +25,7 @@ class File {
 
   /// Bytes to read if nothing changes; a pipe or a file of /proc says 0.
   size_t size_hint() const {
-    struct stat info {};
+    struct stat info{};
     if (::fstat(fd_, &info) != 0) fail();
     return info.st_size > 0 ? static_cast<size_t>(info.st_size) : 0;
   }

@@ -1,6 +1,6 @@
 """headrace: torchvision's batches, bit for bit, from native threads.
 
-    from headrace import DataLoader
+from headrace import DataLoader
 """
 
 from headrace import ops, transforms

@@ -29,7 +29,8 @@ def check_torch_arguments(
     """
     if collate_fn is not None and collate_fn is not default_collate:
         raise TypeError(
-            "collate_fn is not supported: the native threads write batches in place; apply it to the batches, or leave it out"
+            "collate_fn is not supported: the native threads write batches in place; apply it to the batches, "
+            "or leave it out"
         )
     if worker_init_fn is not None:
         raise TypeError(
@@ -62,7 +63,13 @@ def check_own_arguments(seed: Any, dtype: Any, memory_format: Any, on_error: Any
 
 
 def check_types(
-    batch_size: Any, sampler: Any, batch_sampler: Any, num_workers: Any, timeout: Any, generator: Any, prefetch_factor: Any
+    batch_size: Any,
+    sampler: Any,
+    batch_sampler: Any,
+    num_workers: Any,
+    timeout: Any,
+    generator: Any,
+    prefetch_factor: Any,
 ) -> None:
     """What torch would meet with an unclear error, or only in the middle of an epoch.
 
@@ -103,13 +110,18 @@ def check_epoch_length(samples: int, batch_size: int | None, drop_last: bool) ->
     if samples == 0:
         raise ValueError("the dataset is empty: there is nothing to load")
     if drop_last and batch_size is not None and batch_size > samples:
-        _warn(f"batch_size={batch_size} is larger than the dataset ({samples} samples) and drop_last=True: an epoch has no batch")
+        _warn(
+            f"batch_size={batch_size} is larger than the dataset ({samples} samples) and drop_last=True: "
+            "an epoch has no batch"
+        )
 
 
 def can_pin(pin_memory: bool) -> bool:
     """Whether batches are made in pinned memory; warns, as torch does, where they cannot be though asked for."""
     if pin_memory and not torch.accelerator.is_available():
-        _warn("'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.")
+        _warn(
+            "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used."
+        )
         return False
     return pin_memory
 

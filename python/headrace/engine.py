@@ -17,7 +17,6 @@ from headrace.recipe import Recipe
 _DLPACK_CODE = {torch.uint8: 1, torch.float16: 2, torch.float32: 2, torch.bfloat16: 4}
 
 
-
 @dataclass(frozen=True)
 class Failure:
     """One sample of a batch that could not be made."""

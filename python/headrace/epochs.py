@@ -1,4 +1,4 @@
-"""Which epoch comes next, with which seed and in which order; draws from torch's generators what torch's loader would."""
+"""Which epoch comes next, with which seed and in which order; draws from torch's generators as torch's loader."""
 
 from __future__ import annotations
 
@@ -94,7 +94,9 @@ class Epochs:
         return Progress(begun, seed, self._count()), order
 
     def _upcoming(self) -> Start:
-        return Start(self._next, False, self._base_seed, False, self._sampler_epoch(), RandomState.now(self._generators))
+        return Start(
+            self._next, False, self._base_seed, False, self._sampler_epoch(), RandomState.now(self._generators)
+        )
 
     def _count(self) -> int:
         try:

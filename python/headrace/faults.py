@@ -78,8 +78,8 @@ class FaultLog:
         self._told = True
         done = "skipped" if self._policy == "skip" else "replaced by their neighbours"
         warnings.warn(
-            f"epoch {self._progress.epoch}: {len(noted)} samples could not be made and were {done}; loader.errors lists "
-            f"them, the first is {noted[0]}",
+            f"epoch {self._progress.epoch}: {len(noted)} samples could not be made and were {done}; "
+            f"loader.errors lists them, the first is {noted[0]}",
             UserWarning,
             stacklevel=5,
         )

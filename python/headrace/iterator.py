@@ -71,6 +71,7 @@ class NativeIterator:
         self._taken = progress.position  # batches of the epoch that are behind us
         self._faults = faults.FaultLog(options.on_error, options.max_errors, progress)
         self._exhausted = self._closed = False
+        self._start_ns = time.perf_counter_ns()
         if options.depth > 0:
             self._begin_batches(options.depth + 1)
 
@@ -79,6 +80,7 @@ class NativeIterator:
 
     def __next__(self) -> Any:
         begin = time.perf_counter_ns()
+        self._progress.lasted_ns = begin - self._start_ns
         try:
             batch = None
             while batch is None:  # none of its samples could be made
@@ -88,7 +90,9 @@ class NativeIterator:
                 self.close()
             raise
         self._progress.position = self._taken
-        self._progress.waited_ns += time.perf_counter_ns() - begin
+        end = time.perf_counter_ns()
+        self._progress.waited_ns += end - begin
+        self._progress.lasted_ns = end - self._start_ns
         return batch
 
     def _next_begun(self) -> _Begun:
@@ -152,10 +156,12 @@ class NativeIterator:
             else:
                 indices = self._replace(begun, failed)
         images = self._engine.tensor(begun.flight, places)
-        if not self._options.batched:
-            image = images[0]
-            return [image, default_convert(self._source.target(int(indices[0])))] if self._source.has_targets else image
-        return [images, self._source.targets_of(indices)] if self._source.has_targets else images
+        if not self._source.has_targets:
+            return images if self._options.batched else images[0]
+        if self._options.batched:
+            return [images, self._source.targets_of(indices)]
+        target = default_convert(self._source.target(int(indices[0])))  # type: ignore[no-untyped-call]
+        return [images[0], target]
 
     def _replace(self, begun: _Begun, places: list[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Makes the next samples of the dataset in place of failed ones, each with the failed one's draws."""

@@ -24,11 +24,11 @@ from headrace.sources import as_source
 
 
 class DataLoader(TorchDataLoader[Any]):
-    """Delivers the batches of ``torch.utils.data.DataLoader`` over a dataset of images, bit for bit, from native threads.
+    """Delivers the batches of ``torch.utils.data.DataLoader`` over images, bit for bit, from native threads.
 
     Yields ``[images, targets]``, or ``images`` for a dataset without labels: images (n, C, H, W) in the dtype that the
-    transforms give, targets as torch's default_collate makes them (int64 for ints). The tensors belong to the caller: they
-    are never written again while anything refers to them.
+    transforms give, targets as torch's default_collate makes them (int64 for ints). The tensors belong to the caller:
+    they are never written again while anything refers to them.
 
     Args:
         dataset: ``headrace.ImageFolder``, ``ImageFiles``, ``Blobs``, or ``torchvision.datasets.ImageFolder``, with a
@@ -44,8 +44,8 @@ class DataLoader(TorchDataLoader[Any]):
             generator) at the start of each epoch, as torch draws its base seed; the order is then torch's own.
         dtype: of the images; None: what the transforms give.
         memory_format: ``torch.contiguous_format`` or ``torch.channels_last``.
-        on_error: ``"raise"``; ``"skip"``: a batch shrinks by the samples that could not be made; ``"replace"``: the next
-            sample of the dataset takes the place.
+        on_error: ``"raise"``; ``"skip"``: a batch shrinks by the samples that could not be made; ``"replace"``: the
+            next sample of the dataset takes the place.
         max_errors: most samples of an epoch that may fail to be made before RuntimeError; None: any number.
 
     Raises:
@@ -139,7 +139,7 @@ class DataLoader(TorchDataLoader[Any]):
         return self._epochs.peek(batches)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next ``iter(loader)`` is this epoch (without it, each is the one after the last). Passed on to the samplers.
+        """The next ``iter(loader)`` is this epoch (without it, each is the one after the last). The samplers are told.
 
         After ``load_state_dict`` the epoch of the state may be set again: the loader still resumes in its middle.
         """
@@ -185,7 +185,7 @@ class DataLoader(TorchDataLoader[Any]):
             self._engine.close()
 
     def check_worker_number_rationality(self) -> None:
-        """torch warns of more processes than cores here; threads beyond the cores cost next to nothing, and hide slow disks."""
+        """torch warns of more processes than cores here; more threads cost next to nothing, and hide slow disks."""
 
     # ---- state -------------------------------------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ class DataLoader(TorchDataLoader[Any]):
     # ---- proof and insight -------------------------------------------------------------------------------------------
 
     def reference(self) -> TorchDataLoader[Any]:
-        """The oracle: a torch DataLoader over Pillow that delivers what the next ``iter(loader)`` will, by other means."""
+        """The oracle: a torch DataLoader over Pillow that delivers what the next ``iter(loader)`` will."""
         return verification.reference_loader(self)
 
     def verify(self, n: int = 4) -> verification.Report:

@@ -24,8 +24,8 @@ class PillowLane:
     The first thread starts with the lane; each that finds more work waiting starts the next, up to `threads`.
     With 0 threads nothing starts, and `run_waiting` does the work in the caller's thread.
 
-    What Pillow warns of is warned of in the thread that decodes, by Python's own rules: the filters of the whole process
-    decide, and where they make a warning an error (``-W error``), it is the sample's error.
+    What Pillow warns of is warned of in the thread that decodes, by Python's own rules: the filters of the whole
+    process decide, and where they make a warning an error (``-W error``), it is the sample's error.
 
     """
 

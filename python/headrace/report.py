@@ -39,10 +39,19 @@ def explain(loader: DataLoader) -> Explanation:
     """The table for one loader."""
     recipe = loader.recipe()
     threads = f"{loader.num_workers} threads" if loader.num_workers else "the caller's thread (num_workers=0)"
+    odd = "Python threads" if loader.num_workers else "the caller's thread"
     lines = [
-        Line("dataset", "native", f"{loader.source!r} of {type(loader.dataset).__module__}.{type(loader.dataset).__qualname__}"),
-        Line("read, decode", "native", f"{threads}, libjpeg-turbo {core.libjpeg_version()}, only the rows and columns of the crop"),
-        Line("not plain JPEG", "Python", f"decoded by Pillow {PIL.__version__} in Python threads, then the native steps"),
+        Line(
+            "dataset",
+            "native",
+            f"{loader.source!r} of {type(loader.dataset).__module__}.{type(loader.dataset).__qualname__}",
+        ),
+        Line(
+            "read, decode",
+            "native",
+            f"{threads}, libjpeg-turbo {core.libjpeg_version()}, only the rows and columns of the crop",
+        ),
+        Line("not plain JPEG", "Python", f"decoded by Pillow {PIL.__version__} in {odd}, then the native steps"),
     ]
     lines += [Line(name, "native", how) for name, how in recipe.names]
     if loader.source.has_targets:
@@ -51,7 +60,15 @@ def explain(loader: DataLoader) -> Explanation:
             Line("targets", "Python", "one array look-up a batch" if transform is None else f"{transform!r} a sample")
         )
     lines += [
-        Line("resize", "native", f"{core.instruction_set()} kernels, order of passes as Pillow {PIL.__version__}: {pillow_rule.pass_order()}"),
-        Line("output", "native", f"{recipe.dtype}, ({recipe.channels}, {recipe.height}, {recipe.width}), {loader.memory_format}"),
+        Line(
+            "resize",
+            "native",
+            f"{core.instruction_set()} kernels, passes as in Pillow {PIL.__version__}: {pillow_rule.pass_order()}",
+        ),
+        Line(
+            "output",
+            "native",
+            f"{recipe.dtype}, ({recipe.channels}, {recipe.height}, {recipe.width}), {loader.memory_format}",
+        ),
     ]
     return Explanation(tuple(lines))

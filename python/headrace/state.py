@@ -73,7 +73,8 @@ class Progress:
     batches: int  # of the whole epoch; -1 where the sampler does not say
     position: int = 0  # batches yielded
     finished: bool = False
-    waited_ns: int = 0
+    waited_ns: int = 0  # of the time that the epoch has taken so far, what the consumer spent waiting
+    lasted_ns: int = 0
     errors: list[SampleError] = field(default_factory=list)
     before: list[tuple[str, int, int]] = field(default_factory=list)  # the engine's counters when the epoch began
 
@@ -118,7 +119,8 @@ def load(state: Any, identity: Identity) -> Resume:
     try:
         saved = {name: state[name] for name in vars(identity)}
         random = RandomState(tuple(state["generator_states"]), state["default_generator_state"])
-        resume = Resume(Start(*(state[name] for name in _START), random), int(state["position"]))
+        start = Start(random=random, **{name: state[name] for name in _START})
+        resume = Resume(start, int(state["position"]))
     except KeyError as missing:
         raise ValueError(f"the state lacks its entry {missing}") from None
     for name, now in vars(identity).items():

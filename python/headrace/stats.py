@@ -45,7 +45,9 @@ class Stats:
     def __str__(self) -> str:
         lines = [f"{'stage':<10}{'samples':>10}{'busy s':>10}{'ms each':>10}"]
         lines += [f"{one.name:<10}{one.items:>10}{one.busy_s:>10.3f}{one.ms_per_item:>10.3f}" for one in self.stages]
-        lines.append(f"{self.threads} threads idle {self.idle_s:.3f} s in all; the consumer waited {self.waited_s:.3f} s")
+        lines.append(
+            f"{self.threads} threads idle {self.idle_s:.3f} s in all; the consumer waited {self.waited_s:.3f} s"
+        )
         lines.append(f"bottleneck: {self.bottleneck}")
         return "\n".join(lines)
 
@@ -62,13 +64,13 @@ def collect(engine: Engine | None, progress: Progress | None, threads: int) -> S
     for name in ("read", *_SAMPLED, "pillow"):
         items, ns = raw[name]
         if name in _SAMPLED:  # scaled to all samples that the native stages took
-            items, ns = (native, ns * native // timed) if items else (0, 0)
+            items, ns = native, ns * native // timed
         stages.append(Stage(name, items, ns / 1e9))
     idle, waited = raw["idle"][1] / 1e9, progress.waited_ns / 1e9
     busy = sum(one.busy_s for one in stages)
     if not busy:
         bottleneck = "nothing yet"
-    elif threads > 0 and idle > busy / 4 and idle / threads > waited:
+    elif progress.waited_ns < progress.lasted_ns / 2:  # otherwise engaged for most of the time
         bottleneck = "consumer"
     else:
         bottleneck = max(stages, key=lambda one: one.busy_s).name

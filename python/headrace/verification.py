@@ -63,9 +63,12 @@ def reference_loader(loader: DataLoader, peeked: tuple[Progress, list[OrderedBat
     dataset = _FaultTolerantReference(loader.source, loader.recipe(), progress.seed, progress.epoch)
     dataset.on_error = loader.on_error
     keys = [list(zip(batch.indices.tolist(), batch.occurrences.tolist(), strict=True)) for batch in order]
+    own = torch.Generator()  # torch's loader draws a base seed from it, which would else move the default generator
     if not loader.batched:
-        return ReferenceLoader(dataset, batch_size=None, sampler=[key for batch in keys for key in batch])
-    return ReferenceLoader(dataset, batch_sampler=keys, collate_fn=_collate_made)
+        return ReferenceLoader(
+            dataset, batch_size=None, sampler=[key for batch in keys for key in batch], generator=own
+        )
+    return ReferenceLoader(dataset, batch_sampler=keys, collate_fn=_collate_made, generator=own)
 
 
 @dataclass(frozen=True)
@@ -77,9 +80,8 @@ class Report:
     bytes: int
 
     def __str__(self) -> str:
-        return (
-            f"{self.batches} batches, {self.samples} samples, {self.bytes:,} bytes compared with Pillow and torch: 0 differ"
-        )
+        counts = f"{self.batches} batches, {self.samples} samples, {self.bytes:,} bytes"
+        return f"{counts} compared with Pillow and torch: 0 differ"
 
 
 def verify(loader: DataLoader, n: int) -> Report:
@@ -128,7 +130,8 @@ def _compare(ours: Any, theirs: Any, number: int, order: OrderedBatch, loader: D
     worst = (images.double() - expected.double()).abs().max().item()
     raise VerificationError(
         f"batch {number}: sample {index} ({loader.source.location(index)}) differs in {int(differ[first].sum())} of "
-        f"{differ.shape[1]} values, {int(differ.any(dim=1).sum())} samples of the batch differ, the largest difference is {worst:g}"
+        f"{differ.shape[1]} values, {int(differ.any(dim=1).sum())} samples of the batch differ, "
+        f"the largest difference is {worst:g}"
     )
 
 

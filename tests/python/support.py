@@ -42,8 +42,10 @@ def evaluation(resize: int = 256, crop: int = 224) -> T.Compose:
 
 @cache
 def pictures(count: int = 24, edge: int = 90) -> tuple[bytes, ...]:
-    """Encoded photographs of many shapes, about `edge` pixels wide: mostly JPEG of all samplings; a PNG, a CMYK JPEG and
-    a gray one among the first dozen."""
+    """Encoded photographs of many shapes, about `edge` pixels wide.
+
+    Mostly JPEG, of all samplings; a PNG, a CMYK JPEG and a gray one in each dozen.
+    """
     made = []
     sources = sorted(PHOTOS.glob("*.jpg"))
     for i in range(count):
@@ -132,17 +134,14 @@ def hard_files(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.suffix != ".tsv"]
 
 
-# ---- the process from outside --------------------------------------------------------------------------------------------
-
-
 def threads() -> int:
     """Threads of this process, native ones too."""
-    return len(os.listdir("/proc/self/task"))
+    return len(list(Path("/proc/self/task").iterdir()))
 
 
 def descriptors() -> int:
     """Open file descriptors of this process."""
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def resident_mb() -> float:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support import TENSOR, assert_same, blobs, pictures, train
 from torch.utils.data import BatchSampler, SequentialSampler
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
+from support import TENSOR, assert_same, blobs, pictures
 
 COUNT = 22
 TINY = T.Compose([T.Resize((2, 2)), *TENSOR])
@@ -60,7 +60,15 @@ LENGTHS: list[dict[str, Any]] = [
 def test_lengths_and_attributes_are_torchs(options):
     ours, theirs = DataLoader(DATA, **options), TorchDataLoader(Labels(), **options)
     assert len(ours) == len(theirs) == len(iter(ours)) == len(list(ours))
-    for name in ("batch_size", "drop_last", "num_workers", "prefetch_factor", "persistent_workers", "timeout", "in_order"):
+    for name in (
+        "batch_size",
+        "drop_last",
+        "num_workers",
+        "prefetch_factor",
+        "persistent_workers",
+        "timeout",
+        "in_order",
+    ):
         assert getattr(ours, name) == getattr(theirs, name)
     assert ours.dataset is DATA and type(ours.sampler) is type(theirs.sampler)
     for name in ("batch_size", "sampler", "dataset", "drop_last"):
@@ -174,7 +182,7 @@ def test_collate_fn_may_be_torchs_default():
 
 
 def test_an_empty_dataset():
-    with pytest.raises(ValueError, match="^the dataset is empty: there is nothing to load$"):
+    with pytest.raises(ValueError, match=r"^the dataset is empty: there is nothing to load$"):
         DataLoader(Blobs([], None, TINY))
 
 

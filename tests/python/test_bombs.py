@@ -1,4 +1,4 @@
-"""Headers that claim too much are refused before memory is taken; Pillow's limits and warnings hold as without headrace."""
+"""Headers that claim too much are refused before memory is taken; Pillow's limits and warnings hold as ever."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from io import BytesIO
 
 import pytest
 from PIL import Image
-from support import assert_same, output_of, pictures, train
 
 from headrace import Blobs, DataLoader, SampleError
+from support import assert_same, output_of, pictures, train
 
 EDGE = 60_000
 
@@ -96,7 +96,7 @@ def test_where_warnings_are_errors_it_is_the_samples_error(low_limit, workers):
     """As under ``python -W error``, where torch's own loader fails alike."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(Image.DecompressionBombWarning, match="decode: sample 0 .*exceeds limit of 7000") as raised:
+        with pytest.raises(Image.DecompressionBombWarning, match=r"decode: sample 0 .*exceeds limit of 7000") as raised:
             next(iter(DataLoader(Blobs(LARGE[:1], None, train(32)), num_workers=workers)))
     assert isinstance(raised.value, SampleError)
 
@@ -109,7 +109,7 @@ def test_at_the_limit_there_is_no_warning(low_limit):
 def test_above_twice_the_limit_pillow_refuses(monkeypatch):
     data = pictures(1)
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
-    with pytest.raises(Image.DecompressionBombError, match="sample 0 .*exceeds limit of 200 pixels"):
+    with pytest.raises(Image.DecompressionBombError, match=r"sample 0 .*exceeds limit of 200 pixels"):
         next(iter(DataLoader(Blobs(data, None, train(32)))))
 
 
@@ -138,5 +138,3 @@ def test_load_truncated_images(monkeypatch):
     monkeypatch.setattr("PIL.ImageFile.LOAD_TRUNCATED_IMAGES", False)
     with pytest.raises(OSError, match="truncated"):
         next(iter(loader))
-
-

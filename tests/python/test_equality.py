@@ -1,4 +1,4 @@
-"""The loader's batches equal the oracle's bit for bit: every file, recipe, dtype, layout, instruction set and thread count."""
+"""The loader's batches equal the oracle's to the bit: every file, recipe, dtype, layout, kernel and thread count."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import torch
-from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, hard_files, judge, silent_pillow, train
 
 from headrace import DataLoader, ImageFiles, ImageFolder, loader
 from headrace import transforms as T
+from headrace._native import core
 from headrace.engine import Engine
 from headrace.recipe import DTYPES, FILTERS
-from headrace._native import core
+from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, hard_files, judge, silent_pillow, train
 
 EPOCHS = 3
 
@@ -189,7 +189,7 @@ def test_every_instruction_set(mixture, expected, isa, monkeypatch):
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
 def test_torchs_own_loader_over_torchvision(imagenet_dev, torchvision, version):
-    """Not even the oracle of this package in between: where nothing is random, torch's DataLoader gives the same batches."""
+    """Without the oracle of this package: where nothing is random, torch's DataLoader gives the same batches."""
     t = torchvision.transforms if version == "v1" else torchvision.transforms.v2
     end = [t.ToTensor()] if version == "v1" else [t.ToImage(), t.ToDtype(torch.float32, scale=True)]
     transform = t.Compose([t.Resize(256), t.CenterCrop(224), *end, t.Normalize(MEAN, STD)])

@@ -13,11 +13,22 @@ from typing import Any
 import PIL
 import pytest
 import torch
-from support import TENSOR, assert_same, blobs, hard_files, judge, pictures, silent_pillow, train, truncated, write_folder
 
 import headrace
 from headrace import Blobs, DataLoader, ImageFiles, ImageFolder, SampleError
 from headrace import transforms as T
+from support import (
+    TENSOR,
+    assert_same,
+    blobs,
+    hard_files,
+    judge,
+    pictures,
+    silent_pillow,
+    train,
+    truncated,
+    write_folder,
+)
 
 FULL = T.Compose([T.Resize((40, 40)), *TENSOR])
 TINY_CROPS = T.Compose([T.RandomResizedCrop(32, scale=(0.01, 0.1)), T.RandomHorizontalFlip(), *TENSOR])
@@ -109,7 +120,7 @@ def test_max_errors(policy):
     iterator = iter(ours)
     assert len(next(iterator)[1]) == (3 if policy == "skip" else 4)
     next(iterator)
-    with pytest.raises(RuntimeError, match="3 samples of this epoch .* more than max_errors=2; .*sample 9 ") as raised:
+    with pytest.raises(RuntimeError, match=r"3 samples of this epoch .* more than max_errors=2; .*sample 9 ") as raised:
         next(iterator)
     assert isinstance(raised.value.__cause__, SampleError)
     with pytest.raises(RuntimeError, match="closed before its end"):
@@ -136,7 +147,9 @@ def test_after_an_error_the_next_batches_can_be_had():
 
 
 def test_an_error_is_pillows_and_carries_no_frames():
-    with pytest.raises(PIL.UnidentifiedImageError, match="header|decode: sample 0 .*cannot identify image file; on_error"):
+    with pytest.raises(
+        PIL.UnidentifiedImageError, match=r"header|decode: sample 0 .*cannot identify image file; on_error"
+    ):
         next(iter(DataLoader(Blobs([b"not an image"], None, FULL))))
     with pytest.raises(SampleError) as raised:
         next(iter(faulty_loader("raise", 0, num_workers=1)))
@@ -162,11 +175,8 @@ def test_a_target_transform_that_raises_is_no_bad_image(policy):
 
 def test_an_image_too_small_for_its_crop():
     data = blobs(12, T.Compose([T.RandomCrop(95), *TENSOR]))
-    with pytest.raises(ValueError, match="plan: sample 0 .*Required crop size"):
+    with pytest.raises(ValueError, match=r"plan: sample 0 .*Required crop size"):
         list(DataLoader(data, 4, num_workers=1))
-
-
-# ---- files ---------------------------------------------------------------------------------------------------------------
 
 
 def files_loader(path: Path, **options: Any) -> DataLoader:
@@ -196,13 +206,17 @@ def test_files_that_cannot_be_read(tmp_path, workers):
             assert str(raised.value).startswith(f"read: sample 0 ({path}): {os.strerror(number)}; ")
             assert (raised.value.errno, raised.value.filename) == (number, str(path))
             copy = pickle.loads(pickle.dumps(raised.value))
-            assert (type(copy).__bases__, copy.errno, str(copy)) == (type(raised.value).__bases__, number, str(raised.value))
+            assert (type(copy).__bases__, copy.errno, str(copy)) == (
+                type(raised.value).__bases__,
+                number,
+                str(raised.value),
+            )
 
 
 def test_permission_denied():
     """Root may read every file; what it may not read either are some of the kernel's."""
     path = Path("/proc/self/mem")  # opens, and fails to be read at address 0
-    with pytest.raises(OSError, match="read: sample 0 ./proc/self/mem.: Input/output error") as raised:
+    with pytest.raises(OSError, match=r"read: sample 0 ./proc/self/mem.: Input/output error") as raised:
         next(iter(files_loader(path)))
     assert raised.value.errno == errno.EIO
     denied = headrace.errors.native_cause("read", "Permission denied", errno.EACCES, "a.jpg")

@@ -65,7 +65,9 @@ def test_core_includes_point_one_way() -> None:
     for path in sorted((ROOT / "csrc/core").iterdir()):
         name = layer_of_core(path.stem, rank)
         for included in re.findall(r'#include "(?:\.\./core/)?([\w/]+)\.\w+"', path.read_text()):
-            assert rank[layer_of_core(included, rank)] <= rank[name], f"{path.name} includes {included}.h of a later layer"
+            assert rank[layer_of_core(included, rank)] <= rank[name], (
+                f"{path.name} includes {included}.h of a later layer"
+            )
         for header in ("Python.h", "pybind11", "torch/", "cuda"):
             assert not re.search(rf"#include [<\"]{header}", path.read_text()), f"{path.name} includes {header}"
 
@@ -117,7 +119,9 @@ def imported(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.level:
             raise AssertionError(f"{path.name} imports relatively")
         elif isinstance(node, ast.Import):
-            found |= {alias.name.removeprefix("headrace.") for alias in node.names if alias.name.startswith("headrace.")}
+            found |= {
+                alias.name.removeprefix("headrace.") for alias in node.names if alias.name.startswith("headrace.")
+            }
     return found
 
 
@@ -138,7 +142,9 @@ def test_python_imports_point_one_way() -> None:
                 continue
             if other in PUBLIC and other not in python_modules() and other not in rank:
                 other = "loader"  # the package's face is made of all that is below the demo and the commands
-            assert rank[layer_of_python(other, rank)] <= own, f"headrace.{name} imports headrace.{other} of a later layer"
+            assert rank[layer_of_python(other, rank)] <= own, (
+                f"headrace.{name} imports headrace.{other} of a later layer"
+            )
 
 
 def source_files() -> list[Path]:
@@ -157,5 +163,7 @@ def test_one_file_one_job(path: Path) -> None:
 
 
 def test_median_file_is_small() -> None:
-    product = [path for path in source_files() if path.is_relative_to(ROOT / "csrc") or path.is_relative_to(ROOT / "python")]
+    product = [
+        path for path in source_files() if path.is_relative_to(ROOT / "csrc") or path.is_relative_to(ROOT / "python")
+    ]
     assert statistics.median(len(path.read_text().splitlines()) for path in product) <= 130

@@ -11,6 +11,8 @@ import weakref
 
 import pytest
 import torch
+
+from headrace import Blobs, DataLoader, ImageFiles, ImageFolder
 from support import (
     assert_same,
     blobs,
@@ -23,8 +25,6 @@ from support import (
     train,
     write_folder,
 )
-
-from headrace import Blobs, DataLoader, ImageFiles, ImageFolder
 
 WORKERS = pytest.mark.parametrize("workers", [0, 2])
 
@@ -60,7 +60,7 @@ def test_an_exception_in_the_loop(workers):
     loader = DataLoader(blobs(), 3, num_workers=workers)
     with pytest.raises(ZeroDivisionError):
         for _ in loader:
-            1 / 0
+            raise ZeroDivisionError
     assert eventually(lambda: threads() == before)
     assert len(list(loader)) == 8
 
@@ -68,7 +68,7 @@ def test_an_exception_in_the_loop(workers):
 @pytest.mark.parametrize("pillow", [False, True])
 @pytest.mark.parametrize("persistent", [False, True])
 def test_what_is_dropped_is_collected(persistent, pillow):
-    """Threads end with the iterator, or with the loader where they persist; by reference counts, without the collector."""
+    """Threads end with the iterator, or with the loader where they persist; reference counts alone see to it."""
     before = threads()
     gc.disable()
     try:
@@ -104,7 +104,7 @@ def test_a_dropped_iterator_does_not_finish_what_is_in_flight():
     next(iterator)
     engine = loader._engine
     del iterator
-    assert dict((name, items) for name, items, _ in engine.stages())["read"] < 4 * 240
+    assert {name: items for name, items, _ in engine.stages()}["read"] < 4 * 240
 
 
 @WORKERS
@@ -172,7 +172,9 @@ def test_a_transform_that_is_exchanged_during_an_epoch(workers):
 
 
 @pytest.mark.parametrize("copied", [lambda one: pickle.loads(pickle.dumps(one)), copy.deepcopy, copy.copy])
-@pytest.mark.parametrize("options", [{"seed": 3}, {"generator": torch.Generator()}, {}], ids=["seed", "generator", "neither"])
+@pytest.mark.parametrize(
+    "options", [{"seed": 3}, {"generator": torch.Generator()}, {}], ids=["seed", "generator", "neither"]
+)
 def test_copies(copied, options, tmp_path):
     """A copy, made in the middle of an epoch too, delivers the epochs after it; the two do not disturb each other."""
     datasets = [

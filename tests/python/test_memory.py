@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support import assert_same, blobs, evaluation, eventually, pictures, resident_mb, train, write_folder
 
 from headrace import Blobs, DataLoader, ImageFolder
+from support import assert_same, blobs, evaluation, eventually, pictures, resident_mb, train, write_folder
 
 SLOT_MB = 64 * 3 * 224 * 224 * 4 / 1e6
 

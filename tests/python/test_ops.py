@@ -60,7 +60,15 @@ def test_resize_normalize_equals_pillow_and_torch(
         boxes.append((int(draw.integers(0, in_h - h + 1)), int(draw.integers(0, in_w - w + 1)), int(h), int(w)))
         flips.append(bool(draw.integers(2)))
     ours = ops.resize_normalize(
-        images, boxes, (48, 64), MEAN, STD, flips=flips, interpolation=interpolation, dtype=dtype, memory_format=memory_format
+        images,
+        boxes,
+        (48, 64),
+        MEAN,
+        STD,
+        flips=flips,
+        interpolation=interpolation,
+        dtype=dtype,
+        memory_format=memory_format,
     )
     assert ours.is_contiguous(memory_format=memory_format)
     for out, image, (top, left, h, w), flip in zip(ours, images, boxes, flips, strict=True):
@@ -89,6 +97,8 @@ def test_whole_images_and_one_number_for_a_square() -> None:
         ([torch.zeros(3, 8, 8, dtype=torch.uint8)], [], ValueError, "boxes must hold"),
     ],
 )
-def test_bad_input_is_one_sentence(images: list[torch.Tensor], boxes: object, error: type[Exception], words: str) -> None:
+def test_bad_input_is_one_sentence(
+    images: list[torch.Tensor], boxes: object, error: type[Exception], words: str
+) -> None:
     with pytest.raises(error, match=words):
         ops.resize_normalize(images, boxes, 4)  # type: ignore[arg-type]

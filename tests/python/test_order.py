@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from support import assert_same, blobs, pictures, train
 from torch.utils.data import (
     BatchSampler,
     RandomSampler,
@@ -20,6 +19,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
+from support import assert_same, blobs, pictures, train
 
 COUNT = 24
 TINY = T.Compose([T.Resize((2, 2)), T.PILToTensor()])
@@ -107,7 +107,7 @@ def test_two_iterators_at_once_each_have_their_own_order():
     for options in ({"seed": 3}, {"generator": generator(3)}):
         loader = DataLoader(blobs(COUNT, TINY), 5, True, **options)
         first, second = iter(loader), iter(loader)
-        orders = [sum((next(one)[1].tolist() for _ in range(5)), []) for one in (first, second)]
+        orders = [[label for _ in range(5) for label in next(one)[1].tolist()] for one in (first, second)]
         assert sorted(orders[0]) == sorted(orders[1]) == list(range(COUNT)) and orders[0] != orders[1]
     interleaved, alone = (DataLoader(blobs(COUNT, TINY), 5, True, seed=3) for _ in range(2))
     first, second = iter(interleaved), iter(interleaved)
@@ -126,7 +126,9 @@ def test_a_seed_decides_order_and_pixels_whatever_else_is_drawn():
     assert labels_of(two_epochs(seed=9)) != labels_of(first)
     assert labels_of(first[:5]) != labels_of(first[5:])  # another epoch, another order
     images = {int(label): image for batch in first[:5] for image, label in zip(*batch, strict=True)}
-    assert all(not torch.equal(image, images[int(label)]) for batch in first[5:] for image, label in zip(*batch))
+    assert all(
+        not torch.equal(image, images[int(label)]) for batch in first[5:] for image, label in zip(*batch, strict=True)
+    )
 
 
 def test_set_epoch_names_the_next_one():
@@ -161,9 +163,10 @@ def test_set_epoch_is_passed_on_to_samplers():
 @pytest.mark.parametrize("prefetch", [1, 2, 9])
 def test_threads_and_prefetch_change_nothing(workers, prefetch):
     options = {"num_workers": workers, "prefetch_factor": prefetch if workers else None}
-    made, expected = ([*loader, *loader] for loader in (
-        DataLoader(blobs(COUNT), 3, True, generator=generator(2), **one) for one in (options, {})
-    ))
+    made, expected = (
+        [*loader, *loader]
+        for loader in (DataLoader(blobs(COUNT), 3, True, generator=generator(2), **one) for one in (options, {}))
+    )
     assert_same(made, expected)
 
 
@@ -178,7 +181,9 @@ def test_a_sample_named_again_is_augmented_anew():
             assert not torch.equal(images[size][a], images[size][b])
     assert torch.equal(images[1], images[2]) and torch.equal(images[1], images[6])
     plain = DataLoader(blobs(COUNT), 1, seed=1)
-    assert torch.equal(images[1][0], list(plain)[4][0][0])  # the first occurrence is what an epoch without repeats gives
+    assert torch.equal(
+        images[1][0], list(plain)[4][0][0]
+    )  # the first occurrence is what an epoch without repeats gives
     weighted = DataLoader(blobs(COUNT), 4, sampler=WeightedRandomSampler(weights(), 40, generator=generator(0)), seed=1)
     assert_same(weighted, weighted.reference())
 

@@ -10,9 +10,9 @@ import time
 
 import pytest
 import torch
-from support import assert_same, blobs, eventually, output_of, pictures, python, threads, train
 
 from headrace import Blobs, DataLoader
+from support import assert_same, blobs, eventually, output_of, pictures, python, threads, train
 
 # Enough work that the loop cannot end by itself; the second half makes Pillow's threads work all the time.
 ENDLESS = """
@@ -78,7 +78,8 @@ except KeyboardInterrupt:
 def test_timeout(tmp_path):
     """As in torch: RuntimeError; and the process can end although a thread still waits for the file."""
     os.mkfifo(tmp_path / "stuck.jpg")
-    out = output_of(f"""
+    out = output_of(
+        f"""
 from support import *
 data = headrace.ImageFiles([{str(tmp_path / "stuck.jpg")!r}], None, train(16))
 begin = time.monotonic()
@@ -86,14 +87,17 @@ try:
     next(iter(headrace.DataLoader(data, num_workers=1, timeout=0.3)))
 except RuntimeError as error:
     print(error, 0.3 <= time.monotonic() - begin < 1)
-""", seconds=20)
+""",
+        seconds=20,
+    )
     assert out == "DataLoader timed out after 0.3 seconds True\n"
 
 
 @CASES
 def test_the_interpreter_ends_with_a_live_iterator(workers, pillow):
     options = "prefetch_factor=4" if workers else "shuffle=True"
-    assert output_of(f"""{ENDLESS}
+    assert (
+        output_of(f"""{ENDLESS}
 made = loader({workers}, {pillow}, {options})
 iterator = iter(made)
 kept = next(iterator)
@@ -101,20 +105,23 @@ if {workers}:
     other = loader({workers}, {not pillow}, {options}, persistent_workers=True)
     next(iter(other))
 print("end")
-""") == "end\n"
+""")
+        == "end\n"
+    )
 
 
 def test_the_interpreter_ends_by_an_error_and_by_sys_exit():
     process = python(f"{ENDLESS}\niterator = iter(loader(2, True))\nnext(iterator)\nsys.exit(3)")
     assert process.communicate(timeout=60) == ("", "") and process.returncode == 3
     process = python(f"{ENDLESS}\niterator = iter(loader(2, True))\nnext(iterator)\nraise ValueError('mine')")
-    out, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 1 and err.splitlines()[-1] == "ValueError: mine" and err.count("Traceback") == 1
 
 
 def test_fork_with_a_live_loader():
     """The child gets a clear error from what it inherited, can make its own, and ends cleanly; the parent goes on."""
-    assert output_of(f"""{ENDLESS}
+    assert (
+        output_of(f"""{ENDLESS}
 for workers, pillow in [(0, False), (0, True), (2, False), (2, True)]:
     made = loader(workers, pillow, seed=1)
     iterator = iter(made)
@@ -139,7 +146,9 @@ for workers, pillow in [(0, False), (0, True), (2, False), (2, True)]:
     next(iterator)
     assert torch.equal(kept, copied)
 print("end")
-""") == "end\n"
+""")
+        == "end\n"
+    )
 
 
 def _batches_of_a_process(loader: DataLoader, queue) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from support import TENSOR, assert_same, pictures, train, write_folder
 
 from headrace import Blobs, DataLoader, ImageFolder
 from headrace import transforms as T
 from headrace.sources import BlobDataset
+from support import TENSOR, assert_same, pictures, train, write_folder
 
 TINY = T.Compose([T.Resize((8, 8)), *TENSOR])
 
@@ -100,7 +100,7 @@ def test_a_dataset_of_ones_own_that_says_both(root):
 
 def test_other_loaders_and_backends_are_refused(torchvision, root):
     folder = torchvision.datasets.ImageFolder
-    with pytest.raises(TypeError, match="opens files its own way; .* leave loader out"):
+    with pytest.raises(TypeError, match=r"opens files its own way; .* leave loader out"):
         DataLoader(folder(root, TINY, loader=lambda path: torch.zeros(3)))
     pil = DataLoader(folder(root, TINY, loader=torchvision.datasets.folder.pil_loader), 24)
     assert_same(pil, pil.reference())

@@ -1,85 +1,198 @@
-"""verify, explain and stats: what they say, and that they notice what is wrong."""
+"""explain() says what runs where, stats() where the time goes, verify() finds whatever differs."""
 
 from __future__ import annotations
 
+import dataclasses
+import threading
+import time
+from typing import Any
+
 import pytest
-import support
 import torch
 
-import headrace
-from headrace import VerificationError
+from headrace import Blobs, DataLoader, ImageFolder, VerificationError
 from headrace import transforms as T
+from headrace._native import core
+from support import PHOTOS, TENSOR, assert_same, blobs, evaluation, pictures, train, truncated, write_folder
 
 
-def loader(**options: object) -> headrace.DataLoader:
-    arguments = {"batch_size": 5, "shuffle": True, "seed": 4, "num_workers": 2, **options}
-    return headrace.DataLoader(support.blobs(24), **arguments)  # type: ignore[arg-type]
+def test_explain_names_every_part(tmp_path):
+    loader = DataLoader(ImageFolder(write_folder(tmp_path), train(32)), 4, num_workers=3)
+    table = loader.explain()
+    text = str(table)
+    for words in (
+        "3 threads",
+        f"libjpeg-turbo {core.libjpeg_version()}",
+        "RandomResizedCrop(size=(32, 32)",
+        "RandomHorizontalFlip(p=0.5)",
+        "ToTensor()",
+        "Normalize(mean=[0.485, 0.456, 0.406]",
+        "24 files in 3 classes",
+        "torch.float32, (3, 32, 32), torch.contiguous_format",
+        core.instruction_set(),
+    ):
+        assert words in text, words
+    assert {line.runs for line in table.lines} == {"native", "Python"}
+    column = text.index(" native ")  # of the first line
+    assert {line[column : column + 8] for line in text.splitlines()} == {" native ", " Python "}
 
 
-def test_verify_reports_what_it_compared_and_changes_nothing() -> None:
-    one, other = loader(), loader()
-    report = one.verify(3)
+def test_explain_follows_the_loader():
+    loader = DataLoader(blobs(transform=train(32), target_transform=abs), 4, dtype=torch.bfloat16)
+    text = str(loader.explain())
+    assert "the caller's thread (num_workers=0)" in text and "torch.bfloat16" in text
+    assert "<built-in function abs> a sample" in text
+    loader.dataset.transform = evaluation(20, 16)
+    assert "CenterCrop(size=(16, 16))" in str(loader.explain())
+    assert "targets" not in str(DataLoader(Blobs(pictures(), None, train(8))).explain())
+
+
+def stages(loader: DataLoader) -> dict[str, Any]:
+    return {one.name: one for one in loader.stats().stages}
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_stats_count_the_samples_of_the_newest_epoch(workers, persistent):
+    many = Blobs(pictures() * 5, None, train(32))  # so many that some of each epoch are timed
+    loader = DataLoader(many, 5, num_workers=workers, persistent_workers=persistent and workers > 0)
+    assert loader.stats().bottleneck == "nothing yet" and loader.stats().stages == ()
+    for _ in range(2):
+        begin = time.perf_counter()
+        list(loader)
+        wall = time.perf_counter() - begin
+        counted = stages(loader)
+        assert list(counted) == ["read", "header", "decode", "resize", "pillow"]
+        assert {name: one.items for name, one in counted.items()} == {
+            "read": 120,
+            "pillow": 20,  # PNG and CMYK
+            **dict.fromkeys(("header", "decode", "resize"), 100),
+        }
+        total = loader.stats()
+        # The native stages are estimated from one sample in sixteen; reading and Pillow are measured.
+        assert 0 < counted["read"].busy_s < wall * max(1, workers) and 0 < counted["pillow"].busy_s < wall * max(
+            1, workers
+        )
+        assert all(
+            one.busy_s > 0 and one.ms_per_item == pytest.approx(1e3 * one.busy_s / one.items) for one in total.stages
+        )
+        assert 0 < total.waited_s < wall
+        assert total.threads == workers
+        assert "bottleneck: " + total.bottleneck in str(total) and len(str(total).splitlines()) == 8
+    loader.close()
+    assert stages(loader)["read"].items == 120
+
+
+def test_the_bottleneck_is_named():
+    odd = Blobs([pictures()[3]] * 64, None, T.Compose([T.Resize((8, 8)), *TENSOR]))
+    loader = DataLoader(odd, 8, num_workers=2)
+    list(loader)
+    assert loader.stats().bottleneck == "pillow"
+    large = [path.read_bytes() for path in sorted(PHOTOS.glob("*.jpg"))]
+    loader = DataLoader(Blobs(large, None, T.Compose([T.Resize((8, 8), T.InterpolationMode.NEAREST), *TENSOR])), 8)
+    list(loader)
+    assert loader.stats().bottleneck == "decode"
+    loader = DataLoader(Blobs(pictures(3)[:3] * 16, None, T.Compose([T.Resize((600, 600)), *TENSOR])), 8)
+    list(loader)
+    assert loader.stats().bottleneck == "resize"
+
+
+def test_a_slow_consumer_is_the_bottleneck():
+    loader = DataLoader(blobs(), 2, num_workers=2)
+    pause = threading.Event()
+    for _ in loader:
+        pause.wait(0.02)  # the consumer's own work
+    total = loader.stats()
+    assert total.bottleneck == "consumer" and total.idle_s > 0.1
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_verify_compares_and_changes_nothing(workers, memory_format):
+    options = {"seed": 3, "num_workers": workers, "memory_format": memory_format}
+    loader, untouched = (DataLoader(blobs(), 5, True, **options) for _ in range(2))
+    report = loader.verify(3)
     assert (report.batches, report.samples, report.bytes) == (3, 15, 15 * 3 * 32 * 32 * 4)
-    assert "0 differ" in str(report)
-    assert support.assert_same(one, other) == 5  # still epoch 0
-    assert one.verify(100).batches == 5
+    assert str(report) == "3 batches, 15 samples, 184,320 bytes compared with Pillow and torch: 0 differ"
+    assert loader.verify(99).batches == 5
+    iterator = iter(loader)
+    next(iterator)
+    loader.verify()
+    assert_same([*iterator, *loader], [*untouched, *untouched][1:])
 
 
-def test_verify_notices_a_wrong_pixel(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = loader(shuffle=False)
-    one.recipe().lut[1, 130] += 1e-7  # the oracle does not use the table
-    with pytest.raises(VerificationError, match=r"batch 0: sample \d+ \(blob \d+ in memory.*\) differs in \d+ of 3072 values"):
-        one.verify(5)
+def test_verify_leaves_generators_as_they_were():
+    own = torch.Generator().manual_seed(1)
+    loader = DataLoader(blobs(), 5, True, generator=own)
+    unseeded = DataLoader(blobs(), 5, True)
+    before = own.get_state(), torch.get_rng_state()
+    loader.verify(2)
+    list(loader.reference())
+    expected = list(unseeded.reference())
+    assert torch.equal(own.get_state(), before[0]) and torch.equal(torch.get_rng_state(), before[1])
+    assert_same(unseeded, expected)
 
 
-def test_verify_notices_a_wrong_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = loader(shuffle=False)
-    monkeypatch.setattr(one.source, "targets_of", lambda indices: torch.from_numpy(indices) + 1)
-    with pytest.raises(VerificationError, match="batch 0: targets differ"):
-        one.verify(1)
+@pytest.mark.parametrize("options", [{"batch_size": None}, {"batch_size": 3, "dtype": torch.float16}])
+def test_verify_other_loaders(options):
+    assert DataLoader(blobs(), **options).verify(2).batches == 2
+    assert DataLoader(Blobs(pictures(), None, train(16)), **options).verify(2).batches == 2
 
 
-@pytest.mark.parametrize("n", [0, -1, 1.5, True])
-def test_verify_wants_a_count(n: object) -> None:
-    with pytest.raises(ValueError, match="n must be a number of batches"):
-        loader().verify(n)  # type: ignore[arg-type]
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+def test_verify_with_faults(policy):
+    files = [truncated(data) if i in (1, 4) else data for i, data in enumerate(pictures(8))]
+    loader = DataLoader(Blobs(files, range(8), train(16)), 4, on_error=policy)
+    assert loader.verify(9).samples == (6 if policy == "skip" else 8)
+    with pytest.raises(OSError, match="truncated"):
+        DataLoader(Blobs(files, range(8), train(16)), 4).verify()
 
 
-def test_explain_names_every_step() -> None:
-    crop, flip = T.RandomResizedCrop(24), T.RandomHorizontalFlip(0.3)
-    dataset = support.blobs(4, T.Compose([crop, flip, *support.TENSOR]), target_transform=str)
-    explanation = headrace.DataLoader(dataset, dtype=torch.float16, num_workers=3).explain()
-    parts = [line.part for line in explanation.lines]
-    for transform in (crop, flip, *support.TENSOR):
-        assert repr(transform) in parts
-    text = str(explanation)
-    for word in ("3 threads", "libjpeg-turbo", "Pillow", "float16", "(3, 24, 24)", "Blobs(4 in memory)", "kernels"):
-        assert word in text
-    assert {line.runs for line in explanation.lines} == {"native", "Python"}
-    assert next(line.runs for line in explanation.lines if line.part == "targets") == "Python"
+def planted(loader: DataLoader, place: tuple[int, int], by: float) -> DataLoader:
+    """A loader whose native table is wrong in one place, as a broken kernel would be."""
+    recipe = loader.recipe()
+    table = recipe.lut.clone()
+    table[place] += by
+    loader._recipe = dataclasses.replace(recipe, lut=table)
+    return loader
 
 
-def test_stats_before_during_and_after() -> None:
-    one = loader(persistent_workers=True)
-    assert one.stats().bottleneck == "nothing yet"
-    for _ in one:
-        pass
-    stats = one.stats()
-    items = {stage.name: stage.items for stage in stats.stages}
-    assert items["read"] == 24
-    assert items["pillow"] == 4  # of the pictures two are PNG and two CMYK
-    assert stats.threads == 2
-    assert all(stage.busy_s > 0 for stage in stats.stages)
-    assert stats.waited_s > 0
-    assert stats.bottleneck in {"consumer", *items}
-    assert f"bottleneck: {stats.bottleneck}" in str(stats)
+def test_verify_finds_a_wrong_table():
+    loader = planted(DataLoader(blobs(), 5, seed=1), (1, 130), 1e-6)
+    with pytest.raises(
+        VerificationError, match=r"batch 0: sample \d+ \(blob \d+ in memory, \d+ bytes\) differs in \d+ of 3072"
+    ):
+        loader.verify()
+    assert issubclass(VerificationError, AssertionError)
 
 
-def test_stats_name_the_pillow_lane() -> None:
-    """A dataset of PNG files keeps nothing busy but Pillow."""
-    png = support.pictures(4)[3]
-    one = headrace.DataLoader(headrace.Blobs([png] * 60, None, support.train(16)), batch_size=20, num_workers=1)
-    for _ in one:
-        pass
-    assert one.stats().bottleneck in ("pillow", "consumer")
-    assert max(one.stats().stages, key=lambda stage: stage.busy_s).name == "pillow"
+def test_verify_finds_one_wrong_sample():
+    class Exchanged(Blobs):
+        def read(self, index: int) -> bytes:
+            return super().read(13 if index == 12 else index)
+
+        def blob_table(self) -> Any:
+            return Blobs(self.blobs).blob_table()
+
+    loader = DataLoader(Exchanged(pictures(), range(24), train(16)), 5)
+    loader.verify(2)
+    with pytest.raises(VerificationError, match=r"batch 2: sample 12 .* 1 samples of the batch differ, the largest"):
+        loader.verify(5)
+
+
+def test_verify_finds_wrong_targets():
+    class Relabelled(Blobs):
+        def target(self, index: int) -> int:
+            return super().target(index) + (index == 7)
+
+        def targets_of(self, indices: Any) -> Any:
+            return Blobs(self.blobs, list(range(24))).targets_of(indices)
+
+    with pytest.raises(VerificationError, match="batch 1: targets differ"):
+        DataLoader(Relabelled(pictures(), range(24), train(16)), 5).verify()
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, True, None])
+def test_verify_takes_a_number_of_batches(n):
+    with pytest.raises((TypeError, ValueError), match="n must be"):
+        DataLoader(blobs()).verify(n)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support import TENSOR, assert_same, pictures
 
 from headrace import Blobs, DataLoader, ImageFiles, ImageFolder
 from headrace import transforms as T
+from support import TENSOR, assert_same, pictures
 
 PICTURE = pictures(1)[0]
 TINY = T.Compose([T.Resize((8, 8)), *TENSOR])
@@ -29,7 +29,16 @@ def tree(root: Path, *names: str) -> Path:
 
 TREES = {
     "classes in order": ["b/1.jpg", "a/2.jpg", "B/3.jpg", "a b/4.jpg", "ä/5.jpg", "10/6.jpg", "9/7.jpg"],
-    "files in order": ["c/10.jpg", "c/9.jpg", "c/B.jpg", "c/a.jpg", "c/a/1.jpg", "c/a.b/1.jpg", "c/Z/y/x.jpg", "c/z.jpg"],
+    "files in order": [
+        "c/10.jpg",
+        "c/9.jpg",
+        "c/B.jpg",
+        "c/a.jpg",
+        "c/a/1.jpg",
+        "c/a.b/1.jpg",
+        "c/Z/y/x.jpg",
+        "c/z.jpg",
+    ],
     "extensions": [
         *(f"c/1{end}" for end in (".jpg", ".JPEG", ".pNg", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")),
         *(f"c/2{end}" for end in (".gif", ".txt", ".jpg.bak", "", ".jp2", ".avif", "jpg")),
@@ -146,7 +155,9 @@ def test_getitem_is_torchvisions(torchvision, tmp_path, index):
             one[index] for one in both(torchvision, tmp_path, transform=transform, target_transform=double)
         )
         assert type(image) is type(wanted) and label == target
-        assert torch.equal(image, wanted) if transform else (image.mode == "RGB" and image.tobytes() == wanted.tobytes())
+        assert (
+            torch.equal(image, wanted) if transform else (image.mode == "RGB" and image.tobytes() == wanted.tobytes())
+        )
 
 
 def test_indices_out_of_range():
@@ -202,7 +213,7 @@ def test_labels_of_every_kind_are_collated_as_torch_does(labels, expected):
 
 def test_labels_that_do_not_fit_into_64_bits_are_refused_as_torch_does():
     for loader in (one := DataLoader(Blobs(pictures(1), [2**63], TINY)), one.reference()):
-        with pytest.raises((RuntimeError, ValueError), match="[Oo]verflow"):
+        with pytest.raises((RuntimeError, ValueError), match=r"[Oo]verflow"):
             next(iter(loader))
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-from support import assert_same, blobs, pictures, train, truncated
 from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler, WeightedRandomSampler
 
 from headrace import Blobs, DataLoader, SampleError
 from headrace import transforms as T
+from support import assert_same, blobs, pictures, train, truncated
 
 COUNT = 22
 DATA = blobs(COUNT, train(24))
@@ -94,7 +94,7 @@ def first_labels(batches: list[Any]) -> torch.Tensor:
 
 
 def test_the_default_generator_stays_its_users():
-    """Resuming in the middle of an epoch draws nothing from it: that epoch drew its share before the state was taken."""
+    """Resuming in the middle of an epoch draws nothing from it: that epoch drew its share before."""
     loader = DataLoader(DATA, 4, True)
     iterator = iter(loader)
     next(iterator)
@@ -232,7 +232,7 @@ def test_another_order_of_passes_is_refused():
 
 @pytest.mark.parametrize("state", [{}, None, [], {"version": 0}, {"version": 1}, {"version": 1, "epoch": 3}])
 def test_what_is_no_state_is_refused(state):
-    with pytest.raises(ValueError, match="not a state of headrace's DataLoader|lacks its entry"):
+    with pytest.raises(ValueError, match=r"not a state of headrace's DataLoader|lacks its entry"):
         DataLoader(DATA).load_state_dict(state)
 
 

@@ -83,4 +83,5 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         if self.target_transform is None and self._plain:
             return torch.from_numpy(self._labels[indices])
         # A tuple, as collating whole samples would have it: what cannot be stacked stays in it.
-        return torch.utils.data.default_collate(tuple(self.target(int(i)) for i in indices))
+        batch: Any = tuple(self.target(int(i)) for i in indices)
+        return torch.utils.data.default_collate(batch)
