@@ -35,7 +35,8 @@ def main() -> None:
         loader.close()
     print(
         f"first batch of 64 with {options.workers} threads: {seconds[0]:.3f} s in a new process, then median "
-        f"{statistics.median(seconds[1:]):.3f} s ({min(seconds[1:]):.3f} to {max(seconds[1:]):.3f}) over {options.rounds - 1} loaders"
+        f"{statistics.median(seconds[1:]):.3f} s ({min(seconds[1:]):.3f} to {max(seconds[1:]):.3f}) "
+        f"over {options.rounds - 1} loaders"
     )
 
 

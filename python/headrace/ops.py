@@ -1,4 +1,4 @@
-"""The kernels on their own: decode a list of images, or crop, resize and normalise tensors, as torchvision would on PIL."""
+"""The kernels on their own: decode images, or crop, resize and normalise tensors, as torchvision would on PIL."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def decode_jpeg(blobs: Iterable[bytes | torch.Tensor], *, num_threads: int = 0) 
     """Decodes images to the bytes that Pillow's ``convert("RGB")`` gives; EXIF orientation is not applied.
 
     Args:
-        blobs: encoded images: bytes, or uint8 tensors (n,) as ``torchvision.io.read_file`` returns them. What is not a clean,
-            plain JPEG (PNG, CMYK, damaged files, ...) is decoded by Pillow.
+        blobs: encoded images: bytes, or uint8 tensors (n,) as ``torchvision.io.read_file`` returns them. What is not a
+            clean, plain JPEG (PNG, CMYK, damaged files, ...) is decoded by Pillow.
         num_threads: threads that share the work; 0: as many as this process may run on.
 
     Returns:
@@ -65,7 +65,8 @@ def resize_normalize(
 
     Args:
         images: uint8 tensors (3, H, W) of any sizes, or one tensor (n, 3, H, W).
-        boxes: (n, 4) ints: top, left, height, width, as ``RandomResizedCrop.get_params`` returns them; None: whole images.
+        boxes: (n, 4) ints: top, left, height, width, as ``RandomResizedCrop.get_params`` returns them; None: whole
+            images.
         size: (height, width) of the output, or one number for a square.
         mean, std: a channel, in units of [0, 1].
         flips: (n,): whether each is mirrored left to right after the resize.

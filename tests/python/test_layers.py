@@ -1,4 +1,4 @@
-"""The layers of ARCHITECTURE.md, checked: nothing includes or imports anything of a later layer, and files stay small."""
+"""The layers of ARCHITECTURE.md: nothing includes or imports anything of a later layer, and files stay small."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_core_includes_point_one_way() -> None:
 
 
 def layer_of_core(stem: str, rank: dict[str, int]) -> str:
-    """kernels_avx2, store_avx512, kernel_sets, row_buffer and the like belong to the layer whose name they begin or end with."""
+    """kernels_avx2, store_avx512, kernel_sets and the like belong to the layer that their name begins or ends with."""
     if stem in rank:
         return stem
     aliases = {"kernel_sets": "kernels", "row_buffer": "kernels"}
