@@ -17,6 +17,7 @@ from headrace.engine import Engine
 from headrace.recipe import DTYPES, FILTERS
 from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, hard_files, judge, silent_pillow, train
 
+pytestmark = pytest.mark.pixels
 EPOCHS = 3
 
 
