@@ -14,8 +14,11 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from headrace import DataLoader  # was: from torch.utils.data import DataLoader
-from headrace import ImageFolder, transforms
+from headrace import (
+    DataLoader,  # was: from torch.utils.data import DataLoader
+    ImageFolder,
+    transforms,
+)
 from headrace.demo.folder import lay_out
 
 
@@ -52,7 +55,11 @@ def main() -> None:
     parser.add_argument("--checkpoint", type=Path, default=Path("run.pt"))
     options = parser.parse_args()
     folder = options.folder or lay_out(Path(tempfile.gettempdir()) / "headrace-example", files=100).train
-    steps = [transforms.RandomResizedCrop(64, scale=(0.35, 1)), transforms.RandomHorizontalFlip(), transforms.ToTensor()]
+    steps = [
+        transforms.RandomResizedCrop(64, scale=(0.35, 1)),
+        transforms.RandomHorizontalFlip(),
+        transforms.ToTensor(),
+    ]
     steps.append(transforms.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]))
     dataset = ImageFolder(folder, transforms.Compose(steps))
     loader = DataLoader(dataset, batch_size=8, shuffle=True, num_workers=2, drop_last=True, seed=0)

@@ -61,7 +61,7 @@ def test_an_exception_in_the_loop(workers):
     with pytest.raises(ZeroDivisionError):
         for _ in loader:
             raise ZeroDivisionError
-    assert eventually(lambda: threads() == before)
+    assert eventually(lambda: threads() <= before)
     assert len(list(loader)) == 8
 
 
@@ -80,11 +80,11 @@ def test_what_is_dropped_is_collected(persistent, pillow):
         gone = [weakref.ref(iterator)]
         del iterator
         assert gone[0]() is None
-        assert persistent or eventually(lambda: threads() == before)
+        assert persistent or eventually(lambda: threads() <= before)
         gone = [weakref.ref(one) for one in (loader, loader._engine, loader._engine._lane)]
         del loader, data
         assert [one() for one in gone] == [None] * 3
-        assert eventually(lambda: threads() == before)
+        assert eventually(lambda: threads() <= before)
         assert torch.isfinite(batch if pillow else batch[0]).all()  # still the caller's
     finally:
         gc.enable()
@@ -94,7 +94,7 @@ def test_threads_end_with_the_epoch():
     before = threads()
     loader = DataLoader(blobs(), 3, num_workers=3)
     list(loader)
-    assert eventually(lambda: threads() == before)
+    assert eventually(lambda: threads() <= before)
 
 
 def test_a_dropped_iterator_does_not_finish_what_is_in_flight():
@@ -115,7 +115,7 @@ def test_close(workers):
     first, second = iter(loader), iter(loader)
     next(first), next(second)
     loader.close()
-    assert eventually(lambda: threads() == before)
+    assert eventually(lambda: threads() <= before)
     for iterator in (first, second):
         with pytest.raises(RuntimeError, match="this iterator was closed before its end"):
             next(iterator)

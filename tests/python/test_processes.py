@@ -216,7 +216,7 @@ def test_keyboard_interrupt_in_the_middle_closes_the_iterator(monkeypatch):
         with pytest.raises(RuntimeError, match="closed before its end"):
             next(iterator)
         assert loader.state_dict()["position"] == 0
-        assert eventually(lambda: threads() == before)
+        assert eventually(lambda: threads() <= before)
 
 
 def test_no_tool_of_the_tests_hides_a_failure():
