@@ -66,16 +66,16 @@ def main() -> None:
     torch.manual_seed(0)
     model = network(len(dataset.classes))
     optimiser = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    epoch = 0
+    first = 0
     if options.checkpoint.exists():
         saved = torch.load(options.checkpoint, weights_only=True)
         model.load_state_dict(saved["model"])
         optimiser.load_state_dict(saved["optimiser"])
         loader.load_state_dict(saved["loader"])
-        epoch = saved["loader"]["epoch"]
-        print(f"resumed in epoch {epoch} after {saved['loader']['position']} batches")
+        first = saved["loader"]["epoch"]
+        print(f"resumed in epoch {first} after {saved['loader']['position']} batches")
     done = 0
-    for epoch in range(epoch, options.epochs):
+    for epoch in range(first, options.epochs):
         loader.set_epoch(epoch)
         for images, labels in loader:
             loss = nn.functional.cross_entropy(model(images), labels)
