@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -138,6 +139,20 @@ def hard_files(folder: Path) -> list[Path]:
 def threads() -> int:
     """Threads of this process, native ones too."""
     return len(list(Path("/proc/self/task").iterdir()))
+
+
+def threads_without_ours() -> int:
+    """Threads of this process, once those of loaders that earlier tests dropped have ended."""
+
+    def ended() -> bool:
+        try:
+            native = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
+        except OSError:  # one ended just now
+            return False
+        return not any(name.startswith("headrace") for name in (*native, *(one.name for one in threading.enumerate())))
+
+    assert eventually(ended)
+    return threads()
 
 
 def descriptors() -> int:

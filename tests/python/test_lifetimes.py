@@ -22,6 +22,7 @@ from support import (
     pictures,
     resident_mb,
     threads,
+    threads_without_ours,
     train,
     write_folder,
 )
@@ -56,7 +57,7 @@ def test_two_loaders_and_two_iterators_at_once(workers):
 
 @WORKERS
 def test_an_exception_in_the_loop(workers):
-    before = threads()
+    before = threads_without_ours()
     loader = DataLoader(blobs(), 3, num_workers=workers)
     with pytest.raises(ZeroDivisionError):
         for _ in loader:
@@ -69,7 +70,7 @@ def test_an_exception_in_the_loop(workers):
 @pytest.mark.parametrize("persistent", [False, True])
 def test_what_is_dropped_is_collected(persistent, pillow):
     """Threads end with the iterator, or with the loader where they persist; reference counts alone see to it."""
-    before = threads()
+    before = threads_without_ours()
     gc.disable()
     try:
         data = Blobs([pictures()[3]] * 24, None, train(16)) if pillow else blobs()
@@ -91,7 +92,7 @@ def test_what_is_dropped_is_collected(persistent, pillow):
 
 
 def test_threads_end_with_the_epoch():
-    before = threads()
+    before = threads_without_ours()
     loader = DataLoader(blobs(), 3, num_workers=3)
     list(loader)
     assert eventually(lambda: threads() <= before)
@@ -109,7 +110,7 @@ def test_a_dropped_iterator_does_not_finish_what_is_in_flight():
 
 @WORKERS
 def test_close(workers):
-    before = threads()
+    before = threads_without_ours()
     loader = DataLoader(blobs(), 3, num_workers=workers)
     loader.close()
     first, second = iter(loader), iter(loader)
@@ -212,8 +213,7 @@ def test_a_thousand_loaders_leave_nothing_behind(tmp_path):
     for i in range(60):
         one_batch(i)
     gc.collect()
-    assert eventually(lambda: threads() <= 4 + torch.get_num_threads())
-    before = threads(), descriptors(), resident_mb()
+    before = threads_without_ours(), descriptors(), resident_mb()
     for i in range(1000):
         one_batch(i)
     assert eventually(lambda: threads() == before[0])

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from headrace import Blobs, DataLoader
-from support import assert_same, blobs, eventually, output_of, pictures, python, threads, train
+from support import assert_same, blobs, eventually, output_of, pictures, python, threads, threads_without_ours, train
 
 # Enough work that the loop cannot end by itself; the second half makes Pillow's threads work all the time.
 ENDLESS = """
@@ -201,7 +201,7 @@ def test_dataset_of_ours_under_torchs_loader():
 
 def test_keyboard_interrupt_in_the_middle_closes_the_iterator(monkeypatch):
     """By a signal that Python meets inside next(): the batch is not lost silently, and the state has not counted it."""
-    before = threads()
+    before = threads_without_ours()
     many = Blobs(pictures() * 100, None, train(64))
     for workers in (0, 2):
         loader = DataLoader(many, 1200, num_workers=workers)
