@@ -189,13 +189,16 @@ def test_every_instruction_set(mixture, expected, isa, monkeypatch):
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
-def test_torchs_own_loader_over_torchvision(imagenet_dev, torchvision, version):
+def test_torchs_own_loader_over_torchvision(photographs, torchvision, version, tmp_path):
     """Without the oracle of this package: where nothing is random, torch's DataLoader gives the same batches."""
     t = torchvision.transforms if version == "v1" else torchvision.transforms.v2
     end = [t.ToTensor()] if version == "v1" else [t.ToImage(), t.ToDtype(torch.float32, scale=True)]
     transform = t.Compose([t.Resize(256), t.CenterCrop(224), *end, t.Normalize(MEAN, STD)])
-    folder = torchvision.datasets.ImageFolder(imagenet_dev, transform)
-    order = {"batch_size": 32, "shuffle": True}
+    for i, photograph in enumerate(photographs):
+        (tmp_path / f"class_{i % 4}").mkdir(exist_ok=True)
+        (tmp_path / f"class_{i % 4}" / photograph.name).symlink_to(photograph)
+    folder = torchvision.datasets.ImageFolder(tmp_path, transform)
+    order = {"batch_size": 8, "shuffle": True}
     theirs = torch.utils.data.DataLoader(folder, **order, generator=torch.Generator().manual_seed(4))
     ours = DataLoader(folder, **order, generator=torch.Generator().manual_seed(4), num_workers=2)
     for made, wanted in zip(ours, theirs, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,3 +30,25 @@ def test_training_resumes_with_the_very_next_batch(tmp_path: Path) -> None:
     second = run(*script, tmp_path / "parts.pt")
     assert second[0].startswith("resumed in epoch ")
     assert second[-1] == whole[-1]
+
+
+def test_evaluation_is_the_same_with_stock_torch(tmp_path: Path) -> None:
+    layout = lay_out(tmp_path / "set", files=50)
+    run(EXAMPLES / "train.py", layout.train, "--checkpoint", tmp_path / "run.pt", "--stop-after", 4)
+    ours = run(EXAMPLES / "evaluate.py", layout.validation, "--checkpoint", tmp_path / "run.pt")
+    assert ours[-1].startswith("all ") and " of 10: " in ours[-1]
+    ours_only = "    DataLoader,  # was: from torch.utils.data import DataLoader\n"
+    source = (EXAMPLES / "evaluate.py").read_text()
+    assert source.count(ours_only) == 1
+    stock = tmp_path / "stock.py"
+    line = "from torch.utils.data import DataLoader\n"
+    stock.write_text(source.replace(ours_only, "").replace("import torch\n", "import torch\n" + line, 1))
+    shutil.copy(EXAMPLES / "train.py", tmp_path)
+    assert run(stock, layout.validation, "--checkpoint", tmp_path / "run.pt") == ours
+
+
+def test_a_missing_checkpoint_is_one_sentence(tmp_path: Path) -> None:
+    command = [sys.executable, str(EXAMPLES / "evaluate.py"), "--checkpoint", str(tmp_path / "none.pt")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1
+    assert done.stderr == f"there is no {tmp_path / 'none.pt'}: run examples/train.py first\n"

@@ -77,7 +77,7 @@ def test_what_is_dropped_is_collected(persistent, pillow):
         loader = DataLoader(data, 3, num_workers=2, persistent_workers=persistent)
         iterator = iter(loader)
         batch = next(iterator)
-        assert threads() > before + 2
+        assert threads() > before + 1
         gone = [weakref.ref(iterator)]
         del iterator
         assert gone[0]() is None
@@ -216,6 +216,6 @@ def test_a_thousand_loaders_leave_nothing_behind(tmp_path):
     before = threads_without_ours(), descriptors(), resident_mb()
     for i in range(1000):
         one_batch(i)
-    assert eventually(lambda: threads() == before[0])
+    assert eventually(lambda: threads() <= before[0])
     assert descriptors() == before[1]
     assert resident_mb() - before[2] < 10
