@@ -9,6 +9,25 @@
 #include "taker.h"
 
 namespace headrace {
+namespace {
+
+// The positions along one axis that a resize in -> out reads for outputs [first, first + count).
+Span read_by_resize(int in, int out, Filter filter, int first, int count) {
+  return in == out ? Span{first, first + count} : source_span(in, out, filter, first, count);
+}
+
+}  // namespace
+
+Box decode_box(const Plan& plan, Size image) {
+  if (plan.stages.empty()) return needed_box(plan.last, image);
+  const PlanStage& first = plan.stages.front();
+  if (!is_plain(first.take, image)) return needed_box(first.take, image);
+  const Box want = needed_box(plan.stages.size() > 1 ? plan.stages[1].take : plan.last, first.resize);
+  const Box& box = first.take.box;
+  const Span x = read_by_resize(box.width, first.resize.width, first.filter, want.x, want.width);
+  const Span y = read_by_resize(box.height, first.resize.height, first.filter, want.y, want.height);
+  return {box.x + x.begin, box.y + y.begin, x.size(), y.size()};
+}
 
 struct Fuser::State {
   explicit State(const Kernels& kernels) : kernels(kernels), store(kernels) {}
@@ -36,7 +55,7 @@ Fuser::~Fuser() = default;
 
 RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
   State& s = *state_;
-  Box have = plan.decode_box(image);  // the part of `image` whose rows come by, from one link of the chain to the next
+  Box have = decode_box(plan, image);  // the part of `image` whose rows come by, from one link of the chain to the next
   int plane_stride = 0;
   for (size_t i = 0; i < plan.stages.size(); ++i) {
     const PlanStage& stage = plan.stages[i];
@@ -73,7 +92,7 @@ RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
 
 void Fuser::run(const Plan& plan, const uint8_t* pixels, size_t stride, Size image, const Output& output) {
   RowSink& sink = begin(plan, image, output);
-  const Box box = plan.decode_box(image);
+  const Box box = decode_box(plan, image);
   const uint8_t* from = pixels + size_t(box.y) * stride + size_t(box.x) * kPixelBytes;
   const size_t row_bytes = size_t(box.width) * kPixelBytes;
   const size_t after = stride * size_t(image.height - box.y) - size_t(box.x) * kPixelBytes;  // readable from `from` on

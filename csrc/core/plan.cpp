@@ -220,17 +220,6 @@ class Resolver {
 
 }  // namespace
 
-Box Plan::decode_box(Size image) const {
-  const Take& take = stages.empty() ? last : stages.front().take;
-  const Box whole{0, 0, image.width, image.height};
-  if (take.box.inside(image)) return take.box;
-  if (take.pad_mode != PadMode::kConstant) return whole;  // a mirrored border may reach any pixel
-  const int x0 = std::clamp(take.box.x, 0, image.width - 1), y0 = std::clamp(take.box.y, 0, image.height - 1);
-  const int x1 = std::clamp(take.box.x + take.box.width, x0 + 1, image.width);
-  const int y1 = std::clamp(take.box.y + take.box.height, y0 + 1, image.height);
-  return {x0, y0, x1 - x0, y1 - y0};
-}
-
 Plan resolve(const Recipe& recipe, const double* draws, Size image) { return Resolver(recipe, draws, image).run(); }
 
 }  // namespace headrace

@@ -77,8 +77,6 @@ struct PlanStage {
 struct Plan {
   std::vector<PlanStage> stages;
   Take last;
-  /// The part of the encoded image that has to be decoded.
-  Box decode_box(Size image) const;
 };
 
 /// Exact: + - * / sqrt and round-half-even only, so that it agrees with the Python oracle to the integer.

@@ -46,7 +46,7 @@ void SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, cons
   }
   const Plan plan = resolve(recipe_, draws, header.size);
   RowSink& sink = fuser_.begin(plan, header.size, output);
-  const Box box = plan.decode_box(header.size);
+  const Box box = decode_box(plan, header.size);
   if (!timed) return decoder_.decode(bytes, header, box, sink);
 
   TimedSink timed_sink(sink);

@@ -78,7 +78,7 @@ struct Sample {
 /// Pushes the rows of the plan's box, `step` at a time, from a buffer that is spoilt after each push.
 void push_in_steps(Fuser& fuser, const Plan& plan, const std::vector<uint8_t>& image, Size size, const Output& output,
                    int step) {
-  const Box box = plan.decode_box(size);
+  const Box box = decode_box(plan, size);
   RowSink& sink = fuser.begin(plan, size, output);
   RowBuffer rows;
   rows.reset(step, box.width * kPixelBytes);
@@ -110,6 +110,31 @@ std::vector<int> run(const Plan& plan, const std::vector<int>& reds, Size size) 
 }
 
 }  // namespace
+
+TEST_CASE("only what is needed is decoded") {
+  const auto box = [](Take take, Size image) {
+    Plan plan;
+    plan.last = take;
+    return decode_box(plan, image);
+  };
+  CHECK(box({.box = {2, 3, 4, 5}}, {10, 10}) == Box{2, 3, 4, 5});
+  CHECK(box({.box = {-2, 3, 4, 50}}, {10, 10}) == Box{0, 3, 2, 7});
+  CHECK(box({.box = {-9, -9, 3, 3}}, {10, 10}) == Box{0, 0, 1, 1});  // padding alone: a decoder still needs a box
+  CHECK(box({.box = {50, 60, 3, 3}}, {10, 10}) == Box{0, 0, 1, 1});
+  CHECK(box({.box = {-2, 3, 4, 5}, .pad_mode = PadMode::kReflect}, {10, 10}) == Box{0, 3, 3, 5});
+
+  // Resize and centre crop: the windows of the outputs that stay, wherever the flip puts them.
+  Plan plan;
+  plan.stages.push_back({{.box = {10, 20, 400, 300}}, {40, 30}, Filter::kBilinear, false});
+  plan.last = {.box = {10, 5, 20, 20}, .flip_horizontal = true};
+  CHECK(decode_box(plan, {500, 400}) == Box{105, 65, 210, 210});
+  plan.stages[0].filter = Filter::kNearest;
+  CHECK(decode_box(plan, {500, 400}) == Box{115, 75, 191, 191});
+  plan.stages[0].resize = {40, 300};  // one axis alone
+  CHECK(decode_box(plan, {500, 400}) == Box{115, 25, 191, 20});
+  plan.stages[0].take.flip_vertical = true;  // collected whole before it is mirrored
+  CHECK(decode_box(plan, {500, 400}) == Box{10, 20, 400, 300});
+}
 
 TEST_CASE("plans give the same bytes on every set, in every order of arrival, with a Fuser used before") {
   std::vector<uint8_t> entries(kMaxLutBytes);
