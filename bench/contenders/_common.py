@@ -219,3 +219,4 @@ def run(
     except Unsupported as error:
         line["unsupported"] = str(error)
     print(json.dumps(line), flush=True)
+    os._exit(0)  # libraries with threads of their own may hang on the way out

@@ -198,11 +198,12 @@ void bind_pipeline(py::module_& module) {
            py::arg("threads"), py::arg("max_pixels"), py::arg("pass_order"), py::arg("slots_kept"), py::arg("isa") = "")
       .def(
           "submit",
-          [](PyPipeline& self, const py::object& table, const Int64s& rows, const Doubles& draws, uintptr_t memory) {
+          [](PyPipeline& self, const py::object& table, const Int64s& rows, const Doubles& draws, uintptr_t memory,
+             uintptr_t stream) {
             return self.pipeline->submit(self.keep(table), to_vector<int64_t>(rows), to_vector<double>(draws),
-                                         reinterpret_cast<uint8_t*>(memory));
+                                         {reinterpret_cast<uint8_t*>(memory), stream});
           },
-          py::arg("table"), py::arg("rows"), py::arg("draws"), py::arg("memory") = 0)
+          py::arg("table"), py::arg("rows"), py::arg("draws"), py::arg("memory") = 0, py::arg("stream") = 0)
       .def("repair",
            [](PyPipeline& self, const Batch& batch, std::vector<int> places, const py::object& table,
               const Int64s& rows, const Doubles& draws) {

@@ -22,8 +22,11 @@ struct Failure {
   std::string reason;
 };
 
-/// Filled by many workers, each writing its own samples; read by the consumer once `remaining` is 0.
+/// Filled by many workers, each writing its own samples; read by the consumer once it is `ready`. A backend may keep
+/// more with it, in a class of its own.
 struct Batch {
+  virtual ~Batch() = default;
+
   std::shared_ptr<const BlobTable> blobs;
   std::vector<int64_t> rows;  // of the blob table, one a sample
   std::vector<double> draws;  // [rows][recipe.draws]
@@ -33,8 +36,10 @@ struct Batch {
   std::vector<int> places;      // where in `memory` each sample goes; empty: sample i at place i
   std::atomic<int> claimed{0};  // samples that a worker has taken
   std::atomic<int> remaining{0};
-  std::atomic<int> writers{0};  // threads that may be writing into `memory` now
+  std::atomic<bool> ready{false};  // the consumer may have it
+  std::atomic<int> writers{0};     // threads that may be writing into `memory` now
   std::atomic<bool> cancelled{false};
+  std::string broken;             // why the whole batch could not be made; read once it is ready
   const uint64_t id = next_id();  // unlike the address, never used again
 
   int size() const { return static_cast<int>(rows.size()); }

@@ -4,13 +4,10 @@
 
 #include "geometry.h"
 #include "kernel_sets.h"
+#include "pixel_math.h"
 
 namespace headrace {
 namespace {
-
-constexpr int32_t kHalf = 1 << (kWeightBits - 1);
-
-uint8_t to_byte(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
 
 void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
                 size_t dst_stride, int plane_stride) {
@@ -19,15 +16,15 @@ void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView
     for (int x = 0; x < table.count; ++x) {
       const uint8_t* from = src + ptrdiff_t(table.start[x]) * kPixelBytes;
       const int32_t* weight = &table.weight[size_t(x) * table.taps_stride];
-      int32_t r = kHalf, g = kHalf, b = kHalf;
+      int32_t r = kWeightHalf, g = kWeightHalf, b = kWeightHalf;
       for (int t = 0; t < table.taps[x]; ++t, from += kPixelBytes) {
         r += from[0] * weight[t];
         g += from[1] * weight[t];
         b += from[2] * weight[t];
       }
-      dst[x * pixel] = to_byte(r);
-      dst[x * pixel + channel] = to_byte(g);
-      dst[x * pixel + 2 * channel] = to_byte(b);
+      dst[x * pixel] = byte_of_sum(r);
+      dst[x * pixel + channel] = byte_of_sum(g);
+      dst[x * pixel + 2 * channel] = byte_of_sum(b);
     }
   }
 }
@@ -38,11 +35,11 @@ void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, i
   for (int x = 0; x < bytes; x += kColumns, src += kColumns, dst += kColumns) {
     const int n = std::min(kColumns, bytes - x);
     int32_t sum[kColumns];
-    std::fill_n(sum, kColumns, kHalf);
+    std::fill_n(sum, kColumns, kWeightHalf);
     for (int t = 0; t < table.taps[index]; ++t) {
       for (int i = 0; i < n; ++i) sum[i] += src[t * src_stride + i] * weight[t];
     }
-    for (int i = 0; i < n; ++i) dst[i] = to_byte(sum[i]);
+    for (int i = 0; i < n; ++i) dst[i] = byte_of_sum(sum[i]);
   }
 }
 

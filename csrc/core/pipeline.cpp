@@ -4,39 +4,32 @@
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
-#include <cstring>
 #include <mutex>
 #include <new>
 #include <stdexcept>
 
+#include "cpu_backend.h"
 #include "fork_guard.h"
-#include "sample_maker.h"
 #include "sample_queue.h"
 #include "thread_pool.h"
 
 namespace headrace {
-OutputLayout planar(int channels, Size size, int element_bytes) {
-  const ptrdiff_t row = ptrdiff_t{element_bytes} * size.width, plane = row * size.height;
-  return {element_bytes, channels, plane, row, element_bytes, static_cast<size_t>(plane * channels)};
+namespace {
+
+std::shared_ptr<Backend> backend_of(const PipelineOptions& options) {
+  if (options.backend != nullptr) return options.backend;
+  const Kernels& best = options.kernels != nullptr ? *options.kernels : kernels();
+  return std::make_shared<CpuBackend>(options, best, options.slots_kept);
 }
 
-OutputLayout channels_last(int channels, Size size, int element_bytes) {
-  const ptrdiff_t pixel = ptrdiff_t{element_bytes} * channels, row = pixel * size.width;
-  return {element_bytes, channels, element_bytes, row, pixel, static_cast<size_t>(row * size.height)};
-}
+}  // namespace
 
 struct Pipeline::State {
   explicit State(PipelineOptions given)
       : options(std::move(given)),
-        kernels(options.kernels != nullptr ? *options.kernels : headrace::kernels()),
+        backend(backend_of(options)),
         workers(static_cast<size_t>(std::max(1, options.threads))) {
-    lut.resize(options.lut.size() + kLutAlignment);
-    const auto misaligned = reinterpret_cast<uintptr_t>(lut.data()) % kLutAlignment;
-    aligned_lut = lut.data() + (misaligned == 0 ? 0 : kLutAlignment - misaligned);
-    std::memcpy(aligned_lut, options.lut.data(), options.lut.size());
-    for (auto& worker : workers) {
-      worker = std::make_unique<SampleMaker>(kernels, options.recipe, options.max_pixels);
-    }
+    for (auto& worker : workers) worker = backend->worker();
     try {
       threads.start(options.threads, [this](int i) { work(*workers[static_cast<size_t>(i)]); });
     } catch (...) {
@@ -45,21 +38,16 @@ struct Pipeline::State {
     }
   }
 
-  Output output(const Batch& batch, int sample) const {
-    const OutputLayout& layout = options.layout;
-    return {batch.memory + static_cast<size_t>(batch.place(sample)) * layout.sample_bytes,
-            layout.channel_stride,
-            layout.row_stride,
-            layout.pixel_stride,
-            {layout.element_bytes, layout.channels, aligned_lut}};
-  }
-
   const double* draws(const Batch& batch, int sample) const {
     return batch.draws.data() + static_cast<size_t>(sample) * static_cast<size_t>(options.recipe.draws);
   }
 
-  void done(Batch& batch) {
-    if (batch.remaining.fetch_sub(1, std::memory_order_acq_rel) == 1) wake();
+  void done(const std::shared_ptr<Batch>& batch) {
+    if (batch->remaining.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    backend->complete(batch, [this](Batch& complete) {
+      complete.ready.store(true, std::memory_order_release);
+      wake();
+    });
   }
 
   void end_writing(Batch& batch) {
@@ -98,25 +86,25 @@ struct Pipeline::State {
     return true;
   }
 
-  void make(SampleMaker& worker, const std::shared_ptr<Batch>& batch, int sample) {
+  void make(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample) {
     std::span<const uint8_t> bytes;
     // Without the right to write: who cancels a batch does not wait for a file system that does not answer.
     if (!noted(*batch, sample, Stage::kRead,
                [&] { bytes = worker.read(batch->blobs->at(batch->rows[static_cast<size_t>(sample)])); }))
-      return done(*batch);
+      return done(batch);
     bool at_pillow = false;
     const bool mine = guarded(*batch, sample, Stage::kDecode, [&] {
       try {
-        worker.make(bytes, draws(*batch, sample), output(*batch, sample));
+        worker.make(bytes, draws(*batch, sample), *batch, sample);
       } catch (const NeedsPillow& verdict) {
         pillow.push({batch, sample, {bytes.begin(), bytes.end()}, verdict.what()});
         at_pillow = true;  // `finish` or `fail` counts it
       }
     });
-    if (mine && !at_pillow) done(*batch);
+    if (mine && !at_pillow) done(batch);
   }
 
-  void work(SampleMaker& worker) {
+  void work(SampleWorker& worker) {
     SampleQueue::Task task;
     for (;;) {
       const int64_t begin = now_ns();
@@ -126,35 +114,19 @@ struct Pipeline::State {
     }
   }
 
-  // Batches are of one size but for a last, smaller one; a larger one than ever before starts a new ring.
-  Lease acquire(size_t bytes) {
-    std::shared_ptr<SlotRing> current;
-    {
-      const std::lock_guard lock(mutex);
-      if (ring == nullptr || ring->slot_bytes() < bytes) ring = SlotRing::make(bytes, options.slots_kept);
-      current = ring;
-    }
-    return current->acquire();
-  }
-
-  size_t slots() {
-    const std::lock_guard lock(mutex);
-    return ring == nullptr ? 0 : ring->slots();
-  }
-
-  std::unique_ptr<Fuser> borrow_fuser(int64_t ns) {
+  std::unique_ptr<SampleWorker> borrow_worker(int64_t ns) {
     pillow_items.fetch_add(1, std::memory_order_relaxed);
     pillow_ns.fetch_add(ns, std::memory_order_relaxed);
     const std::lock_guard lock(mutex);
-    if (spare.empty()) return std::make_unique<Fuser>(kernels);
-    auto fuser = std::move(spare.back());
+    if (spare.empty()) return backend->worker();
+    auto worker = std::move(spare.back());
     spare.pop_back();
-    return fuser;
+    return worker;
   }
 
-  void return_fuser(std::unique_ptr<Fuser> fuser) {
+  void return_worker(std::unique_ptr<SampleWorker> worker) {
     const std::lock_guard lock(mutex);
-    spare.push_back(std::move(fuser));
+    spare.push_back(std::move(worker));
   }
 
   void check_process() const {
@@ -165,22 +137,17 @@ struct Pipeline::State {
     }
   }
 
-  static constexpr size_t kLutAlignment = 64;
   const PipelineOptions options;
-  const Kernels& kernels;
+  const std::shared_ptr<Backend> backend;
   const ForkGuard fork;
-  std::vector<uint8_t> lut;
-  uint8_t* aligned_lut = nullptr;
-  std::shared_ptr<SlotRing> ring;  // guarded by mutex; of the largest batch so far
   SampleQueue queue;
   PillowLane pillow;
   std::mutex mutex;
-  std::condition_variable complete;  // some batch got complete, or closed
-  bool closed = false;               // guarded by mutex
-  std::vector<std::unique_ptr<Fuser>>
-      spare;  // guarded by mutex: fusers of the Python threads that finish Pillow's images
+  std::condition_variable complete;                  // some batch got complete, or closed
+  bool closed = false;                               // guarded by mutex
+  std::vector<std::unique_ptr<SampleWorker>> spare;  // guarded by mutex: of the threads that finish Pillow's images
   std::atomic<int64_t> pillow_items{0}, pillow_ns{0};
-  std::vector<std::unique_ptr<SampleMaker>> workers;
+  std::vector<std::unique_ptr<SampleWorker>> workers;
   ThreadPool threads;
 };
 
@@ -194,8 +161,8 @@ Pipeline::~Pipeline() {
 
 namespace {
 
-std::shared_ptr<Batch> make_batch(std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
-                                  std::vector<double> draws, size_t draws_each) {
+void fill(Batch& batch, std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows, std::vector<double> draws,
+          size_t draws_each) {
   if (draws.size() != rows.size() * draws_each)
     throw std::invalid_argument("draws do not fit the batch and the recipe");
   for (const int64_t row : rows) {
@@ -204,27 +171,21 @@ std::shared_ptr<Batch> make_batch(std::shared_ptr<const BlobTable> blobs, std::v
                               std::to_string(blobs->size()) + " samples");
     }
   }
-  auto batch = std::make_shared<Batch>();
-  batch->blobs = std::move(blobs);
-  batch->rows = std::move(rows);
-  batch->draws = std::move(draws);
-  batch->remaining.store(batch->size());
-  return batch;
+  batch.blobs = std::move(blobs);
+  batch.rows = std::move(rows);
+  batch.draws = std::move(draws);
+  batch.remaining.store(batch.size());
+  batch.ready.store(batch.size() == 0);
 }
 
 }  // namespace
 
 std::shared_ptr<Batch> Pipeline::submit(std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
-                                        std::vector<double> draws, uint8_t* memory) {
+                                        std::vector<double> draws, BatchMemory memory) {
   state_->check_process();
-  const size_t bytes = rows.size() * options().layout.sample_bytes;
-  auto batch =
-      make_batch(std::move(blobs), std::move(rows), std::move(draws), static_cast<size_t>(options().recipe.draws));
-  batch->memory = memory;
-  if (memory == nullptr) {
-    batch->slot = state_->acquire(bytes);
-    batch->memory = batch->slot.get();
-  }
+  auto batch = state_->backend->new_batch();
+  fill(*batch, std::move(blobs), std::move(rows), std::move(draws), static_cast<size_t>(options().recipe.draws));
+  state_->backend->prepare(*batch, memory);
   if (batch->size() > 0) state_->queue.push(batch);
   return batch;
 }
@@ -233,29 +194,36 @@ std::shared_ptr<Batch> Pipeline::repair(const Batch& batch, std::vector<int> pla
                                         std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
                                         std::vector<double> draws) {
   state_->check_process();
-  auto second =
-      make_batch(std::move(blobs), std::move(rows), std::move(draws), static_cast<size_t>(options().recipe.draws));
+  auto second = state_->backend->new_batch();
+  fill(*second, std::move(blobs), std::move(rows), std::move(draws), static_cast<size_t>(options().recipe.draws));
   second->places = std::move(places);
-  second->slot = batch.slot;
-  second->memory = batch.memory;
+  state_->backend->prepare_repair(*second, batch);
   if (second->size() > 0) state_->queue.push_front(second);
   return second;
 }
 
 bool Pipeline::wait(const Batch& batch, std::chrono::milliseconds patience) {
   state_->check_process();
-  const auto complete = [&] { return batch.remaining.load(std::memory_order_acquire) == 0; };
+  const auto complete = [&] { return batch.ready.load(std::memory_order_acquire); };
   if (complete()) return true;
   std::unique_lock lock(state_->mutex);
   state_->complete.wait_for(lock, patience, [&] { return complete() || state_->closed; });
   return complete();
 }
 
+void Pipeline::hand_over(Batch& batch, uintptr_t stream) {
+  state_->check_process();
+  state_->backend->hand_over(batch, stream);
+}
+
 void Pipeline::cancel(Batch& batch) {
   batch.cancelled.store(true);
   if (batch.slot != nullptr || state_->fork.forked()) return;
-  std::unique_lock lock(state_->mutex);
-  state_->complete.wait(lock, [&] { return batch.writers.load() == 0; });
+  {
+    std::unique_lock lock(state_->mutex);
+    state_->complete.wait(lock, [&] { return batch.writers.load() == 0; });
+  }
+  state_->backend->abandon(batch);
 }
 
 bool Pipeline::run_one() {
@@ -278,13 +246,11 @@ void Pipeline::finish(PillowJob& job, const uint8_t* pixels, Size size, int64_t 
   const std::shared_ptr<Batch> batch = std::exchange(job.batch, nullptr);
   if (batch == nullptr) throw std::logic_error("this job is finished already");
   const bool mine = state_->guarded(*batch, job.sample, Stage::kResize, [&] {
-    const Plan plan = resolve(options().recipe, state_->draws(*batch, job.sample), size);
-    const Output out = state_->output(*batch, job.sample);
-    auto fuser = state_->borrow_fuser(pillow_ns);
-    fuser->run(plan, pixels, static_cast<size_t>(size.width) * kPixelBytes, size, out);
-    state_->return_fuser(std::move(fuser));
+    auto worker = state_->borrow_worker(pillow_ns);
+    worker->make_from_pixels(pixels, size, state_->draws(*batch, job.sample), *batch, job.sample);
+    state_->return_worker(std::move(worker));
   });
-  if (mine) state_->done(*batch);
+  if (mine) state_->done(batch);
 }
 
 void Pipeline::fail(PillowJob& job, std::string reason) {
@@ -292,7 +258,7 @@ void Pipeline::fail(PillowJob& job, std::string reason) {
   const std::shared_ptr<Batch> batch = std::exchange(job.batch, nullptr);
   if (batch == nullptr) throw std::logic_error("this job is finished already");
   batch->fail({job.sample, Stage::kDecode, 0, std::move(reason)});
-  state_->done(*batch);
+  state_->done(batch);
 }
 
 void Pipeline::close() {
@@ -300,8 +266,8 @@ void Pipeline::close() {
   {
     const std::lock_guard lock(state_->mutex);
     state_->closed = true;
-    if (state_->ring != nullptr) state_->ring->retire();
   }
+  state_->backend->retire();
   state_->queue.close();
   state_->pillow.close();
   state_->complete.notify_all();
@@ -328,12 +294,13 @@ std::vector<StageReport> Pipeline::stats() const {
     }
   }
   report[kClocks] = {"pillow", state_->pillow_items.load(), state_->pillow_ns.load()};
+  for (StageReport& more : state_->backend->stats()) report.push_back(std::move(more));
   return report;
 }
 
 size_t Pipeline::slots() const {
   state_->check_process();
-  return state_->slots();
+  return state_->backend->slots();
 }
 
 const PipelineOptions& Pipeline::options() const { return state_->options; }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend.h"
 #include "batch.h"
 #include "kernels.h"
 #include "pillow_lane.h"
@@ -18,28 +19,11 @@
 
 namespace headrace {
 
-/// The memory of one output sample: strides in bytes between neighbours along each axis, and its whole size.
-struct OutputLayout {
-  int element_bytes = 4, channels = 3;
-  ptrdiff_t channel_stride = 0, row_stride = 0, pixel_stride = 0;
-  size_t sample_bytes = 0;
-};
-OutputLayout planar(int channels, Size size, int element_bytes);
-OutputLayout channels_last(int channels, Size size, int element_bytes);
-
-struct PipelineOptions {
-  Recipe recipe;
-  OutputLayout layout;
-  std::vector<uint8_t> lut;          // [channels][256] elements
+struct PipelineOptions : SampleOptions {
   int threads = 0;                   // 0: the consumer's thread does the work, in run_one()
-  int64_t max_pixels = 0;            // larger images go to Pillow, which has a limit of its own; 0: no limit
   size_t slots_kept = 3;             // free slots that are not given back to the system
   const Kernels* kernels = nullptr;  // nullptr: the best this processor runs
-};
-
-struct StageReport {
-  std::string stage;
-  int64_t items = 0, busy_ns = 0;
+  std::shared_ptr<Backend> backend;  // nullptr: this machine's memory
 };
 
 /// Every method may be called from any thread, and throws std::logic_error in a process forked after the construction.
@@ -51,15 +35,17 @@ class Pipeline {
   Pipeline& operator=(const Pipeline&) = delete;
 
   /// Queues a batch of rows of `blobs`, its samples' draws behind one another. `memory`: where to write it (it must
-  /// live until the batch is complete or cancel() returned), nullptr: a slot of the ring.
+  /// live until the batch is ready or cancel() returned); null: memory of the backend.
   std::shared_ptr<Batch> submit(std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
-                                std::vector<double> draws, uint8_t* memory);
+                                std::vector<double> draws, BatchMemory memory);
   /// Makes other samples in some places of a complete batch, ahead of all that is queued.
   std::shared_ptr<Batch> repair(const Batch& batch, std::vector<int> places, std::shared_ptr<const BlobTable> blobs,
                                 std::vector<int64_t> rows, std::vector<double> draws);
 
   /// True once every sample of the batch is made or has failed; false when `patience` ran out or after close().
   bool wait(const Batch& batch, std::chrono::milliseconds patience);
+  /// What the caller puts on his stream (a device's) from now on sees the batch, which is ready.
+  void hand_over(Batch& batch, uintptr_t stream);
   /// Nobody wants this batch any more: samples not begun are not begun. A slot of the ring lives until the last worker
   /// left it; where the caller brought the memory, waits until nobody writes into it (a few milliseconds).
   void cancel(Batch& batch);

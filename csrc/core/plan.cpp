@@ -11,6 +11,7 @@
 #include <string>
 
 #include "error.h"
+#include "pixel_math.h"
 
 namespace headrace {
 namespace {
@@ -35,10 +36,6 @@ bool vertical_first(PassOrder order, Size in, Size out) {
       return in.height > out.height && in.height - out.height > 2 * (in.width - out.width);
   }
   return false;
-}
-
-uint8_t luma(const std::array<uint8_t, 3>& rgb) {
-  return static_cast<uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
 }
 
 // Follows the image through the steps. `take_` is what has been cut from the last real image (size `source_`) so far.
@@ -89,7 +86,7 @@ class Resolver {
         return;
       case Step::Kind::kGrayscale:
         take_.gray = true;
-        take_.fill.fill(luma(take_.fill));
+        take_.fill.fill(luma(take_.fill[0], take_.fill[1], take_.fill[2]));
         return;
     }
   }

@@ -5,12 +5,10 @@
 #include <cstdint>
 
 #include "aligned_array.h"
+#include "pixel_math.h"
 #include "plan.h"
 
 namespace headrace {
-
-/// 22 bits: 8 for the result, 2 spare, since weights can be negative and sum to over 1 (Pillow, Resample.c).
-inline constexpr int kWeightBits = 22;
 
 /// Positions [begin, end) along one axis.
 struct Span {

@@ -28,24 +28,37 @@ class TimedSink final : public RowSink {
 
 }  // namespace
 
-std::span<const uint8_t> SampleMaker::read(const Blob& blob) {
-  const int64_t begin = now_ns();
-  const auto bytes = reader_.read(blob);
-  stats.add(Clock::kRead, now_ns() - begin);
-  return bytes;
+JpegHeader plain_header(std::span<const uint8_t> bytes, int64_t max_pixels) {
+  const JpegHeader header = parse_jpeg_header(bytes);
+  if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
+  if (max_pixels > 0 && int64_t{header.size.width} * header.size.height > max_pixels) {
+    throw NeedsPillow(Stage::kHeader, "more pixels than PIL.Image.MAX_IMAGE_PIXELS");
+  }
+  return header;
 }
 
-void SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, const Output& output) {
+Output SampleMaker::output(const Batch& batch, int sample) const {
+  const OutputLayout& layout = options_.layout;
+  return {batch.memory + static_cast<size_t>(batch.place(sample)) * layout.sample_bytes,
+          layout.channel_stride,
+          layout.row_stride,
+          layout.pixel_stride,
+          {layout.element_bytes, layout.channels, lut_}};
+}
+
+void SampleMaker::make_from_pixels(const uint8_t* pixels, Size size, const double* draws, Batch& batch, int sample) {
+  const Plan plan = resolve(options_.recipe, draws, size);
+  fuser_.run(plan, pixels, static_cast<size_t>(size.width) * kPixelBytes, size, output(batch, sample));
+}
+
+void SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, Batch& batch, int sample) {
   since_timed_ = (since_timed_ + 1) % kTimedShare;
   const bool timed = since_timed_ == 0;
   const int64_t begin = timed ? now_ns() : 0;
-  const JpegHeader header = parse_jpeg_header(bytes);
-  if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
-  if (max_pixels_ > 0 && int64_t{header.size.width} * header.size.height > max_pixels_) {
-    throw NeedsPillow(Stage::kHeader, "more pixels than PIL.Image.MAX_IMAGE_PIXELS");
-  }
-  const Plan plan = resolve(recipe_, draws, header.size);
-  RowSink& sink = fuser_.begin(plan, header.size, output);
+  const JpegHeader header = plain_header(bytes, options_.max_pixels);
+  const Plan plan = resolve(options_.recipe, draws, header.size);
+  const Output out = output(batch, sample);
+  RowSink& sink = fuser_.begin(plan, header.size, out);
   const Box box = decode_box(plan, header.size);
   if (!timed) return decoder_.decode(bytes, header, box, sink);
 

@@ -1,36 +1,31 @@
-// Makes single samples on one thread: reads, looks at the header, plans, decodes and fuses. One a thread, never shared.
+// Makes samples in this machine's memory: looks at the header, plans, decodes and fuses, in one streaming pass.
 #pragma once
 
-#include <cstdint>
-#include <span>
-
-#include "blob.h"
+#include "backend.h"
 #include "fuse.h"
 #include "jpeg_decoder.h"
-#include "plan.h"
-#include "reader.h"
-#include "stage_stats.h"
+#include "jpeg_header.h"
+#include "sample_worker.h"
 
 namespace headrace {
 
-class SampleMaker {
+/// The header of a file that the native decoder may take. Throws NeedsPillow. `max_pixels`: 0 for no limit.
+JpegHeader plain_header(std::span<const uint8_t> bytes, int64_t max_pixels);
+
+class SampleMaker final : public SampleWorker {
  public:
-  /// `recipe` must outlive this. Images of more than `max_pixels` are left to Pillow; 0: no limit.
-  SampleMaker(const Kernels& kernels, const Recipe& recipe, int64_t max_pixels)
-      : recipe_(recipe), max_pixels_(max_pixels), fuser_(kernels) {}
+  /// `options` and `lut` (the options' table, aligned as kernels.h asks) must outlive this.
+  SampleMaker(const Kernels& kernels, const SampleOptions& options, const uint8_t* lut)
+      : options_(options), lut_(lut), fuser_(kernels) {}
 
-  /// The blob's bytes, valid until the next call. Throws Error(kRead).
-  std::span<const uint8_t> read(const Blob& blob);
-  /// Writes the whole sample. Throws NeedsPillow, or Error(kPlan) where a step cannot be applied.
-  void make(std::span<const uint8_t> bytes, const double* draws, const Output& output);
-
-  /// Counters of this thread, which any thread may read.
-  StageStats stats;
+  void make(std::span<const uint8_t> bytes, const double* draws, Batch& batch, int sample) override;
+  void make_from_pixels(const uint8_t* pixels, Size size, const double* draws, Batch& batch, int sample) override;
 
  private:
-  const Recipe& recipe_;
-  const int64_t max_pixels_;
-  Reader reader_;
+  Output output(const Batch& batch, int sample) const;
+
+  const SampleOptions& options_;
+  const uint8_t* lut_;
   JpegDecoder decoder_;
   Fuser fuser_;
   int since_timed_ = -1;

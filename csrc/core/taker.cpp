@@ -5,21 +5,11 @@
 #include <cstring>
 
 #include "error.h"
+#include "pixel_math.h"
 #include "resample_table.h"
 
 namespace headrace {
 namespace {
-
-// Where numpy.pad and torchvision take the pixel at position `at` of an axis of `size` pixels from; -1: fill.
-int padded_source(int at, int size, PadMode mode) {
-  if (at >= 0 && at < size) return at;
-  if (mode == PadMode::kConstant) return -1;
-  if (mode == PadMode::kEdge || size == 1) return at < 0 ? 0 : size - 1;
-  // reflect does not repeat the edge pixel, symmetric does; both go on periodically
-  const int period = mode == PadMode::kReflect ? 2 * size - 2 : 2 * size;
-  const int phase = ((at % period) + period) % period;
-  return phase < size ? phase : (mode == PadMode::kReflect ? period - phase : period - 1 - phase);
-}
 
 void make_map(std::vector<int>& map, int from, int count, int size, PadMode mode, bool mirror) {
   map.resize(count);
@@ -50,8 +40,7 @@ void shift(std::vector<int>& map, int origin, int count) {
 
 void gray_row(const uint8_t* from, int pixels, uint8_t* to) {
   for (int x = 0; x < pixels; ++x, from += kPixelBytes, to += kPixelBytes) {
-    // ITU-R 601 luma in 16-bit fixed point, as in Pillow's Convert.c
-    const auto l = static_cast<uint8_t>((from[0] * 19595 + from[1] * 38470 + from[2] * 7471 + 0x8000) >> 16);
+    const uint8_t l = luma(from[0], from[1], from[2]);
     const uint8_t pixel[kPixelBytes] = {l, l, l, 0};
     std::memcpy(to, pixel, kPixelBytes);
   }

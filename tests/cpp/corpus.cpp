@@ -79,7 +79,7 @@ class Feeder {
         draws.push_back(k >= 20 ? u : k % 2 == 0 ? 0.08 + 0.92 * u : 0.75 + 0.58 * u);
       }
     }
-    return pipeline.submit(table, std::move(rows), std::move(draws), nullptr);
+    return pipeline.submit(table, std::move(rows), std::move(draws), {});
   }
 
  private:

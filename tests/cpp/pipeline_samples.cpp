@@ -95,7 +95,7 @@ Rows some_rows(int count, int first) {
 
 std::shared_ptr<Batch> submit(Pipeline& pipeline, const std::shared_ptr<const BlobTable>& table, const Rows& rows,
                               uint32_t seed, uint8_t* memory) {
-  return pipeline.submit(table, rows, draws_of(rows, pipeline.options().recipe.draws, seed), memory);
+  return pipeline.submit(table, rows, draws_of(rows, pipeline.options().recipe.draws, seed), {memory, 0});
 }
 
 bool complete(Pipeline& pipeline, const Batch& batch) {

@@ -3,77 +3,18 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 #include <vector>
 
 #include "../../csrc/core/fuse.h"
 #include "../../csrc/core/row_buffer.h"
+#include "plan_samples.h"
 
 namespace {
 
 using namespace headrace;
+using namespace headrace::test;
 
-std::mt19937 random_numbers(7);
-
-int between(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_numbers); }
-bool coin() { return between(0, 1) != 0; }
-
-std::vector<uint8_t> random_image(Size size) {
-  std::vector<uint8_t> pixels(size_t(size.width) * size_t(size.height) * kPixelBytes);
-  for (uint8_t& b : pixels) b = static_cast<uint8_t>(between(0, 255));
-  return pixels;
-}
-
-/// A part of the image, or, with padding, a window that may reach outside.
-Take random_take(Size image, bool padded) {
-  Take take;
-  const auto cut = [&](int size, int& from, int& length) {
-    const int reach = padded ? 9 : 0;
-    from = between(-reach, size - 1);
-    length = between(1, size + reach - from);
-    if (from + length <= 0) length = 1 - from;
-  };
-  cut(image.width, take.box.x, take.box.width);
-  cut(image.height, take.box.y, take.box.height);
-  take.flip_horizontal = coin();
-  take.flip_vertical = coin();
-  take.gray = between(0, 3) == 0;
-  take.pad_mode = static_cast<PadMode>(between(0, 3));
-  for (uint8_t& f : take.fill) f = static_cast<uint8_t>(between(0, 255));
-  return take;
-}
-
-Plan random_plan(Size image) {
-  Plan plan;
-  for (int stages = between(0, 2); stages > 0; --stages) {
-    PlanStage stage;
-    stage.take = random_take(image, between(0, 2) == 0);
-    stage.resize = {between(1, 90), between(1, 90)};
-    if (between(0, 4) == 0) stage.resize.width = stage.take.box.width;
-    if (between(0, 4) == 0) stage.resize.height = stage.take.box.height;
-    stage.filter = static_cast<Filter>(between(0, 5));
-    stage.vertical_first = coin();
-    plan.stages.push_back(stage);
-    image = stage.resize;
-  }
-  plan.last = random_take(image, between(0, 2) == 0);
-  return plan;
-}
-
-struct Sample {
-  Output output;
-  std::vector<uint8_t> bytes;
-
-  Sample(Size size, int element, int channels, bool planar, const uint8_t* entries) {
-    const ptrdiff_t e = element, w = size.width, h = size.height, c = channels;
-    bytes.resize(size_t(w * h * c * e));
-    output.base = bytes.data();
-    output.channel_stride = planar ? w * h * e : e;
-    output.row_stride = planar ? w * e : w * c * e;
-    output.pixel_stride = planar ? e : c * e;
-    output.lut = {element, channels, entries, nullptr};
-  }
-};
+PlanMaker maker(7);
 
 /// Pushes the rows of the plan's box, `step` at a time, from a buffer that is spoilt after each push.
 void push_in_steps(Fuser& fuser, const Plan& plan, const std::vector<uint8_t>& image, Size size, const Output& output,
@@ -144,19 +85,19 @@ TEST_CASE("plans give the same bytes on every set, in every order of arrival, wi
   }
   for (int i = 0; i < 3000; ++i) {
     CAPTURE(i);
-    const Size size{between(1, 120), between(1, 120)};
-    const std::vector<uint8_t> image = random_image(size);
-    const Plan plan = random_plan(size);
-    if (between(0, 3) == 0) {
-      for (uint8_t& b : entries) b = static_cast<uint8_t>(between(0, 255));
+    const Size size{maker.between(1, 120), maker.between(1, 120)};
+    const std::vector<uint8_t> image = maker.image(size);
+    const Plan plan = maker.plan(size);
+    if (maker.between(0, 3) == 0) {
+      for (uint8_t& b : entries) b = static_cast<uint8_t>(maker.between(0, 255));
     }
-    const int element = 1 << between(0, 2), channels = coin() ? 3 : 1;
-    const bool planar = coin();
+    const int element = 1 << maker.between(0, 2), channels = maker.coin() ? 3 : 1;
+    const bool planar = maker.coin();
     Sample want(plan.last.box.size(), element, channels, planar, entries.data());
     fusers[0]->run(plan, image.data(), size_t(size.width) * kPixelBytes, size, want.output);
     for (const auto& fuser : fusers) {
       Sample got(plan.last.box.size(), element, channels, planar, entries.data());
-      push_in_steps(*fuser, plan, image, size, got.output, between(1, 40));
+      push_in_steps(*fuser, plan, image, size, got.output, maker.between(1, 40));
       REQUIRE(got.bytes == want.bytes);
     }
   }

@@ -103,9 +103,9 @@ TEST_CASE("an empty batch is complete at once") {
 TEST_CASE("rows and draws that do not fit are refused") {
   Pipeline pipeline(training(1));
   const auto& table = Images::all().table;
-  CHECK_THROWS_AS(pipeline.submit(table, {0}, {}, nullptr), std::invalid_argument);
-  CHECK_THROWS_AS(pipeline.submit(table, {Images::kCount}, draws_of({0}, 23), nullptr), std::out_of_range);
-  CHECK_THROWS_AS(pipeline.submit(table, {-1}, draws_of({0}, 23), nullptr), std::out_of_range);
+  CHECK_THROWS_AS(pipeline.submit(table, {0}, {}, {}), std::invalid_argument);
+  CHECK_THROWS_AS(pipeline.submit(table, {Images::kCount}, draws_of({0}, 23), {}), std::out_of_range);
+  CHECK_THROWS_AS(pipeline.submit(table, {-1}, draws_of({0}, 23), {}), std::out_of_range);
 }
 
 TEST_CASE("one slow sample delays nobody else") {

@@ -19,16 +19,30 @@ PUBLIC = set(headrace.__all__) | {"__version__"}
 CORE = """
 error geometry fork_guard aligned_array find_ff
 blob
-reader jpeg_metadata plan
-jpeg_header resample_table
-huffman kernels
-jpeg_decoder
+reader jpeg_metadata plan pixel_math
+jpeg_header resample_table planar_image
+huffman kernels plane_layout
+jpeg_session
+jpeg_decoder plane_decoder
 slot_ring thread_pool stage_stats output
 taker resampler row_store
 fuse
-batch sample_maker
-sample_queue pillow_lane
+batch
+sample_worker
+backend
+sample_maker
+sample_queue pillow_lane cpu_backend
 pipeline
+"""
+GPU = """
+sample_job
+fuse_block
+emulation device
+job_builder emulated_device
+staging
+device_batch
+device_worker
+device_backend
 """
 PYTHON = """
 _native recipe errors boxes
@@ -64,12 +78,34 @@ def test_core_includes_point_one_way() -> None:
     rank = ranks(CORE)
     for path in sorted((ROOT / "csrc/core").iterdir()):
         name = layer_of_core(path.stem, rank)
-        for included in re.findall(r'#include "(?:\.\./core/)?([\w/]+)\.\w+"', path.read_text()):
+        for folder, included in includes(path):
+            assert folder == "core", f"{path.name} includes a file of csrc/{folder}"
             assert rank[layer_of_core(included, rank)] <= rank[name], (
                 f"{path.name} includes {included}.h of a later layer"
             )
         for header in ("Python.h", "pybind11", "torch/", "cuda"):
             assert not re.search(rf"#include [<\"]{header}", path.read_text()), f"{path.name} includes {header}"
+
+
+def test_gpu_includes_point_one_way() -> None:
+    core, rank = ranks(CORE), ranks(GPU)
+    for path in sorted((ROOT / "csrc/gpu").iterdir()):
+        assert path.stem in rank, f"csrc/gpu/{path.stem} is in no layer: add it to GPU and to ARCHITECTURE.md"
+        for folder, included in includes(path):
+            if folder == "core":
+                layer_of_core(included, core)
+            else:
+                assert rank[included] <= rank[path.stem], f"{path.name} includes {included}.h of a later layer"
+        for header in ("Python.h", "pybind11", "torch/"):
+            assert not re.search(rf"#include [<\"]{header}", path.read_text()), f"{path.name} includes {header}"
+        if not path.stem.startswith("cuda"):
+            assert not re.search(r"#include [<\"](cuda|nvjpeg)", path.read_text()), f"{path.name} needs CUDA"
+
+
+def includes(path: Path) -> list[tuple[str, str]]:
+    """(folder below csrc, name without ending) of every file of ours that a file includes."""
+    found = re.findall(r'#include "(?:\.\./(\w+)/)?([\w]+)\.\w+"', path.read_text())
+    return [(folder or path.parent.name, name) for folder, name in found]
 
 
 def layer_of_core(stem: str, rank: dict[str, int]) -> str:
@@ -84,7 +120,7 @@ def layer_of_core(stem: str, rank: dict[str, int]) -> str:
 
 
 def test_bindings_are_seen_by_nobody() -> None:
-    for path in (ROOT / "csrc/core").iterdir():
+    for path in [*(ROOT / "csrc/core").iterdir(), *(ROOT / "csrc/gpu").iterdir()]:
         assert "/bind/" not in path.read_text()
 
 

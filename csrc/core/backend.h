@@ -1,0 +1,68 @@
+// Where the samples of a pipeline are made and what the memory of its batches is: this machine's, or a device's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "batch.h"
+#include "output.h"
+#include "plan.h"
+#include "sample_worker.h"
+
+namespace headrace {
+
+/// What is made of every sample.
+struct SampleOptions {
+  Recipe recipe;
+  OutputLayout layout;
+  std::vector<uint8_t> lut;  // [channels][256] elements
+  int64_t max_pixels = 0;    // larger images go to Pillow, which has a limit of its own; 0: no limit
+};
+
+struct StageReport {
+  std::string stage;
+  int64_t items = 0, busy_ns = 0;
+};
+
+/// Memory that a caller brings for a batch. Where it is a device's, what was put on `stream` so far may still use it.
+struct BatchMemory {
+  uint8_t* data = nullptr;
+  uintptr_t stream = 0;
+};
+
+/// Every method may be called from any thread.
+class Backend {
+ public:
+  using Ready = std::function<void(Batch&)>;
+
+  virtual ~Backend() = default;
+  /// A batch that has no samples yet.
+  virtual std::shared_ptr<Batch> new_batch() { return std::make_shared<Batch>(); }
+  /// Gives a new batch its memory: what the caller brought, else its own.
+  virtual void prepare(Batch& batch, BatchMemory memory) = 0;
+  /// The same for a batch that makes some samples of `first` again, in its memory.
+  virtual void prepare_repair(Batch& batch, const Batch& first) {
+    batch.slot = first.slot;
+    batch.memory = first.memory;
+  }
+  virtual std::unique_ptr<SampleWorker> worker() = 0;
+  /// Every sample of the batch is made or has failed. Calls `ready` once the consumer may have it: now, or later from
+  /// another thread.
+  virtual void complete(const std::shared_ptr<Batch>& batch, const Ready& ready) { ready(*batch); }
+  /// What the caller puts on his stream from now on sees the batch, which is ready.
+  virtual void hand_over(Batch&, uintptr_t /*stream*/) {}
+  /// Nobody wants this batch, and no worker writes it any more: the caller is about to free the memory he brought.
+  virtual void abandon(Batch&) {}
+  /// No further batch will be asked for: free memory is given to the system, and `ready` is not called any more.
+  virtual void retire() noexcept = 0;
+  /// Pieces of memory for batches that exist now, free or in use.
+  virtual size_t slots() const = 0;
+  /// Stages beyond those of the workers.
+  virtual std::vector<StageReport> stats() const { return {}; }
+};
+
+}  // namespace headrace

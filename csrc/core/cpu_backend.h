@@ -1,0 +1,33 @@
+// Batches in this machine's memory: slots of a ring, or memory that the caller brings.
+#pragma once
+
+#include <mutex>
+
+#include "aligned_array.h"
+#include "backend.h"
+#include "kernels.h"
+
+namespace headrace {
+
+class CpuBackend final : public Backend {
+ public:
+  /// `slots_kept`: free slots that are not given back to the system.
+  CpuBackend(SampleOptions options, const Kernels& kernels, size_t slots_kept);
+
+  void prepare(Batch& batch, BatchMemory memory) override;
+  std::unique_ptr<SampleWorker> worker() override;
+  void retire() noexcept override;
+  size_t slots() const override;
+
+ private:
+  Lease acquire(size_t bytes);
+
+  const SampleOptions options_;
+  const Kernels& kernels_;
+  const size_t slots_kept_;
+  AlignedArray<uint8_t> lut_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<SlotRing> ring_;  // guarded by mutex_; of the largest batch so far
+};
+
+}  // namespace headrace

@@ -1,0 +1,43 @@
+// The arithmetic of single pixels: shared by the plain CPU loops and by the CUDA kernel, which must agree to the bit.
+#pragma once
+
+#include <cstdint>
+
+#include "plan.h"
+
+// Functions that are also compiled for a GPU where nvcc reads them.
+#if defined(__CUDACC__)
+#define HEADRACE_HD __host__ __device__
+#else
+#define HEADRACE_HD
+#endif
+
+namespace headrace {
+
+/// 22 bits: 8 for the result, 2 spare, since weights can be negative and sum to over 1 (Pillow, Resample.c).
+inline constexpr int kWeightBits = 22;
+/// Where a sum of weighted bytes starts, so that it is rounded.
+inline constexpr int32_t kWeightHalf = 1 << (kWeightBits - 1);
+
+HEADRACE_HD inline int clamp_to_byte(int value) { return value < 0 ? 0 : value > 255 ? 255 : value; }
+
+/// The byte of a sum of bytes times weights.
+HEADRACE_HD inline uint8_t byte_of_sum(int32_t sum) { return static_cast<uint8_t>(clamp_to_byte(sum >> kWeightBits)); }
+
+/// ITU-R 601 luma in 16-bit fixed point, as in Pillow's Convert.c.
+HEADRACE_HD inline uint8_t luma(int r, int g, int b) {
+  return static_cast<uint8_t>((r * 19595 + g * 38470 + b * 7471 + 0x8000) >> 16);
+}
+
+/// Where numpy.pad and torchvision take the pixel at position `at` of an axis of `size` pixels from; -1: fill.
+HEADRACE_HD inline int padded_source(int at, int size, PadMode mode) {
+  if (at >= 0 && at < size) return at;
+  if (mode == PadMode::kConstant) return -1;
+  if (mode == PadMode::kEdge || size == 1) return at < 0 ? 0 : size - 1;
+  // reflect does not repeat the edge pixel, symmetric does; both go on periodically
+  const int period = mode == PadMode::kReflect ? 2 * size - 2 : 2 * size;
+  const int phase = ((at % period) + period) % period;
+  return phase < size ? phase : (mode == PadMode::kReflect ? period - phase : period - 1 - phase);
+}
+
+}  // namespace headrace

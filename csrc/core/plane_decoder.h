@@ -1,0 +1,29 @@
+// Turns JPEG bytes into the planes of samples of a box, through libjpeg-turbo; one decoder a worker.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "jpeg_header.h"
+#include "plane_layout.h"
+
+namespace headrace {
+
+class PlaneDecoder {
+ public:
+  PlaneDecoder();
+  ~PlaneDecoder();
+  PlaneDecoder(const PlaneDecoder&) = delete;
+  PlaneDecoder& operator=(const PlaneDecoder&) = delete;
+
+  /// Writes layout.bytes to `to`: the samples that libjpeg's own upsampling and colour conversion would start from.
+  /// `header` is parse_jpeg_header(data) with not_plain == nullptr, `layout` made from it.
+  /// Throws NeedsPillow at the first warning or error of libjpeg.
+  void decode(std::span<const uint8_t> data, const JpegHeader& header, const PlaneLayout& layout, uint8_t* to);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,40 @@
+// What makes single samples on one thread, whatever their memory is.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "batch.h"
+#include "blob.h"
+#include "geometry.h"
+#include "reader.h"
+#include "stage_stats.h"
+
+namespace headrace {
+
+/// One a thread, never shared.
+class SampleWorker {
+ public:
+  virtual ~SampleWorker() = default;
+
+  /// The blob's bytes, valid until the next call. Throws Error(kRead).
+  std::span<const uint8_t> read(const Blob& blob) {
+    const int64_t begin = now_ns();
+    const auto bytes = reader_.read(blob);
+    stats.add(Clock::kRead, now_ns() - begin);
+    return bytes;
+  }
+
+  /// Makes a sample of a batch from its bytes. Throws NeedsPillow, or Error(kPlan) where a step cannot be applied.
+  virtual void make(std::span<const uint8_t> bytes, const double* draws, Batch& batch, int sample) = 0;
+  /// The same for an image as Pillow decoded it: RGBX, rows without gaps.
+  virtual void make_from_pixels(const uint8_t* pixels, Size size, const double* draws, Batch& batch, int sample) = 0;
+
+  /// Counters of this thread, which any thread may read.
+  StageStats stats;
+
+ private:
+  Reader reader_;
+};
+
+}  // namespace headrace

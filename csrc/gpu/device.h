@@ -1,0 +1,49 @@
+// What the GPU path asks of a device: memory, streams, events, copies, one kernel. CUDA is such a device; so are
+// threads of the host, which the tests run on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "sample_job.h"
+
+namespace headrace {
+
+/// A stream or an event of a device. Numbers, so that streams of torch can be named too; 0 is the default stream.
+enum class Stream : uintptr_t {};
+enum class Event : uintptr_t {};
+
+/// Any thread may call any method, once it has called enter(). What the device refuses throws std::runtime_error, or
+/// std::bad_alloc where it is memory; the methods that give back never throw.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  /// The first call of each of our threads.
+  virtual void enter() = 0;
+
+  /// Host memory that the device copies from without a detour. Slow: for memory that is kept.
+  virtual uint8_t* allocate_pinned(size_t bytes) = 0;
+  virtual void free_pinned(uint8_t* memory) noexcept = 0;
+  virtual uint8_t* allocate(size_t bytes) = 0;
+  virtual void free(uint8_t* memory) noexcept = 0;
+
+  virtual Stream make_stream() = 0;
+  virtual void destroy(Stream stream) noexcept = 0;
+  virtual Event make_event() = 0;
+  virtual void destroy(Event event) noexcept = 0;
+
+  /// The event happens when all that is on the stream now is done. An event never recorded has happened.
+  virtual void record(Event event, Stream stream) = 0;
+  /// What is put on the stream from now on waits for the event as it was last recorded. Does not block.
+  virtual void wait(Stream stream, Event event) = 0;
+  virtual bool happened(Event event) = 0;
+  /// Blocks until the event has happened.
+  virtual void synchronize(Event event) = 0;
+
+  virtual void copy_to_device(uint8_t* to, const uint8_t* pinned, size_t bytes, Stream stream) = 0;
+  /// The launch's pointers are the device's.
+  virtual void fuse(const FuseLaunch& launch, Stream stream) = 0;
+};
+
+}  // namespace headrace

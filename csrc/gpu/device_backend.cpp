@@ -1,0 +1,170 @@
+// Uploads, launches and events, in the order that makes them safe.
+#include "device_backend.h"
+
+#include <cstring>
+#include <exception>
+#include <stdexcept>
+
+#include "device_worker.h"
+
+namespace headrace {
+
+DeviceBackend::DeviceBackend(std::shared_ptr<Device> device, SampleOptions options, int batches)
+    : device_(std::move(device)),
+      options_(std::move(options)),
+      ring_(std::make_shared<StagingRing>(device_, batches)),
+      uploaded_(device_) {
+  device_->enter();
+  const OutputLayout& layout = options_.layout;
+  format_.width = options_.recipe.output.width;
+  format_.height = options_.recipe.output.height;
+  format_.channels = layout.channels;
+  format_.element_bytes = layout.element_bytes;
+  format_.channel_stride = layout.channel_stride;
+  format_.row_stride = layout.row_stride;
+  format_.pixel_stride = layout.pixel_stride;
+  copies_ = device_->make_stream();
+  kernels_ = device_->make_stream();
+  lut_ = device_->allocate(options_.lut.size());
+  format_.lut = lut_;
+  StagingArea once(*device_);
+  const StagedBytes place = once.take(options_.lut.size());
+  std::memcpy(place.host, options_.lut.data(), options_.lut.size());
+  device_->copy_to_device(lut_, place.host, options_.lut.size(), kernels_);
+  device_->record(uploaded_.get(), kernels_);
+  device_->synchronize(uploaded_.get());
+  launcher_ = std::thread([this] { run(); });
+}
+
+DeviceBackend::~DeviceBackend() {
+  if (fork_.forked()) {
+    launcher_.detach();  // it does not exist in this process
+    return;
+  }
+  retire();
+  device_->destroy(copies_);
+  device_->destroy(kernels_);
+  device_->free(lut_);
+}
+
+std::shared_ptr<Batch> DeviceBackend::new_batch() { return std::make_shared<DeviceBatch>(); }
+
+void DeviceBackend::prepare(Batch& batch, BatchMemory memory) {
+  if (memory.data == nullptr && batch.size() > 0) throw std::logic_error("a batch on a device needs memory of it");
+  auto& mine = static_cast<DeviceBatch&>(batch);
+  device_->enter();
+  mine.memory = memory.data;
+  mine.allocated = std::make_shared<OwnedEvent>(device_);
+  mine.written = std::make_shared<OwnedEvent>(device_);
+  device_->record(mine.allocated->get(), static_cast<Stream>(memory.stream));
+  mine.area = ring_->acquire();
+  mine.jobs.assign(static_cast<size_t>(batch.size()), SampleJob{});
+  for (SampleJob& job : mine.jobs) job.skip = true;
+}
+
+void DeviceBackend::prepare_repair(Batch& batch, const Batch& first) {
+  auto& mine = static_cast<DeviceBatch&>(batch);
+  const auto& before = static_cast<const DeviceBatch&>(first);
+  device_->enter();
+  mine.memory = before.memory;
+  mine.allocated = before.allocated;
+  mine.written = before.written;
+  mine.area = ring_->acquire();
+  mine.jobs.assign(static_cast<size_t>(batch.size()), SampleJob{});
+  for (SampleJob& job : mine.jobs) job.skip = true;
+}
+
+std::unique_ptr<SampleWorker> DeviceBackend::worker() { return std::make_unique<DeviceWorker>(options_); }
+
+void DeviceBackend::complete(const std::shared_ptr<Batch>& batch, const Ready& ready) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    tasks_.push_back({std::static_pointer_cast<DeviceBatch>(batch), ready});
+  }
+  changed_.notify_all();
+}
+
+void DeviceBackend::run() {
+  device_->enter();
+  for (;;) {
+    Task task;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return closed_ || !tasks_.empty(); });
+      if (closed_) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+      launching_ = task.batch.get();
+    }
+    const int64_t begin = now_ns();
+    try {
+      if (!task.batch->cancelled.load()) launch(*task.batch);
+    } catch (const std::exception& error) {
+      task.batch->broken = error.what();
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      launching_ = nullptr;
+      ++launches_;
+      launch_ns_ += now_ns() - begin;
+      if (closed_) return;
+    }
+    changed_.notify_all();
+    task.ready(*task.batch);
+  }
+}
+
+void DeviceBackend::launch(DeviceBatch& batch) {
+  const size_t count = batch.jobs.size();
+  for (size_t i = 0; i < count; ++i) {
+    const auto place = static_cast<size_t>(batch.place(static_cast<int>(i)));
+    batch.jobs[i].output = batch.memory + place * options_.layout.sample_bytes;
+  }
+  const StagedBytes jobs = batch.area->take(count * sizeof(SampleJob));
+  std::memcpy(jobs.host, batch.jobs.data(), count * sizeof(SampleJob));
+  batch.area->upload(copies_);
+  device_->record(uploaded_.get(), copies_);
+  device_->wait(kernels_, uploaded_.get());
+  device_->wait(kernels_, batch.allocated->get());
+  device_->fuse({reinterpret_cast<const SampleJob*>(jobs.device), static_cast<int32_t>(count), format_}, kernels_);
+  device_->record(batch.written->get(), kernels_);
+  batch.area.release(kernels_);
+}
+
+void DeviceBackend::hand_over(Batch& batch, uintptr_t stream) {
+  device_->enter();
+  device_->wait(static_cast<Stream>(stream), static_cast<DeviceBatch&>(batch).written->get());
+}
+
+void DeviceBackend::abandon(Batch& batch) {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return launching_ != &batch; });
+  }
+  device_->enter();
+  device_->synchronize(static_cast<DeviceBatch&>(batch).written->get());  // at once where nothing was launched
+}
+
+void DeviceBackend::retire() noexcept {
+  if (fork_.forked()) return;
+  std::thread launcher;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    launcher.swap(launcher_);
+  }
+  changed_.notify_all();
+  if (launcher.joinable()) launcher.join();
+  const std::lock_guard lock(mutex_);
+  tasks_.clear();
+}
+
+size_t DeviceBackend::slots() const { return ring_->areas(); }
+
+std::vector<StageReport> DeviceBackend::stats() const {
+  const std::lock_guard lock(mutex_);
+  return {{"launch", launches_, launch_ns_}};
+}
+
+}  // namespace headrace

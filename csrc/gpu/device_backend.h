@@ -1,0 +1,65 @@
+// Batches on a device: workers stage samples, a thread of its own uploads each complete batch and launches the kernel.
+//
+// Note [hand-off]: the memory of a batch is a tensor that the user's framework allocated on the user's stream. Whatever
+// used that memory before was put on that stream before, so the kernel waits for an event recorded there at submission.
+// The user's stream then waits for `written`, and everything later on it, the freeing of the tensor too, is in order.
+// Nobody but the device waits.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "../core/backend.h"
+#include "../core/fork_guard.h"
+#include "device_batch.h"
+
+namespace headrace {
+
+class DeviceBackend final : public Backend {
+ public:
+  /// `batches`: that may be in flight on the device; further ones wait in prepare().
+  DeviceBackend(std::shared_ptr<Device> device, SampleOptions options, int batches);
+  ~DeviceBackend() override;
+
+  std::shared_ptr<Batch> new_batch() override;
+  void prepare(Batch& batch, BatchMemory memory) override;
+  void prepare_repair(Batch& batch, const Batch& first) override;
+  std::unique_ptr<SampleWorker> worker() override;
+  void complete(const std::shared_ptr<Batch>& batch, const Ready& ready) override;
+  void hand_over(Batch& batch, uintptr_t stream) override;
+  void abandon(Batch& batch) override;
+  void retire() noexcept override;
+  size_t slots() const override;
+  std::vector<StageReport> stats() const override;
+
+ private:
+  struct Task {
+    std::shared_ptr<DeviceBatch> batch;
+    Ready ready;
+  };
+
+  void run();
+  void launch(DeviceBatch& batch);
+
+  const std::shared_ptr<Device> device_;
+  const SampleOptions options_;
+  const ForkGuard fork_;
+  const std::shared_ptr<StagingRing> ring_;
+  OutputFormat format_;
+  uint8_t* lut_ = nullptr;  // on the device
+  Stream copies_{}, kernels_{};
+  OwnedEvent uploaded_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Task> tasks_;  // guarded by mutex_, as are the following
+  const Batch* launching_ = nullptr;
+  bool closed_ = false;
+  int64_t launches_ = 0, launch_ns_ = 0;
+  std::thread launcher_;
+};
+
+}  // namespace headrace

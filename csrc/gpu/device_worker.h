@@ -1,0 +1,35 @@
+// Makes samples as far as the CPU does where the rest is the device's: reads, plans, decodes to planes, stages.
+#pragma once
+
+#include "../core/backend.h"
+#include "../core/fuse.h"
+#include "../core/jpeg_decoder.h"
+#include "../core/plane_decoder.h"
+#include "../core/sample_worker.h"
+#include "job_builder.h"
+
+namespace headrace {
+
+/// Its batches are DeviceBatches.
+class DeviceWorker final : public SampleWorker {
+ public:
+  /// `options` must outlive this.
+  explicit DeviceWorker(const SampleOptions& options);
+
+  void make(std::span<const uint8_t> bytes, const double* draws, Batch& batch, int sample) override;
+  void make_from_pixels(const uint8_t* pixels, Size size, const double* draws, Batch& batch, int sample) override;
+
+ private:
+  SampleJob from_pixels(const Plan& plan, const uint8_t* pixels, Size size, Stager& stager);
+  /// A plan that the kernel cannot run: all of it but the element table is run here.
+  template <class Run>
+  SampleJob finished_here(const Plan& plan, Stager& stager, Run run);
+
+  const SampleOptions& options_;
+  PlaneDecoder planes_;
+  JpegDecoder rows_;
+  Fuser fuser_;
+  JobBuilder builder_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,172 @@
+// Streams as queues of work with a thread each; the default stream is the caller's own thread.
+#include "emulated_device.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include "emulation.h"
+
+namespace headrace {
+namespace {
+
+constexpr size_t kAlignment = 256;
+constexpr int kPoison = 0xA5;  // fresh memory: what nobody wrote shows
+
+struct EventState {
+  std::mutex mutex;
+  std::condition_variable changed;
+  uint64_t recorded = 0, reached = 0;  // guarded by mutex
+
+  uint64_t record() {
+    const std::lock_guard lock(mutex);
+    return ++recorded;
+  }
+  uint64_t last() {
+    const std::lock_guard lock(mutex);
+    return recorded;
+  }
+  void reach(uint64_t mark) {
+    {
+      const std::lock_guard lock(mutex);
+      reached = mark > reached ? mark : reached;
+    }
+    changed.notify_all();
+  }
+  void wait_for(uint64_t mark) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return reached >= mark; });
+  }
+};
+
+class StreamThread {
+ public:
+  StreamThread() : thread_([this] { run(); }) {}
+  ~StreamThread() {
+    put(nullptr);
+    thread_.join();
+  }
+  void put(std::function<void()> work) {
+    {
+      const std::lock_guard lock(mutex_);
+      queue_.push_back(std::move(work));
+    }
+    changed_.notify_one();
+  }
+
+ private:
+  void run() {
+    for (;;) {
+      std::function<void()> work;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return !queue_.empty(); });
+        work = std::move(queue_.front());
+        queue_.pop_front();
+      }
+      if (work == nullptr) return;
+      work();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> queue_;  // guarded by mutex_
+  std::thread thread_;
+};
+
+using SharedEvent = std::shared_ptr<EventState>;
+
+SharedEvent& event_of(Event event) { return *reinterpret_cast<SharedEvent*>(event); }
+
+void put(Stream stream, std::function<void()> work) {
+  if (stream == Stream{}) return work();
+  reinterpret_cast<StreamThread*>(stream)->put(std::move(work));
+}
+
+}  // namespace
+
+struct EmulatedDevice::State {
+  std::atomic<size_t> alive{0};
+
+  uint8_t* allocate(size_t bytes) {
+    bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    void* memory = std::aligned_alloc(kAlignment, bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    std::memset(memory, kPoison, bytes);
+    ++alive;
+    return static_cast<uint8_t*>(memory);
+  }
+  void free(uint8_t* memory) noexcept {
+    if (memory != nullptr) --alive;
+    std::free(memory);
+  }
+};
+
+EmulatedDevice::EmulatedDevice() : state_(std::make_unique<State>()) {}
+EmulatedDevice::~EmulatedDevice() = default;
+
+uint8_t* EmulatedDevice::allocate_pinned(size_t bytes) { return state_->allocate(bytes); }
+void EmulatedDevice::free_pinned(uint8_t* memory) noexcept { state_->free(memory); }
+uint8_t* EmulatedDevice::allocate(size_t bytes) { return state_->allocate(bytes); }
+void EmulatedDevice::free(uint8_t* memory) noexcept { state_->free(memory); }
+
+Stream EmulatedDevice::make_stream() {
+  ++state_->alive;
+  return static_cast<Stream>(reinterpret_cast<uintptr_t>(new StreamThread()));
+}
+
+void EmulatedDevice::destroy(Stream stream) noexcept {
+  if (stream == Stream{}) return;
+  --state_->alive;
+  delete reinterpret_cast<StreamThread*>(stream);
+}
+
+Event EmulatedDevice::make_event() {
+  ++state_->alive;
+  return static_cast<Event>(reinterpret_cast<uintptr_t>(new SharedEvent(std::make_shared<EventState>())));
+}
+
+void EmulatedDevice::destroy(Event event) noexcept {
+  if (event == Event{}) return;
+  --state_->alive;
+  delete &event_of(event);
+}
+
+void EmulatedDevice::record(Event event, Stream stream) {
+  put(stream, [shared = event_of(event), mark = event_of(event)->record()] { shared->reach(mark); });
+}
+
+void EmulatedDevice::wait(Stream stream, Event event) {
+  put(stream, [shared = event_of(event), mark = event_of(event)->last()] { shared->wait_for(mark); });
+}
+
+bool EmulatedDevice::happened(Event event) {
+  EventState& state = *event_of(event);
+  const std::lock_guard lock(state.mutex);
+  return state.reached >= state.recorded;
+}
+
+void EmulatedDevice::synchronize(Event event) {
+  const SharedEvent shared = event_of(event);
+  shared->wait_for(shared->last());
+}
+
+void EmulatedDevice::copy_to_device(uint8_t* to, const uint8_t* pinned, size_t bytes, Stream stream) {
+  put(stream, [=] { std::memcpy(to, pinned, bytes); });
+}
+
+void EmulatedDevice::fuse(const FuseLaunch& launch, Stream stream) {
+  put(stream, [launch] { emulate(launch); });
+}
+
+size_t EmulatedDevice::alive() const { return state_->alive; }
+
+}  // namespace headrace

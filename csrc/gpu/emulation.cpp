@@ -1,0 +1,35 @@
+// Blocks and threads as loops.
+#include "emulation.h"
+
+#include <memory>
+
+#include "fuse_block.h"
+
+namespace headrace {
+namespace {
+
+class HostThreads {
+ public:
+  template <class Step>
+  void each(Step step) {
+    for (int i = 0; i < kBlockThreads; ++i) {
+      const int thread = backwards_ ? kBlockThreads - 1 - i : i;
+      step(thread, memory_[thread]);
+    }
+    backwards_ = !backwards_;
+  }
+
+ private:
+  ThreadMemory memory_[kBlockThreads];
+  bool backwards_ = false;
+};
+
+}  // namespace
+
+void emulate(const FuseLaunch& launch) {
+  const auto block = std::make_unique<BlockMemory>();
+  const auto threads = std::make_unique<HostThreads>();
+  for (int i = 0; i < launch.blocks(); ++i) fuse_block(*threads, *block, launch, i);
+}
+
+}  // namespace headrace

@@ -1,0 +1,42 @@
+// A plan and a decoded image as the fused kernel wants them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "../core/plan.h"
+#include "../core/resample_table.h"
+#include "sample_job.h"
+
+namespace headrace {
+
+/// The same bytes in two places: where the CPU writes them, and where the device will find them.
+struct StagedBytes {
+  uint8_t* host = nullptr;
+  uint8_t* device = nullptr;
+};
+
+/// Gives memory that will be on the device when the kernel runs.
+class Stager {
+ public:
+  virtual ~Stager() = default;
+  /// 256-byte aligned. Any thread. Throws std::bad_alloc.
+  virtual StagedBytes take(size_t bytes) = 0;
+};
+
+/// Whether the kernel can run a plan: it resizes once at most.
+bool fits_kernel(const Plan& plan);
+
+/// Builds jobs; one a worker, for the memory of its tables.
+class JobBuilder {
+ public:
+  /// `image` as the device will see it; it holds decode_box(plan, size). Output and skip are left to the caller.
+  SampleJob build(const Plan& plan, const PlanarImage& image, Stager& stager);
+
+ private:
+  AxisWindows stage(int in, int out, Filter filter, int first, int count, Stager& stager);
+
+  ResampleTable table_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,152 @@
+// Blocks that fill up, and areas that go round.
+#include "staging.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace headrace {
+namespace {
+
+constexpr size_t kAlignment = 256;
+constexpr size_t kBlockBytes = size_t{8} << 20;  // some sixty crops of ImageNet files
+
+size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
+
+StagingArea::StagingArea(Device& device) : device_(device) {}
+
+StagingArea::~StagingArea() {
+  for (const Block& block : blocks_) {
+    device_.free_pinned(block.memory.host);
+    device_.free(block.memory.device);
+  }
+}
+
+StagedBytes StagingArea::take(size_t bytes) {
+  bytes = aligned(std::max<size_t>(bytes, 1));
+  const std::lock_guard lock(mutex_);
+  for (Block& block : blocks_) {
+    if (block.bytes - block.used < bytes) continue;
+    const size_t at = std::exchange(block.used, block.used + bytes);
+    return {block.memory.host + at, block.memory.device + at};
+  }
+  Block block;
+  block.bytes = std::max(bytes, kBlockBytes);
+  block.used = bytes;
+  blocks_.reserve(blocks_.size() + 1);
+  block.memory.host = device_.allocate_pinned(block.bytes);
+  try {
+    block.memory.device = device_.allocate(block.bytes);
+  } catch (...) {
+    device_.free_pinned(block.memory.host);
+    throw;
+  }
+  blocks_.push_back(block);
+  return block.memory;
+}
+
+void StagingArea::upload(Stream stream) {
+  const std::lock_guard lock(mutex_);
+  for (const Block& block : blocks_) {
+    if (block.used > 0) device_.copy_to_device(block.memory.device, block.memory.host, block.used, stream);
+  }
+}
+
+void StagingArea::reset() {
+  const std::lock_guard lock(mutex_);
+  for (Block& block : blocks_) block.used = 0;
+}
+
+size_t StagingArea::held() const {
+  const std::lock_guard lock(mutex_);
+  size_t sum = 0;
+  for (const Block& block : blocks_) sum += block.bytes;
+  return sum;
+}
+
+StagingRing::StagingRing(std::shared_ptr<Device> device, int most)
+    : device_(std::move(device)), most_(static_cast<size_t>(most)) {}
+
+StagingRing::~StagingRing() {
+  for (const auto& slot : slots_) {
+    try {
+      if (slot->state == Slot::State::kBeingRead) device_->synchronize(slot->read);
+    } catch (...) {  // the device is lost, and with it what read the area
+    }
+    device_->destroy(slot->read);
+  }
+}
+
+StagingRing::Lease StagingRing::acquire() {
+  std::unique_lock lock(mutex_);
+  Slot* oldest = nullptr;
+  for (const auto& slot : slots_) {
+    if (slot->state == Slot::State::kBeingRead && device_->happened(slot->read)) slot->state = Slot::State::kFree;
+    if (slot->state == Slot::State::kFree) {
+      slot->state = Slot::State::kHeld;
+      slot->area->reset();
+      return {shared_from_this(), slot.get()};
+    }
+    if (slot->state == Slot::State::kBeingRead && (oldest == nullptr || slot->since < oldest->since)) {
+      oldest = slot.get();
+    }
+  }
+  if (oldest != nullptr && slots_.size() >= most_) {
+    oldest->state = Slot::State::kHeld;
+    lock.unlock();
+    try {
+      device_->synchronize(oldest->read);
+    } catch (...) {
+      lock.lock();
+      oldest->state = Slot::State::kBeingRead;
+      throw;
+    }
+    oldest->area->reset();
+    return {shared_from_this(), oldest};
+  }
+  auto slot = std::make_unique<Slot>();
+  slot->area = std::make_unique<StagingArea>(*device_);
+  slot->read = device_->make_event();
+  slot->state = Slot::State::kHeld;
+  slots_.push_back(std::move(slot));
+  return {shared_from_this(), slots_.back().get()};
+}
+
+size_t StagingRing::areas() const {
+  const std::lock_guard lock(mutex_);
+  return slots_.size();
+}
+
+size_t StagingRing::held() const {
+  const std::lock_guard lock(mutex_);
+  size_t sum = 0;
+  for (const auto& slot : slots_) sum += slot->area->held();
+  return sum;
+}
+
+StagingRing::Lease& StagingRing::Lease::operator=(Lease&& other) noexcept {
+  if (this != &other) {
+    give_back();
+    ring_ = std::move(other.ring_);
+    slot_ = other.slot_;
+  }
+  return *this;
+}
+
+void StagingRing::Lease::release(Stream stream) {
+  ring_->device_->record(slot_->read, stream);
+  const std::shared_ptr<StagingRing> ring = std::move(ring_);
+  const std::lock_guard lock(ring->mutex_);
+  slot_->state = Slot::State::kBeingRead;
+  slot_->since = ++ring->clock_;
+}
+
+void StagingRing::Lease::give_back() noexcept {
+  if (ring_ == nullptr) return;
+  const std::shared_ptr<StagingRing> ring = std::move(ring_);
+  const std::lock_guard lock(ring->mutex_);
+  slot_->state = Slot::State::kFree;
+}
+
+}  // namespace headrace

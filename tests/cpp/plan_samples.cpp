@@ -1,0 +1,59 @@
+// Random images, takes and plans of every kind, and samples to write them into.
+#include "plan_samples.h"
+
+#include "../../csrc/core/geometry.h"
+
+namespace headrace::test {
+
+std::vector<uint8_t> PlanMaker::image(Size size) {
+  std::vector<uint8_t> pixels(size_t(size.width) * size_t(size.height) * kPixelBytes);
+  for (uint8_t& b : pixels) b = static_cast<uint8_t>(between(0, 255));
+  return pixels;
+}
+
+Take PlanMaker::take(Size image, bool padded) {
+  Take take;
+  const auto cut = [&](int size, int& from, int& length) {
+    const int reach = padded ? 9 : 0;
+    from = between(-reach, size - 1);
+    length = between(1, size + reach - from);
+    if (from + length <= 0) length = 1 - from;
+  };
+  cut(image.width, take.box.x, take.box.width);
+  cut(image.height, take.box.y, take.box.height);
+  take.flip_horizontal = coin();
+  take.flip_vertical = coin();
+  take.gray = between(0, 3) == 0;
+  take.pad_mode = static_cast<PadMode>(between(0, 3));
+  for (uint8_t& f : take.fill) f = static_cast<uint8_t>(between(0, 255));
+  return take;
+}
+
+Plan PlanMaker::plan(Size image, int most_stages) {
+  Plan plan;
+  for (int stages = between(0, most_stages); stages > 0; --stages) {
+    PlanStage stage;
+    stage.take = take(image, between(0, 2) == 0);
+    stage.resize = {between(1, 90), between(1, 90)};
+    if (between(0, 4) == 0) stage.resize.width = stage.take.box.width;
+    if (between(0, 4) == 0) stage.resize.height = stage.take.box.height;
+    stage.filter = static_cast<Filter>(between(0, 5));
+    stage.vertical_first = coin();
+    plan.stages.push_back(stage);
+    image = stage.resize;
+  }
+  plan.last = take(image, between(0, 2) == 0);
+  return plan;
+}
+
+Sample::Sample(Size size, int element, int channels, bool planar, const uint8_t* entries) {
+  const ptrdiff_t e = element, w = size.width, h = size.height, c = channels;
+  bytes.resize(size_t(w * h * c * e));
+  output.base = bytes.data();
+  output.channel_stride = planar ? w * h * e : e;
+  output.row_stride = planar ? w * e : w * c * e;
+  output.pixel_stride = planar ? e : c * e;
+  output.lut = {element, channels, entries, nullptr};
+}
+
+}  // namespace headrace::test

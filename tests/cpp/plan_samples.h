@@ -1,0 +1,36 @@
+// Random images, takes and plans of every kind, and samples to write them into.
+#pragma once
+
+#include <random>
+#include <vector>
+
+#include "../../csrc/core/output.h"
+#include "../../csrc/core/plan.h"
+
+namespace headrace::test {
+
+class PlanMaker {
+ public:
+  explicit PlanMaker(unsigned seed) : random_(seed) {}
+
+  int between(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
+  bool coin() { return between(0, 1) != 0; }
+
+  std::vector<uint8_t> image(Size size);
+  /// A part of the image, or, with padding, a window that may reach outside.
+  Take take(Size image, bool padded);
+  Plan plan(Size image, int most_stages = 2);
+
+ private:
+  std::mt19937 random_;
+};
+
+/// Memory for one output of a plan.
+struct Sample {
+  Output output;
+  std::vector<uint8_t> bytes;
+
+  Sample(Size size, int element, int channels, bool planar, const uint8_t* entries);
+};
+
+}  // namespace headrace::test
