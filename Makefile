@@ -7,7 +7,7 @@ PILLOW ?= 12.3.0
 BENCH ?= --out build/bench.json
 SOURCES := $(shell find csrc python -type f -not -name '*.so' -not -name '*.pyc') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test test-python test-cpp test-pillow check format bench bench-peers sanitize fuzz wheel clean
+.PHONY: demo test test-python test-cpp test-pillow check format bench bench-peers sanitize fuzz wheel gpu-check clean
 
 demo: $(VENV)/.installed
 	$(PY) -m headrace.demo
@@ -67,6 +67,11 @@ wheel: $(VENV)/.system
 	rm -rf build/wheel && build/wheel-env/bin/python -m build --wheel --outdir build/wheel . >build/wheel.log 2>&1 || { tail -20 build/wheel.log; exit 1; }
 	PATH=$(CURDIR)/build/wheel-env/bin:$$PATH build/wheel-env/bin/python -m auditwheel repair --wheel-dir dist build/wheel/*.whl
 	ls -l dist
+
+# On a machine with an NVIDIA GPU: tests, timings and sanitizers of the GPU path, with the torch of PYTHON, which must have
+# CUDA. GPU_IMAGES: a folder of JPEG files to time with.
+gpu-check:
+	PYTHON=$(PYTHON) tools/gpu_check.sh build/gpu-check/result $(GPU_IMAGES)
 
 clean:
 	rm -rf build dist $(VENV)

@@ -1,8 +1,6 @@
 // Reads the fields of headrace.recipe's dataclasses.
 #include "convert.h"
 
-#include <string>
-
 namespace py = pybind11;
 
 namespace headrace {
@@ -72,8 +70,6 @@ Step to_step(const py::handle& from) {
   return step;
 }
 
-}  // namespace
-
 Recipe to_recipe(const py::handle& from, const std::string& pass_order) {
   Recipe recipe;
   for (const py::handle step : from.attr("steps")) recipe.steps.push_back(to_step(step));
@@ -89,6 +85,23 @@ Recipe to_recipe(const py::handle& from, const std::string& pass_order) {
     throw py::value_error("unknown pass order " + pass_order);
   }
   return recipe;
+}
+
+}  // namespace
+
+SampleOptions to_sample_options(const py::object& recipe, const py::buffer& lut, const std::string& layout,
+                                int64_t max_pixels, const std::string& pass_order) {
+  SampleOptions options;
+  options.recipe = to_recipe(recipe, pass_order);
+  const py::buffer_info table = bytes_of(lut);
+  const auto* bytes = static_cast<const uint8_t*>(table.ptr);
+  options.lut.assign(bytes, bytes + table.size * table.itemsize);
+  const int channels = py::cast<int>(recipe.attr("channels"));
+  const int element_bytes = static_cast<int>(options.lut.size()) / (256 * channels);
+  options.layout = layout == "channels_last" ? channels_last(channels, options.recipe.output, element_bytes)
+                                             : planar(channels, options.recipe.output, element_bytes);
+  options.max_pixels = max_pixels;
+  return options;
 }
 
 py::buffer_info bytes_of(const py::buffer& buffer) {

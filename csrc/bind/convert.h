@@ -5,14 +5,17 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>  // in every file of this folder: one caster for each type, or the linker picks one of two
 
+#include <string>
 #include <vector>
 
-#include "plan.h"
+#include "backend.h"
 
 namespace headrace {
 
-/// A headrace.recipe.Recipe -> its native twin. Throws TypeError for a step that the core does not know.
-Recipe to_recipe(const pybind11::handle& recipe, const std::string& pass_order);
+/// A headrace.recipe.Recipe and its element table -> their native twins. Throws TypeError for a step that the core does
+/// not know. `layout`: "planar" or "channels_last".
+SampleOptions to_sample_options(const pybind11::object& recipe, const pybind11::buffer& lut, const std::string& layout,
+                                int64_t max_pixels, const std::string& pass_order);
 
 /// A contiguous array's elements, copied.
 template <class T>

@@ -3,10 +3,12 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
 
+#include "backend_capsule.h"
 #include "convert.h"
 #include "dlpack.h"
 #include "pipeline.h"
@@ -77,18 +79,11 @@ PyBlobTable table_of_memory(const py::list& buffers) {
 
 std::unique_ptr<PyPipeline> make_pipeline(const py::object& recipe, const py::buffer& lut, const std::string& layout,
                                           int threads, int64_t max_pixels, const std::string& pass_order,
-                                          int slots_kept, const std::string& isa) {
-  PipelineOptions options;
-  options.recipe = to_recipe(recipe, pass_order);
-  const py::buffer_info table = bytes_of(lut);
-  const auto* bytes = static_cast<const uint8_t*>(table.ptr);
-  options.lut.assign(bytes, bytes + table.size * table.itemsize);
-  const int channels = py::cast<int>(recipe.attr("channels"));
-  const int element_bytes = static_cast<int>(options.lut.size()) / (256 * channels);
-  options.layout = layout == "channels_last" ? channels_last(channels, options.recipe.output, element_bytes)
-                                             : planar(channels, options.recipe.output, element_bytes);
+                                          int slots_kept, const std::string& isa,
+                                          const std::optional<py::capsule>& backend) {
+  PipelineOptions options{to_sample_options(recipe, lut, layout, max_pixels, pass_order)};
+  if (backend) options.backend = unwrap_backend(*backend);
   options.threads = threads;
-  options.max_pixels = max_pixels;
   options.slots_kept = static_cast<size_t>(slots_kept);
   if (!isa.empty()) {
     options.kernels = kernels_named(isa.c_str());
@@ -175,6 +170,7 @@ void bind_pipeline(py::module_& module) {
   py::class_<Batch, std::shared_ptr<Batch>>(module, "Batch")
       .def("__len__", &Batch::size)
       .def_property_readonly("id", [](const Batch& self) { return self.id; })
+      .def_property_readonly("broken", [](const Batch& self) { return self.broken; })
       .def("take_failures", [](Batch& self) {
         std::vector<std::tuple<int, std::string, std::string, int>> list;
         for (const Failure& one : self.take_failures()) {
@@ -195,22 +191,35 @@ void bind_pipeline(py::module_& module) {
 
   py::class_<PyPipeline>(module, "Pipeline")
       .def(py::init(&make_pipeline), py::arg("recipe"), py::arg("lut"), py::kw_only(), py::arg("layout"),
-           py::arg("threads"), py::arg("max_pixels"), py::arg("pass_order"), py::arg("slots_kept"), py::arg("isa") = "")
+           py::arg("threads"), py::arg("max_pixels"), py::arg("pass_order"), py::arg("slots_kept"), py::arg("isa") = "",
+           py::arg("backend") = py::none())
       .def(
           "submit",
           [](PyPipeline& self, const py::object& table, const Int64s& rows, const Doubles& draws, uintptr_t memory,
              uintptr_t stream) {
-            return self.pipeline->submit(self.keep(table), to_vector<int64_t>(rows), to_vector<double>(draws),
+            const std::shared_ptr<const BlobTable> blobs = self.keep(table);
+            std::vector<int64_t> list = to_vector<int64_t>(rows);
+            std::vector<double> numbers = to_vector<double>(draws);
+            const py::gil_scoped_release unlocked;  // a device may have to finish an earlier batch first
+            return self.pipeline->submit(blobs, std::move(list), std::move(numbers),
                                          {reinterpret_cast<uint8_t*>(memory), stream});
           },
           py::arg("table"), py::arg("rows"), py::arg("draws"), py::arg("memory") = 0, py::arg("stream") = 0)
       .def("repair",
            [](PyPipeline& self, const Batch& batch, std::vector<int> places, const py::object& table,
               const Int64s& rows, const Doubles& draws) {
-             return self.pipeline->repair(batch, std::move(places), self.keep(table), to_vector<int64_t>(rows),
-                                          to_vector<double>(draws));
+             const std::shared_ptr<const BlobTable> blobs = self.keep(table);
+             std::vector<int64_t> list = to_vector<int64_t>(rows);
+             std::vector<double> numbers = to_vector<double>(draws);
+             const py::gil_scoped_release unlocked;
+             return self.pipeline->repair(batch, std::move(places), blobs, std::move(list), std::move(numbers));
            })
       .def("wait", &wait, py::arg("batch"), py::arg("seconds"))
+      .def("hand_over",
+           [](PyPipeline& self, Batch& batch, uintptr_t stream) {
+             const py::gil_scoped_release unlocked;
+             self.pipeline->hand_over(batch, stream);
+           })
       .def(
           "cancel", [](PyPipeline& self, Batch& batch) { self.pipeline->cancel(batch); },
           py::call_guard<py::gil_scoped_release>())

@@ -3,8 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,12 +35,36 @@ struct BatchMemory {
   uintptr_t stream = 0;
 };
 
+/// What a backend tells the pipeline that it works for. Any thread.
+class PipelineHooks {
+ public:
+  /// A sample that was handed on is made.
+  virtual void sample_made(const std::shared_ptr<Batch>& batch) = 0;
+  /// A sample that was handed on comes back: `worker` makes it, in the caller's thread.
+  virtual void make_here(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
+                         std::span<const uint8_t> bytes) = 0;
+  /// take_help() has something to give.
+  virtual void help_wanted() = 0;
+  /// The consumer may have the batch.
+  virtual void batch_ready(Batch& batch) = 0;
+
+ protected:
+  ~PipelineHooks() = default;
+};
+
+/// A sample that was handed on, for a worker that has nothing better to do.
+struct HandedOn {
+  std::shared_ptr<Batch> batch;
+  int sample = 0;
+  std::span<const uint8_t> bytes;  // live as long as the batch
+};
+
 /// Every method may be called from any thread.
 class Backend {
  public:
-  using Ready = std::function<void(Batch&)>;
-
   virtual ~Backend() = default;
+  /// Once, before all else. `hooks` are called until retire().
+  virtual void attach(PipelineHooks& hooks) { hooks_ = &hooks; }
   /// A batch that has no samples yet.
   virtual std::shared_ptr<Batch> new_batch() { return std::make_shared<Batch>(); }
   /// Gives a new batch its memory: what the caller brought, else its own.
@@ -50,19 +75,25 @@ class Backend {
     batch.memory = first.memory;
   }
   virtual std::unique_ptr<SampleWorker> worker() = 0;
-  /// Every sample of the batch is made or has failed. Calls `ready` once the consumer may have it: now, or later from
-  /// another thread.
-  virtual void complete(const std::shared_ptr<Batch>& batch, const Ready& ready) { ready(*batch); }
+  /// Every sample of the batch is made or has failed. Calls hooks.batch_ready once the consumer may have it: now, or
+  /// later from another thread.
+  virtual void complete(const std::shared_ptr<Batch>& batch) { hooks_->batch_ready(*batch); }
+  /// A sample that was handed on and that nobody has begun. Workers ask when no other sample is queued.
+  virtual std::optional<HandedOn> take_help() { return std::nullopt; }
+  virtual bool wants_help() const { return false; }
   /// What the caller puts on his stream from now on sees the batch, which is ready.
   virtual void hand_over(Batch&, uintptr_t /*stream*/) {}
   /// Nobody wants this batch, and no worker writes it any more: the caller is about to free the memory he brought.
   virtual void abandon(Batch&) {}
-  /// No further batch will be asked for: free memory is given to the system, and `ready` is not called any more.
+  /// No further batch will be asked for: free memory is given to the system, and no hook is called any more.
   virtual void retire() noexcept = 0;
   /// Pieces of memory for batches that exist now, free or in use.
   virtual size_t slots() const = 0;
   /// Stages beyond those of the workers.
   virtual std::vector<StageReport> stats() const { return {}; }
+
+ protected:
+  PipelineHooks* hooks_ = nullptr;
 };
 
 }  // namespace headrace

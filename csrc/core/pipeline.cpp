@@ -24,16 +24,18 @@ std::shared_ptr<Backend> backend_of(const PipelineOptions& options) {
 
 }  // namespace
 
-struct Pipeline::State {
+struct Pipeline::State final : PipelineHooks {
   explicit State(PipelineOptions given)
       : options(std::move(given)),
         backend(backend_of(options)),
         workers(static_cast<size_t>(std::max(1, options.threads))) {
+    backend->attach(*this);
     for (auto& worker : workers) worker = backend->worker();
     try {
       threads.start(options.threads, [this](int i) { work(*workers[static_cast<size_t>(i)]); });
     } catch (...) {
       queue.close();  // those that did start have to return, or joining them would never end
+      backend->retire();
       throw;
     }
   }
@@ -43,11 +45,21 @@ struct Pipeline::State {
   }
 
   void done(const std::shared_ptr<Batch>& batch) {
-    if (batch->remaining.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    backend->complete(batch, [this](Batch& complete) {
-      complete.ready.store(true, std::memory_order_release);
-      wake();
-    });
+    if (batch->remaining.fetch_sub(1, std::memory_order_acq_rel) == 1) backend->complete(batch);
+  }
+
+  void sample_made(const std::shared_ptr<Batch>& batch) override { done(batch); }
+
+  void help_wanted() override { queue.wake(); }
+
+  void batch_ready(Batch& batch) override {
+    batch.ready.store(true, std::memory_order_release);
+    wake();
+  }
+
+  void make_here(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
+                 std::span<const uint8_t> bytes) override {
+    make_from(worker, batch, sample, bytes, false);
   }
 
   void end_writing(Batch& batch) {
@@ -92,25 +104,41 @@ struct Pipeline::State {
     if (!noted(*batch, sample, Stage::kRead,
                [&] { bytes = worker.read(batch->blobs->at(batch->rows[static_cast<size_t>(sample)])); }))
       return done(batch);
-    bool at_pillow = false;
+    make_from(worker, batch, sample, bytes, true);
+  }
+
+  void make_from(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, std::span<const uint8_t> bytes,
+                 bool may_hand_on) {
+    bool elsewhere = false;  // who has it counts it: Pillow's `finish` or `fail`, or `sample_made`
     const bool mine = guarded(*batch, sample, Stage::kDecode, [&] {
       try {
-        worker.make(bytes, draws(*batch, sample), *batch, sample);
+        elsewhere = !worker.make(bytes, draws(*batch, sample), batch, sample, may_hand_on);
       } catch (const NeedsPillow& verdict) {
         pillow.push({batch, sample, {bytes.begin(), bytes.end()}, verdict.what()});
-        at_pillow = true;  // `finish` or `fail` counts it
+        elsewhere = true;
       }
     });
-    if (mine && !at_pillow) done(batch);
+    if (mine && !elsewhere) done(batch);
+  }
+
+  // Makes a sample that was handed on; false: there is none.
+  bool help(SampleWorker& worker) {
+    const std::optional<HandedOn> one = backend->take_help();
+    if (one) make_from(worker, one->batch, one->sample, one->bytes, false);
+    return one.has_value();
   }
 
   void work(SampleWorker& worker) {
     SampleQueue::Task task;
     for (;;) {
       const int64_t begin = now_ns();
-      if (!queue.pop(task)) return;
+      if (!queue.pop(task, [this] { return backend->wants_help(); })) return;
       worker.stats.add(Clock::kIdle, now_ns() - begin);
-      make(worker, task.batch, task.sample);
+      if (task.batch != nullptr) {
+        make(worker, task.batch, task.sample);
+      } else {
+        help(worker);
+      }
     }
   }
 
@@ -229,8 +257,9 @@ void Pipeline::cancel(Batch& batch) {
 bool Pipeline::run_one() {
   state_->check_process();
   SampleQueue::Task task;
-  if (!state_->queue.try_pop(task)) return false;
-  state_->make(*state_->workers.front(), task.batch, task.sample);
+  SampleWorker& worker = *state_->workers.front();
+  if (!state_->queue.try_pop(task)) return state_->help(worker);
+  state_->make(worker, task.batch, task.sample);
   return true;
 }
 

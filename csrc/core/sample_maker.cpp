@@ -51,16 +51,20 @@ void SampleMaker::make_from_pixels(const uint8_t* pixels, Size size, const doubl
   fuser_.run(plan, pixels, static_cast<size_t>(size.width) * kPixelBytes, size, output(batch, sample));
 }
 
-void SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, Batch& batch, int sample) {
+bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch,
+                       int sample, bool) {
   since_timed_ = (since_timed_ + 1) % kTimedShare;
   const bool timed = since_timed_ == 0;
   const int64_t begin = timed ? now_ns() : 0;
   const JpegHeader header = plain_header(bytes, options_.max_pixels);
   const Plan plan = resolve(options_.recipe, draws, header.size);
-  const Output out = output(batch, sample);
+  const Output out = output(*batch, sample);
   RowSink& sink = fuser_.begin(plan, header.size, out);
   const Box box = decode_box(plan, header.size);
-  if (!timed) return decoder_.decode(bytes, header, box, sink);
+  if (!timed) {
+    decoder_.decode(bytes, header, box, sink);
+    return true;
+  }
 
   TimedSink timed_sink(sink);
   const int64_t planned = now_ns();
@@ -69,6 +73,7 @@ void SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, Batc
   stats.add(Clock::kHeader, planned - begin);
   stats.add(Clock::kDecode, all - timed_sink.spent_ns());
   stats.add(Clock::kResize, timed_sink.spent_ns());
+  return true;
 }
 
 }  // namespace headrace

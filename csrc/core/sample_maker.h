@@ -18,7 +18,8 @@ class SampleMaker final : public SampleWorker {
   SampleMaker(const Kernels& kernels, const SampleOptions& options, const uint8_t* lut)
       : options_(options), lut_(lut), fuser_(kernels) {}
 
-  void make(std::span<const uint8_t> bytes, const double* draws, Batch& batch, int sample) override;
+  bool make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch, int sample,
+            bool may_hand_on) override;
   void make_from_pixels(const uint8_t* pixels, Size size, const double* draws, Batch& batch, int sample) override;
 
  private:

@@ -37,11 +37,27 @@ class SampleQueue {
     changed_.notify_all();
   }
 
-  /// The next sample, from the task's own batch while that has one. Blocks while there is none; false after close().
-  /// Any thread.
-  bool pop(Task& task) { return advance(task, true); }
+  /// The next sample, from the task's own batch while that has one. Blocks while there is none, unless `other_work()`:
+  /// then the task has no batch. False after close(). Any thread.
+  template <class OtherWork>
+  bool pop(Task& task, OtherWork other_work) {
+    return advance(task, true, other_work);
+  }
+  bool pop(Task& task) {
+    return pop(task, [] { return false; });
+  }
   /// The same, but false at once when there is none.
-  bool try_pop(Task& task) { return advance(task, false); }
+  bool try_pop(Task& task) {
+    return advance(task, false, [] { return false; });
+  }
+
+  /// `other_work()` has become true. Any thread.
+  void wake() {
+    {
+      const std::lock_guard lock(mutex_);  // so that a waiter is before its check or asleep, never between
+    }
+    changed_.notify_all();
+  }
 
   /// Wakes everybody; what is queued is dropped, and so is the rest of batches in work. Any thread.
   void close() {
@@ -56,14 +72,16 @@ class SampleQueue {
  private:
   bool closed() const { return closed_.load(std::memory_order_relaxed); }
 
-  bool advance(Task& task, bool block) {
+  template <class OtherWork>
+  bool advance(Task& task, bool block, OtherWork other_work) {
     for (;;) {
       if (task.batch != nullptr && !closed() && (task.sample = task.batch->claim()) >= 0) return true;
       std::unique_lock lock(mutex_);
       if (!batches_.empty() && batches_.front() == task.batch) batches_.pop_front();  // found exhausted just now
       task.batch = nullptr;
-      if (block) changed_.wait(lock, [&] { return closed() || !batches_.empty(); });
-      if (closed() || batches_.empty()) return false;
+      if (block) changed_.wait(lock, [&] { return closed() || !batches_.empty() || other_work(); });
+      if (closed()) return false;
+      if (batches_.empty()) return block;
       task.batch = batches_.front();
     }
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "batch.h"
@@ -25,8 +26,11 @@ class SampleWorker {
     return bytes;
   }
 
-  /// Makes a sample of a batch from its bytes. Throws NeedsPillow, or Error(kPlan) where a step cannot be applied.
-  virtual void make(std::span<const uint8_t> bytes, const double* draws, Batch& batch, int sample) = 0;
+  /// Makes a sample of a batch from its bytes; or, where `may_hand_on`, hands it on to whoever else of the backend can:
+  /// that one then tells the pipeline. Whether it is made. Throws NeedsPillow, or Error(kPlan) where a step cannot be
+  /// applied.
+  virtual bool make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch,
+                    int sample, bool may_hand_on) = 0;
   /// The same for an image as Pillow decoded it: RGBX, rows without gaps.
   virtual void make_from_pixels(const uint8_t* pixels, Size size, const double* draws, Batch& batch, int sample) = 0;
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "sample_job.h"
 
@@ -44,6 +45,11 @@ class Device {
   virtual void copy_to_device(uint8_t* to, const uint8_t* pinned, size_t bytes, Stream stream) = 0;
   /// The launch's pointers are the device's.
   virtual void fuse(const FuseLaunch& launch, Stream stream) = 0;
+
+  /// Milliseconds of each of `repeats` runs of a launch, the device's cache holding other memory before each.
+  virtual std::vector<float> time_fuse(const FuseLaunch& launch, int repeats, Stream stream) = 0;
+  /// The same for a copy of so many bytes within the device.
+  virtual std::vector<float> time_copy(size_t bytes, int repeats, Stream stream) = 0;
 };
 
 }  // namespace headrace

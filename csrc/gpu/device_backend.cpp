@@ -9,11 +9,13 @@
 
 namespace headrace {
 
-DeviceBackend::DeviceBackend(std::shared_ptr<Device> device, SampleOptions options, int batches)
+DeviceBackend::DeviceBackend(std::shared_ptr<Device> device, SampleOptions options, int batches,
+                             std::unique_ptr<DecodeLane> lane)
     : device_(std::move(device)),
       options_(std::move(options)),
       ring_(std::make_shared<StagingRing>(device_, batches)),
-      uploaded_(device_) {
+      uploaded_(device_),
+      lane_(std::move(lane)) {
   device_->enter();
   const OutputLayout& layout = options_.layout;
   format_.width = options_.recipe.output.width;
@@ -47,6 +49,21 @@ DeviceBackend::~DeviceBackend() {
   device_->free(lut_);
 }
 
+void DeviceBackend::attach(PipelineHooks& hooks) {
+  Backend::attach(hooks);
+  if (lane_ != nullptr) {
+    lane_->start(hooks, [this] { return worker(); }, [this] { device_->enter(); });
+  }
+}
+
+std::optional<HandedOn> DeviceBackend::take_help() {
+  std::optional<EncodedSample> one = lane_ != nullptr ? lane_->steal() : std::nullopt;
+  if (!one) return std::nullopt;
+  return HandedOn{std::move(one->batch), one->sample, one->image.bytes};
+}
+
+bool DeviceBackend::wants_help() const { return lane_ != nullptr && lane_->stealable(); }
+
 std::shared_ptr<Batch> DeviceBackend::new_batch() { return std::make_shared<DeviceBatch>(); }
 
 void DeviceBackend::prepare(Batch& batch, BatchMemory memory) {
@@ -74,13 +91,13 @@ void DeviceBackend::prepare_repair(Batch& batch, const Batch& first) {
   for (SampleJob& job : mine.jobs) job.skip = true;
 }
 
-std::unique_ptr<SampleWorker> DeviceBackend::worker() { return std::make_unique<DeviceWorker>(options_); }
+std::unique_ptr<SampleWorker> DeviceBackend::worker() { return std::make_unique<DeviceWorker>(options_, lane_.get()); }
 
-void DeviceBackend::complete(const std::shared_ptr<Batch>& batch, const Ready& ready) {
+void DeviceBackend::complete(const std::shared_ptr<Batch>& batch) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
-    tasks_.push_back({std::static_pointer_cast<DeviceBatch>(batch), ready});
+    tasks_.push_back(std::static_pointer_cast<DeviceBatch>(batch));
   }
   changed_.notify_all();
 }
@@ -88,20 +105,20 @@ void DeviceBackend::complete(const std::shared_ptr<Batch>& batch, const Ready& r
 void DeviceBackend::run() {
   device_->enter();
   for (;;) {
-    Task task;
+    std::shared_ptr<DeviceBatch> batch;
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return closed_ || !tasks_.empty(); });
       if (closed_) return;
-      task = std::move(tasks_.front());
+      batch = std::move(tasks_.front());
       tasks_.pop_front();
-      launching_ = task.batch.get();
+      launching_ = batch.get();
     }
     const int64_t begin = now_ns();
     try {
-      if (!task.batch->cancelled.load()) launch(*task.batch);
+      if (!batch->cancelled.load()) launch(*batch);
     } catch (const std::exception& error) {
-      task.batch->broken = error.what();
+      batch->broken = error.what();
     }
     {
       const std::lock_guard lock(mutex_);
@@ -111,7 +128,7 @@ void DeviceBackend::run() {
       if (closed_) return;
     }
     changed_.notify_all();
-    task.ready(*task.batch);
+    hooks_->batch_ready(*batch);
   }
 }
 
@@ -148,6 +165,7 @@ void DeviceBackend::abandon(Batch& batch) {
 
 void DeviceBackend::retire() noexcept {
   if (fork_.forked()) return;
+  if (lane_ != nullptr) lane_->close();
   std::thread launcher;
   {
     const std::lock_guard lock(mutex_);
@@ -164,7 +182,14 @@ size_t DeviceBackend::slots() const { return ring_->areas(); }
 
 std::vector<StageReport> DeviceBackend::stats() const {
   const std::lock_guard lock(mutex_);
-  return {{"launch", launches_, launch_ns_}};
+  std::vector<StageReport> report{{"launch", launches_, launch_ns_}};
+  if (lane_ != nullptr) {
+    const DecodeLane::Counts counts = lane_->counts();
+    report.push_back({"device decode", counts.decoded, counts.busy_ns});
+    report.push_back({"taken over", counts.stolen, 0});
+    report.push_back({"refused", counts.returned, 0});
+  }
+  return report;
 }
 
 }  // namespace headrace

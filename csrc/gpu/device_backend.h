@@ -14,21 +14,27 @@
 
 #include "../core/backend.h"
 #include "../core/fork_guard.h"
+#include "decode_lane.h"
 #include "device_batch.h"
 
 namespace headrace {
 
 class DeviceBackend final : public Backend {
  public:
-  /// `batches`: that may be in flight on the device; further ones wait in prepare().
-  DeviceBackend(std::shared_ptr<Device> device, SampleOptions options, int batches);
+  /// `batches`: that may be in flight on the device; further ones wait in prepare(). `lane`: the device's own decoders;
+  /// null: the CPU decodes everything.
+  DeviceBackend(std::shared_ptr<Device> device, SampleOptions options, int batches,
+                std::unique_ptr<DecodeLane> lane = nullptr);
   ~DeviceBackend() override;
 
+  void attach(PipelineHooks& hooks) override;
   std::shared_ptr<Batch> new_batch() override;
   void prepare(Batch& batch, BatchMemory memory) override;
   void prepare_repair(Batch& batch, const Batch& first) override;
   std::unique_ptr<SampleWorker> worker() override;
-  void complete(const std::shared_ptr<Batch>& batch, const Ready& ready) override;
+  void complete(const std::shared_ptr<Batch>& batch) override;
+  std::optional<HandedOn> take_help() override;
+  bool wants_help() const override;
   void hand_over(Batch& batch, uintptr_t stream) override;
   void abandon(Batch& batch) override;
   void retire() noexcept override;
@@ -36,11 +42,6 @@ class DeviceBackend final : public Backend {
   std::vector<StageReport> stats() const override;
 
  private:
-  struct Task {
-    std::shared_ptr<DeviceBatch> batch;
-    Ready ready;
-  };
-
   void run();
   void launch(DeviceBatch& batch);
 
@@ -52,10 +53,11 @@ class DeviceBackend final : public Backend {
   uint8_t* lut_ = nullptr;  // on the device
   Stream copies_{}, kernels_{};
   OwnedEvent uploaded_;
+  const std::unique_ptr<DecodeLane> lane_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Task> tasks_;  // guarded by mutex_, as are the following
+  std::deque<std::shared_ptr<DeviceBatch>> tasks_;  // guarded by mutex_, as are the following
   const Batch* launching_ = nullptr;
   bool closed_ = false;
   int64_t launches_ = 0, launch_ns_ = 0;

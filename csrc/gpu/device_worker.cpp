@@ -6,6 +6,7 @@
 
 #include "../core/sample_maker.h"
 #include "device_batch.h"
+#include "router.h"
 
 namespace headrace {
 namespace {
@@ -34,16 +35,22 @@ PlanarImage pixels_at(const uint8_t* pixels, size_t stride, Box box, Size size) 
 
 }  // namespace
 
-DeviceWorker::DeviceWorker(const SampleOptions& options) : options_(options), fuser_(kernels()) {}
+DeviceWorker::DeviceWorker(const SampleOptions& options, DecodeLane* lane)
+    : options_(options), lane_(lane), fuser_(kernels()) {}
 
-void DeviceWorker::make(std::span<const uint8_t> bytes, const double* draws, Batch& batch, int sample) {
+bool DeviceWorker::make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch,
+                        int sample, bool may_hand_on) {
   const int64_t begin = now_ns();
-  auto& mine = static_cast<DeviceBatch&>(batch);
+  auto& mine = static_cast<DeviceBatch&>(*batch);
   Stager& stager = *mine.area;
   const JpegHeader header = plain_header(bytes, options_.max_pixels);
   const Plan plan = resolve(options_.recipe, draws, header.size);
   const int64_t planned = now_ns();
   stats.add(Clock::kHeader, planned - begin);
+  if (may_hand_on && lane_ != nullptr && fits_kernel(plan) && not_for_device(header) == nullptr) {
+    hand_on(bytes, header, plan, batch, sample);
+    return false;
+  }
   const Box box = decode_box(plan, header.size);
   SampleJob& job = mine.jobs[static_cast<size_t>(sample)];
   if (fits_kernel(plan)) {
@@ -58,6 +65,18 @@ void DeviceWorker::make(std::span<const uint8_t> bytes, const double* draws, Bat
     });
     stats.add(Clock::kDecode, now_ns() - planned);
   }
+  return true;
+}
+
+void DeviceWorker::hand_on(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan,
+                           const std::shared_ptr<Batch>& batch, int sample) {
+  auto& mine = static_cast<DeviceBatch&>(*batch);
+  uint8_t* staged = mine.area->take_pinned(bytes.size());
+  std::memcpy(staged, bytes.data(), bytes.size());
+  const PlaneLayout whole = plane_layout(header, {0, 0, header.size.width, header.size.height});
+  const PlanarImage planes = whole.at(mine.area->take_device(whole.bytes));
+  mine.jobs[static_cast<size_t>(sample)] = builder_.build(plan, planes, *mine.area);
+  lane_->push({batch, sample, {{staged, bytes.size()}, planes}});
 }
 
 void DeviceWorker::make_from_pixels(const uint8_t* pixels, Size size, const double* draws, Batch& batch, int sample) {

@@ -6,6 +6,7 @@
 #include "../core/jpeg_decoder.h"
 #include "../core/plane_decoder.h"
 #include "../core/sample_worker.h"
+#include "decode_lane.h"
 #include "job_builder.h"
 
 namespace headrace {
@@ -13,10 +14,11 @@ namespace headrace {
 /// Its batches are DeviceBatches.
 class DeviceWorker final : public SampleWorker {
  public:
-  /// `options` must outlive this.
-  explicit DeviceWorker(const SampleOptions& options);
+  /// `options` and `lane` (null: the CPU decodes everything) must outlive this.
+  DeviceWorker(const SampleOptions& options, DecodeLane* lane);
 
-  void make(std::span<const uint8_t> bytes, const double* draws, Batch& batch, int sample) override;
+  bool make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch, int sample,
+            bool may_hand_on) override;
   void make_from_pixels(const uint8_t* pixels, Size size, const double* draws, Batch& batch, int sample) override;
 
  private:
@@ -25,7 +27,11 @@ class DeviceWorker final : public SampleWorker {
   template <class Run>
   SampleJob finished_here(const Plan& plan, Stager& stager, Run run);
 
+  void hand_on(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan,
+               const std::shared_ptr<Batch>& batch, int sample);
+
   const SampleOptions& options_;
+  DecodeLane* const lane_;
   PlaneDecoder planes_;
   JpegDecoder rows_;
   Fuser fuser_;

@@ -2,6 +2,7 @@
 #include "emulated_device.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -91,6 +92,24 @@ void put(Stream stream, std::function<void()> work) {
   reinterpret_cast<StreamThread*>(stream)->put(std::move(work));
 }
 
+// Behind what is on the stream already.
+template <class Work>
+std::vector<float> timed(int repeats, Stream stream, Work work) {
+  std::vector<float> ms(static_cast<size_t>(repeats));
+  const auto end = std::make_shared<EventState>();
+  const uint64_t mark = end->record();
+  put(stream, [&ms, &work, end, mark] {
+    for (float& one : ms) {
+      const auto begin = std::chrono::steady_clock::now();
+      work();
+      one = std::chrono::duration<float, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    }
+    end->reach(mark);
+  });
+  end->wait_for(mark);
+  return ms;
+}
+
 }  // namespace
 
 struct EmulatedDevice::State {
@@ -165,6 +184,16 @@ void EmulatedDevice::copy_to_device(uint8_t* to, const uint8_t* pinned, size_t b
 
 void EmulatedDevice::fuse(const FuseLaunch& launch, Stream stream) {
   put(stream, [launch] { emulate(launch); });
+}
+
+std::vector<float> EmulatedDevice::time_fuse(const FuseLaunch& launch, int repeats, Stream stream) {
+  return timed(repeats, stream, [&] { emulate(launch); });
+}
+
+std::vector<float> EmulatedDevice::time_copy(size_t bytes, int repeats, Stream stream) {
+  const std::vector<uint8_t> from(bytes);
+  std::vector<uint8_t> to(bytes);
+  return timed(repeats, stream, [&] { std::memcpy(to.data(), from.data(), bytes); });
 }
 
 size_t EmulatedDevice::alive() const { return state_->alive; }

@@ -28,6 +28,8 @@ class EmulatedDevice final : public Device {
   void synchronize(Event event) override;
   void copy_to_device(uint8_t* to, const uint8_t* pinned, size_t bytes, Stream stream) override;
   void fuse(const FuseLaunch& launch, Stream stream) override;
+  std::vector<float> time_fuse(const FuseLaunch& launch, int repeats, Stream stream) override;
+  std::vector<float> time_copy(size_t bytes, int repeats, Stream stream) override;
 
   /// Pieces of memory, streams and events that are there now.
   size_t alive() const;

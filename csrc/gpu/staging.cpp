@@ -17,51 +17,61 @@ size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 StagingArea::StagingArea(Device& device) : device_(device) {}
 
 StagingArea::~StagingArea() {
-  for (const Block& block : blocks_) {
-    device_.free_pinned(block.memory.host);
-    device_.free(block.memory.device);
+  for (const Blocks* blocks : {&both_, &pinned_, &on_device_}) {
+    for (const Block& block : *blocks) {
+      if (block.memory.host != nullptr) device_.free_pinned(block.memory.host);
+      if (block.memory.device != nullptr) device_.free(block.memory.device);
+    }
   }
 }
 
-StagedBytes StagingArea::take(size_t bytes) {
+StagedBytes StagingArea::take(size_t bytes) { return take_from(both_, bytes, true, true); }
+uint8_t* StagingArea::take_pinned(size_t bytes) { return take_from(pinned_, bytes, true, false).host; }
+uint8_t* StagingArea::take_device(size_t bytes) { return take_from(on_device_, bytes, false, true).device; }
+
+StagedBytes StagingArea::take_from(Blocks& blocks, size_t bytes, bool pinned, bool device) {
   bytes = aligned(std::max<size_t>(bytes, 1));
   const std::lock_guard lock(mutex_);
-  for (Block& block : blocks_) {
+  for (Block& block : blocks) {
     if (block.bytes - block.used < bytes) continue;
     const size_t at = std::exchange(block.used, block.used + bytes);
-    return {block.memory.host + at, block.memory.device + at};
+    return {pinned ? block.memory.host + at : nullptr, device ? block.memory.device + at : nullptr};
   }
   Block block;
   block.bytes = std::max(bytes, kBlockBytes);
   block.used = bytes;
-  blocks_.reserve(blocks_.size() + 1);
-  block.memory.host = device_.allocate_pinned(block.bytes);
+  blocks.reserve(blocks.size() + 1);
+  if (pinned) block.memory.host = device_.allocate_pinned(block.bytes);
   try {
-    block.memory.device = device_.allocate(block.bytes);
+    if (device) block.memory.device = device_.allocate(block.bytes);
   } catch (...) {
-    device_.free_pinned(block.memory.host);
+    if (pinned) device_.free_pinned(block.memory.host);
     throw;
   }
-  blocks_.push_back(block);
+  blocks.push_back(block);
   return block.memory;
 }
 
 void StagingArea::upload(Stream stream) {
   const std::lock_guard lock(mutex_);
-  for (const Block& block : blocks_) {
+  for (const Block& block : both_) {
     if (block.used > 0) device_.copy_to_device(block.memory.device, block.memory.host, block.used, stream);
   }
 }
 
 void StagingArea::reset() {
   const std::lock_guard lock(mutex_);
-  for (Block& block : blocks_) block.used = 0;
+  for (Blocks* blocks : {&both_, &pinned_, &on_device_}) {
+    for (Block& block : *blocks) block.used = 0;
+  }
 }
 
 size_t StagingArea::held() const {
   const std::lock_guard lock(mutex_);
   size_t sum = 0;
-  for (const Block& block : blocks_) sum += block.bytes;
+  for (const Blocks* blocks : {&both_, &pinned_}) {
+    for (const Block& block : *blocks) sum += block.bytes;
+  }
   return sum;
 }
 
@@ -69,6 +79,7 @@ StagingRing::StagingRing(std::shared_ptr<Device> device, int most)
     : device_(std::move(device)), most_(static_cast<size_t>(most)) {}
 
 StagingRing::~StagingRing() {
+  if (fork_.forked()) return;  // the device is the parent's
   for (const auto& slot : slots_) {
     try {
       if (slot->state == Slot::State::kBeingRead) device_->synchronize(slot->read);
@@ -143,7 +154,7 @@ void StagingRing::Lease::release(Stream stream) {
 }
 
 void StagingRing::Lease::give_back() noexcept {
-  if (ring_ == nullptr) return;
+  if (ring_ == nullptr || ring_->fork_.forked()) return;
   const std::shared_ptr<StagingRing> ring = std::move(ring_);
   const std::lock_guard lock(ring->mutex_);
   slot_->state = Slot::State::kFree;

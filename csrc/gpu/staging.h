@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "../core/fork_guard.h"
 #include "device.h"
 #include "job_builder.h"
 
@@ -23,6 +24,9 @@ class StagingArea final : public Stager {
   StagingArea& operator=(const StagingArea&) = delete;
 
   StagedBytes take(size_t bytes) override;
+  /// Pinned memory alone, or the device's alone. Any thread.
+  uint8_t* take_pinned(size_t bytes);
+  uint8_t* take_device(size_t bytes);
   /// Puts the copies of all that was taken on the stream.
   void upload(Stream stream);
   /// Everything may be taken again.
@@ -32,13 +36,15 @@ class StagingArea final : public Stager {
 
  private:
   struct Block {
-    StagedBytes memory;
+    StagedBytes memory;  // null where it is of one kind alone
     size_t bytes = 0, used = 0;
   };
+  using Blocks = std::vector<Block>;
+  StagedBytes take_from(Blocks& blocks, size_t bytes, bool pinned, bool device);
 
   Device& device_;
   mutable std::mutex mutex_;
-  std::vector<Block> blocks_;  // guarded by mutex_
+  Blocks both_, pinned_, on_device_;  // guarded by mutex_
 };
 
 /// A few areas. An area is held by a batch, then read by the device, then free.
@@ -92,6 +98,7 @@ class StagingRing : public std::enable_shared_from_this<StagingRing> {
 
   const std::shared_ptr<Device> device_;
   const size_t most_;
+  const ForkGuard fork_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Slot>> slots_;  // guarded by mutex_, as is clock_
   uint64_t clock_ = 0;

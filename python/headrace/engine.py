@@ -1,4 +1,4 @@
-"""The native pipeline of one recipe, with its Pillow lane: batches in, tensors out."""
+"""The native pipeline of one recipe, with its Pillow lane: batches in, tensors of this machine's memory out."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Failure:
 class Flight:
     """A batch on its way."""
 
-    def __init__(self, batch: core.Batch, pinned: torch.Tensor | None) -> None:
+    def __init__(self, batch: core.Batch, memory: torch.Tensor | None) -> None:
         self.batch = batch
-        self.pinned = pinned
+        self.memory = memory  # what it is written into; None: a slot of the pipeline's own ring
 
 
 class Engine:
@@ -63,24 +63,32 @@ class Engine:
         self._format = memory_format
         self._inline = threads == 0
         self._pin = pin
+        samples: dict[str, Any] = {
+            "layout": "channels_last" if memory_format == torch.channels_last else "planar",
+            "max_pixels": self.max_pixels,
+            "pass_order": pillow_rule.pass_order(),
+        }
+        lut = recipe.lut.contiguous().view(torch.uint8).numpy()
+        backend = self._make_backend(lut, samples, slots_kept)
         self._pipeline = core.Pipeline(
-            recipe,
-            recipe.lut.contiguous().view(torch.uint8).numpy(),
-            layout="channels_last" if memory_format == torch.channels_last else "planar",
-            threads=threads,
-            max_pixels=self.max_pixels,
-            pass_order=pillow_rule.pass_order(),
-            slots_kept=slots_kept,
-            isa=isa,
+            recipe, lut, threads=threads, slots_kept=slots_kept, isa=isa, backend=backend, **samples
         )
         self._lane = PillowLane(self._pipeline, threads)
+
+    def _make_backend(self, lut: np.ndarray[Any, Any], samples: dict[str, Any], slots_kept: int) -> Any:
+        """A backend of `_gpu`; None: this machine's memory."""
+        return None
+
+    def _empty(self, count: int, **where: Any) -> torch.Tensor:
+        """Memory for a batch that the caller brings."""
+        shape = (count, self.recipe.channels, self.recipe.height, self.recipe.width)
+        return torch.empty(shape, dtype=self.recipe.dtype, memory_format=self._format, **where)
 
     def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
         """Starts a batch: `rows` int64 (n,) of the table, `draws` float64 (n, k)."""
         if not self._pin:
             return Flight(self._pipeline.submit(table, rows, draws), None)
-        shape = (len(rows), self.recipe.channels, self.recipe.height, self.recipe.width)
-        pinned = torch.empty(shape, dtype=self.recipe.dtype, memory_format=self._format, pin_memory=True)
+        pinned = self._empty(len(rows), pin_memory=True)
         return Flight(self._pipeline.submit(table, rows, draws, pinned.data_ptr()), pinned)
 
     def repair(
@@ -92,7 +100,7 @@ class Engine:
         draws: np.ndarray[Any, Any],
     ) -> Flight:
         """Makes other samples in some places of a complete batch."""
-        return Flight(self._pipeline.repair(flight.batch, places, table, rows, draws), flight.pinned)
+        return Flight(self._pipeline.repair(flight.batch, places, table, rows, draws), flight.memory)
 
     def wait(self, flight: Flight, seconds: float) -> bool:
         """Whether the batch was complete within `seconds`. Raises KeyboardInterrupt promptly."""
@@ -114,10 +122,14 @@ class Engine:
         count = len(flight.batch) if places is None else len(places)
         if places is not None:
             self._pipeline.compact(flight.batch, places)
-        if flight.pinned is not None:
-            return flight.pinned[:count]
+        if flight.memory is not None:
+            return flight.memory[:count]
         capsule = self._pipeline.tensor(flight.batch, count, _DLPACK_CODE[self.recipe.dtype])
         return torch.utils.dlpack.from_dlpack(capsule)
+
+    def place(self, targets: Any) -> Any:
+        """A batch's targets where its images are."""
+        return targets
 
     def cancel(self, flight: Flight) -> None:
         """Nobody waits for this batch any more."""

@@ -159,9 +159,9 @@ class NativeIterator:
         if not self._source.has_targets:
             return images if self._options.batched else images[0]
         if self._options.batched:
-            return [images, self._source.targets_of(indices)]
+            return [images, self._engine.place(self._source.targets_of(indices))]
         target = default_convert(self._source.target(int(indices[0])))  # type: ignore[no-untyped-call]
-        return [images[0], target]
+        return [images[0], self._engine.place(target)]
 
     def _replace(self, begun: _Begun, places: list[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Makes the next samples of the dataset in place of failed ones, each with the failed one's draws."""

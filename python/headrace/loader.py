@@ -11,7 +11,8 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Sampler
 
-from headrace import arguments, report, state, stats, verification
+from headrace import arguments, report, state, stats, target, verification
+from headrace.device_engine import make_engine
 from headrace.draws import Draws
 from headrace.engine import Engine
 from headrace.epochs import Epochs
@@ -42,6 +43,13 @@ class DataLoader(TorchDataLoader[Any]):
         collate_fn, worker_init_fn: refused. multiprocessing_context, pin_memory_device: warned of.
         seed: decides order and augmentation together with the epoch. None: drawn from `generator` (or torch's default
             generator) at the start of each epoch, as torch draws its base seed; the order is then torch's own.
+        device: where batches are to be: None or ``"cpu"``; ``"cuda"``, ``"cuda:1"``: CPU threads and the GPU share the
+            work, batches are ordered with the stream that is current when they are handed out, and nothing waits for
+            the GPU; ``"emulated"``: the GPU path on this machine's threads (slow; to check it).
+        decoder: who decodes for a GPU. ``"cpu"``: libjpeg-turbo, exact. ``"hardware"``, ``"cuda"``: nvJPEG on the JPEG
+            engines or on the GPU's cores (its pixels may differ by a few grey levels), for the files that it takes.
+            ``"auto"``: the best of these, together with the CPU.
+        deterministic: with ``decoder="auto"``, the same decoder for the same file in every run.
         dtype: of the images; None: what the transforms give.
         memory_format: ``torch.contiguous_format`` or ``torch.channels_last``.
         on_error: ``"raise"``; ``"skip"``: a batch shrinks by the samples that could not be made; ``"replace"``: the
@@ -50,7 +58,7 @@ class DataLoader(TorchDataLoader[Any]):
 
     Raises:
         TypeError: the dataset or one of its transforms is none that headrace runs natively; the message names it.
-        ValueError: arguments that do not go together, as in torch; an empty dataset.
+        ValueError: arguments that do not go together, as in torch; an empty dataset. RuntimeError: no such device.
     """
 
     def __init__(
@@ -74,6 +82,9 @@ class DataLoader(TorchDataLoader[Any]):
         pin_memory_device: str = "",
         in_order: bool = True,
         seed: int | None = None,
+        device: Any = None,
+        decoder: str = "auto",
+        deterministic: bool = False,
         dtype: torch.dtype | None = None,
         memory_format: torch.memory_format = torch.contiguous_format,
         on_error: str = "raise",
@@ -82,6 +93,7 @@ class DataLoader(TorchDataLoader[Any]):
         arguments.check_torch_arguments(collate_fn, worker_init_fn, multiprocessing_context, pin_memory_device)
         arguments.check_own_arguments(seed, dtype, memory_format, on_error, max_errors)
         arguments.check_types(batch_size, sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
+        self.target = target.resolve(device, decoder, deterministic)
         self.source = as_source(dataset)
         arguments.check_epoch_length(len(self.source), batch_size if batch_sampler is None else None, drop_last)
         super().__init__(
@@ -150,7 +162,7 @@ class DataLoader(TorchDataLoader[Any]):
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         recipe = self.recipe()
         depth = max(1, self.prefetch_factor or 1) if self.num_workers > 0 else 0
-        engine = self._pool(recipe, depth, arguments.can_pin(self.pin_memory))
+        engine = self._pool(recipe, depth, self.target.way == "memory" and arguments.can_pin(self.pin_memory))
         if self._table is None:
             self._table = self.source.blob_table()
         options = IteratorOptions(depth, self.batched, self.timeout, self.on_error, self.max_errors)
@@ -175,7 +187,9 @@ class DataLoader(TorchDataLoader[Any]):
         if kept is not None and kept.fits(recipe):
             return kept
         # In flight, in the caller's hands, and the one that the caller is about to drop for it.
-        return Engine(recipe, self.memory_format, threads=self.num_workers, slots_kept=depth + 2, pin=pin)
+        return make_engine(
+            recipe, self.memory_format, self.target, threads=self.num_workers, slots_kept=depth + 2, pin=pin
+        )
 
     def close(self) -> None:
         """Ends the threads of all iterators and gives up their batches in flight. ``iter(loader)`` starts new ones."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace import pillow_rule, pointwise, transforms
+from headrace import device_ops, pillow_rule, pointwise, target, transforms
 from headrace._native import core
 from headrace.pillow_ops import open_rgb
 from headrace.recipe import FILTERS
@@ -18,25 +18,40 @@ from headrace.recipe import FILTERS
 __all__ = ["decode_jpeg", "resize_normalize"]
 
 
-def decode_jpeg(blobs: Iterable[bytes | torch.Tensor], *, num_threads: int = 0) -> list[torch.Tensor]:
+def decode_jpeg(
+    blobs: Iterable[bytes | torch.Tensor], *, device: Any = None, num_threads: int = 0
+) -> list[torch.Tensor]:
     """Decodes images to the bytes that Pillow's ``convert("RGB")`` gives; EXIF orientation is not applied.
 
     Args:
         blobs: encoded images: bytes, or uint8 tensors (n,) as ``torchvision.io.read_file`` returns them. What is not a
             clean, plain JPEG (PNG, CMYK, damaged files, ...) is decoded by Pillow.
+        device: where the images are to be, None for this machine's memory. A GPU makes the pixels from the planes that
+            the CPU decoded, on the stream that is current; the bytes are the same.
         num_threads: threads that share the work; 0: as many as this process may run on.
 
     Returns:
         uint8 tensors (3, H, W), one a blob, in order.
 
     Raises:
-        Pillow's own exceptions for what it cannot read.
+        Pillow's own exceptions for what it cannot read. RuntimeError: no such device.
     """
-    return _map(_decode_one, [(blob,) for blob in blobs], num_threads)
+    where = target.resolve(device, "auto" if device in (None, "cpu") else "cpu")
+    data = [bytes(blob.cpu().numpy()) if isinstance(blob, torch.Tensor) else bytes(blob) for blob in blobs]
+    if where.way == "memory":
+        return _map(_decode_one, [(one,) for one in data], num_threads)
+    if where.way == "copy":
+        return [one.to(where.device) for one in _map(_decode_one, [(one,) for one in data], num_threads)]
+    on_device, stream = device_ops.of(where), target.current_stream(where.device)
+
+    def one(blob: bytes) -> torch.Tensor:
+        made = on_device.decode(blob, stream)
+        return _decode_one(blob).to(where.device) if made is None else made
+
+    return _map(one, [(one,) for one in data], num_threads)
 
 
-def _decode_one(blob: bytes | torch.Tensor) -> torch.Tensor:
-    data = bytes(blob.cpu().numpy()) if isinstance(blob, torch.Tensor) else bytes(blob)
+def _decode_one(data: bytes) -> torch.Tensor:
     header = core.jpeg_header(data)
     if header["not_plain"] is None:
         try:
@@ -64,7 +79,8 @@ def resize_normalize(
     """``normalize(to_tensor(resized_crop(image, *box, size)))`` of a ragged batch in one pass.
 
     Args:
-        images: uint8 tensors (3, H, W) of any sizes, or one tensor (n, 3, H, W).
+        images: uint8 tensors (3, H, W) of any sizes, or one tensor (n, 3, H, W); all in this machine's memory or all on
+            one GPU, where the work is put on the current stream.
         boxes: (n, 4) ints: top, left, height, width, as ``RandomResizedCrop.get_params`` returns them; None: whole
             images.
         size: (height, width) of the output, or one number for a square.
@@ -76,7 +92,7 @@ def resize_normalize(
         num_threads: threads that share the work; 0: as many as this process may run on.
 
     Returns:
-        (n, 3, height, width), equal to torchvision's on PIL images to the bit.
+        (n, 3, height, width), where the images are, equal to torchvision's on PIL images to the bit.
 
     Raises:
         TypeError: not uint8. ValueError: shapes that do not fit, or a box that leaves its image.
@@ -86,11 +102,20 @@ def resize_normalize(
     first_vertical = pillow_rule.ORDERS[pillow_rule.pass_order()]
     steps = (lambda image: image.to(torch.float32).div(255), transforms.Normalize(mean, std))  # ToTensor, Normalize
     lut = pointwise.table(pointwise.Pointwise(steps, dtype), 3)
-    count = len(images)
+    count, given = len(images), images
     if boxes is not None and (len(boxes) != count or any(len(box) != 4 for box in boxes)):
         raise ValueError(f"boxes must hold four numbers for each of {count} images")
     if flips is not None and len(flips) != count:
         raise ValueError(f"flips must hold one value for each of {count} images")
+    jobs = []
+    for i in range(count):
+        top, left, h, w = _checked_box(i, images[i], None if boxes is None else boxes[i])
+        vertical = h != height and w != width and first_vertical(h, w, height, width)
+        jobs.append(device_ops.Job(left, top, w, h, bool(vertical), bool(flips[i]) if flips is not None else False))
+    on_gpu = _on_gpu(images)
+    if on_gpu is not None:
+        return on_gpu.resize(images, jobs, height, width, filter_number, lut, memory_format)
+    images = [image.cpu() for image in images]
     out = torch.empty((count, 3, height, width), dtype=dtype, memory_format=memory_format)
     nhwc = memory_format == torch.channels_last
     raw = out.permute(0, 2, 3, 1) if nhwc else out
@@ -98,25 +123,37 @@ def resize_normalize(
     table = lut.view(torch.int16 if dtype.itemsize == 2 else torch.int32).numpy()
 
     def one(i: int) -> None:
-        image = images[i]
-        if image.dtype != torch.uint8:
-            raise TypeError(f"image {i} is {image.dtype}; uint8 is needed")
-        if image.ndim != 3 or image.shape[0] != 3:
-            raise ValueError(f"image {i} has shape {tuple(image.shape)}; (3, H, W) is needed")
-        in_h, in_w = image.shape[1:]
-        top, left, h, w = (int(v) for v in boxes[i]) if boxes is not None else (0, 0, in_h, in_w)
-        if h < 1 or w < 1 or top < 0 or left < 0 or top + h > in_h or left + w > in_w:
-            raise ValueError(f"box {i}, {(top, left, h, w)}, leaves its image of {(in_h, in_w)} pixels")
-        rgbx = np.empty((in_h, in_w, 4), np.uint8)
+        image, job = images[i], jobs[i]
+        rgbx = np.empty((*image.shape[1:], 4), np.uint8)
         rgbx[:, :, :3] = image.permute(1, 2, 0).numpy()
-        stage = {"box": (left, top, w, h), "resize": (width, height), "filter": filter_number}
-        both = h != height and w != width
-        stage["vertical_first"] = both and first_vertical(h, w, height, width)
-        last = {"box": (0, 0, width, height), "flip_horizontal": bool(flips[i]) if flips is not None else False}
+        stage = {"box": job[:4], "resize": (width, height), "filter": filter_number}
+        stage["vertical_first"] = job.vertical_first
+        last = {"box": (0, 0, width, height), "flip_horizontal": job.flip}
         core.fuse(rgbx, [stage], last, table, elements[i], "nhwc" if nhwc else "nchw")
 
     _map(one, [(i,) for i in range(count)], num_threads)
-    return out
+    return out.to(given[0].device) if count else out
+
+
+def _on_gpu(images: Sequence[torch.Tensor] | torch.Tensor) -> device_ops.DeviceOps | None:
+    """The GPU's own stages, where the images lie on one that has them."""
+    if not len(images) or images[0].device.type != "cuda":
+        return None
+    where = target.resolve(images[0].device, "cpu")
+    return device_ops.of(where) if where.way == "fused" else None
+
+
+def _checked_box(i: int, image: torch.Tensor, box: Sequence[int] | torch.Tensor | None) -> tuple[int, int, int, int]:
+    """Top, left, height, width. Raises TypeError or ValueError for what does not fit."""
+    if image.dtype != torch.uint8:
+        raise TypeError(f"image {i} is {image.dtype}; uint8 is needed")
+    if image.ndim != 3 or image.shape[0] != 3:
+        raise ValueError(f"image {i} has shape {tuple(image.shape)}; (3, H, W) is needed")
+    in_h, in_w = image.shape[1:]
+    top, left, h, w = (int(v) for v in box) if box is not None else (0, 0, in_h, in_w)
+    if h < 1 or w < 1 or top < 0 or left < 0 or top + h > in_h or left + w > in_w:
+        raise ValueError(f"box {i}, {(top, left, h, w)}, leaves its image of {(in_h, in_w)} pixels")
+    return top, left, h, w
 
 
 def _map(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], num_threads: int) -> list[Any]:

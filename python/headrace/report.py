@@ -38,6 +38,7 @@ class Explanation:
 def explain(loader: DataLoader) -> Explanation:
     """The table for one loader."""
     recipe = loader.recipe()
+    target = loader.target
     threads = f"{loader.num_workers} threads" if loader.num_workers else "the caller's thread (num_workers=0)"
     odd = "Python threads" if loader.num_workers else "the caller's thread"
     lines = [
@@ -59,11 +60,12 @@ def explain(loader: DataLoader) -> Explanation:
         lines.append(
             Line("targets", "Python", "one array look-up a batch" if transform is None else f"{transform!r} a sample")
         )
+    kernels = "the device's kernel" if target.way == "fused" else f"{core.instruction_set()} kernels"
     lines += [
         Line(
             "resize",
             "native",
-            f"{core.instruction_set()} kernels, passes as in Pillow {PIL.__version__}: {pillow_rule.pass_order()}",
+            f"{kernels}, passes as in Pillow {PIL.__version__}: {pillow_rule.pass_order()}",
         ),
         Line(
             "output",
@@ -71,4 +73,6 @@ def explain(loader: DataLoader) -> Explanation:
             f"{recipe.dtype}, ({recipe.channels}, {recipe.height}, {recipe.width}), {loader.memory_format}",
         ),
     ]
+    if target.way != "memory":
+        lines.append(Line("device", "native" if target.way == "fused" else "torch", f"{target.device}: {target.why}"))
     return Explanation(tuple(lines))

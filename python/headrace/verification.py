@@ -12,8 +12,8 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
 from headrace import pillow_ops
+from headrace.device_engine import make_engine, moved
 from headrace.draws import Draws
-from headrace.engine import Engine
 from headrace.errors import VerificationError
 from headrace.iterator import IteratorOptions, NativeIterator
 from headrace.order import OrderedBatch
@@ -90,7 +90,7 @@ def verify(loader: DataLoader, n: int) -> Report:
         raise ValueError(f"n must be a number of batches from 1 up, not {n!r}")
     progress, order = loader.peek_epoch(n)
     oracle = reference_loader(loader, (progress, order))
-    engine = Engine(loader.recipe(), loader.memory_format, threads=loader.num_workers, slots_kept=2)
+    engine = make_engine(loader.recipe(), loader.memory_format, loader.target, threads=loader.num_workers, slots_kept=2)
     depth = 1 if loader.num_workers else 0
     options = IteratorOptions(depth, loader.batched, 0, loader.on_error, loader.max_errors, quiet=True)
     draws = Draws(loader.recipe().columns, progress.seed)
@@ -101,7 +101,7 @@ def verify(loader: DataLoader, n: int) -> Report:
         for ours, theirs in zip_longest(native, oracle):
             if ours is None or theirs is None:
                 raise VerificationError(f"batch {batches}: one of the two loaders ended before the other")
-            images = _compare(ours, theirs, batches, order[batches], loader)
+            images = _compare(moved(ours, torch.device("cpu")), theirs, batches, order[batches], loader)
             batches += 1
             samples += len(images) if loader.batched else 1
             size += images.nbytes

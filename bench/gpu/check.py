@@ -1,0 +1,128 @@
+"""Everything about the GPU path that needs a GPU, in under eight minutes: tests, timings, sanitizers; JSON and a table.
+
+    python -m bench.gpu.check --out FOLDER [--images DIR]
+
+Exit status 1 if a test failed or a sanitizer found something.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from bench import machine
+from bench.datasets import REPOSITORY
+
+# Seconds that each part may take; together less than eight minutes.
+LIMITS = {"tests": 150, "kernels": 60, "loaders": 170, "memcheck": 45, "racecheck": 45}
+TESTS = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/python/test_cuda.py"]
+SMALL_RUN = "ops or every_dtype"  # of the CUDA tests, for the sanitizers, which slow kernels down a hundred times
+
+
+def call(part: str, command: list[str], out: Path, **environment: str) -> dict[str, Any]:
+    """Runs one part; its exit status (124: too long), its time, and the end of what it said (all of it in a file)."""
+    begin = time.monotonic()
+    try:
+        done = subprocess.run(
+            command,
+            cwd=REPOSITORY,
+            env=os.environ | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=LIMITS[part],
+            check=False,
+        )
+        status, said = done.returncode, done.stdout
+    except subprocess.TimeoutExpired as late:
+        status, said = 124, late.stdout or b""
+    text = said.decode(errors="replace")
+    (out / f"{part}.txt").write_text(text)
+    last = [line for line in text.strip().splitlines() if line][-1:]
+    return {"status": status, "seconds": round(time.monotonic() - begin, 1), "last_line": last[0] if last else ""}
+
+
+def gpu() -> dict[str, Any]:
+    """What the figures were taken on."""
+    import torch
+    import torchvision
+
+    import headrace
+    from headrace import target
+
+    properties = torch.cuda.get_device_properties(0)
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    driver = subprocess.run(query, capture_output=True, text=True, check=False)
+    decoders = {}
+    module, why_not = target.native()
+    for decoder in ("hardware", "cuda"):
+        try:
+            decoders[decoder] = module.nvjpeg(0, decoder, target.nvjpeg_candidates()) if module else why_not
+        except RuntimeError as error:
+            decoders[decoder] = f"not to be had: {error}"
+    return {
+        "gpu": properties.name,
+        "memory_gib": round(properties.total_memory / 2**30, 1),
+        "multiprocessors": properties.multi_processor_count,
+        "driver": driver.stdout.strip(),
+        "versions": {
+            "headrace": headrace.__version__,
+            "torch": torch.__version__,
+            "torchvision": torchvision.__version__,
+        },
+        "nvjpeg": decoders,
+        "libnvcuvid": shutil.which("ldconfig") is not None
+        and "libnvcuvid.so.1" in subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=False).stdout,
+    }
+
+
+def sanitizer(tool: str, out: Path) -> dict[str, Any]:
+    """compute-sanitizer over a small run of the CUDA tests."""
+    if shutil.which("compute-sanitizer") is None:
+        return {"status": None, "last_line": "compute-sanitizer is not on the PATH"}
+    command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *TESTS, "-k", SMALL_RUN]
+    return call(tool, command, out, PYTORCH_NO_CUDA_MEMORY_CACHING="1", FAIL_WITHOUT_CUDA="1")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.gpu.check", description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--images", type=Path, metavar="DIR")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    where = ["--images", str(args.images)] if args.images else []
+    result: dict[str, Any] = {
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "machine": machine.describe(),
+        "device": gpu(),
+    }
+    result["tests"] = call("tests", [*TESTS, "-rs"], args.out, FAIL_WITHOUT_CUDA="1")
+    for part in ("kernels", "loaders"):
+        made = args.out / f"{part}.json"
+        command = [sys.executable, "-m", f"bench.gpu.{part}", *where, "--out", str(made.resolve())]
+        result[part] = call(part, command, args.out)
+        if made.exists():
+            result[part]["result"] = json.loads(made.read_text())
+    for tool in ("memcheck", "racecheck"):
+        result[tool] = sanitizer(tool, args.out)
+    (args.out / "gpu-check.json").write_text(json.dumps(result, indent=1) + "\n")
+
+    print(f"\n{result['device']['gpu']}, driver {result['device']['driver']}, {result['device']['nvjpeg']}\n")
+    for part in LIMITS:
+        print(f"{part:<10} status {result[part]['status']}  {result[part]['last_line']}")
+    for part in ("kernels", "loaders"):
+        text = args.out / f"{part}.txt"
+        print(f"\n{text.read_text()}" if text.exists() else "")
+    bad = [part for part in ("tests", "memcheck", "racecheck") if result[part]["status"] not in (0, None)]
+    sys.exit(f"failed: {', '.join(bad)}" if bad else 0)
+
+
+if __name__ == "__main__":
+    main()

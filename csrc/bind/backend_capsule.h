@@ -1,0 +1,30 @@
+// How the module _gpu gives a backend to the module _core: a capsule that owns a shared pointer to it.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <utility>
+
+#include "../core/backend.h"
+
+namespace headrace {
+
+inline constexpr const char* kBackendCapsule = "headrace.Backend";
+
+inline pybind11::capsule wrap_backend(std::shared_ptr<Backend> backend) {
+  auto* owned = new std::shared_ptr<Backend>(std::move(backend));
+  return pybind11::capsule(owned, kBackendCapsule, [](PyObject* object) {
+    auto* held = static_cast<std::shared_ptr<Backend>*>(PyCapsule_GetPointer(object, kBackendCapsule));
+    const pybind11::gil_scoped_release unlocked;  // its threads may have to end first
+    delete held;
+  });
+}
+
+inline std::shared_ptr<Backend> unwrap_backend(const pybind11::capsule& capsule) {
+  auto* held = static_cast<std::shared_ptr<Backend>*>(PyCapsule_GetPointer(capsule.ptr(), kBackendCapsule));
+  if (held == nullptr) throw pybind11::error_already_set();
+  return *held;
+}
+
+}  // namespace headrace

@@ -1,0 +1,68 @@
+// Shows the stages on a device to headrace.ops.
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "../core/error.h"
+#include "../gpu/device_ops.h"
+#include "convert.h"
+#include "devices.h"
+#include "plan_tuple.h"
+
+namespace py = pybind11;
+
+namespace headrace {
+namespace {
+
+// An image as Python names it: address, row stride, channel stride, height, width.
+using ImageTuple = std::array<int64_t, 5>;
+DeviceImage image_of(const ImageTuple& from) {
+  DeviceImage image;
+  for (int c = 0; c < 3; ++c) image.plane[c] = reinterpret_cast<const uint8_t*>(from[0] + c * from[2]);
+  image.stride = static_cast<int>(from[1]);
+  image.size = {static_cast<int>(from[4]), static_cast<int>(from[3])};
+  return image;
+}
+
+void fuse(DeviceOps& self, const std::vector<ImageTuple>& images, const std::vector<PlanTuple>& plans, int height,
+          int width, int filter, const py::buffer& lut, bool nhwc, uintptr_t output, uintptr_t stream) {
+  const Size size{width, height};
+  const py::buffer_info table = bytes_of(lut);
+  const auto bytes = static_cast<size_t>(table.size * table.itemsize);
+  const int element_bytes = static_cast<int>(bytes / (3 * 256));
+  std::vector<DeviceImage> sources;
+  std::vector<Plan> resolved;
+  for (const ImageTuple& one : images) sources.push_back(image_of(one));
+  for (const PlanTuple& one : plans) resolved.push_back(plan_of(one, size, static_cast<Filter>(filter)));
+  const OutputLayout layout = nhwc ? channels_last(3, size, element_bytes) : planar(3, size, element_bytes);
+  const py::gil_scoped_release unlocked;
+  self.fuse(sources, resolved, size, layout, {static_cast<const uint8_t*>(table.ptr), bytes},
+            reinterpret_cast<uint8_t*>(output), static_cast<Stream>(stream));
+}
+
+// False: the file is for Pillow.
+bool decode(DeviceOps& self, const py::bytes& data, uintptr_t output, uintptr_t stream) {
+  const std::string_view view = data;
+  const py::gil_scoped_release unlocked;
+  try {
+    self.decode({reinterpret_cast<const uint8_t*>(view.data()), view.size()}, reinterpret_cast<uint8_t*>(output),
+                static_cast<Stream>(stream));
+  } catch (const NeedsPillow&) {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void bind_device_ops(py::module_& module) {
+  py::class_<DeviceOps>(module, "Ops")
+      .def(py::init(
+               [](const std::string& kind, int index) { return std::make_unique<DeviceOps>(device_of(kind, index)); }),
+           py::arg("kind"), py::arg("index"))
+      .def("fuse", &fuse, py::arg("images"), py::arg("plans"), py::arg("height"), py::arg("width"), py::arg("filter"),
+           py::arg("lut"), py::arg("nhwc"), py::arg("output"), py::arg("stream"))
+      .def("decode", &decode, py::arg("data"), py::arg("output"), py::arg("stream"));
+}
+
+}  // namespace headrace

@@ -1,0 +1,76 @@
+// Shows the timings of single stages to bench/.
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../gpu/timing.h"
+#include "convert.h"
+#include "devices.h"
+#include "plan_tuple.h"
+
+namespace py = pybind11;
+
+namespace headrace {
+namespace {
+
+std::vector<std::span<const uint8_t>> spans_of(const std::vector<py::bytes>& files) {
+  std::vector<std::span<const uint8_t>> spans;
+  for (const std::string_view view : files) {
+    spans.emplace_back(reinterpret_cast<const uint8_t*>(view.data()), view.size());
+  }
+  return spans;
+}
+
+py::tuple fuse(const std::string& kind, int index, const std::vector<py::bytes>& files,
+               const std::vector<PlanTuple>& plans, int height, int width, int filter, const py::buffer& lut, bool nhwc,
+               int repeats) {
+  const auto spans = spans_of(files);
+  const Size size{width, height};
+  std::vector<Plan> resolved;
+  for (const PlanTuple& one : plans) resolved.push_back(plan_of(one, size, static_cast<Filter>(filter)));
+  const py::buffer_info table = bytes_of(lut);
+  const auto bytes = static_cast<size_t>(table.size * table.itemsize);
+  const int element_bytes = static_cast<int>(bytes / (3 * 256));
+  FuseTiming timing;
+  {
+    const py::gil_scoped_release unlocked;
+    const OutputLayout layout = nhwc ? channels_last(3, size, element_bytes) : planar(3, size, element_bytes);
+    timing = time_fuse(*device_of(kind, index), spans, resolved, size, layout,
+                       {static_cast<const uint8_t*>(table.ptr), bytes}, repeats);
+  }
+  return py::make_tuple(timing.ms, timing.bytes);
+}
+
+std::vector<float> copy(const std::string& kind, int index, size_t bytes, int repeats) {
+  const py::gil_scoped_release unlocked;
+  const auto device = device_of(kind, index);
+  const Stream stream = device->make_stream();
+  const std::vector<float> ms = device->time_copy(bytes, repeats, stream);
+  device->destroy(stream);
+  return ms;
+}
+
+std::vector<double> decode(const std::string& kind, int index, const std::string& decoder,
+                           const std::vector<std::string>& candidates, const std::vector<py::bytes>& files, int lanes,
+                           int group, int repeats) {
+  const auto spans = spans_of(files);
+  const py::gil_scoped_release unlocked;
+  const auto device = device_of(kind, index);
+  return time_decoders(*device, decoders_of(kind, device, decoder, candidates, lanes, group), spans, group, repeats);
+}
+
+}  // namespace
+
+void bind_timing(py::module_& module) {
+  module.def("time_fuse", &fuse, py::arg("kind"), py::arg("index"), py::arg("files"), py::arg("plans"),
+             py::arg("height"), py::arg("width"), py::arg("filter"), py::arg("lut"), py::arg("nhwc"),
+             py::arg("repeats"),
+             "(milliseconds of each run of the kernel on these JPEG files, the bytes that it cannot but move).");
+  module.def("time_copy", &copy, py::arg("kind"), py::arg("index"), py::arg("bytes"), py::arg("repeats"),
+             "Milliseconds of each copy within the device.");
+  module.def("time_decoders", &decode, py::arg("kind"), py::arg("index"), py::arg("decoder"), py::arg("candidates"),
+             py::arg("files"), py::arg("lanes"), py::arg("group"), py::arg("repeats"),
+             "Seconds of each pass over the files by the device's decoders alone; 0 where one refused.");
+}
+
+}  // namespace headrace

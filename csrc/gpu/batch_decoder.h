@@ -1,0 +1,29 @@
+// What decodes encoded images into a device's memory, many at a time: nvJPEG, or a stand-in of the tests.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "../core/planar_image.h"
+
+namespace headrace {
+
+/// One image to decode: its file in pinned memory, and where its samples go.
+struct EncodedImage {
+  std::span<const uint8_t> bytes;
+  PlanarImage planes;  // whole planes, in the device's memory
+};
+
+/// One a thread, never shared.
+class BatchDecoder {
+ public:
+  virtual ~BatchDecoder() = default;
+  /// Most images of a call.
+  virtual int most() const = 0;
+  /// Decodes images that are all gray, or all not, and returns when their samples are there. False where any of them
+  /// could not be decoded: then none counts.
+  virtual bool decode(std::span<const EncodedImage> images) = 0;
+};
+
+}  // namespace headrace

@@ -1,0 +1,152 @@
+// CUDA's runtime calls, each checked, on a device that every thread of ours makes its current one.
+#include "cuda_device.h"
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <new>
+#include <stdexcept>
+
+#include "../core/fork_guard.h"
+#include "cuda_fuse.h"
+
+namespace headrace {
+namespace {
+
+void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  cudaGetLastError();  // taken: the next call must not report it again
+  if (error == cudaErrorMemoryAllocation) throw std::bad_alloc();
+  throw std::runtime_error(std::string("CUDA refused to ") + what + ": " + cudaGetErrorString(error));
+}
+
+cudaStream_t handle(Stream stream) { return reinterpret_cast<cudaStream_t>(stream); }
+cudaEvent_t handle(Event event) { return reinterpret_cast<cudaEvent_t>(event); }
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(int index) : index_(index) { enter(); }
+
+  void enter() override {
+    check(cudaSetDevice(index_), "make the GPU current");
+    // A user who captures a graph in another thread is not disturbed by what this one does.
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    check(cudaThreadExchangeStreamCaptureMode(&mode), "leave stream captures alone");
+  }
+
+  uint8_t* allocate_pinned(size_t bytes) override {
+    void* memory = nullptr;
+    check(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault), "pin memory");
+    return static_cast<uint8_t*>(memory);
+  }
+  void free_pinned(uint8_t* memory) noexcept override {
+    if (!fork_.forked()) cudaFreeHost(memory);
+  }
+
+  uint8_t* allocate(size_t bytes) override {
+    void* memory = nullptr;
+    check(cudaMalloc(&memory, bytes), "allocate memory");
+    return static_cast<uint8_t*>(memory);
+  }
+  void free(uint8_t* memory) noexcept override {
+    if (!fork_.forked()) cudaFree(memory);
+  }
+
+  Stream make_stream() override {
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "make a stream");
+    return static_cast<Stream>(reinterpret_cast<uintptr_t>(stream));
+  }
+  void destroy(Stream stream) noexcept override {
+    if (stream != Stream{} && !fork_.forked()) cudaStreamDestroy(handle(stream));
+  }
+  Event make_event() override {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync), "make an event");
+    return static_cast<Event>(reinterpret_cast<uintptr_t>(event));
+  }
+  void destroy(Event event) noexcept override {
+    if (event != Event{} && !fork_.forked()) cudaEventDestroy(handle(event));
+  }
+
+  void record(Event event, Stream stream) override {
+    check(cudaEventRecord(handle(event), handle(stream)), "record an event");
+  }
+  void wait(Stream stream, Event event) override {
+    check(cudaStreamWaitEvent(handle(stream), handle(event), 0), "wait for an event");
+  }
+  bool happened(Event event) override {
+    const cudaError_t state = cudaEventQuery(handle(event));
+    if (state == cudaErrorNotReady) {
+      cudaGetLastError();
+      return false;
+    }
+    check(state, "look at an event");
+    return true;
+  }
+  void synchronize(Event event) override { check(cudaEventSynchronize(handle(event)), "finish its work"); }
+
+  void copy_to_device(uint8_t* to, const uint8_t* pinned, size_t bytes, Stream stream) override {
+    check(cudaMemcpyAsync(to, pinned, bytes, cudaMemcpyHostToDevice, handle(stream)), "copy a batch");
+  }
+  void fuse(const FuseLaunch& launch, Stream stream) override {
+    check(cuda_fuse(launch, handle(stream)), "launch the kernel");
+  }
+
+  std::vector<float> time_fuse(const FuseLaunch& launch, int repeats, Stream stream) override {
+    return timed(repeats, stream, [&] { fuse(launch, stream); });
+  }
+  std::vector<float> time_copy(size_t bytes, int repeats, Stream stream) override {
+    const std::unique_ptr<uint8_t, Freed> from(allocate(bytes)), to(allocate(bytes));
+    check(cudaMemsetAsync(from.get(), 0x5A, bytes, handle(stream)), "fill memory");
+    return timed(repeats, stream, [&] {
+      check(cudaMemcpyAsync(to.get(), from.get(), bytes, cudaMemcpyDeviceToDevice, handle(stream)), "copy");
+    });
+  }
+
+ private:
+  struct Freed {
+    void operator()(uint8_t* memory) const { cudaFree(memory); }
+  };
+
+  template <class Work>
+  std::vector<float> timed(int repeats, Stream stream, Work work) {
+    constexpr size_t kMoreThanCache = size_t{256} << 20;
+    const std::unique_ptr<uint8_t, Freed> other(allocate(kMoreThanCache));
+    cudaEvent_t begin = nullptr, end = nullptr;
+    check(cudaEventCreate(&begin), "make an event");
+    check(cudaEventCreate(&end), "make an event");
+    std::vector<float> ms(static_cast<size_t>(repeats));
+    work();  // code is loaded at the first launch
+    for (float& one : ms) {
+      check(cudaMemsetAsync(other.get(), 0, kMoreThanCache, handle(stream)), "fill memory");
+      check(cudaEventRecord(begin, handle(stream)), "record an event");
+      work();
+      check(cudaEventRecord(end, handle(stream)), "record an event");
+      check(cudaEventSynchronize(end), "finish its work");
+      check(cudaEventElapsedTime(&one, begin, end), "tell the time");
+    }
+    cudaEventDestroy(begin);
+    cudaEventDestroy(end);
+    return ms;
+  }
+
+  const int index_;
+  const ForkGuard fork_;  // CUDA does not exist in a forked child
+};
+
+}  // namespace
+
+std::shared_ptr<Device> cuda_device(int index) { return std::make_shared<CudaDevice>(index); }
+
+std::string cuda_trouble() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    return std::string("CUDA does not start: ") + cudaGetErrorString(error);
+  }
+  return count > 0 ? "" : "CUDA finds no GPU";
+}
+
+}  // namespace headrace

@@ -1,0 +1,36 @@
+// The fused kernel as CUDA runs it: fuse_block.h with real threads and barriers.
+#include "cuda_fuse.h"
+#include "fuse_block.h"
+
+namespace headrace {
+namespace {
+
+class CudaThreads {
+ public:
+  template <class Step>
+  HEADRACE_HD void each(Step step) {
+#if defined(__CUDA_ARCH__)
+    step(static_cast<int>(threadIdx.x), own_);
+    __syncthreads();
+#endif
+  }
+
+ private:
+  ThreadMemory own_;
+};
+
+__global__ void __launch_bounds__(kBlockThreads) fuse_kernel(FuseLaunch launch) {
+  __shared__ BlockMemory block;
+  CudaThreads threads;
+  fuse_block(threads, block, launch, static_cast<int>(blockIdx.x));
+}
+
+}  // namespace
+
+cudaError_t cuda_fuse(const FuseLaunch& launch, cudaStream_t stream) {
+  if (launch.blocks() == 0) return cudaSuccess;
+  fuse_kernel<<<static_cast<unsigned>(launch.blocks()), kBlockThreads, 0, stream>>>(launch);
+  return cudaGetLastError();
+}
+
+}  // namespace headrace

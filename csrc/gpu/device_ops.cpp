@@ -1,0 +1,83 @@
+// Everything is put on the caller's stream: it is in order with what he does there, and nobody waits.
+#include "device_ops.h"
+
+#include <cstring>
+
+#include "../core/error.h"
+#include "../core/plane_decoder.h"
+
+namespace headrace {
+namespace {
+
+constexpr int kCallsInFlight = 8;
+
+OutputFormat format_of(Size size, const OutputLayout& layout) {
+  OutputFormat format;
+  format.width = size.width;
+  format.height = size.height;
+  format.channels = layout.channels;
+  format.element_bytes = layout.element_bytes;
+  format.channel_stride = layout.channel_stride;
+  format.row_stride = layout.row_stride;
+  format.pixel_stride = layout.pixel_stride;
+  return format;
+}
+
+}  // namespace
+
+DeviceOps::DeviceOps(std::shared_ptr<Device> device)
+    : device_(std::move(device)), ring_(std::make_shared<StagingRing>(device_, kCallsInFlight)) {}
+
+void DeviceOps::launch(StagingRing::Lease& area, std::vector<SampleJob>& jobs, OutputFormat format,
+                       std::span<const uint8_t> lut, Stream stream) {
+  const StagedBytes table = area->take(lut.size());
+  std::memcpy(table.host, lut.data(), lut.size());
+  format.lut = table.device;
+  const StagedBytes list = area->take(jobs.size() * sizeof(SampleJob));
+  std::memcpy(list.host, jobs.data(), jobs.size() * sizeof(SampleJob));
+  area->upload(stream);
+  device_->fuse({reinterpret_cast<const SampleJob*>(list.device), static_cast<int32_t>(jobs.size()), format}, stream);
+  area.release(stream);
+}
+
+void DeviceOps::fuse(std::span<const DeviceImage> images, std::span<const Plan> plans, Size size,
+                     const OutputLayout& layout, std::span<const uint8_t> lut, uint8_t* output, Stream stream) {
+  device_->enter();
+  StagingRing::Lease area = ring_->acquire();
+  JobBuilder builder;
+  std::vector<SampleJob> jobs;
+  for (size_t i = 0; i < images.size(); ++i) {
+    PlanarImage image;
+    image.colour = Colour::kRgb;
+    image.width = images[i].size.width;
+    image.height = images[i].size.height;
+    for (int c = 0; c < 3; ++c) {
+      image.plane[c].data = images[i].plane[c];
+      image.plane[c].stride = images[i].stride;
+      image.plane[c].width = image.width;
+      image.plane[c].height = image.height;
+    }
+    jobs.push_back(builder.build(plans[i], image, *area));
+    jobs.back().output = output + i * layout.sample_bytes;
+  }
+  launch(area, jobs, format_of(size, layout), lut, stream);
+}
+
+void DeviceOps::decode(std::span<const uint8_t> bytes, uint8_t* output, Stream stream) {
+  const JpegHeader header = parse_jpeg_header(bytes);
+  if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
+  device_->enter();
+  StagingRing::Lease area = ring_->acquire();
+  const PlaneLayout whole = plane_layout(header, {0, 0, header.size.width, header.size.height});
+  const StagedBytes planes = area->take(whole.bytes);
+  PlaneDecoder().decode(bytes, header, whole, planes.host);
+  Plan as_it_is;
+  as_it_is.last.box = {0, 0, header.size.width, header.size.height};
+  std::vector<SampleJob> jobs{JobBuilder().build(as_it_is, whole.at(planes.device), *area)};
+  jobs[0].output = output;
+  std::vector<uint8_t> identity(3 * 256);
+  for (size_t i = 0; i < identity.size(); ++i) identity[i] = static_cast<uint8_t>(i);
+  launch(area, jobs, format_of(header.size, planar(3, header.size, 1)), identity, stream);
+}
+
+}  // namespace headrace

@@ -1,0 +1,20 @@
+// A stand-in for nvJPEG: libjpeg-turbo decodes into the memory of an emulated device. Exact.
+#pragma once
+
+#include "../core/plane_decoder.h"
+#include "batch_decoder.h"
+
+namespace headrace {
+
+class EmulatedDecoder : public BatchDecoder {
+ public:
+  explicit EmulatedDecoder(int most) : most_(most) {}
+  int most() const override { return most_; }
+  bool decode(std::span<const EncodedImage> images) override;
+
+ private:
+  const int most_;
+  PlaneDecoder decoder_;
+};
+
+}  // namespace headrace

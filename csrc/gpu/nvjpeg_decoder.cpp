@@ -1,0 +1,91 @@
+// Batched decoding to planes.
+//
+// Note [stream order]: the engines may write their destinations whatever is queued ahead on the stream
+// (github.com/meta-pytorch/torchcodec/issues/1634). So planes are memory that nothing on the device uses any more when
+// the call is made (StagingRing sees to it), and the call's end is awaited here, in a thread that has nothing else to
+// do.
+#include "nvjpeg_decoder.h"
+
+#include <stdexcept>
+
+namespace headrace {
+
+NvjpegLibrary::NvjpegLibrary(std::shared_ptr<Device> device, const std::vector<std::string>& candidates, bool hardware)
+    : device_(std::move(device)), api_(nvjpeg::load(candidates)), hardware_(hardware) {
+  device_->enter();
+  const int status = api_->CreateEx(hardware ? nvjpeg::kHardware : nvjpeg::kGpuHybrid, nullptr, nullptr, 0, &handle_);
+  if (status != nvjpeg::kSuccess) {
+    throw std::runtime_error(std::string("nvJPEG ") + (hardware ? "finds no JPEG engines" : "does not start") + " (" +
+                             nvjpeg::status_name(status) +
+                             (hardware ? "); in a container, NVIDIA_DRIVER_CAPABILITIES must include video" : ")"));
+  }
+  unsigned cores = 0;
+  if (hardware && (api_->GetHardwareDecoderInfo(handle_, &engines_, &cores) != nvjpeg::kSuccess || engines_ == 0)) {
+    api_->Destroy(handle_);
+    throw std::runtime_error(
+        "this GPU or its driver has no JPEG engines; in a container, NVIDIA_DRIVER_CAPABILITIES must include video");
+  }
+}
+
+NvjpegLibrary::~NvjpegLibrary() { api_->Destroy(handle_); }
+
+std::string NvjpegLibrary::describe() const {
+  const std::string where = hardware_ ? std::to_string(engines_) + " JPEG engines" : "CUDA cores";
+  return "nvJPEG " + nvjpeg::version(*api_) + " on " + where;
+}
+
+NvjpegDecoder::NvjpegDecoder(std::shared_ptr<NvjpegLibrary> library, int most)
+    : library_(std::move(library)), most_(most) {
+  const nvjpeg::Api& api = *library_->api_;
+  const int status = api.JpegStateCreate(library_->handle_, &state_);
+  if (status != nvjpeg::kSuccess) {
+    throw std::runtime_error(std::string("nvJPEG makes no state: ") + nvjpeg::status_name(status));
+  }
+  stream_ = library_->device_->make_stream();
+  decoded_ = library_->device_->make_event();
+  if (library_->hardware_) {  // memory for what is usual; a larger image makes it grow
+    api.DecodeBatchedPreAllocate(library_->handle_, state_, most_, 1024, 1024, nvjpeg::k444, nvjpeg::kYuv);
+  }
+}
+
+NvjpegDecoder::~NvjpegDecoder() {
+  try {
+    library_->device_->enter();
+  } catch (const std::runtime_error&) {  // the device is lost, and the state with it
+    return;
+  }
+  library_->api_->JpegStateDestroy(state_);
+  library_->device_->destroy(decoded_);
+  library_->device_->destroy(stream_);
+}
+
+bool NvjpegDecoder::decode(std::span<const EncodedImage> images) {
+  const nvjpeg::Api& api = *library_->api_;
+  data_.clear();
+  lengths_.clear();
+  images_.clear();
+  const bool gray = images.front().planes.colour == Colour::kGray;
+  for (const EncodedImage& one : images) {
+    data_.push_back(one.bytes.data());
+    lengths_.push_back(one.bytes.size());
+    nvjpeg::Image& image = images_.emplace_back();
+    for (int c = 0; c < (gray ? 1 : 3); ++c) {
+      image.channel[c] = const_cast<unsigned char*>(one.planes.plane[c].data);
+      image.pitch[c] = static_cast<size_t>(one.planes.plane[c].stride);
+    }
+  }
+  const auto count = static_cast<int>(images.size());
+  const int format = gray ? nvjpeg::kY : nvjpeg::kYuv;
+  if (api.DecodeBatchedInitialize(library_->handle_, state_, count, 1, format) != nvjpeg::kSuccess) return false;
+  const int status = api.DecodeBatched(library_->handle_, state_, data_.data(), lengths_.data(), images_.data(),
+                                       reinterpret_cast<nvjpeg::CudaStream>(stream_));
+  try {
+    library_->device_->record(decoded_, stream_);
+    library_->device_->synchronize(decoded_);  // some errors appear only now
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+  return status == nvjpeg::kSuccess;
+}
+
+}  // namespace headrace

@@ -1,0 +1,35 @@
+// The hardware's limits, as NVIDIA documents them for nvJPEG's hardware backend.
+#include "router.h"
+
+#include "../core/plane_layout.h"
+
+namespace headrace {
+namespace {
+
+constexpr int kLeast = 16, kMost = 16384;  // pixels along an edge
+
+bool same_chroma(const JpegHeader& header) {
+  const auto& c = header.component;
+  return c[1].h == 1 && c[1].v == 1 && c[2].h == 1 && c[2].v == 1;
+}
+
+}  // namespace
+
+const char* not_for_device(const JpegHeader& header) {
+  if (header.progressive) return "progressive";
+  if (header.arithmetic) return "arithmetic coding";
+  if (header.scans != 1) return "more than one scan";
+  if (header.size.width < kLeast || header.size.height < kLeast) return "smaller than the decoders take";
+  if (header.size.width > kMost || header.size.height > kMost) return "larger than the decoders take";
+  if (header.components == 1) {
+    const bool plain = header.component[0].h == 1 && header.component[0].v == 1;
+    return plain ? nullptr : "gray with sampling factors";
+  }
+  if (header.components != 3) return "not one or three components";
+  if (holds_rgb(header)) return "red, green and blue components";
+  const JpegComponent& luma = header.component[0];
+  if (!same_chroma(header) || luma.h > 2 || luma.v > 2) return "a sampling that the decoders lack";
+  return nullptr;
+}
+
+}  // namespace headrace

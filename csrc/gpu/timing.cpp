@@ -1,0 +1,94 @@
+// Everything is staged before the clock starts.
+#include "timing.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "../core/fuse.h"
+#include "../core/plane_decoder.h"
+#include "../core/stage_stats.h"
+#include "job_builder.h"
+#include "staging.h"
+
+namespace headrace {
+
+FuseTiming time_fuse(Device& device, std::span<const std::span<const uint8_t>> files, std::span<const Plan> plans,
+                     Size size, const OutputLayout& layout, std::span<const uint8_t> lut, int repeats) {
+  device.enter();
+  FuseTiming timing;
+  StagingArea area(device);
+  PlaneDecoder decoder;
+  JobBuilder builder;
+  uint8_t* output = area.take_device(files.size() * layout.sample_bytes);
+  std::vector<SampleJob> jobs;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const JpegHeader header = parse_jpeg_header(files[i]);
+    const PlaneLayout box = plane_layout(header, decode_box(plans[i], header.size));
+    const StagedBytes planes = area.take(box.bytes);
+    decoder.decode(files[i], header, box, planes.host);
+    jobs.push_back(builder.build(plans[i], box.at(planes.device), area));
+    jobs.back().output = output + i * layout.sample_bytes;
+    timing.bytes += box.bytes + layout.sample_bytes;
+  }
+  const StagedBytes table = area.take(lut.size()), list = area.take(jobs.size() * sizeof(SampleJob));
+  std::memcpy(table.host, lut.data(), lut.size());
+  std::memcpy(list.host, jobs.data(), jobs.size() * sizeof(SampleJob));
+  const Stream stream = device.make_stream();
+  area.upload(stream);
+  OutputFormat format;
+  format.width = size.width;
+  format.height = size.height;
+  format.channels = layout.channels;
+  format.element_bytes = layout.element_bytes;
+  format.channel_stride = layout.channel_stride;
+  format.row_stride = layout.row_stride;
+  format.pixel_stride = layout.pixel_stride;
+  format.lut = table.device;
+  const FuseLaunch launch{reinterpret_cast<const SampleJob*>(list.device), static_cast<int32_t>(jobs.size()), format};
+  timing.ms = device.time_fuse(launch, repeats, stream);
+  device.destroy(stream);
+  return timing;
+}
+
+std::vector<double> time_decoders(Device& device, const std::vector<std::unique_ptr<BatchDecoder>>& decoders,
+                                  std::span<const std::span<const uint8_t>> files, int group, int repeats) {
+  device.enter();
+  StagingArea area(device);
+  std::vector<EncodedImage> gray, colour;
+  for (const auto& file : files) {
+    const JpegHeader header = parse_jpeg_header(file);
+    const PlaneLayout whole = plane_layout(header, {0, 0, header.size.width, header.size.height});
+    uint8_t* staged = area.take_pinned(file.size());
+    std::memcpy(staged, file.data(), file.size());
+    (header.components == 1 ? gray : colour)
+        .push_back({{staged, file.size()}, whole.at(area.take_device(whole.bytes))});
+  }
+  std::vector<std::span<const EncodedImage>> groups;
+  for (const auto* images : {&gray, &colour}) {
+    for (size_t at = 0; at < images->size(); at += static_cast<size_t>(group)) {
+      groups.push_back(std::span(*images).subspan(at, std::min(static_cast<size_t>(group), images->size() - at)));
+    }
+  }
+  std::vector<double> seconds;
+  for (int i = 0; i < repeats; ++i) {
+    std::atomic<size_t> next{0};
+    std::atomic<bool> fine{true};
+    const int64_t begin = now_ns();
+    std::vector<std::thread> threads;
+    for (const auto& decoder : decoders) {
+      threads.emplace_back([&] {
+        device.enter();
+        for (size_t k; (k = next.fetch_add(1)) < groups.size();) {
+          if (!decoder->decode(groups[k])) fine = false;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    seconds.push_back(fine ? static_cast<double>(now_ns() - begin) / 1e9 : 0.0);
+  }
+  return seconds;
+}
+
+}  // namespace headrace

@@ -1,0 +1,139 @@
+"""Engines whose batches end on a device: in order with the user's current stream, and without a wait of its host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from headrace import target as targets
+from headrace._native import core
+from headrace.engine import Engine, Flight
+from headrace.recipe import Recipe
+from headrace.target import Target, current_stream
+
+
+def moved(value: Any, device: torch.device) -> Any:
+    """`value` with every tensor in it on the device; copies from pinned memory, which nobody waits for."""
+    if isinstance(value, torch.Tensor):
+        return value.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else value.to(device)
+    if isinstance(value, dict):
+        return type(value)({key: moved(one, device) for key, one in value.items()})
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(moved(one, device) for one in value))
+    if isinstance(value, (list, tuple)):
+        return type(value)(moved(one, device) for one in value)
+    return value
+
+
+class FusedEngine(Engine):
+    """Workers stage planes of samples, the device's kernel writes the batch into a tensor of torch's allocator.
+
+    The tensor is allocated at submission on the stream that is current then. The kernel waits for an event of that
+    stream, and the stream that is current when the batch is handed out waits for the kernel.
+    """
+
+    def __init__(
+        self, recipe: Recipe, memory_format: torch.memory_format, target: Target, *, threads: int, slots_kept: int
+    ) -> None:
+        self._target = target
+        super().__init__(recipe, memory_format, threads=threads, slots_kept=slots_kept)
+
+    def _make_backend(self, lut: np.ndarray[Any, Any], samples: dict[str, Any], slots_kept: int) -> Any:
+        module, why_not = targets.native()
+        if module is None:
+            raise RuntimeError(why_not)
+        index = self._target.device.index or 0
+        # What is in flight, and one more that the device may still read.
+        return module.backend(
+            self._target.kind,
+            index,
+            self.recipe,
+            lut,
+            batches=slots_kept + 1,
+            decoder=self._target.decoder,
+            shared=self._target.shared,
+            nvjpeg=targets.nvjpeg_candidates(),
+            **samples,
+        )
+
+    def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
+        memory = self._empty(len(rows), device=self._target.device)
+        stream = current_stream(self._target.device)
+        return _DeviceFlight(self._pipeline.submit(table, rows, draws, memory.data_ptr(), stream), memory, stream)
+
+    def place(self, targets: Any) -> Any:
+        return moved(targets, self._target.device)
+
+    def repair(
+        self,
+        flight: Flight,
+        places: list[int],
+        table: core.BlobTable,
+        rows: np.ndarray[Any, Any],
+        draws: np.ndarray[Any, Any],
+    ) -> Flight:
+        repaired = super().repair(flight, places, table, rows, draws)
+        assert isinstance(flight, _DeviceFlight)
+        return _DeviceFlight(repaired.batch, repaired.memory, flight.stream)
+
+    def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
+        assert isinstance(flight, _DeviceFlight) and flight.memory is not None
+        if flight.batch.broken:
+            raise RuntimeError(f"the batch could not be made on {self._target.device}: {flight.batch.broken}")
+        stream = current_stream(self._target.device)
+        self._pipeline.hand_over(flight.batch, stream)
+        memory = flight.memory
+        if stream != flight.stream:  # used on another stream than it was allocated for: the allocator has to know
+            memory.record_stream(torch.cuda.current_stream(self._target.device))
+        return memory if places is None else memory[torch.tensor(places, device=memory.device)]
+
+
+class _DeviceFlight(Flight):
+    """A batch on its way to a device, and the stream that its memory was allocated for."""
+
+    def __init__(self, batch: core.Batch, memory: torch.Tensor | None, stream: int) -> None:
+        super().__init__(batch, memory)
+        self.stream = stream
+
+
+class CopyEngine(Engine):
+    """Batches are made in pinned memory and copied on a stream of their own."""
+
+    def __init__(
+        self, recipe: Recipe, memory_format: torch.memory_format, target: Target, *, threads: int, slots_kept: int
+    ) -> None:
+        super().__init__(recipe, memory_format, threads=threads, slots_kept=slots_kept, pin=True)
+        self._target = target
+        self._copies = torch.cuda.Stream(target.device)  # type: ignore[no-untyped-call]
+
+    def place(self, targets: Any) -> Any:
+        return moved(targets, self._target.device)
+
+    def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
+        pinned = super().tensor(flight, places)
+        current = torch.cuda.current_stream(self._target.device)
+        self._copies.wait_stream(current)
+        with torch.cuda.stream(self._copies):
+            batch = pinned.to(self._target.device, non_blocking=True)
+        current.wait_stream(self._copies)
+        batch.record_stream(current)
+        return batch
+
+
+def make_engine(
+    recipe: Recipe,
+    memory_format: torch.memory_format,
+    target: Target,
+    *,
+    threads: int,
+    slots_kept: int,
+    pin: bool = False,
+) -> Engine:
+    """The engine that leads to `target`."""
+    if target.way == "fused":
+        return FusedEngine(recipe, memory_format, target, threads=threads, slots_kept=slots_kept)
+    if target.way == "copy":
+        return CopyEngine(recipe, memory_format, target, threads=threads, slots_kept=slots_kept)
+    return Engine(recipe, memory_format, threads=threads, slots_kept=slots_kept, pin=pin)

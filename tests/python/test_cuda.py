@@ -1,0 +1,229 @@
+"""The GPU path on a real GPU. Skipped where there is none, unless FAIL_WITHOUT_CUDA=1: then that is a failure."""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from headrace import Blobs, DataLoader, ImageFiles, SampleError, ops
+from headrace import transforms as T
+from headrace.recipe import DTYPES, FILTERS
+from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, pictures, silent_pillow, train
+
+BYTES = [T.ToImage()]  # uint8 output: differences are grey levels
+# What a decoder with another inverse DCT may differ by (docs/decisions/0006).
+GREATEST, MEAN_BOUND = 4, 0.1
+
+
+@pytest.fixture(scope="module", autouse=True)
+def gpu() -> torch.device:
+    if not torch.cuda.is_available():
+        if os.environ.get("FAIL_WITHOUT_CUDA") == "1":
+            pytest.fail("FAIL_WITHOUT_CUDA=1, and torch finds no NVIDIA GPU")
+        pytest.skip("torch finds no NVIDIA GPU")
+    return torch.device("cuda", torch.cuda.current_device())
+
+
+def on_gpu(dataset: Any, **options: Any) -> DataLoader:
+    return DataLoader(dataset, device="cuda", **{"batch_size": 16, "num_workers": 4, "seed": 3} | options)
+
+
+def to_cpu(batches: Any) -> list[Any]:
+    return [[one.cpu() for one in batch] for batch in batches]
+
+
+def needs_decoder(decoder: str) -> None:
+    """Skips where this GPU has no such decoder; the reason is the loader's own."""
+    try:
+        DataLoader(blobs(), device="cuda", decoder=decoder)
+    except RuntimeError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def files(request) -> list[Path]:
+    try:
+        folder = request.getfixturevalue("imagenet_dev")
+    except pytest.skip.Exception:
+        return request.getfixturevalue("photographs")
+    return sorted(folder.rglob("*.JPEG"))[:96]
+
+
+def dataset(files: list[Path], transform: Any) -> ImageFiles:
+    return ImageFiles(files, range(len(files)), transform)
+
+
+# ---- the oracle's bytes ----------------------------------------------------------------------------------------------
+
+
+def test_the_native_path_is_taken():
+    assert on_gpu(blobs()).target.way == "fused", on_gpu(blobs()).explain()
+
+
+@pytest.mark.parametrize("recipe", [train(), evaluation()], ids=["train", "evaluation"])
+def test_cpu_decoding_is_exact(files, recipe):
+    ours = on_gpu(dataset(files, recipe), decoder="cpu", shuffle=True)
+    expected = list(ours.reference())
+    made = list(ours)
+    assert made[0][0].device.type == "cuda" and made[0][1].device.type == "cuda"
+    assert_same(to_cpu(made), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_every_dtype_and_layout(dtype, memory_format):
+    steps = [T.ToTensor(), T.ToDtype(dtype)] if dtype.is_floating_point else BYTES
+    recipe = T.Compose([T.RandomResizedCrop(50), T.RandomHorizontalFlip(), *steps])
+    ours = on_gpu(blobs(transform=recipe), memory_format=memory_format, batch_size=7, decoder="cpu")
+    assert_same(to_cpu(ours), list(DataLoader(blobs(transform=recipe), 7, seed=3, memory_format=memory_format)))
+
+
+@pytest.mark.parametrize("filter", FILTERS)
+def test_every_filter(filter):
+    mode = T.InterpolationMode(filter)
+    for recipe in (train(40, filter), T.Compose([T.Resize((37, 50), mode), T.RandomCrop(33, padding=4), *TENSOR])):
+        ours = on_gpu(blobs(transform=recipe), decoder="cpu")
+        assert_same(to_cpu(ours), list(DataLoader(blobs(transform=recipe), 16, seed=3)))
+
+
+def test_hard_files(hard_dev):
+    from support import hard_files, judge
+
+    good = [path for path in judge(hard_files(hard_dev))[0] if path.stat().st_size < 300_000]
+    with silent_pillow():
+        ours = on_gpu(dataset(good, train(64)), decoder="cpu")
+        assert_same(to_cpu(ours), list(DataLoader(dataset(good, train(64)), 16, seed=3, num_workers=4)))
+
+
+@pytest.mark.parametrize("decoder", ["hardware", "cuda"])
+def test_gpu_decoders_are_near(files, decoder):
+    needs_decoder(decoder)
+    recipe = T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip(), *BYTES])
+    ours = on_gpu(dataset(files, recipe), decoder=decoder)
+    exact = DataLoader(dataset(files, recipe), 16, seed=3, num_workers=4)
+    greatest, total, count = 0, 0.0, 0
+    for (a, _), (b, _) in zip(to_cpu(ours), exact, strict=True):
+        off = (a.int() - b.int()).abs()
+        greatest, total, count = max(greatest, int(off.max())), total + float(off.sum()), count + off.numel()
+    stages = {stage: items for stage, items, _ in ours._engine.stages()}
+    assert stages["device decode"] > 0 and stages["refused"] == 0
+    assert greatest <= GREATEST and total / count <= MEAN_BOUND, (greatest, total / count)
+
+
+# ---- order with the user's streams ----------------------------------------------------------------------------------
+
+
+def digest(images: torch.Tensor) -> torch.Tensor:
+    return images.view(torch.int32).to(torch.int64).sum()
+
+
+@pytest.mark.parametrize("own_stream", [False, True])
+def test_a_busy_stream_and_tensors_freed_early(own_stream):
+    data = Blobs(list(pictures(24)) * 10, list(range(240)), train(64))
+    expected = [int(digest(images)) for images, _ in DataLoader(data, 8, seed=3, num_workers=4)]
+    stream = torch.cuda.Stream() if own_stream else torch.cuda.current_stream()
+    with torch.cuda.stream(stream):
+        for epoch in range(int(os.environ.get("HEADRACE_GPU_EPOCHS", "5"))):
+            loader = on_gpu(data, batch_size=8, decoder="cpu")
+            sums = []
+            for images, _ in loader:
+                torch.cuda._sleep(2_000_000)  # a millisecond or two of the stream, in front of the batch's use
+                sums.append(digest(images))
+                del images
+            assert [int(one) for one in sums] == expected, f"epoch {epoch}"
+
+
+def test_a_stream_that_changes():
+    data = Blobs(list(pictures(24)) * 4, list(range(96)), train(64))
+    expected = [int(digest(images)) for images, _ in DataLoader(data, 8, seed=3)]
+    streams = [torch.cuda.Stream() for _ in range(3)]
+    iterator, sums = iter(on_gpu(data, batch_size=8, decoder="cpu")), []
+    for i in range(len(expected)):
+        with torch.cuda.stream(streams[i % 3]):
+            images, _ = next(iterator)
+            torch.cuda._sleep(1_000_000)
+            sums.append(digest(images))
+            del images
+    torch.cuda.synchronize()
+    assert [int(one) for one in sums] == expected
+
+
+def test_a_graph_captured_beside_the_loader():
+    data = Blobs(list(pictures(24)) * 10, list(range(240)), train(64))
+    expected = [float(images.sum().item()) for images, _ in on_gpu(data, batch_size=8, decoder="cpu")]
+    still = torch.zeros(8, 3, 64, 64, device="cuda")
+    iterator = iter(on_gpu(data, batch_size=8, decoder="cpu", prefetch_factor=8))
+    next(iterator)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):  # the loader's threads go on working meanwhile
+        total = still.sum()
+    for want in expected[1:]:
+        still.copy_(next(iterator)[0])
+        graph.replay()
+        assert float(total.item()) == want
+
+
+def test_two_loaders_at_once():
+    data = Blobs(list(pictures(24)) * 4, list(range(96)), train(64))
+    expected = list(DataLoader(data, 8, seed=3))
+    pairs = zip(on_gpu(data, batch_size=8, decoder="cpu"), on_gpu(data, batch_size=8, decoder="cpu"), strict=True)
+    for want, (a, b) in zip(expected, pairs, strict=True):
+        assert_same(to_cpu([a, b]), [want, want])
+
+
+# ---- faults and memory -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("decoder", ["cpu", "hardware", "cuda"])
+def test_a_corrupt_file_costs_only_itself(decoder):
+    needs_decoder(decoder)
+    data = list(pictures(24))
+    data[4] = data[4][: len(data[4]) // 2]
+    damaged = bytearray(data[8])
+    damaged[len(damaged) // 2 : len(damaged) // 2 + 40] = bytes(40)
+    data[8] = bytes(damaged)
+    broken = Blobs(data, list(range(24)), train(32))
+    exact = DataLoader(broken, 24, seed=3, on_error="skip")
+    with pytest.warns(UserWarning), silent_pillow():
+        want = next(iter(exact))
+    ours = on_gpu(broken, batch_size=24, decoder=decoder, on_error="skip")
+    with pytest.warns(UserWarning), silent_pillow():
+        got = next(iter(ours))
+        del ours
+    assert got[1].tolist() == want[1].tolist() or decoder != "cpu"
+    raising = on_gpu(broken, batch_size=24, decoder=decoder)
+    with pytest.raises(SampleError), silent_pillow():
+        next(iter(raising))
+
+
+def test_memory_is_flat():
+    data = Blobs(list(pictures(24)) * 4, list(range(96)), train(64))
+    used = []
+    for _ in range(12):
+        for images, _ in on_gpu(data, batch_size=16):
+            images.sum()
+        gc.collect()
+        torch.cuda.synchronize()
+        free, total = torch.cuda.mem_get_info()
+        used.append(total - free)
+    assert used[-1] - used[3] < 2**24, used
+
+
+# ---- headrace.ops ----------------------------------------------------------------------------------------------------
+
+
+def test_ops(photographs):
+    encoded = [path.read_bytes() for path in photographs[:8]] + [pictures()[3]]
+    images = ops.decode_jpeg(encoded, device="cuda")
+    plain = ops.decode_jpeg(encoded)
+    for ours, theirs in zip(images, plain, strict=True):
+        assert ours.device.type == "cuda" and torch.equal(ours.cpu(), theirs)
+    boxes = [(i, 2 * i, 20 + 4 * i, 90 - 4 * i) for i in range(len(images))]
+    options: dict[str, Any] = {"flips": [i % 2 == 0 for i in range(len(images))], "interpolation": "bicubic"}
+    ours = ops.resize_normalize(images, boxes, (64, 48), MEAN, STD, **options)
+    assert torch.equal(ours.cpu(), ops.resize_normalize(plain, boxes, (64, 48), MEAN, STD, **options))

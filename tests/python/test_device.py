@@ -1,0 +1,306 @@
+"""The GPU path on the emulated device: the oracle's batches, the CPU's behaviour; and what is said where no GPU is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from headrace import DataLoader, ImageFiles, ImageFolder, SampleError, device_ops, ops
+from headrace import target as targets
+from headrace import transforms as T
+from headrace._native import core
+from headrace.recipe import DTYPES, FILTERS
+from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, hard_files, judge, pictures, silent_pillow, train
+
+SMALL = 200_000  # bytes: the emulation takes seconds for images of many megapixels
+
+
+@pytest.fixture(scope="module", params=["photographs", "imagenet_dev", "hard_dev"])
+def files(request) -> list[Path]:
+    collection = request.getfixturevalue(request.param)
+    if request.param == "photographs":
+        return collection
+    if request.param == "hard_dev":
+        return judge(hard_files(collection))[0]
+    return [Path(path) for path, _ in ImageFolder(collection).samples]
+
+
+def emulated(dataset: Any, **arguments: Any) -> DataLoader:
+    return DataLoader(dataset, device="emulated", **{"batch_size": 32, "num_workers": 2, "seed": 3} | arguments)
+
+
+def dataset(files: list[Path], transform: Any) -> ImageFiles:
+    return ImageFiles(files, range(len(files)), transform)
+
+
+@pytest.mark.pixels
+def test_every_file_in_training(files):
+    ours = emulated(dataset(files, train(64)), shuffle=True)
+    with silent_pillow():
+        assert assert_same(ours, list(ours.reference())) == -(-len(files) // 32)
+
+
+@pytest.mark.pixels
+def test_every_file_in_evaluation(files):
+    small = T.Compose([T.Resize(72), T.CenterCrop(64), *TENSOR])
+    with silent_pillow():
+        ours = emulated(dataset(files, small))
+        assert_same(ours, list(ours.reference()))
+
+
+@pytest.mark.pixels
+def test_a_recipe_of_usual_size(photographs):
+    for recipe in (train(), evaluation()):
+        ours = emulated(dataset(photographs, recipe))
+        assert_same(ours, list(ours.reference()))
+
+
+@pytest.fixture(scope="module")
+def mixture(files) -> list[Path]:
+    small = [path for path in files if path.stat().st_size < SMALL and "jpegdec" not in path.name]
+    return small[:: -(-len(small) // 40)]
+
+
+@pytest.mark.parametrize("filter", FILTERS)
+@pytest.mark.pixels
+def test_every_filter_and_both_orders_of_passes(mixture, filter):
+    mode = T.InterpolationMode(filter)
+    with silent_pillow():
+        for recipe in (train(40, filter), T.Compose([T.Resize((37, 50), mode), T.RandomCrop(33, padding=4), *TENSOR])):
+            ours = emulated(dataset(mixture, recipe))
+            assert_same(ours, list(ours.reference()))
+
+
+PADDED = [T.RandomCrop(80, padding=(5, 17, 9, 2), padding_mode=mode, fill=(1, 2, 250)) for mode in ("constant", "edge")]
+PADDED += [T.RandomCrop((70, 90), padding=12, padding_mode=mode) for mode in ("reflect", "symmetric")]
+PADDED += [T.RandomCrop(64, padding=200)]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        *([T.Resize(75), step] for step in PADDED),
+        [T.Grayscale(3), T.RandomResizedCrop((33, 65)), T.RandomVerticalFlip()],
+        [T.RandomVerticalFlip(1.0), T.RandomHorizontalFlip(0.3), T.Resize((61, 32))],
+        [T.CenterCrop(100)],
+        [T.Resize((90, 20)), T.CenterCrop((90, 90)), T.Resize(31)],  # two resizes: the CPU does them
+    ],
+    ids=repr,
+)
+@pytest.mark.pixels
+def test_every_other_step(mixture, steps):
+    with silent_pillow():
+        ours = emulated(dataset(mixture, T.Compose([*steps, *TENSOR])))
+        assert_same(ours, list(ours.reference()))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_every_dtype_and_layout(dtype, memory_format):
+    steps = [T.ToTensor(), T.ToDtype(dtype)] if dtype.is_floating_point else [T.ToImage()]
+    for channels in (1, 3):
+        gray = [T.Grayscale()] if channels == 1 else []
+        recipe = T.Compose([T.RandomResizedCrop(50), *gray, T.RandomHorizontalFlip(), *steps])
+        ours = emulated(blobs(transform=recipe), memory_format=memory_format, batch_size=7)
+        assert_same(ours, ours.reference())
+        assert next(iter(ours))[0].is_contiguous(memory_format=memory_format)
+
+
+@pytest.mark.parametrize("threads", [0, 1, 7])
+def test_every_number_of_threads(threads):
+    data = blobs(transform=train(32))
+    expected = list(DataLoader(data, 5, shuffle=True, seed=9))
+    assert_same(emulated(data, batch_size=5, shuffle=True, seed=9, num_workers=threads), expected)
+
+
+def test_verify_compares_with_the_oracle():
+    report = emulated(blobs(transform=train(32)), batch_size=6).verify(2)
+    assert report.batches == 2
+
+
+def test_batches_that_are_kept_do_not_change():
+    data = blobs(transform=train(32))
+    loader = emulated(data, batch_size=3)
+    kept = [batch for _ in range(4) for batch in loader]
+    fresh = DataLoader(data, 3, seed=3)
+    again = [batch for _ in range(4) for batch in fresh]
+    assert_same(kept, again)
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_decoder_of_the_device(deterministic):
+    data = blobs(transform=train(32))
+    ours = emulated(data, batch_size=5, decoder="hardware", deterministic=deterministic)
+    assert_same(ours, DataLoader(data, 5, seed=3))
+
+
+def test_break_and_begin_again():
+    data = blobs(transform=train(32))
+    loader = emulated(data, batch_size=3)
+    first = [batch for batch, _ in zip(loader, range(2), strict=False)]
+    second = list(loader)
+    cpu = DataLoader(data, 3, seed=3)
+    assert_same(first, list(cpu)[:2])
+    assert_same(second, cpu)
+
+
+def test_two_loaders_at_once():
+    data = blobs(transform=train(32))
+    for a, b in zip(emulated(data, batch_size=5), emulated(data, batch_size=5), strict=True):
+        assert_same([a], [b])
+
+
+@pytest.fixture
+def some_broken(tmp_path, photographs) -> ImageFiles:
+    paths = list(photographs[:6])
+    for place in (1, 4):
+        broken = tmp_path / f"{place}.jpg"
+        broken.write_bytes(paths[place].read_bytes()[:3000])
+        paths[place] = broken
+    return ImageFiles(paths, range(6), train(32))
+
+
+@pytest.mark.parametrize("on_error", ["skip", "replace"])
+@pytest.mark.filterwarnings("ignore:epoch 0. 2 samples could not be made")
+def test_bad_samples_are_skipped_or_replaced(some_broken, on_error):
+    ours = emulated(some_broken, batch_size=3, on_error=on_error)
+    expected = DataLoader(some_broken, 3, seed=3, on_error=on_error)
+    assert_same(list(ours), list(expected))
+    assert len(ours.errors) == 2
+
+
+def test_a_bad_sample_raises(some_broken):
+    loader = iter(emulated(some_broken, batch_size=1))
+    next(loader)
+    with pytest.raises(SampleError, match=r"1\.jpg"):
+        next(loader)
+    next(loader)
+
+
+def test_explain_names_the_device():
+    text = str(emulated(blobs(transform=train(32))).explain())
+    assert "emulated by threads of this machine" in text
+    assert "the device's kernel" in text
+    assert "device " not in str(DataLoader(blobs(transform=train(32))).explain())
+
+
+def test_stats_count_the_samples():
+    loader = emulated(blobs(transform=train(32)), batch_size=4)
+    for _ in loader:
+        pass
+    stages = {stage.name: stage.items for stage in loader.stats().stages}
+    assert stages["read"] == len(loader.dataset)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_no_gpu_is_one_sentence():
+    with pytest.raises(RuntimeError, match=r"device='cuda': .*; .*, or leave device out"):
+        DataLoader(blobs(), device="cuda")
+    with pytest.raises(RuntimeError, match=r"device='cuda:3'"):
+        DataLoader(blobs(), device=torch.device("cuda", 3))
+
+
+def test_wrong_devices_and_decoders():
+    with pytest.raises(ValueError, match="device must be"):
+        DataLoader(blobs(), device="gpu")
+    with pytest.raises(ValueError, match="device must be"):
+        DataLoader(blobs(), device="mps")
+    with pytest.raises(ValueError, match="decoder must be one of"):
+        DataLoader(blobs(), decoder="nvjpeg")
+    with pytest.raises(ValueError, match="needs device='cuda'"):
+        DataLoader(blobs(), decoder="hardware")
+
+
+def pretend_cuda(monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(targets, "native", lambda: module)
+
+
+class _Module:
+    def __init__(self, cuda: bool, trouble: str, decoders: tuple[str, ...] = ()) -> None:
+        self.cuda, self.trouble, self._decoders = cuda, lambda: trouble, decoders
+
+    def nvjpeg(self, index: int, decoder: str, candidates: list[str]) -> str:
+        if decoder not in self._decoders:
+            raise RuntimeError(f"no {decoder} here")
+        return f"nvJPEG of {index}"
+
+
+def test_the_way_to_a_gpu(monkeypatch):
+    pretend_cuda(monkeypatch, (None, "headrace's module _gpu does not load (no such file)"))
+    assert targets.resolve("cuda", "auto").way == "copy"
+    assert "no such file" in targets.resolve("cuda", "auto").why
+    with pytest.raises(RuntimeError, match="decoder='hardware' is not to be had"):
+        targets.resolve("cuda", "hardware")
+    pretend_cuda(monkeypatch, (_Module(False, ""), ""))
+    assert targets.resolve("cuda:0", "cpu").why.endswith("because headrace was built without CUDA")
+    pretend_cuda(monkeypatch, (_Module(True, "CUDA does not start: driver too old"), ""))
+    assert "driver too old" in targets.resolve("cuda:0", "cpu").why
+    pretend_cuda(monkeypatch, (_Module(True, ""), ""))
+    without = targets.resolve("cuda", "auto")
+    assert (without.way, without.decoder, without.device) == ("fused", "cpu", torch.device("cuda", 1))
+    assert without.why.endswith("hardware: no hardware here; cuda: no cuda here")
+    with pytest.raises(RuntimeError, match="decoder='cuda' is not to be had: cuda: no cuda here"):
+        targets.resolve("cuda", "cuda")
+    pretend_cuda(monkeypatch, (_Module(True, "", ("cuda",)), ""))
+    cores = targets.resolve("cuda", "auto")
+    assert (cores.decoder, cores.shared) == ("cuda", True)
+    assert "nvJPEG of 1 decodes baseline files together with the CPU" in cores.why and "no hardware here" in cores.why
+    pretend_cuda(monkeypatch, (_Module(True, "", ("hardware", "cuda")), ""))
+    assert targets.resolve("cuda", "auto").decoder == "hardware"
+    assert not targets.resolve("cuda", "auto", deterministic=True).shared
+    assert not targets.resolve("cuda", "hardware").shared
+    assert targets.resolve("cuda", "cpu").decoder == "cpu"
+    with pytest.raises(RuntimeError, match="2 GPUs"):
+        targets.resolve("cuda:2", "auto")
+
+
+def test_who_has_no_gpu_pays_nothing():
+    code = (
+        "import sys, torch; from headrace import DataLoader, Blobs; "
+        "assert 'headrace._gpu' not in sys.modules; print(torch.cuda.is_initialized())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.pixels
+def test_ops_on_a_device(photographs):
+    encoded = [path.read_bytes() for path in photographs[:8]] + [pictures()[3]]  # a PNG
+    images = ops.decode_jpeg(encoded, device="emulated")
+    for ours, theirs in zip(images, ops.decode_jpeg(encoded), strict=True):
+        assert torch.equal(ours, theirs)
+    emulation = device_ops.of(targets.resolve("emulated", "cpu"))
+    boxes = [(i, 2 * i, 20 + 4 * i, 90 - 4 * i) for i in range(len(images))]
+    flips = [i % 2 == 0 for i in range(len(images))]
+    for memory_format in (torch.contiguous_format, torch.channels_last):
+        options = {"flips": flips, "interpolation": "bicubic", "memory_format": memory_format}
+        expected = ops.resize_normalize(images, boxes, (64, 48), MEAN, STD, **options)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ops, "_on_gpu", lambda _: emulation)
+            ours = ops.resize_normalize(images, boxes, (64, 48), MEAN, STD, **options)
+        assert torch.equal(ours, expected) and ours.stride() == expected.stride()
+
+
+def test_routes_of_hard_files(hard_dev):
+    """Each file goes to the JPEG engines, or there is a reason why not; what they would get is baseline."""
+    module, _ = targets.native()
+    reasons: dict[str | None, int] = {}
+    for path in hard_files(hard_dev):
+        data = path.read_bytes()
+        reason = module.route(data)
+        header = core.jpeg_header(data)
+        if reason is None:
+            assert header["not_plain"] is None and header["scans"] == 1 and not header["progressive"]
+            assert len(header["components"]) in (1, 3)
+        elif header["not_plain"] is not None:
+            assert reason == header["not_plain"]
+        reasons[reason] = reasons.get(reason, 0) + 1
+    assert reasons[None] > 0 and reasons["progressive"] > 0 and len(reasons) > 5
