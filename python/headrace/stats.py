@@ -9,6 +9,7 @@ from headrace.state import Progress
 
 # The core times one sample in sixteen stage by stage; `read` is timed for all of them.
 _SAMPLED = ("header", "decode", "resize")
+_ON_DEVICE = "device decode"
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ class Stats:
     """See ``DataLoader.stats``.
 
     Attributes:
-        stages: read, header (with the plan), decode, resize (with all that is fused into it), pillow.
+        stages: read, header (with the plan), decode, resize (with all that is fused into it), pillow; with a GPU also
+            "device decode", what its own decoders did.
         idle_s: time that native threads waited for work, summed over threads.
         waited_s: time that the consumer waited for batches.
         threads: native threads.
@@ -58,14 +60,18 @@ def collect(engine: Engine | None, progress: Progress | None, threads: int) -> S
         return Stats((), 0.0, 0.0, threads, "nothing yet")
     before = {name: (items, ns) for name, items, ns in progress.before}
     raw = {name: (items - before[name][0], ns - before[name][1]) for name, items, ns in engine.stages()}
-    native = max(0, raw["read"][0] - raw["pillow"][0])
+    on_device = raw.get(_ON_DEVICE, (0, 0))
+    planned = max(0, raw["read"][0] - raw["pillow"][0])
+    native = max(0, planned - on_device[0])
     timed = max(1, raw["header"][0])
     stages = []
     for name in ("read", *_SAMPLED, "pillow"):
         items, ns = raw[name]
         if name in _SAMPLED:  # scaled to all samples that the native stages took
-            items, ns = native, ns * native // timed
+            items, ns = (planned if name == "header" else native), ns * planned // timed
         stages.append(Stage(name, items, ns / 1e9))
+    if on_device[0]:
+        stages.append(Stage(_ON_DEVICE, on_device[0], on_device[1] / 1e9))
     idle, waited = raw["idle"][1] / 1e9, progress.waited_ns / 1e9
     busy = sum(one.busy_s for one in stages)
     if not busy:

@@ -48,7 +48,8 @@ def resolve(device: Any, decoder: str, deterministic: bool = False) -> Target:
         deterministic: the same decoder for the same file in every run.
 
     Raises:
-        TypeError: not a device. ValueError: no such decoder, or no such kind of device. RuntimeError: no GPU; the message says what to do.
+        TypeError: not a device. ValueError: no such decoder, or no such kind of device. RuntimeError: no GPU; the
+            message says what to do.
     """
     if decoder not in DECODERS:
         raise ValueError(f"decoder must be one of {', '.join(DECODERS)}, not {decoder!r}")

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from headrace import DataLoader, ImageFiles, ImageFolder, SampleError, device_ops, ops
+from headrace import DataLoader, ImageFiles, ImageFolder, SampleError, VerificationError, device_ops, ops, verification
 from headrace import target as targets
 from headrace import transforms as T
 from headrace._native import core
+from headrace.lowering import lower
 from headrace.recipe import DTYPES, FILTERS
 from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, hard_files, judge, pictures, silent_pillow, train
 
@@ -304,3 +305,41 @@ def test_routes_of_hard_files(hard_dev):
             assert reason == header["not_plain"]
         reasons[reason] = reasons.get(reason, 0) + 1
     assert reasons[None] > 0 and reasons["progressive"] > 0 and len(reasons) > 5
+
+
+def test_grey_levels_are_those_behind_the_elements():
+    bytes_ = torch.randint(0, 256, (2, 3, 8, 8), dtype=torch.uint8)
+    other = bytes_.clone()
+    other[1, 2, 3, 4] = (int(other[1, 2, 3, 4]) + 100) % 256
+    moved = abs(int(other[1, 2, 3, 4]) - int(bytes_[1, 2, 3, 4]))
+    for recipe in (train(8), T.Compose([T.RandomResizedCrop(8), T.ToImage()])):
+        lut = lower(recipe, dtype=None).lut
+        a, b = (torch.stack([lut[c][one[:, c].long()] for c in range(3)], 1) for one in (bytes_, other))
+        greatest, mean = verification.grey_levels_off(a, b, lut)
+        assert greatest == moved and mean == pytest.approx(moved / bytes_.numel())
+
+
+def spoil(monkeypatch: pytest.MonkeyPatch, lut: torch.Tensor, levels: int) -> None:
+    """Every batch that verify() sees has one element that is off by so many grey levels."""
+
+    def spoilt(batch: Any, device: torch.device) -> Any:
+        images = batch[0].clone()
+        byte = int((lut[1] == images[0, 1, 2, 3]).nonzero()[0])
+        images[0, 1, 2, 3] = lut[1][byte + levels if byte < 128 else byte - levels]
+        return [images, batch[1]]
+
+    monkeypatch.setattr(verification, "moved", spoilt)
+
+
+def test_verify_bounds_what_nvjpeg_may_be_off_by(monkeypatch):
+    loader = emulated(blobs(transform=train(32)), batch_size=6, decoder="hardware")
+    assert loader.verify(2).greatest == 0
+    spoil(monkeypatch, loader.recipe().lut, 4)
+    report = loader.verify(2)
+    assert report.greatest == 4 and report.mean == pytest.approx(4 / (6 * 3 * 32 * 32))
+    assert "off by 4 grey levels at most, 0.000 on average" in str(report)
+    with pytest.raises(VerificationError):
+        emulated(blobs(transform=train(32)), batch_size=6, decoder="cpu").verify(1)
+    spoil(monkeypatch, loader.recipe().lut, 5)
+    with pytest.raises(VerificationError):
+        loader.verify(2)

@@ -15,7 +15,7 @@ import torch
 from PIL import features
 
 import headrace
-from headrace import ops, pillow_rule
+from headrace import ops, pillow_rule, target
 from headrace._native import core
 from headrace.demo.folder import PHOTOS
 from headrace.pillow_ops import open_rgb
@@ -56,6 +56,7 @@ def findings() -> Iterator[Finding]:
         _huge_pages,
         _open_files,
         _torchvision,
+        _gpu,
     )
     for check in checks:
         yield check()
@@ -196,3 +197,16 @@ def _torchvision() -> Finding:
         return Finding("ok", "torchvision", f"{version('torchvision')}: its datasets and transforms are recognised")
     except ImportError:
         return Finding("ok", "torchvision", "not installed, and not needed: headrace.transforms has the same names")
+
+
+def _gpu() -> Finding:
+    if not torch.cuda.is_available():
+        return Finding("ok", "GPU", "none: device='cpu' is what there is")
+    where = target.resolve("cuda", "auto")
+    text = f"{torch.cuda.get_device_name(where.device)}: {where.why}"
+    if where.way == "copy":
+        remedy = "install a wheel of headrace with CUDA, or build it where nvcc is on the PATH"
+        return Finding("note", "GPU", text, remedy)
+    if where.decoder == "cpu":
+        return Finding("note", "GPU", text, "pip install headrace[gpu], and let containers have the video capability")
+    return Finding("ok", "GPU", text)
