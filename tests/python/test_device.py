@@ -16,7 +16,22 @@ from headrace import transforms as T
 from headrace._native import core
 from headrace.lowering import lower
 from headrace.recipe import DTYPES, FILTERS
-from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, hard_files, judge, pictures, silent_pillow, train
+from support import (
+    MEAN,
+    STD,
+    TENSOR,
+    assert_same,
+    blobs,
+    evaluation,
+    eventually,
+    hard_files,
+    judge,
+    pictures,
+    silent_pillow,
+    threads,
+    threads_without_ours,
+    train,
+)
 
 SMALL = 200_000  # bytes: the emulation takes seconds for images of many megapixels
 
@@ -343,3 +358,44 @@ def test_verify_bounds_what_nvjpeg_may_be_off_by(monkeypatch):
     spoil(monkeypatch, loader.recipe().lut, 5)
     with pytest.raises(VerificationError):
         loader.verify(2)
+
+
+PRELUDE = """
+import os, sys
+sys.path.insert(0, {here!r})
+from headrace import DataLoader
+from support import blobs, train
+iterator = iter(DataLoader(blobs(transform=train(32)), 2, num_workers=2, device="emulated", decoder={decoder!r}))
+next(iterator)
+"""
+FORK = """
+child = os.fork()
+if child == 0:
+    del iterator
+    for _ in DataLoader(blobs(transform=train(32)), 2, num_workers=1, device="emulated"):
+        pass
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+for _ in iterator:
+    pass
+"""
+
+
+@pytest.mark.parametrize("decoder", ["cpu", "hardware"])
+@pytest.mark.parametrize("rest", ["", FORK], ids=["exit with a live iterator", "fork with a live iterator"])
+def test_ends_of_processes(decoder, rest):
+    script = PRELUDE.format(here=str(Path(__file__).parent), decoder=decoder) + rest
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("decoder", ["cpu", "hardware"])
+def test_loaders_leave_nothing_behind(decoder):
+    data = blobs(transform=train(32))
+    before = threads_without_ours()
+    for i in range(30):
+        iterator = iter(emulated(data, batch_size=4, decoder=decoder))
+        for _ in range(i % 4):
+            next(iterator)
+        del iterator
+    assert eventually(lambda: threads() <= before)
