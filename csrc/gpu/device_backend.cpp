@@ -17,14 +17,7 @@ DeviceBackend::DeviceBackend(std::shared_ptr<Device> device, SampleOptions optio
       uploaded_(device_),
       lane_(std::move(lane)) {
   device_->enter();
-  const OutputLayout& layout = options_.layout;
-  format_.width = options_.recipe.output.width;
-  format_.height = options_.recipe.output.height;
-  format_.channels = layout.channels;
-  format_.element_bytes = layout.element_bytes;
-  format_.channel_stride = layout.channel_stride;
-  format_.row_stride = layout.row_stride;
-  format_.pixel_stride = layout.pixel_stride;
+  format_ = output_format(options_.recipe.output, options_.layout);
   copies_ = device_->make_stream();
   kernels_ = device_->make_stream();
   lut_ = device_->allocate(options_.lut.size());

@@ -11,18 +11,6 @@ namespace {
 
 constexpr int kCallsInFlight = 8;
 
-OutputFormat format_of(Size size, const OutputLayout& layout) {
-  OutputFormat format;
-  format.width = size.width;
-  format.height = size.height;
-  format.channels = layout.channels;
-  format.element_bytes = layout.element_bytes;
-  format.channel_stride = layout.channel_stride;
-  format.row_stride = layout.row_stride;
-  format.pixel_stride = layout.pixel_stride;
-  return format;
-}
-
 }  // namespace
 
 DeviceOps::DeviceOps(std::shared_ptr<Device> device)
@@ -60,7 +48,7 @@ void DeviceOps::fuse(std::span<const DeviceImage> images, std::span<const Plan> 
     jobs.push_back(builder.build(plans[i], image, *area));
     jobs.back().output = output + i * layout.sample_bytes;
   }
-  launch(area, jobs, format_of(size, layout), lut, stream);
+  launch(area, jobs, output_format(size, layout), lut, stream);
 }
 
 void DeviceOps::decode(std::span<const uint8_t> bytes, uint8_t* output, Stream stream) {
@@ -77,7 +65,7 @@ void DeviceOps::decode(std::span<const uint8_t> bytes, uint8_t* output, Stream s
   jobs[0].output = output;
   std::vector<uint8_t> identity(3 * 256);
   for (size_t i = 0; i < identity.size(); ++i) identity[i] = static_cast<uint8_t>(i);
-  launch(area, jobs, format_of(header.size, planar(3, header.size, 1)), identity, stream);
+  launch(area, jobs, output_format(header.size, planar(3, header.size, 1)), identity, stream);
 }
 
 }  // namespace headrace

@@ -27,6 +27,18 @@ TakeMap map_of(const Take& take, Size image) {
 
 }  // namespace
 
+OutputFormat output_format(Size size, const OutputLayout& layout) {
+  OutputFormat format;
+  format.width = size.width;
+  format.height = size.height;
+  format.channels = layout.channels;
+  format.element_bytes = layout.element_bytes;
+  format.channel_stride = layout.channel_stride;
+  format.row_stride = layout.row_stride;
+  format.pixel_stride = layout.pixel_stride;
+  return format;
+}
+
 bool fits_kernel(const Plan& plan) { return plan.stages.size() <= 1; }
 
 SampleJob JobBuilder::build(const Plan& plan, const PlanarImage& image, Stager& stager) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "../core/output.h"
 #include "../core/plan.h"
 #include "../core/resample_table.h"
 #include "sample_job.h"
@@ -23,6 +24,9 @@ class Stager {
   /// 256-byte aligned. Any thread. Throws std::bad_alloc.
   virtual StagedBytes take(size_t bytes) = 0;
 };
+
+/// The format of a launch whose samples lie so in memory; its element table is left to the caller.
+OutputFormat output_format(Size size, const OutputLayout& layout);
 
 /// Whether the kernel can run a plan: it resizes once at most.
 bool fits_kernel(const Plan& plan);

@@ -37,14 +37,7 @@ FuseTiming time_fuse(Device& device, std::span<const std::span<const uint8_t>> f
   std::memcpy(list.host, jobs.data(), jobs.size() * sizeof(SampleJob));
   const Stream stream = device.make_stream();
   area.upload(stream);
-  OutputFormat format;
-  format.width = size.width;
-  format.height = size.height;
-  format.channels = layout.channels;
-  format.element_bytes = layout.element_bytes;
-  format.channel_stride = layout.channel_stride;
-  format.row_stride = layout.row_stride;
-  format.pixel_stride = layout.pixel_stride;
+  OutputFormat format = output_format(size, layout);
   format.lut = table.device;
   const FuseLaunch launch{reinterpret_cast<const SampleJob*>(list.device), static_cast<int32_t>(jobs.size()), format};
   timing.ms = device.time_fuse(launch, repeats, stream);

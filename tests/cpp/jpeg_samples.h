@@ -20,6 +20,16 @@ struct JpegOptions {
   int quality = 90;
 };
 
+struct Sampling {
+  std::array<int, 3> h, v;
+};
+
+/// The usual ones, and some that libjpeg can do and hardly anybody uses.
+inline constexpr Sampling kSamplings[] = {{{1, 1, 1}, {1, 1, 1}}, {{2, 1, 1}, {1, 1, 1}}, {{2, 1, 1}, {2, 1, 1}},
+                                          {{1, 1, 1}, {2, 1, 1}}, {{4, 1, 1}, {1, 1, 1}}, {{1, 1, 1}, {4, 1, 1}},
+                                          {{2, 2, 1}, {2, 1, 2}}, {{4, 2, 1}, {1, 1, 1}}, {{1, 2, 1}, {1, 2, 1}},
+                                          {{3, 1, 1}, {2, 1, 1}}, {{4, 1, 1}, {2, 1, 1}}};
+
 std::vector<uint8_t> make_jpeg(const JpegOptions& options);
 
 /// RGBX, rows without gaps. What Pillow decodes: ISLOW, fancy upsampling.

@@ -78,16 +78,9 @@ void check_boxes(JpegDecoder& decoder, const JpegOptions& options) {
 }  // namespace
 
 TEST_CASE("a box has the bytes of a full decode, for every sampling, coding and size") {
-  struct Sampling {
-    std::array<int, 3> h, v;
-  };
-  const Sampling samplings[] = {{{1, 1, 1}, {1, 1, 1}}, {{2, 1, 1}, {1, 1, 1}}, {{2, 1, 1}, {2, 1, 1}},
-                                {{1, 1, 1}, {2, 1, 1}}, {{4, 1, 1}, {1, 1, 1}}, {{1, 1, 1}, {4, 1, 1}},
-                                {{2, 2, 1}, {2, 1, 2}}, {{4, 2, 1}, {1, 1, 1}}, {{1, 2, 1}, {1, 2, 1}},
-                                {{3, 1, 1}, {2, 1, 1}}, {{4, 1, 1}, {2, 1, 1}}};
   const Size sizes[] = {{37, 29}, {16, 16}, {3, 41}, {50, 2}, {1, 1}, {65, 17}};
   JpegDecoder decoder;  // one for all, as a worker has it
-  for (const Sampling& sampling : samplings)
+  for (const Sampling& sampling : kSamplings)
     for (const Size size : sizes)
       for (const bool progressive : {false, true}) {
         CAPTURE(sampling.h);

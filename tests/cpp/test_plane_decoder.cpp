@@ -38,16 +38,9 @@ int differing(PlaneDecoder& decoder, const Bytes& jpeg, const JpegHeader& header
 }  // namespace
 
 TEST_CASE("pixels made from planes are those of a full decode, for every sampling, coding and size") {
-  struct Sampling {
-    std::array<int, 3> h, v;
-  };
-  const Sampling samplings[] = {{{1, 1, 1}, {1, 1, 1}}, {{2, 1, 1}, {1, 1, 1}}, {{2, 1, 1}, {2, 1, 1}},
-                                {{1, 1, 1}, {2, 1, 1}}, {{4, 1, 1}, {1, 1, 1}}, {{1, 1, 1}, {4, 1, 1}},
-                                {{2, 2, 1}, {2, 1, 2}}, {{4, 2, 1}, {1, 1, 1}}, {{1, 2, 1}, {1, 2, 1}},
-                                {{3, 1, 1}, {2, 1, 1}}, {{4, 1, 1}, {2, 1, 1}}};
   const Size sizes[] = {{37, 29}, {16, 16}, {3, 41}, {50, 2}, {1, 1}, {65, 17}, {200, 90}};
   PlaneDecoder decoder;  // one for all, as a worker has it
-  for (const Sampling& sampling : samplings) {
+  for (const Sampling& sampling : kSamplings) {
     for (const Size size : sizes) {
       for (int kind = 0; kind < 8; ++kind) {
         JpegOptions options;

@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 from PIL import Image
 
+from support import hard_files, judge
 from torchvision_shim import import_torchvision
 
 REPOSITORY = Path(__file__).parents[2]
@@ -71,3 +72,14 @@ def images(photographs: list[Path]) -> list[Image.Image]:
         with Image.open(path) as photograph:
             made.append(photograph.convert("RGB").resize(shape, Image.Resampling.BOX))
     return made
+
+
+@pytest.fixture(scope="module", params=["photographs", "imagenet_dev", "hard_dev"])
+def files(request: pytest.FixtureRequest) -> list[Path]:
+    """All files of a collection that Pillow decodes."""
+    collection = request.getfixturevalue(request.param)
+    if request.param == "photographs":
+        return collection
+    if request.param == "hard_dev":
+        return judge(hard_files(collection))[0]
+    return sorted(path for path in collection.rglob("*") if path.is_file())

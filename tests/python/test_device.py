@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from headrace import DataLoader, ImageFiles, ImageFolder, SampleError, VerificationError, device_ops, ops, verification
+from headrace import DataLoader, ImageFiles, SampleError, VerificationError, device_ops, ops, verification
 from headrace import target as targets
 from headrace import transforms as T
 from headrace._native import core
@@ -25,7 +25,6 @@ from support import (
     evaluation,
     eventually,
     hard_files,
-    judge,
     pictures,
     silent_pillow,
     threads,
@@ -34,16 +33,6 @@ from support import (
 )
 
 SMALL = 200_000  # bytes: the emulation takes seconds for images of many megapixels
-
-
-@pytest.fixture(scope="module", params=["photographs", "imagenet_dev", "hard_dev"])
-def files(request) -> list[Path]:
-    collection = request.getfixturevalue(request.param)
-    if request.param == "photographs":
-        return collection
-    if request.param == "hard_dev":
-        return judge(hard_files(collection))[0]
-    return [Path(path) for path, _ in ImageFolder(collection).samples]
 
 
 def emulated(dataset: Any, **arguments: Any) -> DataLoader:

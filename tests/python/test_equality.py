@@ -10,26 +10,15 @@ from typing import Any
 import pytest
 import torch
 
-from headrace import DataLoader, ImageFiles, ImageFolder, loader
+from headrace import DataLoader, ImageFiles, loader
 from headrace import transforms as T
 from headrace._native import core
 from headrace.engine import Engine
 from headrace.recipe import DTYPES, FILTERS
-from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, hard_files, judge, silent_pillow, train
+from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, silent_pillow, train
 
 pytestmark = pytest.mark.pixels
 EPOCHS = 3
-
-
-@pytest.fixture(scope="module", params=["photographs", "imagenet_dev", "hard_dev"])
-def files(request) -> list[Path]:
-    """All files of a collection that Pillow decodes."""
-    collection = request.getfixturevalue(request.param)
-    if request.param == "photographs":
-        return collection
-    if request.param == "hard_dev":
-        return judge(hard_files(collection))[0]
-    return [Path(path) for path, _ in ImageFolder(collection).samples]
 
 
 def dataset(files: list[Path], transform: Any) -> ImageFiles:
