@@ -170,7 +170,7 @@ void bind_pipeline(py::module_& module) {
   py::class_<Batch, std::shared_ptr<Batch>>(module, "Batch")
       .def("__len__", &Batch::size)
       .def_property_readonly("id", [](const Batch& self) { return self.id; })
-      .def_property_readonly("broken", [](const Batch& self) { return self.broken; })
+      .def_property_readonly("broken", &Batch::broken)
       .def("take_failures", [](Batch& self) {
         std::vector<std::tuple<int, std::string, std::string, int>> list;
         for (const Failure& one : self.take_failures()) {

@@ -44,6 +44,7 @@ py::tuple fuse(const std::string& kind, int index, const std::vector<py::bytes>&
 std::vector<float> copy(const std::string& kind, int index, size_t bytes, int repeats) {
   const py::gil_scoped_release unlocked;
   const auto device = device_of(kind, index);
+  const DeviceScope current(*device);
   const Stream stream = device->make_stream();
   const std::vector<float> ms = device->time_copy(bytes, repeats, stream);
   device->destroy(stream);

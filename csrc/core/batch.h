@@ -39,7 +39,6 @@ struct Batch {
   std::atomic<bool> ready{false};  // the consumer may have it
   std::atomic<int> writers{0};     // threads that may be writing into `memory` now
   std::atomic<bool> cancelled{false};
-  std::string broken;             // why the whole batch could not be made; read once it is ready
   const uint64_t id = next_id();  // unlike the address, never used again
 
   int size() const { return static_cast<int>(rows.size()); }
@@ -66,6 +65,16 @@ struct Batch {
     const std::lock_guard lock(mutex_);
     failures_.push_back(std::move(failure));
   }
+  /// The whole batch cannot be made; the first reason counts. Any thread.
+  void break_down(const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    if (broken_.empty()) broken_ = reason;
+  }
+  /// Why the whole batch cannot be made; empty where it can. Any thread.
+  std::string broken() const {
+    const std::lock_guard lock(mutex_);
+    return broken_;
+  }
   /// Empties the list. Any thread.
   std::vector<Failure> take_failures() {
     const std::lock_guard lock(mutex_);
@@ -78,8 +87,9 @@ struct Batch {
     return last.fetch_add(1, std::memory_order_relaxed) + 1;
   }
 
-  std::mutex mutex_;
-  std::vector<Failure> failures_;  // guarded by mutex_
+  mutable std::mutex mutex_;
+  std::vector<Failure> failures_;  // guarded by mutex_, as is broken_
+  std::string broken_;
 };
 
 }  // namespace headrace

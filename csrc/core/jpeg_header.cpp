@@ -100,6 +100,7 @@ bool Parser::read_frame(int marker, Bytes body) {
   if (body.size() < 6) return refuse("a frame header cut short");
   frame_seen_ = true;
   out_.size = {read_u16(body, 3), read_u16(body, 1)};
+  out_.frame = marker;
   out_.progressive = (marker & 3) == 2;
   out_.arithmetic = marker >= kJpg;
   const int components = body[5];

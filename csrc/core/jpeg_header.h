@@ -19,6 +19,7 @@ struct JpegHeader {
   Size size;
   int components = 0;  // 1, 3 or 4
   std::array<JpegComponent, 4> component{};
+  int frame = 0;  // the marker of the frame: 0xC0 baseline, 0xC1 extended, 0xC2 progressive, ...
   bool progressive = false;
   bool arithmetic = false;
   bool jfif = false;

@@ -51,12 +51,12 @@ class SampleQueue {
     return advance(task, false, [] { return false; });
   }
 
-  /// `other_work()` has become true. Any thread.
+  /// There is a piece of other work more: wakes one waiter for it. Any thread.
   void wake() {
     {
       const std::lock_guard lock(mutex_);  // so that a waiter is before its check or asleep, never between
     }
-    changed_.notify_all();
+    changed_.notify_one();
   }
 
   /// Wakes everybody; what is queued is dropped, and so is the rest of batches in work. Any thread.

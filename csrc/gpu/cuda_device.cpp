@@ -4,7 +4,6 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
-#include <new>
 #include <stdexcept>
 
 #include "../core/fork_guard.h"
@@ -13,11 +12,11 @@
 namespace headrace {
 namespace {
 
-void check(cudaError_t error, const char* what) {
+void check(cudaError_t error, const std::string& what) {
   if (error == cudaSuccess) return;
   cudaGetLastError();  // taken: the next call must not report it again
-  if (error == cudaErrorMemoryAllocation) throw std::bad_alloc();
-  throw std::runtime_error(std::string("CUDA refused to ") + what + ": " + cudaGetErrorString(error));
+  if (error == cudaErrorMemoryAllocation) throw OutOfDeviceMemory("no memory left to " + what);
+  throw std::runtime_error("CUDA refused to " + what + ": " + cudaGetErrorString(error));
 }
 
 cudaStream_t handle(Stream stream) { return reinterpret_cast<cudaStream_t>(stream); }
@@ -25,7 +24,7 @@ cudaEvent_t handle(Event event) { return reinterpret_cast<cudaEvent_t>(event); }
 
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(int index) : index_(index) { enter(); }
+  explicit CudaDevice(int index) : index_(index) { const DeviceScope exists(*this); }
 
   void enter() override {
     check(cudaSetDevice(index_), "make the GPU current");
@@ -33,10 +32,24 @@ class CudaDevice final : public Device {
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     check(cudaThreadExchangeStreamCaptureMode(&mode), "leave stream captures alone");
   }
+  ThreadState scope_begin() override {
+    ThreadState before;
+    check(cudaGetDevice(&before.device), "name the current GPU");
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    check(cudaThreadExchangeStreamCaptureMode(&mode), "leave stream captures alone");
+    before.capture_mode = static_cast<int>(mode);
+    if (before.device != index_) check(cudaSetDevice(index_), "make the GPU current");
+    return before;
+  }
+  void scope_end(ThreadState before) noexcept override {
+    if (before.device != index_) cudaSetDevice(before.device);
+    auto mode = static_cast<cudaStreamCaptureMode>(before.capture_mode);
+    cudaThreadExchangeStreamCaptureMode(&mode);
+  }
 
   uint8_t* allocate_pinned(size_t bytes) override {
     void* memory = nullptr;
-    check(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault), "pin memory");
+    check(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault), "pin " + std::to_string(bytes) + " bytes");
     return static_cast<uint8_t*>(memory);
   }
   void free_pinned(uint8_t* memory) noexcept override {
@@ -45,7 +58,7 @@ class CudaDevice final : public Device {
 
   uint8_t* allocate(size_t bytes) override {
     void* memory = nullptr;
-    check(cudaMalloc(&memory, bytes), "allocate memory");
+    check(cudaMalloc(&memory, bytes), "allocate " + std::to_string(bytes) + " bytes");
     return static_cast<uint8_t*>(memory);
   }
   void free(uint8_t* memory) noexcept override {

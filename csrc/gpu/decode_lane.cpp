@@ -1,22 +1,30 @@
 // Groups of one format from the front of the queue.
 #include "decode_lane.h"
 
+#include <chrono>
+#include <exception>
 #include <utility>
 
 namespace headrace {
+namespace {
+
+constexpr std::chrono::milliseconds kGather{1};
+
+}  // namespace
 
 DecodeLane::DecodeLane(Decoders decoders, bool shared) : decoders_(std::move(decoders)), shared_(shared) {}
 
 void DecodeLane::start(PipelineHooks& hooks, std::function<std::unique_ptr<SampleWorker>()> worker,
                        std::function<void()> enter) {
   hooks_ = &hooks;
-  for (const auto& decoder : decoders_) {
-    workers_.push_back(worker());
-    threads_.emplace_back([this, &decoder, &own = *workers_.back(), enter] {
+  for (size_t i = 0; i < decoders_.size(); ++i) workers_.push_back(worker());
+  threads_.start(static_cast<int>(decoders_.size()), [this, enter](int i) {
+    try {
       enter();
-      run(*decoder, own);
-    });
-  }
+    } catch (const std::exception&) {  // the decoder will refuse everything, and the CPU make it
+    }
+    run(*decoders_[static_cast<size_t>(i)], *workers_[static_cast<size_t>(i)]);
+  });
 }
 
 void DecodeLane::push(EncodedSample sample) {
@@ -49,7 +57,10 @@ std::vector<EncodedSample> DecodeLane::take_group(int most) {
   std::vector<EncodedSample> group;
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return closed_ || !queue_.empty(); });
+  // Large groups are what the decoders are good at; while there are few samples, more are on their way.
+  changed_.wait_for(lock, kGather, [&] { return closed_ || queue_.size() >= static_cast<size_t>(most); });
   if (closed_) return group;
+  if (queue_.empty()) return group;  // taken over meanwhile
   const bool gray = queue_.front().image.planes.colour == Colour::kGray;
   for (auto it = queue_.begin(); it != queue_.end() && static_cast<int>(group.size()) < most;) {
     if ((it->image.planes.colour == Colour::kGray) != gray) {
@@ -63,35 +74,45 @@ std::vector<EncodedSample> DecodeLane::take_group(int most) {
 }
 
 void DecodeLane::run(BatchDecoder& decoder, SampleWorker& worker) {
-  std::vector<EncodedImage> images;
   for (;;) {
     const std::vector<EncodedSample> group = take_group(decoder.most());
     {
       const std::lock_guard lock(mutex_);
       if (closed_) return;
     }
-    if (group.empty()) continue;  // of cancelled batches
-    images.clear();
-    for (const EncodedSample& one : group) images.push_back(one.image);
-    const int64_t begin = now_ns();
-    const bool decoded = decoder.decode(images);
-    {
-      const std::lock_guard lock(mutex_);
-      counts_.busy_ns += now_ns() - begin;
-      (decoded ? counts_.decoded : counts_.returned) += static_cast<int64_t>(group.size());
-      if (closed_) return;
-    }
-    for (const EncodedSample& one : group) {
-      if (decoded) {
-        hooks_->sample_made(one.batch);
-      } else {
-        hooks_->make_here(worker, one.batch, one.sample, one.image.bytes);
-      }
-    }
+    if (!group.empty()) make(decoder, worker, group);
+  }
+}
+
+// One file that the decoder refuses costs the others of its group a few calls more, not their place on the device.
+void DecodeLane::make(BatchDecoder& decoder, SampleWorker& worker, std::span<const EncodedSample> group) {
+  std::vector<EncodedImage> images;
+  for (const EncodedSample& one : group) images.push_back(one.image);
+  const int64_t begin = now_ns();
+  bool decoded = false;
+  try {
+    decoded = decoder.decode(images);
+  } catch (const std::exception&) {
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    counts_.busy_ns += now_ns() - begin;
+    if (decoded) counts_.decoded += static_cast<int64_t>(group.size());
+    if (!decoded && group.size() == 1) ++counts_.returned;
+    if (closed_) return;
+  }
+  if (decoded) {
+    for (const EncodedSample& one : group) hooks_->sample_made(one.batch);
+  } else if (group.size() == 1) {
+    hooks_->make_here(worker, group[0].batch, group[0].sample, group[0].image.bytes);
+  } else {
+    make(decoder, worker, group.first(group.size() / 2));
+    make(decoder, worker, group.subspan(group.size() / 2));
   }
 }
 
 void DecodeLane::close() {
+  const std::lock_guard once(closing_);
   std::deque<EncodedSample> dropped;  // without the lock
   {
     const std::lock_guard lock(mutex_);
@@ -99,9 +120,7 @@ void DecodeLane::close() {
     dropped.swap(queue_);
   }
   changed_.notify_all();
-  for (std::thread& thread : threads_) {
-    if (thread.joinable()) thread.join();
-  }
+  threads_.join();
 }
 
 DecodeLane::Counts DecodeLane::counts() const {

@@ -9,10 +9,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
+#include <span>
 #include <vector>
 
 #include "../core/backend.h"
+#include "../core/thread_pool.h"
 #include "batch_decoder.h"
 
 namespace headrace {
@@ -52,12 +53,14 @@ class DecodeLane {
  private:
   void run(BatchDecoder& decoder, SampleWorker& worker);
   std::vector<EncodedSample> take_group(int most);
+  void make(BatchDecoder& decoder, SampleWorker& worker, std::span<const EncodedSample> group);
 
   const Decoders decoders_;
   const bool shared_;
   PipelineHooks* hooks_ = nullptr;
   std::vector<std::unique_ptr<SampleWorker>> workers_;
-  std::vector<std::thread> threads_;
+  std::mutex closing_;  // whoever comes second waits until the threads have ended
+  ThreadPool threads_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <vector>
 
 #include "sample_job.h"
@@ -14,14 +15,26 @@ namespace headrace {
 enum class Stream : uintptr_t {};
 enum class Event : uintptr_t {};
 
-/// Any thread may call any method, once it has called enter(). What the device refuses throws std::runtime_error, or
-/// std::bad_alloc where it is memory; the methods that give back never throw.
+/// Memory that the device (or the system, for pinning) does not have.
+class OutOfDeviceMemory : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Any thread may call any method, where the device is current: after enter(), or in the scope of a DeviceScope. What
+/// the device refuses throws std::runtime_error; the methods that give back never throw.
 class Device {
  public:
   virtual ~Device() = default;
 
-  /// The first call of each of our threads.
+  /// Makes the device current for good: the first call of each of our own threads.
   virtual void enter() = 0;
+  /// What a thread had before scope_begin, which makes the device current.
+  struct ThreadState {
+    int device = 0, capture_mode = 0;
+  };
+  virtual ThreadState scope_begin() = 0;
+  virtual void scope_end(ThreadState before) noexcept = 0;
 
   /// Host memory that the device copies from without a detour. Slow: for memory that is kept.
   virtual uint8_t* allocate_pinned(size_t bytes) = 0;
@@ -50,6 +63,19 @@ class Device {
   virtual std::vector<float> time_fuse(const FuseLaunch& launch, int repeats, Stream stream) = 0;
   /// The same for a copy of so many bytes within the device.
   virtual std::vector<float> time_copy(size_t bytes, int repeats, Stream stream) = 0;
+};
+
+/// Makes a device current in somebody else's thread, and leaves that as it was.
+class DeviceScope {
+ public:
+  explicit DeviceScope(Device& device) : device_(device), before_(device.scope_begin()) {}
+  ~DeviceScope() { device_.scope_end(before_); }
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  Device& device_;
+  const Device::ThreadState before_;
 };
 
 }  // namespace headrace

@@ -16,7 +16,7 @@ DeviceBackend::DeviceBackend(std::shared_ptr<Device> device, SampleOptions optio
       ring_(std::make_shared<StagingRing>(device_, batches)),
       uploaded_(device_),
       lane_(std::move(lane)) {
-  device_->enter();
+  const DeviceScope current(*device_);
   format_ = output_format(options_.recipe.output, options_.layout);
   copies_ = device_->make_stream();
   kernels_ = device_->make_stream();
@@ -28,18 +28,30 @@ DeviceBackend::DeviceBackend(std::shared_ptr<Device> device, SampleOptions optio
   device_->copy_to_device(lut_, place.host, options_.lut.size(), kernels_);
   device_->record(uploaded_.get(), kernels_);
   device_->synchronize(uploaded_.get());
-  launcher_ = std::thread([this] { run(); });
+  launcher_.start(1, [this](int) { run(); });
 }
 
 DeviceBackend::~DeviceBackend() {
-  if (fork_.forked()) {
-    launcher_.detach();  // it does not exist in this process
-    return;
-  }
   retire();
-  device_->destroy(copies_);
-  device_->destroy(kernels_);
-  device_->free(lut_);
+  try {
+    const DeviceScope current(*device_);
+    settle(copies_);
+    settle(kernels_);  // a kernel may be reading the table
+    device_->destroy(copies_);
+    device_->destroy(kernels_);
+    device_->free(lut_);
+  } catch (const std::runtime_error&) {  // the device is lost
+  }
+}
+
+// Waits until everything on the stream is done, or the device is lost.
+void DeviceBackend::settle(Stream stream) noexcept {
+  try {
+    const OwnedEvent end(device_);
+    device_->record(end.get(), stream);
+    device_->synchronize(end.get());
+  } catch (const std::exception&) {
+  }
 }
 
 void DeviceBackend::attach(PipelineHooks& hooks) {
@@ -62,7 +74,7 @@ std::shared_ptr<Batch> DeviceBackend::new_batch() { return std::make_shared<Devi
 void DeviceBackend::prepare(Batch& batch, BatchMemory memory) {
   if (memory.data == nullptr && batch.size() > 0) throw std::logic_error("a batch on a device needs memory of it");
   auto& mine = static_cast<DeviceBatch&>(batch);
-  device_->enter();
+  const DeviceScope current(*device_);
   mine.memory = memory.data;
   mine.allocated = std::make_shared<OwnedEvent>(device_);
   mine.written = std::make_shared<OwnedEvent>(device_);
@@ -75,7 +87,7 @@ void DeviceBackend::prepare(Batch& batch, BatchMemory memory) {
 void DeviceBackend::prepare_repair(Batch& batch, const Batch& first) {
   auto& mine = static_cast<DeviceBatch&>(batch);
   const auto& before = static_cast<const DeviceBatch&>(first);
-  device_->enter();
+  const DeviceScope current(*device_);
   mine.memory = before.memory;
   mine.allocated = before.allocated;
   mine.written = before.written;
@@ -96,7 +108,12 @@ void DeviceBackend::complete(const std::shared_ptr<Batch>& batch) {
 }
 
 void DeviceBackend::run() {
-  device_->enter();
+  std::string trouble;
+  try {
+    device_->enter();
+  } catch (const std::exception& error) {
+    trouble = error.what();
+  }
   for (;;) {
     std::shared_ptr<DeviceBatch> batch;
     {
@@ -108,19 +125,24 @@ void DeviceBackend::run() {
       launching_ = batch.get();
     }
     const int64_t begin = now_ns();
+    if (!trouble.empty()) batch->break_down(trouble);
     try {
-      if (!batch->cancelled.load()) launch(*batch);
+      if (!batch->cancelled.load() && batch->broken().empty()) launch(*batch);
     } catch (const std::exception& error) {
-      batch->broken = error.what();
+      batch->break_down(error.what());
+      settle(copies_);  // the area must not be used again while the device reads it
+      settle(kernels_);
     }
+    bool closed = false;
     {
       const std::lock_guard lock(mutex_);
       launching_ = nullptr;
       ++launches_;
       launch_ns_ += now_ns() - begin;
-      if (closed_) return;
+      closed = closed_;
     }
     changed_.notify_all();
+    if (closed) return;
     hooks_->batch_ready(*batch);
   }
 }
@@ -143,7 +165,7 @@ void DeviceBackend::launch(DeviceBatch& batch) {
 }
 
 void DeviceBackend::hand_over(Batch& batch, uintptr_t stream) {
-  device_->enter();
+  const DeviceScope current(*device_);
   device_->wait(static_cast<Stream>(stream), static_cast<DeviceBatch&>(batch).written->get());
 }
 
@@ -152,21 +174,23 @@ void DeviceBackend::abandon(Batch& batch) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return launching_ != &batch; });
   }
-  device_->enter();
-  device_->synchronize(static_cast<DeviceBatch&>(batch).written->get());  // at once where nothing was launched
+  try {
+    const DeviceScope current(*device_);
+    device_->synchronize(static_cast<DeviceBatch&>(batch).written->get());  // at once where nothing was launched
+  } catch (const std::runtime_error&) {  // a device that is lost writes nothing any more
+  }
 }
 
 void DeviceBackend::retire() noexcept {
   if (fork_.forked()) return;
+  const std::lock_guard once(retiring_);
   if (lane_ != nullptr) lane_->close();
-  std::thread launcher;
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
-    launcher.swap(launcher_);
   }
   changed_.notify_all();
-  if (launcher.joinable()) launcher.join();
+  launcher_.join();
   const std::lock_guard lock(mutex_);
   tasks_.clear();
 }

@@ -10,10 +10,10 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 #include "../core/backend.h"
 #include "../core/fork_guard.h"
+#include "../core/thread_pool.h"
 #include "decode_lane.h"
 #include "device_batch.h"
 
@@ -44,6 +44,7 @@ class DeviceBackend final : public Backend {
  private:
   void run();
   void launch(DeviceBatch& batch);
+  void settle(Stream stream) noexcept;
 
   const std::shared_ptr<Device> device_;
   const SampleOptions options_;
@@ -61,7 +62,8 @@ class DeviceBackend final : public Backend {
   const Batch* launching_ = nullptr;
   bool closed_ = false;
   int64_t launches_ = 0, launch_ns_ = 0;
-  std::thread launcher_;
+  std::mutex retiring_;  // whoever comes second waits until the threads have ended
+  ThreadPool launcher_;
 };
 
 }  // namespace headrace

@@ -30,7 +30,7 @@ void DeviceOps::launch(StagingRing::Lease& area, std::vector<SampleJob>& jobs, O
 
 void DeviceOps::fuse(std::span<const DeviceImage> images, std::span<const Plan> plans, Size size,
                      const OutputLayout& layout, std::span<const uint8_t> lut, uint8_t* output, Stream stream) {
-  device_->enter();
+  const DeviceScope current(*device_);
   StagingRing::Lease area = ring_->acquire();
   JobBuilder builder;
   std::vector<SampleJob> jobs;
@@ -54,7 +54,7 @@ void DeviceOps::fuse(std::span<const DeviceImage> images, std::span<const Plan> 
 void DeviceOps::decode(std::span<const uint8_t> bytes, uint8_t* output, Stream stream) {
   const JpegHeader header = parse_jpeg_header(bytes);
   if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
-  device_->enter();
+  const DeviceScope current(*device_);
   StagingRing::Lease area = ring_->acquire();
   const PlaneLayout whole = plane_layout(header, {0, 0, header.size.width, header.size.height});
   const StagedBytes planes = area->take(whole.bytes);

@@ -42,17 +42,27 @@ bool DeviceWorker::make(std::span<const uint8_t> bytes, const double* draws, con
                         int sample, bool may_hand_on) {
   const int64_t begin = now_ns();
   auto& mine = static_cast<DeviceBatch&>(*batch);
-  Stager& stager = *mine.area;
   const JpegHeader header = plain_header(bytes, options_.max_pixels);
   const Plan plan = resolve(options_.recipe, draws, header.size);
-  const int64_t planned = now_ns();
-  stats.add(Clock::kHeader, planned - begin);
-  if (may_hand_on && lane_ != nullptr && fits_kernel(plan) && not_for_device(header) == nullptr) {
-    hand_on(bytes, header, plan, batch, sample);
+  stats.add(Clock::kHeader, now_ns() - begin);
+  if (may_hand_on && lane_ != nullptr && fits_kernel(plan) && not_for_device(header) == nullptr &&
+      hand_on(bytes, header, plan, batch, sample)) {
     return false;
   }
+  try {
+    make_job(bytes, header, plan, mine, sample);
+  } catch (const OutOfDeviceMemory& error) {  // no fault of the sample's
+    batch->break_down(error.what());
+  }
+  return true;
+}
+
+void DeviceWorker::make_job(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan,
+                            DeviceBatch& batch, int sample) {
+  Stager& stager = *batch.area;
+  const int64_t planned = now_ns();
   const Box box = decode_box(plan, header.size);
-  SampleJob& job = mine.jobs[static_cast<size_t>(sample)];
+  SampleJob& job = batch.jobs[static_cast<size_t>(sample)];
   if (fits_kernel(plan)) {
     const PlaneLayout layout = plane_layout(header, box);
     const StagedBytes to = stager.take(layout.bytes);
@@ -65,24 +75,33 @@ bool DeviceWorker::make(std::span<const uint8_t> bytes, const double* draws, con
     });
     stats.add(Clock::kDecode, now_ns() - planned);
   }
-  return true;
 }
 
-void DeviceWorker::hand_on(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan,
+// False: the device has no memory for whole planes; the CPU needs no more than the crop's.
+bool DeviceWorker::hand_on(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan,
                            const std::shared_ptr<Batch>& batch, int sample) {
   auto& mine = static_cast<DeviceBatch&>(*batch);
-  uint8_t* staged = mine.area->take_pinned(bytes.size());
-  std::memcpy(staged, bytes.data(), bytes.size());
   const PlaneLayout whole = plane_layout(header, {0, 0, header.size.width, header.size.height});
-  const PlanarImage planes = whole.at(mine.area->take_device(whole.bytes));
-  mine.jobs[static_cast<size_t>(sample)] = builder_.build(plan, planes, *mine.area);
-  lane_->push({batch, sample, {{staged, bytes.size()}, planes}});
+  try {
+    uint8_t* staged = mine.area->take_pinned(bytes.size());
+    std::memcpy(staged, bytes.data(), bytes.size());
+    const PlanarImage planes = whole.at(mine.area->take_device(whole.bytes));
+    mine.jobs[static_cast<size_t>(sample)] = builder_.build(plan, planes, *mine.area);
+    lane_->push({batch, sample, {{staged, bytes.size()}, planes}});
+  } catch (const OutOfDeviceMemory&) {
+    return false;
+  }
+  return true;
 }
 
 void DeviceWorker::make_from_pixels(const uint8_t* pixels, Size size, const double* draws, Batch& batch, int sample) {
   auto& mine = static_cast<DeviceBatch&>(batch);
   const Plan plan = resolve(options_.recipe, draws, size);
-  mine.jobs[static_cast<size_t>(sample)] = from_pixels(plan, pixels, size, *mine.area);
+  try {
+    mine.jobs[static_cast<size_t>(sample)] = from_pixels(plan, pixels, size, *mine.area);
+  } catch (const OutOfDeviceMemory& error) {
+    batch.break_down(error.what());
+  }
 }
 
 SampleJob DeviceWorker::from_pixels(const Plan& plan, const uint8_t* pixels, Size size, Stager& stager) {

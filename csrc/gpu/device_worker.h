@@ -7,6 +7,7 @@
 #include "../core/plane_decoder.h"
 #include "../core/sample_worker.h"
 #include "decode_lane.h"
+#include "device_batch.h"
 #include "job_builder.h"
 
 namespace headrace {
@@ -27,7 +28,9 @@ class DeviceWorker final : public SampleWorker {
   template <class Run>
   SampleJob finished_here(const Plan& plan, Stager& stager, Run run);
 
-  void hand_on(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan,
+  void make_job(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan, DeviceBatch& batch,
+                int sample);
+  bool hand_on(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan,
                const std::shared_ptr<Batch>& batch, int sample);
 
   const SampleOptions& options_;

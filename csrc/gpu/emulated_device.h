@@ -14,6 +14,8 @@ class EmulatedDevice final : public Device {
   ~EmulatedDevice() override;  // waits for its streams
 
   void enter() override {}
+  ThreadState scope_begin() override { return {}; }
+  void scope_end(ThreadState) noexcept override {}
   uint8_t* allocate_pinned(size_t bytes) override;
   void free_pinned(uint8_t* memory) noexcept override;
   uint8_t* allocate(size_t bytes) override;

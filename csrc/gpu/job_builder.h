@@ -21,7 +21,7 @@ struct StagedBytes {
 class Stager {
  public:
   virtual ~Stager() = default;
-  /// 256-byte aligned. Any thread. Throws std::bad_alloc.
+  /// 256-byte aligned. Any thread. Throws std::runtime_error where there is no memory.
   virtual StagedBytes take(size_t bytes) = 0;
 };
 

@@ -8,10 +8,34 @@
 namespace headrace::nvjpeg {
 namespace {
 
+// 13.0 mended rounding, 13.3 the borders of regions.
+constexpr int kLeastMajor = 13, kLeastMinor = 3;
+
 template <class Function>
-void find(void* library, const std::string& path, const char* name, Function& function) {
+void find(void* library, const char* name, Function& function, std::string& missing) {
   function = reinterpret_cast<Function>(dlsym(library, name));
-  if (function == nullptr) throw std::runtime_error(path + " has no function " + name);
+  if (function == nullptr && missing.empty()) missing = name;
+}
+
+// Which of our functions a library lacks; empty: none.
+std::string missing_function(void* library, Api& api) {
+  std::string missing;
+  find(library, "nvjpegCreateEx", api.CreateEx, missing);
+  find(library, "nvjpegDestroy", api.Destroy, missing);
+  find(library, "nvjpegGetProperty", api.GetProperty, missing);
+  find(library, "nvjpegGetHardwareDecoderInfo", api.GetHardwareDecoderInfo, missing);
+  find(library, "nvjpegJpegStateCreate", api.JpegStateCreate, missing);
+  find(library, "nvjpegJpegStateDestroy", api.JpegStateDestroy, missing);
+  find(library, "nvjpegDecodeBatchedInitialize", api.DecodeBatchedInitialize, missing);
+  find(library, "nvjpegDecodeBatched", api.DecodeBatched, missing);
+  find(library, "nvjpegDecodeBatchedPreAllocate", api.DecodeBatchedPreAllocate, missing);
+  return missing;
+}
+
+bool recent(const Api& api) {
+  int major = 0, minor = 0;
+  return api.GetProperty(0, &major) == kSuccess && api.GetProperty(1, &minor) == kSuccess &&
+         major * 1000 + minor >= kLeastMajor * 1000 + kLeastMinor;
 }
 
 }  // namespace
@@ -19,25 +43,23 @@ void find(void* library, const std::string& path, const char* name, Function& fu
 std::shared_ptr<const Api> load(const std::vector<std::string>& candidates) {
   std::string said = "no nvJPEG was looked for";
   for (const std::string& path : candidates) {
-    // Local: its symbols meet nobody else's. torch brings none, other packages may bring an older one.
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    // Local: its symbols meet nobody else's. For good: it has a CUDA runtime of its own inside, with threads and
+    // handlers.
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library == nullptr) {
       if (const char* error = dlerror()) said = error;
       continue;
     }
     auto api = std::make_shared<Api>();
-    api->library = {library, [](void* open) { dlclose(open); }};
     api->path = path;
-    find(library, path, "nvjpegCreateEx", api->CreateEx);
-    find(library, path, "nvjpegDestroy", api->Destroy);
-    find(library, path, "nvjpegGetProperty", api->GetProperty);
-    find(library, path, "nvjpegGetHardwareDecoderInfo", api->GetHardwareDecoderInfo);
-    find(library, path, "nvjpegJpegStateCreate", api->JpegStateCreate);
-    find(library, path, "nvjpegJpegStateDestroy", api->JpegStateDestroy);
-    find(library, path, "nvjpegDecodeBatchedInitialize", api->DecodeBatchedInitialize);
-    find(library, path, "nvjpegDecodeBatched", api->DecodeBatched);
-    find(library, path, "nvjpegDecodeBatchedPreAllocate", api->DecodeBatchedPreAllocate);
-    return api;
+    const std::string missing = missing_function(library, *api);
+    if (!missing.empty()) {
+      said = path + " has no function " + missing;
+    } else if (!recent(*api)) {
+      said = path + " is version " + version(*api) + "; 13.3 or newer is needed";
+    } else {
+      return api;
+    }
   }
   throw std::runtime_error(said);
 }

@@ -23,7 +23,7 @@ using Handle = struct nvjpegHandle*;
 using State = struct nvjpegJpegState*;
 using CudaStream = struct CUstream_st*;
 
-/// The functions, with the library that they live in.
+/// The functions; their library stays loaded.
 struct Api {
   int (*CreateEx)(int backend, void* device_allocator, void* pinned_allocator, unsigned flags, Handle* handle);
   int (*Destroy)(Handle handle);
@@ -38,10 +38,10 @@ struct Api {
                                   int format);
 
   std::string path;
-  std::shared_ptr<void> library;
 };
 
-/// The first of these libraries that loads: names, or paths. Throws std::runtime_error with what the loader said.
+/// The first of these libraries (names, or paths) that loads and is recent enough. Throws std::runtime_error with what
+/// was wrong with the last one.
 std::shared_ptr<const Api> load(const std::vector<std::string>& candidates);
 
 /// "13.3.2"; empty where the library does not say.

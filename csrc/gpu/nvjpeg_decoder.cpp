@@ -12,7 +12,7 @@ namespace headrace {
 
 NvjpegLibrary::NvjpegLibrary(std::shared_ptr<Device> device, const std::vector<std::string>& candidates, bool hardware)
     : device_(std::move(device)), api_(nvjpeg::load(candidates)), hardware_(hardware) {
-  device_->enter();
+  const DeviceScope current(*device_);
   const int status = api_->CreateEx(hardware ? nvjpeg::kHardware : nvjpeg::kGpuHybrid, nullptr, nullptr, 0, &handle_);
   if (status != nvjpeg::kSuccess) {
     throw std::runtime_error(std::string("nvJPEG ") + (hardware ? "finds no JPEG engines" : "does not start") + " (" +
@@ -27,7 +27,13 @@ NvjpegLibrary::NvjpegLibrary(std::shared_ptr<Device> device, const std::vector<s
   }
 }
 
-NvjpegLibrary::~NvjpegLibrary() { api_->Destroy(handle_); }
+NvjpegLibrary::~NvjpegLibrary() {
+  try {
+    const DeviceScope current(*device_);
+    api_->Destroy(handle_);
+  } catch (const std::exception&) {  // the device is lost, and the handle with it
+  }
+}
 
 std::string NvjpegLibrary::describe() const {
   const std::string where = hardware_ ? std::to_string(engines_) + " JPEG engines" : "CUDA cores";
@@ -37,6 +43,7 @@ std::string NvjpegLibrary::describe() const {
 NvjpegDecoder::NvjpegDecoder(std::shared_ptr<NvjpegLibrary> library, int most)
     : library_(std::move(library)), most_(most) {
   const nvjpeg::Api& api = *library_->api_;
+  const DeviceScope current(*library_->device_);
   const int status = api.JpegStateCreate(library_->handle_, &state_);
   if (status != nvjpeg::kSuccess) {
     throw std::runtime_error(std::string("nvJPEG makes no state: ") + nvjpeg::status_name(status));
@@ -50,13 +57,12 @@ NvjpegDecoder::NvjpegDecoder(std::shared_ptr<NvjpegLibrary> library, int most)
 
 NvjpegDecoder::~NvjpegDecoder() {
   try {
-    library_->device_->enter();
-  } catch (const std::runtime_error&) {  // the device is lost, and the state with it
-    return;
+    const DeviceScope current(*library_->device_);
+    library_->api_->JpegStateDestroy(state_);
+    library_->device_->destroy(decoded_);
+    library_->device_->destroy(stream_);
+  } catch (const std::exception&) {  // the device is lost, and the state with it
   }
-  library_->api_->JpegStateDestroy(state_);
-  library_->device_->destroy(decoded_);
-  library_->device_->destroy(stream_);
 }
 
 bool NvjpegDecoder::decode(std::span<const EncodedImage> images) {
@@ -82,7 +88,7 @@ bool NvjpegDecoder::decode(std::span<const EncodedImage> images) {
   try {
     library_->device_->record(decoded_, stream_);
     library_->device_->synchronize(decoded_);  // some errors appear only now
-  } catch (const std::runtime_error&) {
+  } catch (const std::exception&) {
     return false;
   }
   return status == nvjpeg::kSuccess;

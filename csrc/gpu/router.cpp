@@ -7,6 +7,8 @@ namespace headrace {
 namespace {
 
 constexpr int kLeast = 16, kMost = 16384;  // pixels along an edge
+constexpr int64_t kMostPixels = 16 << 20;  // whole planes of more cost memory and time that a crop on the CPU does not
+constexpr int kBaseline = 0xC0;
 
 bool same_chroma(const JpegHeader& header) {
   const auto& c = header.component;
@@ -18,9 +20,11 @@ bool same_chroma(const JpegHeader& header) {
 const char* not_for_device(const JpegHeader& header) {
   if (header.progressive) return "progressive";
   if (header.arithmetic) return "arithmetic coding";
+  if (header.frame != kBaseline) return "not baseline";
   if (header.scans != 1) return "more than one scan";
   if (header.size.width < kLeast || header.size.height < kLeast) return "smaller than the decoders take";
   if (header.size.width > kMost || header.size.height > kMost) return "larger than the decoders take";
+  if (int64_t{header.size.width} * header.size.height > kMostPixels) return "so large that only its crop is decoded";
   if (header.components == 1) {
     const bool plain = header.component[0].h == 1 && header.component[0].v == 1;
     return plain ? nullptr : "gray with sampling factors";

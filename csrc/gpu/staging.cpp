@@ -17,6 +17,14 @@ size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 StagingArea::StagingArea(Device& device) : device_(device) {}
 
 StagingArea::~StagingArea() {
+  try {
+    const DeviceScope current(device_);
+    give_back();
+  } catch (const std::runtime_error&) {  // the device is lost, and its memory with it
+  }
+}
+
+void StagingArea::give_back() noexcept {
   for (const Blocks* blocks : {&both_, &pinned_, &on_device_}) {
     for (const Block& block : *blocks) {
       if (block.memory.host != nullptr) device_.free_pinned(block.memory.host);
@@ -38,6 +46,7 @@ StagedBytes StagingArea::take_from(Blocks& blocks, size_t bytes, bool pinned, bo
     return {pinned ? block.memory.host + at : nullptr, device ? block.memory.device + at : nullptr};
   }
   Block block;
+  const DeviceScope current(device_);  // a worker's thread, or one of Python's
   block.bytes = std::max(bytes, kBlockBytes);
   block.used = bytes;
   blocks.reserve(blocks.size() + 1);
@@ -82,6 +91,7 @@ StagingRing::~StagingRing() {
   if (fork_.forked()) return;  // the device is the parent's
   for (const auto& slot : slots_) {
     try {
+      const DeviceScope current(*device_);
       if (slot->state == Slot::State::kBeingRead) device_->synchronize(slot->read);
     } catch (...) {  // the device is lost, and with it what read the area
     }

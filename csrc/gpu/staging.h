@@ -24,7 +24,7 @@ class StagingArea final : public Stager {
   StagingArea& operator=(const StagingArea&) = delete;
 
   StagedBytes take(size_t bytes) override;
-  /// Pinned memory alone, or the device's alone. Any thread.
+  /// Pinned memory alone, or the device's alone. Any thread. Throws OutOfDeviceMemory, as take() does.
   uint8_t* take_pinned(size_t bytes);
   uint8_t* take_device(size_t bytes);
   /// Puts the copies of all that was taken on the stream.
@@ -40,6 +40,7 @@ class StagingArea final : public Stager {
     size_t bytes = 0, used = 0;
   };
   using Blocks = std::vector<Block>;
+  void give_back() noexcept;
   StagedBytes take_from(Blocks& blocks, size_t bytes, bool pinned, bool device);
 
   Device& device_;

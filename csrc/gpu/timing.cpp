@@ -16,7 +16,7 @@ namespace headrace {
 
 FuseTiming time_fuse(Device& device, std::span<const std::span<const uint8_t>> files, std::span<const Plan> plans,
                      Size size, const OutputLayout& layout, std::span<const uint8_t> lut, int repeats) {
-  device.enter();
+  const DeviceScope current(device);
   FuseTiming timing;
   StagingArea area(device);
   PlaneDecoder decoder;
@@ -47,7 +47,7 @@ FuseTiming time_fuse(Device& device, std::span<const std::span<const uint8_t>> f
 
 std::vector<double> time_decoders(Device& device, const std::vector<std::unique_ptr<BatchDecoder>>& decoders,
                                   std::span<const std::span<const uint8_t>> files, int group, int repeats) {
-  device.enter();
+  const DeviceScope current(device);
   StagingArea area(device);
   std::vector<EncodedImage> gray, colour;
   for (const auto& file : files) {

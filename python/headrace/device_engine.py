@@ -59,9 +59,10 @@ class FusedEngine(Engine):
         )
 
     def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
-        memory = self._empty(len(rows), device=self._target.device)
         stream = current_stream(self._target.device)
-        return _DeviceFlight(self._pipeline.submit(table, rows, draws, memory.data_ptr(), stream), memory, stream)
+        memory = self._empty(len(rows), device=self._target.device)
+        batch = self._pipeline.submit(table, rows, draws, memory.data_ptr(), stream)
+        return _DeviceFlight(self._pipeline, batch, memory, stream)
 
     def place(self, targets: Any) -> Any:
         return moved(targets, self._target.device)
@@ -76,14 +77,19 @@ class FusedEngine(Engine):
     ) -> Flight:
         repaired = super().repair(flight, places, table, rows, draws)
         assert isinstance(flight, _DeviceFlight)
-        return _DeviceFlight(repaired.batch, repaired.memory, flight.stream)
+        return _DeviceFlight(self._pipeline, repaired.batch, repaired.memory, flight.stream)
+
+    def wait(self, flight: Flight, seconds: float) -> bool:
+        ready = super().wait(flight, seconds)
+        if ready and flight.batch.broken:
+            raise RuntimeError(f"the batch could not be made on {self._target.device}: {flight.batch.broken}")
+        return ready
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
         assert isinstance(flight, _DeviceFlight) and flight.memory is not None
-        if flight.batch.broken:
-            raise RuntimeError(f"the batch could not be made on {self._target.device}: {flight.batch.broken}")
         stream = current_stream(self._target.device)
         self._pipeline.hand_over(flight.batch, stream)
+        flight.handed = True
         memory = flight.memory
         if stream != flight.stream:  # used on another stream than it was allocated for: the allocator has to know
             memory.record_stream(torch.cuda.current_stream(self._target.device))
@@ -93,9 +99,16 @@ class FusedEngine(Engine):
 class _DeviceFlight(Flight):
     """A batch on its way to a device, and the stream that its memory was allocated for."""
 
-    def __init__(self, batch: core.Batch, memory: torch.Tensor | None, stream: int) -> None:
+    def __init__(self, pipeline: core.Pipeline, batch: core.Batch, memory: torch.Tensor | None, stream: int) -> None:
         super().__init__(batch, memory)
         self.stream = stream
+        self.handed = False
+        self._pipeline = pipeline
+
+    def __del__(self) -> None:
+        # Dropped without a stream that waits for the kernel: the memory must not be given out again before it is done.
+        if not self.handed:
+            self._pipeline.cancel(self.batch)
 
 
 class CopyEngine(Engine):
@@ -114,7 +127,6 @@ class CopyEngine(Engine):
     def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
         pinned = super().tensor(flight, places)
         current = torch.cuda.current_stream(self._target.device)
-        self._copies.wait_stream(current)
         with torch.cuda.stream(self._copies):
             batch = pinned.to(self._target.device, non_blocking=True)
         current.wait_stream(self._copies)

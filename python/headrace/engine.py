@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from headrace._native import core
 from headrace.pillow_lane import PillowLane
 from headrace.recipe import Recipe
 
+_STEP_S = 0.005  # between two looks for work that came back
 _DLPACK_CODE = {torch.uint8: 1, torch.float16: 2, torch.float32: 2, torch.bfloat16: 4}
 
 
@@ -104,10 +106,18 @@ class Engine:
 
     def wait(self, flight: Flight, seconds: float) -> bool:
         """Whether the batch was complete within `seconds`. Raises KeyboardInterrupt promptly."""
-        while self._inline and self._pipeline.run_one():
-            while self._lane.run_waiting():
+        if not self._inline:
+            return self._pipeline.wait(flight.batch, seconds)
+        deadline = time.monotonic() + seconds
+        while True:
+            while self._pipeline.run_one() or self._lane.run_waiting():
                 pass
-        return self._pipeline.wait(flight.batch, seconds)
+            # A device may still be at work, and may give a sample back.
+            left = deadline - time.monotonic()
+            if self._pipeline.wait(flight.batch, max(0.0, min(_STEP_S, left))):
+                return True
+            if left <= 0 or self._pipeline.closed:
+                return False
 
     def failures(self, flight: Flight) -> list[Failure]:
         """The samples that could not be made, in order; once."""

@@ -199,11 +199,12 @@ class NativeIterator:
         if self._closed:
             return
         self._closed = True
-        for begun in self._flying:
-            self._engine.cancel(begun.flight)
-        self._flying.clear()
-        if self._owns_engine:
-            self._engine.close()
+        try:
+            while self._flying:
+                self._engine.cancel(self._flying.popleft().flight)
+        finally:
+            if self._owns_engine:
+                self._engine.close()
         if not self._options.quiet:
             self._faults.warn()
 

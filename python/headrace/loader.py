@@ -176,14 +176,20 @@ class DataLoader(TorchDataLoader[Any]):
             Draws(recipe.columns, progress.seed),
             progress,
             options,
-            owns_engine=not self.persistent_workers,
+            owns_engine=not self._keeps_engine,
         )
         self._progress, self._engine = progress, engine
         self._iterators.add(iterator)
         return iterator
 
+    @property
+    def _keeps_engine(self) -> bool:
+        """Whether threads and memory serve epoch after epoch. A device's pinned memory and decoders cost too much to
+        be made for each."""
+        return self.persistent_workers or self.target.way == "fused"
+
     def _pool(self, recipe: Recipe, depth: int, pin: bool) -> Engine:
-        kept = self._engine if self.persistent_workers else None
+        kept = self._engine if self._keeps_engine else None
         if kept is not None and kept.fits(recipe):
             return kept
         # In flight, in the caller's hands, and the one that the caller is about to drop for it.

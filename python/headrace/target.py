@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
-import importlib.util
 import os
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,19 +81,39 @@ def native() -> tuple[Any, str]:
 
 
 def current_stream(device: torch.device) -> int:
-    """The handle of the caller's current stream; 0 (the default stream) where there are no streams."""
-    return int(torch.cuda.current_stream(device).cuda_stream) if device.type == "cuda" else 0
+    """The handle of the caller's current stream; 0 (the default stream) where there are no streams.
+
+    Raises:
+        RuntimeError: the stream is being captured: a graph must not hold what happens once.
+    """
+    if device.type != "cuda":
+        return 0
+    if torch.cuda.is_current_stream_capturing():
+        raise RuntimeError("the current stream is being captured into a CUDA graph: take batches before or after that")
+    return int(torch.cuda.current_stream(device).cuda_stream)
+
+
+def with_stream_of_caller(device: torch.device, function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` as it would run here, for other threads: torch's current stream is a thread's own."""
+    if device.type != "cuda":
+        return function
+    stream = torch.cuda.current_stream(device)
+
+    def called(*arguments: Any) -> Any:
+        with torch.cuda.stream(stream):
+            return function(*arguments)
+
+    return called
 
 
 def nvjpeg_candidates() -> list[str]:
     """Where libnvjpeg may lie: $HEADRACE_NVJPEG alone, else the package nvidia-nvjpeg, else where the loader looks."""
     if named := os.environ.get("HEADRACE_NVJPEG"):
         return [named]
-    found = []
-    spec = importlib.util.find_spec("nvidia")
-    for root in (spec.submodule_search_locations or []) if spec is not None else []:
-        found += [str(path) for path in sorted(Path(root).glob("*/lib/libnvjpeg.so.1[0-9]"), reverse=True)]
-    return [*found, "libnvjpeg.so.13", "libnvjpeg.so.12"]
+    # Not by importing `nvidia`: packages that bring a nvidia/__init__.py hide those that do not.
+    installed = [path for root in sys.path for path in Path(root).glob("nvidia/*/lib/libnvjpeg.so.1[0-9]")]
+    newest_first = sorted(installed, key=lambda path: path.name, reverse=True)
+    return [*map(str, newest_first), "libnvjpeg.so.13"]
 
 
 def _emulated(decoder: str, deterministic: bool) -> Target:
@@ -119,7 +141,7 @@ def _cuda(where: torch.device, decoder: str, deterministic: bool) -> Target:
     refused = []
     for kind in {"auto": ("hardware", "cuda"), "cpu": ()}.get(decoder, (decoder,)):
         try:
-            how = module.nvjpeg(where.index, kind, nvjpeg_candidates())
+            how = _nvjpeg(where.index, kind)
         except RuntimeError as error:
             refused.append(f"{kind}: {error}")
             continue
@@ -130,6 +152,13 @@ def _cuda(where: torch.device, decoder: str, deterministic: bool) -> Target:
         raise RuntimeError(f"decoder={decoder!r} is not to be had: {'; '.join(refused)}")
     why = "CPU threads decode to planes, one kernel does the rest"
     return Target(where, "fused", "cuda", "cpu", why="; ".join([why, *refused]))
+
+
+@functools.cache
+def _nvjpeg(index: int, decoder: str) -> str:
+    """Which nvJPEG decodes, in words; asked once, since it starts it. Raises RuntimeError where none does."""
+    module, _ = native()
+    return str(module.nvjpeg(index, decoder, nvjpeg_candidates()))
 
 
 def _existing(where: torch.device) -> torch.device:

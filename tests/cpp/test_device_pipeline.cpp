@@ -37,6 +37,8 @@ PipelineOptions on_device(PipelineOptions options, const std::shared_ptr<Device>
 class BrokenDevice : public Device {
  public:
   void enter() override {}
+  ThreadState scope_begin() override { return {}; }
+  void scope_end(ThreadState) noexcept override {}
   uint8_t* allocate_pinned(size_t bytes) override { return inner_.allocate_pinned(bytes); }
   void free_pinned(uint8_t* memory) noexcept override { inner_.free_pinned(memory); }
   uint8_t* allocate(size_t bytes) override { return inner_.allocate(bytes); }
@@ -89,7 +91,7 @@ TEST_CASE("a device makes the CPU's bytes, whatever the number of threads") {
           if (k < 2) continue;
           Flight& due = flying[k - 2];
           REQUIRE(complete(pipeline, *due.batch));
-          REQUIRE(due.batch->broken.empty());
+          REQUIRE(due.batch->broken().empty());
           pipeline.hand_over(*due.batch, 0);
           CHECK(due.memory->contents() == expected(recipe, due.rows, due.seed));
         }
@@ -178,7 +180,7 @@ TEST_CASE("what the device refuses is said of the batch") {
   DeviceMemory memory(device, rows.size() * pipeline.options().layout.sample_bytes);
   const auto batch = submit(pipeline, Images::all().table, rows, 1, memory.data);
   REQUIRE(complete(pipeline, *batch));
-  CHECK(batch->broken == "the device is lost");
+  CHECK(batch->broken() == "the device is lost");
 }
 
 TEST_CASE("a batch may outlive its pipeline") {

@@ -1,0 +1,122 @@
+"""Which way leads to a device: what is chosen, what is refused, and that who has no GPU pays nothing for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+
+from headrace import DataLoader
+from headrace import target as targets
+from headrace._native import core
+from support import blobs, hard_files
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_no_gpu_is_one_sentence():
+    with pytest.raises(RuntimeError, match=r"device='cuda': .*; .*, or leave device out"):
+        DataLoader(blobs(), device="cuda")
+    with pytest.raises(RuntimeError, match=r"device='cuda:3'"):
+        DataLoader(blobs(), device=torch.device("cuda", 3))
+
+
+def test_wrong_devices_and_decoders():
+    with pytest.raises(ValueError, match="device must be"):
+        DataLoader(blobs(), device="gpu")
+    with pytest.raises(ValueError, match="device must be"):
+        DataLoader(blobs(), device="mps")
+    with pytest.raises(ValueError, match="decoder must be one of"):
+        DataLoader(blobs(), decoder="nvjpeg")
+    with pytest.raises(ValueError, match="needs device='cuda'"):
+        DataLoader(blobs(), decoder="hardware")
+
+
+def pretend_cuda(monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(targets, "native", lambda: module)
+    targets._nvjpeg.cache_clear()
+
+
+class _Module:
+    def __init__(self, cuda: bool, trouble: str, decoders: tuple[str, ...] = ()) -> None:
+        self.cuda, self.trouble, self._decoders = cuda, lambda: trouble, decoders
+
+    def nvjpeg(self, index: int, decoder: str, candidates: list[str]) -> str:
+        if decoder not in self._decoders:
+            raise RuntimeError(f"no {decoder} here")
+        return f"nvJPEG of {index}"
+
+
+def test_the_way_to_a_gpu(monkeypatch):
+    pretend_cuda(monkeypatch, (None, "headrace's module _gpu does not load (no such file)"))
+    assert targets.resolve("cuda", "auto").way == "copy"
+    assert "no such file" in targets.resolve("cuda", "auto").why
+    with pytest.raises(RuntimeError, match="decoder='hardware' is not to be had"):
+        targets.resolve("cuda", "hardware")
+    pretend_cuda(monkeypatch, (_Module(False, ""), ""))
+    assert targets.resolve("cuda:0", "cpu").why.endswith("because headrace was built without CUDA")
+    pretend_cuda(monkeypatch, (_Module(True, "CUDA does not start: driver too old"), ""))
+    assert "driver too old" in targets.resolve("cuda:0", "cpu").why
+    pretend_cuda(monkeypatch, (_Module(True, ""), ""))
+    without = targets.resolve("cuda", "auto")
+    assert (without.way, without.decoder, without.device) == ("fused", "cpu", torch.device("cuda", 1))
+    assert without.why.endswith("hardware: no hardware here; cuda: no cuda here")
+    with pytest.raises(RuntimeError, match="decoder='cuda' is not to be had: cuda: no cuda here"):
+        targets.resolve("cuda", "cuda")
+    pretend_cuda(monkeypatch, (_Module(True, "", ("cuda",)), ""))
+    cores = targets.resolve("cuda", "auto")
+    assert (cores.decoder, cores.shared) == ("cuda", True)
+    assert "nvJPEG of 1 decodes baseline files together with the CPU" in cores.why and "no hardware here" in cores.why
+    pretend_cuda(monkeypatch, (_Module(True, "", ("hardware", "cuda")), ""))
+    assert targets.resolve("cuda", "auto").decoder == "hardware"
+    assert not targets.resolve("cuda", "auto", deterministic=True).shared
+    assert not targets.resolve("cuda", "hardware").shared
+    assert targets.resolve("cuda", "cpu").decoder == "cpu"
+    with pytest.raises(RuntimeError, match="2 GPUs"):
+        targets.resolve("cuda:2", "auto")
+
+
+def test_who_has_no_gpu_pays_nothing():
+    code = (
+        "import sys, torch; from headrace import DataLoader, Blobs; "
+        "assert 'headrace._gpu' not in sys.modules; print(torch.cuda.is_initialized())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_routes_of_hard_files(hard_dev):
+    """Each file goes to the JPEG engines, or there is a reason why not; what they would get is baseline."""
+    module, _ = targets.native()
+    reasons: dict[str | None, int] = {}
+    for path in hard_files(hard_dev):
+        data = path.read_bytes()
+        reason = module.route(data)
+        header = core.jpeg_header(data)
+        if reason is None:
+            assert header["not_plain"] is None and header["scans"] == 1 and not header["progressive"]
+            assert len(header["components"]) in (1, 3)
+        elif header["not_plain"] is not None:
+            assert reason == header["not_plain"]
+        reasons[reason] = reasons.get(reason, 0) + 1
+    assert reasons[None] > 0 and reasons["progressive"] > 0 and len(reasons) > 5
+
+
+def test_where_nvjpeg_is_looked_for(monkeypatch, tmp_path):
+    for place in ("nvidia/nvjpeg/lib/libnvjpeg.so.12", "nvidia/cu13/lib/libnvjpeg.so.13"):
+        (tmp_path / place).parent.mkdir(parents=True)
+        (tmp_path / place).touch()
+    (tmp_path / "nvidia" / "__init__.py").touch()  # as some of NVIDIA's packages bring it
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert targets.nvjpeg_candidates() == [
+        str(tmp_path / "nvidia/cu13/lib/libnvjpeg.so.13"),
+        str(tmp_path / "nvidia/nvjpeg/lib/libnvjpeg.so.12"),
+        "libnvjpeg.so.13",
+    ]
+    monkeypatch.setenv("HEADRACE_NVJPEG", "/my/libnvjpeg.so")
+    assert targets.nvjpeg_candidates() == ["/my/libnvjpeg.so"]
