@@ -6,6 +6,7 @@
 
 #include "../csrc/core/error.h"
 #include "../csrc/core/jpeg_decoder.h"
+#include "../csrc/core/plane_decoder.h"
 // jpeglib.h needs FILE.
 // clang-format off
 #include <cstdio>
@@ -124,6 +125,23 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     const uint8_t* row =
         &whole[(static_cast<size_t>(box.y) + y) * whole_bytes + static_cast<size_t>(box.x) * kPixelBytes];
     require(std::memcmp(row, &kept.pixels[y * row_bytes], row_bytes) == 0, "other pixels than libjpeg's");
+  }
+
+  // The way of a GPU: planes of samples, and the pixels made from them.
+  static PlaneDecoder planes;
+  const PlaneLayout layout = plane_layout(header, box);
+  std::vector<uint8_t> samples(layout.bytes);
+  try {
+    planes.decode(data, header, layout, samples.data());
+  } catch (const NeedsPillow&) {
+    return 0;  // it looks at a row more than the crop needs
+  }
+  const PlanarImage image = layout.at(samples.data());
+  for (int y = 0; y < box.height; ++y) {
+    for (int x = 0; x < box.width; ++x) {
+      const uint8_t* pixel = &kept.pixels[static_cast<size_t>(y) * row_bytes + static_cast<size_t>(x) * kPixelBytes];
+      require(pixel_at(image, box.x + x, box.y + y) == packed(pixel[0], pixel[1], pixel[2]), "other planes");
+    }
   }
   return 0;
 }

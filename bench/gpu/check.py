@@ -105,6 +105,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--images", type=Path, metavar="DIR")
     args = parser.parse_args()
+    import torch
+
+    if not torch.cuda.is_available():
+        sys.exit(f"gpu-check needs a GPU, and torch {torch.__version__} finds none: look whether nvidia-smi lists one")
     args.out.mkdir(parents=True, exist_ok=True)
     where = ["--images", str(args.images)] if args.images else []
     result: dict[str, Any] = {
