@@ -116,6 +116,12 @@ def check_epoch_length(samples: int, batch_size: int | None, drop_last: bool) ->
         )
 
 
+def check_pinning(pin_memory: bool, where: torch.device, way: str) -> None:
+    """Warns where batches are on a device, and pinning them has no meaning."""
+    if pin_memory and way != "memory":
+        _warn(f"pin_memory has no effect: batches are on {where}, and what leads there is pinned")
+
+
 def can_pin(pin_memory: bool) -> bool:
     """Whether batches are made in pinned memory; warns, as torch does, where they cannot be though asked for."""
     if pin_memory and not torch.accelerator.is_available():

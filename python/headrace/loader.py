@@ -94,6 +94,7 @@ class DataLoader(TorchDataLoader[Any]):
         arguments.check_own_arguments(seed, dtype, memory_format, on_error, max_errors)
         arguments.check_types(batch_size, sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
         self.target = target.resolve(device, decoder, deterministic)
+        arguments.check_pinning(pin_memory, self.target.device, self.target.way)
         self.source = as_source(dataset)
         arguments.check_epoch_length(len(self.source), batch_size if batch_sampler is None else None, drop_last)
         super().__init__(

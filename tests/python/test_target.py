@@ -120,3 +120,8 @@ def test_where_nvjpeg_is_looked_for(monkeypatch, tmp_path):
     ]
     monkeypatch.setenv("HEADRACE_NVJPEG", "/my/libnvjpeg.so")
     assert targets.nvjpeg_candidates() == ["/my/libnvjpeg.so"]
+
+
+def test_pinning_what_is_on_a_device_is_warned_of():
+    with pytest.warns(UserWarning, match="pin_memory has no effect: batches are on cpu"):
+        DataLoader(blobs(), device="emulated", pin_memory=True)
