@@ -18,7 +18,7 @@ from bench.contenders._common import MEAN, STD
 from bench.gpu import images
 from headrace import boxes, pillow_rule, pointwise, target, transforms
 from headrace._native import core
-from headrace.recipe import FILTERS
+from headrace.steps import FILTERS
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 

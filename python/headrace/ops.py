@@ -13,7 +13,7 @@ import torch
 from headrace import device_ops, pillow_rule, pointwise, target, transforms
 from headrace._native import core
 from headrace.pillow_ops import open_rgb
-from headrace.recipe import FILTERS
+from headrace.steps import FILTERS
 
 __all__ = ["decode_jpeg", "resize_normalize"]
 

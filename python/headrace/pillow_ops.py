@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from headrace.boxes import Box
-from headrace.recipe import FILTERS
+from headrace.steps import FILTERS
 
 PADDING_MODES = ("constant", "edge", "reflect", "symmetric")
 

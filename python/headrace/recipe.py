@@ -12,99 +12,10 @@ from typing import Any
 
 import torch
 
+from headrace.steps import Step
+
 #: dtypes that an output may have.
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.uint8)
-
-#: Pillow's numbers of its six filters.
-FILTERS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
-
-
-@dataclass(frozen=True)
-class RandomResizedCrop:
-    """Ten tries of an area and an aspect ratio, else the fall-back; then a resize to (height, width).
-
-    Draw columns: for each of the ten tries t, column ``draw + 2 t`` is the fraction of the area, uniform in `scale`,
-    and ``draw + 2 t + 1`` the aspect ratio, log-uniform in `ratio`; columns ``draw + 20`` and ``draw + 21`` are
-    uniform in [0, 1) and place the box (top, left).
-    """
-
-    height: int
-    width: int
-    scale: tuple[float, float]
-    ratio: tuple[float, float]
-    filter: str
-    draw: int
-
-
-@dataclass(frozen=True)
-class Resize:
-    """Resize to exactly (height, width)."""
-
-    height: int
-    width: int
-    filter: str
-
-
-@dataclass(frozen=True)
-class ResizeShorter:
-    """Resize so that the shorter edge is `size`, the longer at most `max_size` (None: no limit), keeping the ratio.
-
-    `size` 0 stands for torchvision v2's ``Resize(None, max_size=n)``: the longer edge becomes `max_size`.
-    """
-
-    size: int
-    max_size: int | None
-    filter: str
-
-
-@dataclass(frozen=True)
-class CenterCrop:
-    """Crop (height, width) at the centre, padding with black where the image is smaller."""
-
-    height: int
-    width: int
-
-
-@dataclass(frozen=True)
-class RandomCrop:
-    """Pad, then crop (height, width) at a random place.
-
-    Draw columns: `draw` (top) and `draw + 1` (left), uniform in [0, 1).
-    """
-
-    height: int
-    width: int
-    padding: tuple[int, int, int, int]  # left, top, right, bottom
-    pad_if_needed: bool
-    fill: tuple[int, int, int]
-    padding_mode: str  # constant, edge, reflect, symmetric
-    draw: int
-
-
-@dataclass(frozen=True)
-class HorizontalFlip:
-    """Mirror left and right where column `draw`, uniform in [0, 1), is below `p`."""
-
-    p: float
-    draw: int
-
-
-@dataclass(frozen=True)
-class VerticalFlip:
-    """Mirror top and bottom where column `draw`, uniform in [0, 1), is below `p`."""
-
-    p: float
-    draw: int
-
-
-@dataclass(frozen=True)
-class Grayscale:
-    """Pillow's L of each pixel, in `channels` (1 or 3) equal channels."""
-
-    channels: int
-
-
-Step = RandomResizedCrop | Resize | ResizeShorter | CenterCrop | RandomCrop | HorizontalFlip | VerticalFlip | Grayscale
 
 
 @dataclass(frozen=True)

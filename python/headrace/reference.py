@@ -11,10 +11,10 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset
 
-import headrace.recipe as R
-from headrace import boxes, pillow_ops
+from headrace import pillow_ops
 from headrace.draws import Draws
 from headrace.recipe import Recipe
+from headrace.reference_steps import apply
 
 
 def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[float] | npt.NDArray[Any]) -> torch.Tensor:
@@ -32,38 +32,10 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
     """
     draws = [float(draw) for draw in draws_row]
     for step in recipe.steps:
-        image = _apply(step, image, draws)
+        image = apply(step, image, draws)
     pixels = np.array(image, copy=True).reshape(image.height, image.width, len(image.getbands()))
     tensor = torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
     return recipe.pointwise(tensor).contiguous()
-
-
-def _apply(step: R.Step, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    height, width = image.height, image.width
-    if isinstance(step, R.RandomResizedCrop):
-        tries = [(draws[i], draws[i + 1]) for i in range(step.draw, step.draw + 20, 2)]
-        top, left = (boxes.place_at(u) for u in draws[step.draw + 20 : step.draw + 22])
-        box = boxes.random_resized_crop(height, width, step.ratio, tries, top, left)
-        return pillow_ops.resize(pillow_ops.crop(image, box), step.height, step.width, step.filter)
-    if isinstance(step, R.Resize):
-        return pillow_ops.resize(image, step.height, step.width, step.filter)
-    if isinstance(step, R.ResizeShorter):
-        new_height, new_width = boxes.resize_by_edge(height, width, step.size or None, step.max_size)
-        return pillow_ops.resize(image, new_height, new_width, step.filter)
-    if isinstance(step, R.CenterCrop):
-        padding, box = boxes.center_crop(height, width, step.height, step.width)
-        return pillow_ops.crop(pillow_ops.pad(image, padding, (0, 0, 0), "constant"), box)
-    if isinstance(step, R.RandomCrop):
-        top, left = (boxes.place_at(u) for u in draws[step.draw : step.draw + 2])
-        padding, box = boxes.random_crop(
-            height, width, step.height, step.width, step.padding, step.pad_if_needed, top, left
-        )
-        return pillow_ops.crop(pillow_ops.pad(image, padding, step.fill, step.padding_mode), box)
-    if isinstance(step, R.HorizontalFlip):
-        return pillow_ops.flip_horizontal(image) if draws[step.draw] < step.p else image
-    if isinstance(step, R.VerticalFlip):
-        return pillow_ops.flip_vertical(image) if draws[step.draw] < step.p else image
-    return pillow_ops.grayscale(image, step.channels)
 
 
 class EncodedSource(Protocol):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from headrace import boxes
-from headrace import recipe as R
+from headrace import steps as S
 from headrace.draws import Draws
 from headrace.lowering import lower
 from headrace.transforms import Compose, RandomHorizontalFlip, RandomResizedCrop, ToTensor
@@ -193,7 +193,7 @@ def test_boxes_are_distributed_as_torchvisions(drawn_boxes, statistic):
 def test_flips_happen_as_often_as_p_says(p):
     recipe = lower(Compose([RandomResizedCrop(4), RandomHorizontalFlip(p), ToTensor()]))
     step = recipe.steps[1]
-    assert isinstance(step, R.HorizontalFlip)
+    assert isinstance(step, S.HorizontalFlip)
     flipped = Draws(recipe.columns, 0).batch(0, np.arange(COUNT), np.zeros(COUNT))[:, step.draw] < step.p
     # Hoeffding: P(|share - p| > t) <= 2 exp(-2 n t^2); p of 0 and 1 are certain.
     assert abs(flipped.mean() - p) <= (p % 1 > 0) * math.sqrt(-math.log(ALPHA / 2) / (2 * COUNT))

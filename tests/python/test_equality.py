@@ -14,7 +14,8 @@ from headrace import DataLoader, ImageFiles, loader
 from headrace import transforms as T
 from headrace._native import core
 from headrace.engine import Engine
-from headrace.recipe import DTYPES, FILTERS
+from headrace.recipe import DTYPES
+from headrace.steps import FILTERS
 from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, silent_pillow, train
 
 pytestmark = pytest.mark.pixels

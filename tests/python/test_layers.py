@@ -45,7 +45,8 @@ device_worker
 device_backend
 """
 PYTHON = """
-_native recipe errors boxes
+_native steps errors boxes
+recipe
 pillow_ops
 sources.dataset sources.packed_paths
 sources.image_files sources.blobs
@@ -55,7 +56,9 @@ draws
 pillow_rule pointwise
 transforms
 recognition target
-lowering
+lowering.builder
+lowering.geometry lowering.pointwise
+lowering reference_steps
 reference
 device_ops pillow_lane
 ops engine

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import headrace.transforms as H
-from headrace import recipe as R
+from headrace import steps as S
 from headrace.lowering import LoweringError, lower
 from headrace.recipe import Column
 
@@ -31,8 +31,8 @@ def T(request, torchvision):
 def test_train_recipe(T):
     recipe = lower(T.Compose(train(T)))
     assert recipe.steps == (
-        R.RandomResizedCrop(224, 224, (0.08, 1.0), (0.75, 4 / 3), "bilinear", 0),
-        R.HorizontalFlip(0.5, 22),
+        S.RandomResizedCrop(224, 224, (0.08, 1.0), (0.75, 4 / 3), "bilinear", 0),
+        S.HorizontalFlip(0.5, 22),
     )
     # The logarithms of the float64 numbers 3 / 4 and 4 / 3, each rounded to the nearest float64.
     ratio = Column(-0.2876820724517809, 0.28768207245178085, exp=True)
@@ -101,19 +101,19 @@ def test_columns_of_several_steps_follow_one_another():
 def test_options_of_random_crop(T):
     crop = T.RandomCrop((20, 30), [1, 2], True, (4, 5, 6), "constant")
     step = lower(T.Compose([crop, T.PILToTensor()])).steps[0]
-    assert step == R.RandomCrop(20, 30, (1, 2, 1, 2), True, (4, 5, 6), "constant", 0)
+    assert step == S.RandomCrop(20, 30, (1, 2, 1, 2), True, (4, 5, 6), "constant", 0)
     four = T.RandomCrop(20, [1, 2, 3, 4], fill=7, padding_mode="edge")
     step = lower(T.Compose([four, T.PILToTensor()])).steps[0]
-    assert step == R.RandomCrop(20, 20, (1, 2, 3, 4), False, (7, 7, 7), "edge", 0)
+    assert step == S.RandomCrop(20, 20, (1, 2, 3, 4), False, (7, 7, 7), "edge", 0)
 
 
 def test_options_of_resize(T):
     for resize, step in (
-        (T.Resize(16), R.ResizeShorter(16, None, "bilinear")),
-        (T.Resize([16], max_size=20), R.ResizeShorter(16, 20, "bilinear")),
-        (T.Resize((16, 20), interpolation=T.InterpolationMode.BOX), R.Resize(16, 20, "box")),
-        (T.Resize((16, 20), interpolation=3), R.Resize(16, 20, "bicubic")),
-        (T.Resize((16, 20), interpolation=T.InterpolationMode.NEAREST_EXACT), R.Resize(16, 20, "nearest")),
+        (T.Resize(16), S.ResizeShorter(16, None, "bilinear")),
+        (T.Resize([16], max_size=20), S.ResizeShorter(16, 20, "bilinear")),
+        (T.Resize((16, 20), interpolation=T.InterpolationMode.BOX), S.Resize(16, 20, "box")),
+        (T.Resize((16, 20), interpolation=3), S.Resize(16, 20, "bicubic")),
+        (T.Resize((16, 20), interpolation=T.InterpolationMode.NEAREST_EXACT), S.Resize(16, 20, "nearest")),
     ):
         assert lower(T.Compose([resize, T.CenterCrop(12), T.PILToTensor()])).steps[0] == step
 
@@ -123,7 +123,7 @@ def test_size_is_known_after_a_crop():
     assert (recipe.height, recipe.width) == (20, 30)
     recipe = lower(H.Compose([H.CenterCrop((40, 60)), H.Resize(None, max_size=30), H.ToTensor()]))
     assert (recipe.height, recipe.width) == (20, 30)
-    assert recipe.steps[1] == R.ResizeShorter(0, 30, "bilinear")
+    assert recipe.steps[1] == S.ResizeShorter(0, 30, "bilinear")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])

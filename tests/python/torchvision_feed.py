@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from headrace import recipe as R
+from headrace import steps as S
 from headrace.recognition import leaves
 
 _MODULES = (
@@ -47,14 +47,14 @@ class FedTorch:
     def __getattr__(self, name: str) -> Any:
         return getattr(torch, name)
 
-    def feed(self, step: R.Step, draws: Sequence[float]) -> None:
+    def feed(self, step: S.Step, draws: Sequence[float]) -> None:
         """The next transform is `step`: its columns are the next random numbers."""
-        if isinstance(step, R.RandomResizedCrop):
+        if isinstance(step, S.RandomResizedCrop):
             self._tries = list(draws[step.draw : step.draw + 20])
             self._places = list(draws[step.draw + 20 : step.draw + 22])
-        elif isinstance(step, R.RandomCrop):
+        elif isinstance(step, S.RandomCrop):
             self._places = list(draws[step.draw : step.draw + 2])
-        elif isinstance(step, (R.HorizontalFlip, R.VerticalFlip)):
+        elif isinstance(step, (S.HorizontalFlip, S.VerticalFlip)):
             self._tries = [draws[step.draw]]
 
     # What torchvision calls: empty(1).uniform_(a, b).item(), exp(...).item(), rand(1) < p, randint(0, n, size).
@@ -84,7 +84,7 @@ class Feeder:
         for module in _MODULES:
             monkeypatch.setattr(f"{module}.torch", self.torch)
 
-    def __call__(self, transform: Any, image: Any, recipe: R.Recipe, draws: Sequence[float]) -> torch.Tensor:
+    def __call__(self, transform: Any, image: Any, recipe: S.Recipe, draws: Sequence[float]) -> torch.Tensor:
         steps = iter(recipe.steps)
         for leaf, (_, lowered) in zip(leaves(transform), recipe.names, strict=True):
             if lowered.startswith("native"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from headrace.recipe import FILTERS
+from headrace.steps import FILTERS
 
 
 class InterpolationMode(enum.Enum):

@@ -1,0 +1,153 @@
+"""Lowers the transforms that cut, resize, mirror and gray a PIL image."""
+
+from __future__ import annotations
+
+import math
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+from PIL import Image
+
+import headrace.steps as S
+from headrace import boxes, pillow_ops
+from headrace.lowering.builder import Builder
+from headrace.recipe import Column
+from headrace.transforms import filter_name
+
+# A flip of a tensor commutes with the pointwise steps before it: it may be done on the image.
+
+
+def flip_horizontal(builder: Builder, transform: Any, home: str) -> str:
+    return builder.add(S.HorizontalFlip(float(transform.p), builder.draw(Column())))
+
+
+def flip_vertical(builder: Builder, transform: Any, home: str) -> str:
+    return builder.add(S.VerticalFlip(float(transform.p), builder.draw(Column())))
+
+
+def resize(builder: Builder, transform: Any, home: str) -> str:
+    size, max_size = transform.size, transform.max_size
+    edges = [] if size is None else [size] if isinstance(size, int) else list(size)
+    if len(edges) == 2 and max_size is not None:
+        builder.refuse("max_size goes with the length of the shorter edge alone; leave it out")
+    filter = _filter(builder, transform)
+    if len(edges) == 2:
+        height, width = _positive(builder, edges)
+        builder.size = height, width
+        return builder.add(S.Resize(height, width, filter))
+    edge = _positive(builder, edges)[0] if edges else 0
+    limit = None if max_size is None else _positive(builder, [max_size])[0]
+    boxes.resize_by_edge(1, 1, edge or None, limit)  # torchvision's own refusals
+    if builder.size is not None:
+        builder.size = boxes.resize_by_edge(*builder.size, edge or None, limit)
+    return builder.add(S.ResizeShorter(edge, limit, filter))
+
+
+def center_crop(builder: Builder, transform: Any, home: str) -> str:
+    height, width = builder.size = _pair(builder, transform.size)
+    return builder.add(S.CenterCrop(height, width))
+
+
+def random_resized_crop(builder: Builder, transform: Any, home: str) -> str:
+    height, width = builder.size = _pair(builder, transform.size)
+    if len(transform.scale) != 2 or len(transform.ratio) != 2:
+        builder.refuse("scale and ratio are two numbers each; mend them")
+    (low, high), (narrow, wide) = transform.scale, transform.ratio
+    if not 0 <= low <= high < math.inf or not 0 < narrow <= wide < math.inf:
+        builder.refuse("scale and ratio are (smallest, largest) with 0 <= scale and 0 < ratio; mend them")
+    area = Column(float(low), float(high))
+    # Decimal's logarithm is correctly rounded, so that the recipe's fingerprint is the same on every machine.
+    aspect = Column(float(Decimal(narrow).ln()), float(Decimal(wide).ln()), exp=True)
+    filter = _filter(builder, transform)
+    draw = builder.draw(*[area, aspect] * 10, Column(), Column())
+    scale, ratio = (float(low), float(high)), (float(narrow), float(wide))
+    return builder.add(S.RandomResizedCrop(height, width, scale, ratio, filter, draw))
+
+
+def random_crop(builder: Builder, transform: Any, home: str) -> str:
+    height, width = builder.size = _pair(builder, transform.size)
+    padding, fill = transform.padding or None, transform.fill
+    if home == "v2":
+        if padding:
+            left, right, top, bottom = padding  # the order in which v2 keeps it
+            padding = left, top, right, bottom
+        fill = transform._fill.get(Image.Image, transform._fill.get("others"))
+    padding = pillow_ops.four_paddings(padding)
+    if min(padding) < 0:
+        builder.refuse("a negative padding crops; use CenterCrop or leave it out")
+    mode = transform.padding_mode
+    if mode not in pillow_ops.PADDING_MODES:
+        builder.refuse("padding_mode is one of constant, edge, reflect and symmetric")
+    needed = bool(transform.pad_if_needed)
+    if home == "v1" and any(padding) and needed and mode in ("reflect", "symmetric"):
+        builder.refuse("torchvision v1 pads a small image twice, mirroring its own border; use v2.RandomCrop")
+    color = pillow_ops.fill_color(fill, builder.channels)
+    draw = builder.draw(Column(), Column())
+    return builder.add(S.RandomCrop(height, width, padding, needed, color, mode, draw))
+
+
+def grayscale(builder: Builder, transform: Any, home: str) -> str:
+    channels = transform.num_output_channels
+    if channels not in (1, 3):
+        builder.refuse(f"num_output_channels must be 1 or 3, got {channels}")
+    builder.channels = channels
+    return builder.add(S.Grayscale(channels))
+
+
+def rgb(builder: Builder, transform: Any, home: str) -> str:
+    if builder.channels == 3:
+        return "nothing: images are RGB already"
+    builder.channels = 3
+    return builder.add(S.Grayscale(3))
+
+
+def _filter(builder: Builder, transform: Any) -> str:
+    if transform.antialias is False:
+        warnings.warn(
+            "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=5
+        )
+    return filter_name(transform.interpolation)
+
+
+def _pair(builder: Builder, size: Any) -> tuple[int, int]:
+    height, width = _positive(builder, list(size))
+    return height, width
+
+
+def _positive(builder: Builder, numbers: Sequence[Any]) -> list[int]:
+    values = [operator.index(number) for number in numbers]
+    if min(values) < 1:
+        builder.refuse("sizes are positive numbers of pixels")
+    return values
+
+
+_MIXES_PIXELS = {"Resize", "RandomResizedCrop", "Grayscale"}
+
+
+def _on_images(lower: Callable[[Builder, Any, str], str]) -> Callable[[Builder, Any, str], str]:
+    """The same where the image is still a PIL image; a refusal where it is a tensor."""
+
+    def checked(builder: Builder, transform: Any, home: str) -> str:
+        if builder.values is not None:
+            why = "other pixels than Pillow's" if type(transform).__name__ in _MIXES_PIXELS else "no native twin"
+            builder.refuse(
+                f"works on a tensor here, through a kernel of torch with {why}; put it before {builder.converter}"
+            )
+        return lower(builder, transform, home)
+
+    return checked
+
+
+LOWERS = {
+    "RandomHorizontalFlip": flip_horizontal,
+    "RandomVerticalFlip": flip_vertical,
+    "Resize": _on_images(resize),
+    "CenterCrop": _on_images(center_crop),
+    "RandomResizedCrop": _on_images(random_resized_crop),
+    "RandomCrop": _on_images(random_crop),
+    "Grayscale": _on_images(grayscale),
+    "RGB": _on_images(rgb),
+}

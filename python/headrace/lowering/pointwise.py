@@ -1,0 +1,46 @@
+"""Lowers the transforms that make a tensor of an image and map its values one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PIL import Image
+
+from headrace.lowering.builder import Builder, shown
+from headrace.pointwise import FromArray, TensorStep, all_bytes
+
+_CONVERTERS = ("ToTensor", "PILToTensor", "ToImage")
+
+
+def tensor_step(builder: Builder, transform: Any, home: str) -> str:
+    """Runs the transform on the 256 bytes; what it does to them is what it does."""
+    name = type(transform).__name__
+    try:
+        if builder.values is None and name in _CONVERTERS:
+            builder.converter = shown(transform)
+            step: TensorStep = FromArray(transform) if name == "ToTensor" else transform
+            builder.values = all_bytes(builder.channels)
+            builder.upright = builder.values.transpose(1, 2)
+            if name == "PILToTensor":
+                return "nothing: bytes stay as they are"
+        elif builder.values is None:
+            # On a PIL image torchvision's v1 raises here and most of v2 passes it on: ask the object itself.
+            transform(Image.new("RGB" if builder.channels == 3 else "L", (1, 1)))
+            return "nothing: it does not change PIL images"
+        else:
+            step = transform
+        # In both shapes: a mean that varies over the image can fit one of them at most, and is refused by torch.
+        mapped, upright = step(builder.values.clone()), step(builder.upright.clone())
+    except (TypeError, ValueError, RuntimeError) as error:
+        builder.refuse(str(error), error)
+    if mapped.shape != builder.values.shape:
+        builder.refuse(
+            f"turns {builder.values.shape[0]} channels into {mapped.shape[0]} by broadcasting; give it as many means "
+            "as the image has channels, or use Grayscale(num_output_channels=3)"
+        )
+    builder.values, builder.upright = mapped, upright
+    builder.pointwise.append(step)
+    return f"a table of 256 values a channel, {mapped.dtype}"
+
+
+LOWERS = dict.fromkeys([*_CONVERTERS, "ToPureTensor", "ToDtype", "ConvertImageDtype", "Normalize"], tensor_step)

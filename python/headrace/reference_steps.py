@@ -1,0 +1,66 @@
+"""The oracle's steps: what each does to a PIL image, through the calls that torchvision makes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from PIL import Image
+
+import headrace.steps as S
+from headrace import boxes, pillow_ops
+
+
+@functools.singledispatch
+def apply(step: S.Step, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    """The image after a step; `draws` are all of the sample's."""
+    raise TypeError(f"the oracle does not know the step {step}")
+
+
+@apply.register
+def _(step: S.RandomResizedCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    tries = [(draws[i], draws[i + 1]) for i in range(step.draw, step.draw + 20, 2)]
+    top, left = (boxes.place_at(u) for u in draws[step.draw + 20 : step.draw + 22])
+    box = boxes.random_resized_crop(image.height, image.width, step.ratio, tries, top, left)
+    return pillow_ops.resize(pillow_ops.crop(image, box), step.height, step.width, step.filter)
+
+
+@apply.register
+def _(step: S.Resize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return pillow_ops.resize(image, step.height, step.width, step.filter)
+
+
+@apply.register
+def _(step: S.ResizeShorter, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    height, width = boxes.resize_by_edge(image.height, image.width, step.size or None, step.max_size)
+    return pillow_ops.resize(image, height, width, step.filter)
+
+
+@apply.register
+def _(step: S.CenterCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    padding, box = boxes.center_crop(image.height, image.width, step.height, step.width)
+    return pillow_ops.crop(pillow_ops.pad(image, padding, (0, 0, 0), "constant"), box)
+
+
+@apply.register
+def _(step: S.RandomCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    top, left = (boxes.place_at(u) for u in draws[step.draw : step.draw + 2])
+    padding, box = boxes.random_crop(
+        image.height, image.width, step.height, step.width, step.padding, step.pad_if_needed, top, left
+    )
+    return pillow_ops.crop(pillow_ops.pad(image, padding, step.fill, step.padding_mode), box)
+
+
+@apply.register
+def _(step: S.HorizontalFlip, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return pillow_ops.flip_horizontal(image) if draws[step.draw] < step.p else image
+
+
+@apply.register
+def _(step: S.VerticalFlip, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return pillow_ops.flip_vertical(image) if draws[step.draw] < step.p else image
+
+
+@apply.register
+def _(step: S.Grayscale, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return pillow_ops.grayscale(image, step.channels)

@@ -1,0 +1,235 @@
+"""The steps of a recipe: plain records of what is done to an 8-bit image, one kind a class.
+
+Where a step is random, it names the columns of a sample's draws that decide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Pillow's numbers of its six filters.
+FILTERS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
+
+
+@dataclass(frozen=True)
+class RandomResizedCrop:
+    """Ten tries of an area and an aspect ratio, else the fall-back; then a resize to (height, width).
+
+    Draw columns: for each of the ten tries t, column ``draw + 2 t`` is the fraction of the area, uniform in `scale`,
+    and ``draw + 2 t + 1`` the aspect ratio, log-uniform in `ratio`; columns ``draw + 20`` and ``draw + 21`` are
+    uniform in [0, 1) and place the box (top, left).
+    """
+
+    height: int
+    width: int
+    scale: tuple[float, float]
+    ratio: tuple[float, float]
+    filter: str
+    draw: int
+
+
+@dataclass(frozen=True)
+class Resize:
+    """Resize to exactly (height, width)."""
+
+    height: int
+    width: int
+    filter: str
+
+
+@dataclass(frozen=True)
+class ResizeShorter:
+    """Resize so that the shorter edge is `size`, the longer at most `max_size` (None: no limit), keeping the ratio.
+
+    `size` 0 stands for torchvision v2's ``Resize(None, max_size=n)``: the longer edge becomes `max_size`.
+    """
+
+    size: int
+    max_size: int | None
+    filter: str
+
+
+@dataclass(frozen=True)
+class CenterCrop:
+    """Crop (height, width) at the centre, padding with black where the image is smaller."""
+
+    height: int
+    width: int
+
+
+@dataclass(frozen=True)
+class RandomCrop:
+    """Pad, then crop (height, width) at a random place.
+
+    Draw columns: `draw` (top) and `draw + 1` (left), uniform in [0, 1).
+    """
+
+    height: int
+    width: int
+    padding: tuple[int, int, int, int]  # left, top, right, bottom
+    pad_if_needed: bool
+    fill: tuple[int, int, int]
+    padding_mode: str  # constant, edge, reflect, symmetric
+    draw: int
+
+
+@dataclass(frozen=True)
+class HorizontalFlip:
+    """Mirror left and right where column `draw`, uniform in [0, 1), is below `p`."""
+
+    p: float
+    draw: int
+
+
+@dataclass(frozen=True)
+class VerticalFlip:
+    """Mirror top and bottom where column `draw`, uniform in [0, 1), is below `p`."""
+
+    p: float
+    draw: int
+
+
+@dataclass(frozen=True)
+class Grayscale:
+    """Pillow's L of each pixel, in `channels` (1 or 3) equal channels."""
+
+    channels: int
+
+
+@dataclass(frozen=True)
+class Pad:
+    """Add pixels at the borders."""
+
+    padding: tuple[int, int, int, int]  # left, top, right, bottom
+    fill: tuple[int, int, int]
+    padding_mode: str  # constant, edge, reflect, symmetric
+
+
+@dataclass(frozen=True)
+class Brightness:
+    """``PIL.ImageEnhance.Brightness`` by the factor in column `draw`."""
+
+    draw: int
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """``PIL.ImageEnhance.Contrast`` by the factor in column `draw`; looks at the mean of the whole image."""
+
+    draw: int
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """``PIL.ImageEnhance.Color`` by the factor in column `draw`."""
+
+    draw: int
+
+
+@dataclass(frozen=True)
+class Hue:
+    """The H of Pillow's HSV turned by ``int(255 x)`` modulo 256, x in column `draw`."""
+
+    draw: int
+
+
+@dataclass(frozen=True)
+class Invert:
+    """``PIL.ImageOps.invert``."""
+
+
+@dataclass(frozen=True)
+class Posterize:
+    """``PIL.ImageOps.posterize``: keep the upper `bits`."""
+
+    bits: int
+
+
+@dataclass(frozen=True)
+class Solarize:
+    """``PIL.ImageOps.solarize``: invert the values from `threshold` on."""
+
+    threshold: float
+
+
+@dataclass(frozen=True)
+class Autocontrast:
+    """``PIL.ImageOps.autocontrast`` with its defaults, a channel at a time."""
+
+
+@dataclass(frozen=True)
+class Equalize:
+    """``PIL.ImageOps.equalize``, a channel at a time."""
+
+
+@dataclass(frozen=True)
+class When:
+    """Do `steps` where column `draw`, uniform in [0, 1), is below `p`."""
+
+    p: float
+    steps: tuple[Step, ...]
+    draw: int
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Do the first branch whose entry of `bounds` (ascending, the last one 1) is above column `draw`, in [0, 1)."""
+
+    branches: tuple[tuple[Step, ...], ...]
+    bounds: tuple[float, ...]
+    draw: int
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """Do all branches in a random order.
+
+    Column `draw`, uniform u in [0, 1), names permutation ``floor(u n!)`` of n branches, in the order of
+    ``itertools.permutations``.
+    """
+
+    branches: tuple[tuple[Step, ...], ...]
+    draw: int
+
+
+@dataclass(frozen=True)
+class Erase:
+    """RandomErasing of a tensor, where column `draw`, uniform in [0, 1), is below `p`.
+
+    Ten tries as in RandomResizedCrop: columns ``draw + 1 + 2 t`` (fraction of the area) and ``draw + 2 + 2 t`` (height
+    over width); columns ``draw + 21`` and ``draw + 22`` place the box (top, left). Nothing is done where no try fits.
+
+    `after` is how many of the recipe's tensor steps come before it, `value` what is written, one number a channel, in
+    the units of the tensor there.
+    """
+
+    p: float
+    value: tuple[float, ...]
+    after: int
+    draw: int
+
+
+Step = (
+    RandomResizedCrop
+    | Resize
+    | ResizeShorter
+    | CenterCrop
+    | RandomCrop
+    | Pad
+    | HorizontalFlip
+    | VerticalFlip
+    | Grayscale
+    | Brightness
+    | Contrast
+    | Saturation
+    | Hue
+    | Invert
+    | Posterize
+    | Solarize
+    | Autocontrast
+    | Equalize
+    | When
+    | OneOf
+    | Shuffled
+    | Erase
+)
