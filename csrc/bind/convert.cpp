@@ -64,6 +64,8 @@ Step to_step(const py::handle& from) {
     step.draw = integer("draw");
   } else if (kind == "Grayscale") {
     step.kind = Step::Kind::kGrayscale;
+  } else if (kind == "Call") {
+    step.kind = Step::Kind::kCall;
   } else {
     throw py::type_error("the native core does not know the step " + kind);
   }
@@ -72,7 +74,11 @@ Step to_step(const py::handle& from) {
 
 Recipe to_recipe(const py::handle& from, const std::string& pass_order) {
   Recipe recipe;
-  for (const py::handle step : from.attr("steps")) recipe.steps.push_back(to_step(step));
+  int calls = 0;
+  for (const py::handle step : from.attr("steps")) {
+    recipe.steps.push_back(to_step(step));
+    if (recipe.steps.back().kind == Step::Kind::kCall) recipe.steps.back().call = calls++;
+  }
   recipe.draws = static_cast<int>(py::len(from.attr("columns")));
   recipe.output = {py::cast<int>(from.attr("width")), py::cast<int>(from.attr("height"))};
   if (pass_order == "horizontal_first") {

@@ -46,9 +46,10 @@ class Resolver {
     restart(image);
   }
 
-  Plan run() {
-    for (const Step& step : recipe_.steps) apply(step);
-    if (size() != recipe_.output) {
+  Plan run(size_t from) {
+    const size_t end = recipe_.call_after(from);
+    for (size_t i = from; i < end; ++i) apply(recipe_.steps[i]);
+    if (end == recipe_.steps.size() && size() != recipe_.output) {
       throw Error(Stage::kPlan, "the transforms made " + pair(size().height, size().width) +
                                     " pixels (height, width) where the batch holds " +
                                     pair(recipe_.output.height, recipe_.output.width));
@@ -88,6 +89,8 @@ class Resolver {
         take_.gray = true;
         take_.fill.fill(luma(take_.fill[0], take_.fill[1], take_.fill[2]));
         return;
+      case Step::Kind::kCall:
+        return;  // the end of a segment
     }
   }
 
@@ -217,6 +220,8 @@ class Resolver {
 
 }  // namespace
 
-Plan resolve(const Recipe& recipe, const double* draws, Size image) { return Resolver(recipe, draws, image).run(); }
+Plan resolve(const Recipe& recipe, const double* draws, Size image, size_t from) {
+  return Resolver(recipe, draws, image).run(from);
+}
 
 }  // namespace headrace

@@ -32,7 +32,8 @@ struct Step {
     kRandomCrop,
     kHorizontalFlip,
     kVerticalFlip,
-    kGrayscale
+    kGrayscale,
+    kCall
   };
   Kind kind{};
   int height = 0, width = 0;      // RandomResizedCrop, Resize, CenterCrop, RandomCrop: the output size
@@ -45,6 +46,7 @@ struct Step {
   PadMode pad_mode = PadMode::kConstant;
   double p = 0;  // flips: done when draw < p
   int draw = 0;  // first column of the sample's draws that belongs to this step
+  int call = 0;  // Call: its number among the recipe's calls of Python
 };
 
 struct Recipe {
@@ -52,6 +54,18 @@ struct Recipe {
   int draws = 0;  // columns of the draws array
   Size output;    // of every sample
   PassOrder pass_order = PassOrder::kHorizontalFirst;
+
+  /// The first step from `from` on that Python does; steps.size() where there is none.
+  size_t call_after(size_t from) const {
+    while (from < steps.size() && steps[from].kind != Step::Kind::kCall) ++from;
+    return from;
+  }
+  /// Where the steps behind the last call begin; 0 without calls.
+  size_t last_segment() const {
+    size_t begin = 0;
+    for (size_t at = call_after(0); at < steps.size(); at = call_after(begin)) begin = at + 1;
+    return begin;
+  }
 };
 
 /// A window cut from an image, mirrored and turned gray: everything that moves or maps pixels without mixing them.
@@ -81,6 +95,7 @@ struct Plan {
 
 /// Exact: + - * / sqrt and round-half-even only, so that it agrees with the Python oracle to the integer.
 /// Throws Error(kPlan) when a step cannot be applied to an image of this size (the words are torchvision's).
-Plan resolve(const Recipe& recipe, const double* draws, Size image);
+/// The steps are those from `from` up to the next call of Python, or to the end.
+Plan resolve(const Recipe& recipe, const double* draws, Size image, size_t from = 0);
 
 }  // namespace headrace

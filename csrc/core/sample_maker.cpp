@@ -47,7 +47,7 @@ Output SampleMaker::output(const Batch& batch, int sample) const {
 }
 
 void SampleMaker::make_from_pixels(const uint8_t* pixels, Size size, const double* draws, Batch& batch, int sample) {
-  const Plan plan = resolve(options_.recipe, draws, size);
+  const Plan plan = resolve(options_.recipe, draws, size, options_.recipe.last_segment());
   fuser_.run(plan, pixels, static_cast<size_t>(size.width) * kPixelBytes, size, output(batch, sample));
 }
 

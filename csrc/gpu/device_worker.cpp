@@ -1,25 +1,15 @@
 // The CPU's share of a sample that a device finishes.
 #include "device_worker.h"
 
-#include <array>
 #include <cstring>
 
+#include "../core/rgbx_output.h"
 #include "../core/sample_maker.h"
 #include "device_batch.h"
 #include "router.h"
 
 namespace headrace {
 namespace {
-
-// Bytes as they are: what a plan run on the CPU leaves to the kernel is the element table.
-const uint8_t* identity_lut() {
-  alignas(64) static const auto kEntries = [] {
-    std::array<uint8_t, 3 * 256> entries{};
-    for (size_t i = 0; i < entries.size(); ++i) entries[i] = static_cast<uint8_t>(i);
-    return entries;
-  }();
-  return kEntries.data();
-}
 
 PlanarImage pixels_at(const uint8_t* pixels, size_t stride, Box box, Size size) {
   PlanarImage image;
@@ -96,7 +86,7 @@ bool DeviceWorker::hand_on(std::span<const uint8_t> bytes, const JpegHeader& hea
 
 void DeviceWorker::make_from_pixels(const uint8_t* pixels, Size size, const double* draws, Batch& batch, int sample) {
   auto& mine = static_cast<DeviceBatch&>(batch);
-  const Plan plan = resolve(options_.recipe, draws, size);
+  const Plan plan = resolve(options_.recipe, draws, size, options_.recipe.last_segment());
   try {
     mine.jobs[static_cast<size_t>(sample)] = from_pixels(plan, pixels, size, *mine.area);
   } catch (const OutOfDeviceMemory& error) {
@@ -124,10 +114,9 @@ SampleJob DeviceWorker::finished_here(const Plan& plan, Stager& stager, Run run)
   const Size size = plan.last.box.size();
   const ptrdiff_t row = ptrdiff_t{size.width} * kPixelBytes;
   const StagedBytes to = stager.take(static_cast<size_t>(row) * static_cast<size_t>(size.height));
-  run(Output{to.host, 1, row, kPixelBytes, {1, 3, identity_lut()}});
-  Plan as_it_is;
-  as_it_is.last.box = {0, 0, size.width, size.height};
-  return builder_.build(as_it_is, pixels_at(to.device, static_cast<size_t>(row), as_it_is.last.box, size), stager);
+  run(rgbx_output(to.host, size));  // what is left to the kernel is the element table
+  const PlanarImage image = pixels_at(to.device, static_cast<size_t>(row), {0, 0, size.width, size.height}, size);
+  return builder_.build(as_it_is(size), image, stager);
 }
 
 }  // namespace headrace

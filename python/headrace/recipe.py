@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from headrace.steps import Step
+from headrace.steps import Call, Step
 
 #: dtypes that an output may have.
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.uint8)
@@ -39,6 +39,7 @@ class Recipe:
             finished tensor (channels, H, W) in the final dtype, each element a function of its byte and channel alone.
         lut: ``pointwise`` of the 256 bytes: (channels, 256), in the final dtype.
         names: a line for `explain()` a user's transform: (its repr, what it was lowered to).
+        in_python: which of `names` are done by Python.
     """
 
     steps: tuple[Step, ...]
@@ -49,10 +50,21 @@ class Recipe:
     pointwise: Callable[[torch.Tensor], torch.Tensor] = field(compare=False)
     lut: torch.Tensor = field(compare=False)
     names: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    in_python: frozenset[int] = field(default=frozenset(), compare=False)
 
     @property
     def dtype(self) -> torch.dtype:
         return self.lut.dtype
+
+    @property
+    def calls(self) -> list[Call]:
+        """The steps that Python does, in order."""
+        return [step for step in self.steps if isinstance(step, Call)]
+
+    @property
+    def finished_by_python(self) -> bool:
+        """Whether the last call makes the finished tensors, in this machine's memory."""
+        return any(call.finishes for call in self.calls)
 
     def fingerprint(self) -> str:
         """A hash of everything that decides a batch's pixels, for `state_dict()`: hex digits of SHA-256, first 16."""

@@ -15,6 +15,8 @@ from headrace import pillow_ops
 from headrace.draws import Draws
 from headrace.recipe import Recipe
 from headrace.reference_steps import apply
+from headrace.sample_randomness import sample_randomness
+from headrace.steps import Call
 
 
 def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[float] | npt.NDArray[Any]) -> torch.Tensor:
@@ -32,7 +34,15 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
     """
     draws = [float(draw) for draw in draws_row]
     for step in recipe.steps:
-        image = apply(step, image, draws)
+        if isinstance(step, Call):
+            with sample_randomness(draws[step.draw], process_wide=step.process_wide):
+                made = step.function.on_image(image)
+            if step.finishes:
+                finished: torch.Tensor = made.contiguous()
+                return finished
+            image = made
+        else:
+            image = apply(step, image, draws)
     pixels = np.array(image, copy=True).reshape(image.height, image.width, len(image.getbands()))
     tensor = torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
     return recipe.pointwise(tensor).contiguous()

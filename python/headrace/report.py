@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,10 @@ def explain(loader: DataLoader) -> Explanation:
         ),
         Line("not plain JPEG", "Python", f"decoded by Pillow {PIL.__version__} in {odd}, then the native steps"),
     ]
-    lines += [Line(name, "native", how) for name, how in recipe.names]
+    lines += [
+        Line(textwrap.shorten(name, 60, placeholder=" ..."), "Python" if number in recipe.in_python else "native", how)
+        for number, (name, how) in enumerate(recipe.names)
+    ]
     if loader.source.has_targets:
         transform = loader.source.target_transform
         lines.append(

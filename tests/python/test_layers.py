@@ -24,14 +24,15 @@ jpeg_header resample_table planar_image
 huffman kernels plane_layout
 jpeg_session
 jpeg_decoder plane_decoder
-slot_ring thread_pool stage_stats output
-taker resampler row_store
+slot_ring thread_pool stage_stats output pool
+rgbx_output taker resampler row_store
 fuse
 batch
 sample_worker
 backend
 sample_maker
-sample_queue pillow_lane cpu_backend
+segment_maker sample_queue python_lane cpu_backend
+python_desk
 pipeline
 """
 GPU = """
@@ -45,7 +46,9 @@ device_worker
 device_backend
 """
 PYTHON = """
-_native steps errors boxes
+_native errors boxes
+calls
+steps
 recipe
 pillow_ops
 sources.dataset sources.packed_paths
@@ -56,11 +59,13 @@ draws
 pillow_rule pointwise
 transforms
 recognition target
+sample_randomness
 lowering.builder
-lowering.geometry lowering.pointwise
+lowering.geometry lowering.pointwise lowering.python_steps
 lowering reference_steps
 reference
-device_ops pillow_lane
+device_ops python_lane
+pillow_lane call_lane
 ops engine
 device_engine
 order

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from headrace.lowering import geometry, pointwise
+from headrace.lowering import geometry, pointwise, python_steps
 from headrace.lowering.builder import Builder, LoweringError
 from headrace.recipe import Recipe
 from headrace.recognition import class_origin, has_hooks, leaves
@@ -18,16 +18,18 @@ __all__ = ["LoweringError", "lower"]
 _LOWERS: dict[str, Callable[[Builder, Any, str], str]] = {**pointwise.LOWERS, **geometry.LOWERS}
 
 
-def lower(transform: Any, *, dtype: torch.dtype | None = None) -> Recipe:
+def lower(transform: Any, *, dtype: torch.dtype | None = None, native_only: bool = False) -> Recipe:
     """The recipe of `transform`.
 
     Args:
         transform: a transform of headrace.transforms, torchvision.transforms or torchvision.transforms.v2, or a
             Compose or nn.Sequential of them. It is not changed; its pointwise steps are kept and called.
         dtype: a last conversion, unscaled, to float32, float16, bfloat16 or uint8; None leaves the transforms' dtype.
+        native_only: whether a step, an option or an order that has no native twin is refused, instead of being called
+            in Python where it stands.
 
     Raises:
-        LoweringError: a step, an option or an order that has no native twin.
+        LoweringError: a step is refused, or the samples would not be tensors of one size and type.
     """
     if transform is None:
         raise LoweringError(
@@ -36,27 +38,36 @@ def lower(transform: Any, *, dtype: torch.dtype | None = None) -> Recipe:
         )
     builder = Builder()
     for step in leaves(transform):
-        _add(builder, step)
-    return builder.finish(dtype)
+        builder.current = step
+        before = builder.checkpoint()
+        try:
+            if builder.rest is not None:
+                builder.refuse("comes after a step that Python does")
+            lowered = _add(builder, step)
+        except LoweringError as refusal:
+            if native_only:
+                raise
+            before()
+            builder.note(python_steps.call(builder, step, refusal.reason), in_python=True)
+        else:
+            builder.note(lowered)
+    return builder.finish(dtype) if builder.rest is None else python_steps.finish(builder, dtype)
 
 
-def _add(builder: Builder, transform: Any) -> None:
-    builder.current = transform
+def _add(builder: Builder, transform: Any) -> str:
     home, name = class_origin(type(transform)) or ("", "")
     if has_hooks(transform):
         builder.refuse("has forward hooks or a replaced method, which would not run; remove them")
     if name == "Identity":
-        lowered = "nothing"
-    elif name not in _LOWERS:
+        return "nothing"
+    if name not in _LOWERS:
         _refuse_unknown(builder, type(transform))
-    else:
-        try:
-            lowered = _LOWERS[name](builder, transform, home)
-        except (ValueError, TypeError) as error:
-            if isinstance(error, LoweringError):
-                raise
-            builder.refuse(str(error), error)
-    builder.note(lowered)
+    try:
+        return _LOWERS[name](builder, transform, home)
+    except (ValueError, TypeError) as error:
+        if isinstance(error, LoweringError):
+            raise
+        builder.refuse(str(error), error)
 
 
 def _refuse_unknown(builder: Builder, cls: type) -> NoReturn:
@@ -64,4 +75,4 @@ def _refuse_unknown(builder: Builder, cls: type) -> NoReturn:
         name = (class_origin(base) or ("", ""))[1]
         if name in _LOWERS:
             builder.refuse(f"is a subclass that may do something else than {name}; use {name} itself")
-    builder.refuse("has no native twin in headrace; remove it, or use torch.utils.data.DataLoader for this dataset")
+    builder.refuse("has no native twin")

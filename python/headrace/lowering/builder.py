@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import torch
@@ -14,7 +14,15 @@ from headrace.recipe import DTYPES, Column, Recipe
 
 
 class LoweringError(TypeError):
-    """The transforms cannot be lowered; the message names the step, the reason and a remedy."""
+    """The transforms cannot be lowered; the message names the step, the reason and a remedy.
+
+    Attributes:
+        reason: the message without the step.
+    """
+
+    def __init__(self, reason: str, step: str = "") -> None:
+        super().__init__(f"{step}: {reason}" if step else reason)
+        self.reason = reason
 
 
 class Builder:
@@ -27,6 +35,7 @@ class Builder:
         values: the 256 bytes as the tensor steps mapped them so far, (C, 1, 256); None: still a PIL image.
         upright: the same as (C, 256, 1).
         converter: repr of the step that made a tensor.
+        rest: the transforms that Python does to the end, from one on whose tensor is not of bytes; None: none so far.
         current: the transform that is being lowered.
     """
 
@@ -39,12 +48,14 @@ class Builder:
         self.values: torch.Tensor | None = None
         self.upright = torch.empty(0)
         self.converter = ""
+        self.rest: list[Any] | None = None
         self.current: Any = None
         self._names: list[tuple[str, str]] = []
+        self._in_python: set[int] = set()
 
     def refuse(self, reason: str, cause: Exception | None = None) -> NoReturn:
         """Raises LoweringError about the current transform."""
-        raise LoweringError(f"step {len(self._names) + 1}, {shown(self.current)}: {reason}") from cause
+        raise LoweringError(reason, f"step {len(self._names) + 1}, {shown(self.current)}") from cause
 
     def draw(self, *columns: Column) -> int:
         """The number of the first of these new columns."""
@@ -56,13 +67,23 @@ class Builder:
         self.steps.append(step)
         return f"native {step}"
 
-    def note(self, lowered: str) -> None:
+    def note(self, lowered: str, *, in_python: bool = False) -> None:
         """The current transform is done with."""
+        if in_python:
+            self._in_python.add(len(self._names))
         self._names.append((shown(self.current), lowered))
+
+    def checkpoint(self) -> Callable[[], None]:
+        """Call what it returns to have everything as it is now."""
+        kept = vars(self).copy()
+        kept.update({name: value.copy() for name, value in kept.items() if isinstance(value, (list, set))})
+        return lambda: vars(self).update(kept)
 
     def finish(self, dtype: torch.dtype | None) -> Recipe:
         """The recipe, with a last conversion to `dtype`. Raises LoweringError where outputs would not be of one size
         and type."""
+        if dtype is not None and dtype not in DTYPES:
+            raise LoweringError(f"dtype={dtype} is not one of {_list(DTYPES)}")
         if self.values is None:
             raise LoweringError(
                 "no step makes a tensor, so the dataset would return PIL images; end the transforms with ToTensor(), "
@@ -76,19 +97,19 @@ class Builder:
         made = self.values.dtype
         if dtype is None and made not in DTYPES:
             raise LoweringError(f"the transforms make {made}, which is not one of {_list(DTYPES)}; pass one as dtype=")
-        if dtype is not None and dtype not in DTYPES:
-            raise LoweringError(f"dtype={dtype} is not one of {_list(DTYPES)}")
         if dtype == torch.uint8 and made != torch.uint8:
             raise LoweringError(
                 f"dtype=torch.uint8 would cut the transforms' {made} values to whole numbers; for bytes, end the "
                 "transforms with ToImage() or PILToTensor()"
             )
         pointwise = Pointwise(tuple(self.pointwise), None if dtype == made else dtype)
-        lut = table(pointwise, self.channels)
-        height, width = self.size
-        return Recipe(
-            tuple(self.steps), tuple(self.columns), height, width, self.channels, pointwise, lut, tuple(self._names)
-        )
+        return self.recipe((self.channels, *self.size), pointwise, table(pointwise, self.channels))
+
+    def recipe(self, shape: tuple[int, int, int], pointwise: TensorStep, lut: torch.Tensor) -> Recipe:
+        """What has been lowered, for outputs of a shape (C, H, W)."""
+        channels, height, width = shape
+        names, in_python = tuple(self._names), frozenset(self._in_python)
+        return Recipe(tuple(self.steps), tuple(self.columns), height, width, channels, pointwise, lut, names, in_python)
 
 
 def shown(transform: Any) -> str:
