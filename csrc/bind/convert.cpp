@@ -7,9 +7,14 @@ namespace headrace {
 namespace {
 
 Filter to_filter(const py::handle& name) {
-  static const std::vector<std::pair<std::string, Filter>> kFilters = {
-      {"nearest", Filter::kNearest}, {"lanczos", Filter::kLanczos}, {"bilinear", Filter::kBilinear},
-      {"bicubic", Filter::kBicubic}, {"box", Filter::kBox},         {"hamming", Filter::kHamming}};
+  static const std::vector<std::pair<std::string, Filter>> kFilters = {{"nearest", Filter::kNearest},
+                                                                       {"lanczos", Filter::kLanczos},
+                                                                       {"bilinear", Filter::kBilinear},
+                                                                       {"bicubic", Filter::kBicubic},
+                                                                       {"box", Filter::kBox},
+                                                                       {"hamming", Filter::kHamming},
+                                                                       {"tensor_bilinear", Filter::kTensorBilinear},
+                                                                       {"tensor_bicubic", Filter::kTensorBicubic}};
   for (const auto& [known, filter] : kFilters) {
     if (known == py::cast<std::string>(name)) return filter;
   }

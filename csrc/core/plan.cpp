@@ -207,7 +207,8 @@ class Resolver {
   }
 
   void push_stage(Size to, Filter filter) {
-    plan_.stages.push_back({take_, to, filter, vertical_first(recipe_.pass_order, size(), to)});
+    const bool vertical = !is_tensor_filter(filter) && vertical_first(recipe_.pass_order, size(), to);
+    plan_.stages.push_back({take_, to, filter, vertical});
     restart(to);
   }
 

@@ -15,8 +15,14 @@ enum class Filter : uint8_t {
   kBilinear = 2,
   kBicubic = 3,
   kBox = 4,
-  kHamming = 5
-};  // Pillow's numbers
+  kHamming = 5,  // so far Pillow's numbers
+  // torch's antialiased kernels for bytes: the same windows, weights of 16 bits, the horizontal pass first.
+  kTensorBilinear = 6,
+  kTensorBicubic = 7
+};
+/// Whether a resize is torch's.
+constexpr bool is_tensor_filter(Filter filter) { return filter >= Filter::kTensorBilinear; }
+
 enum class PadMode : uint8_t { kConstant, kEdge, kReflect, kSymmetric };
 
 /// In which order Pillow takes the two passes of a resize; it changed twice, see Note [pass order] in plan.cpp.

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headrace.calls import CallFunction
 
+#: torch's antialiased resizes of byte tensors: the mode of ``torch.nn.functional.interpolate``.
+TENSOR_FILTERS = {"tensor_bilinear": "bilinear", "tensor_bicubic": "bicubic"}
+
 #: Pillow's numbers of its six filters.
 FILTERS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
 

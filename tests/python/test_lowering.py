@@ -295,7 +295,6 @@ def test_refusals_of_torchvisions_own(torchvision):
         ([v2.Normalize(MEAN, STD)], r"step 1, Normalize\(.*Normalize\(\) does not support PIL images"),
         ([v2.ToImage(), v2.Normalize(MEAN, STD)], r"step 2, Normalize\(.*Input tensor should be a float tensor"),
         ([v1.ToTensor(), v1.Resize(8)], r"step 2, Resize\(.*other pixels than Pillow's; put it before ToTensor\(\)"),
-        ([v2.ToImage(), v2.RandomResizedCrop(8)], r"step 2, RandomResizedCrop\(.*put it before ToImage\(\)"),
         ([v2.Grayscale(), v2.ToImage(), v2.RGB()], r"step 3, RGB\(\).*put it before ToImage\(\)"),
         (
             [v1.Resize((8, 9), max_size=20)],

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import torch
 
 import headrace.steps as S
-from headrace.pointwise import Pointwise, TensorStep, table
+from headrace.pointwise import Pointwise, TensorStep, all_bytes, table
 from headrace.recipe import DTYPES, Column, Recipe
 
 
@@ -56,6 +56,16 @@ class Builder:
     def refuse(self, reason: str, cause: Exception | None = None) -> NoReturn:
         """Raises LoweringError about the current transform."""
         raise LoweringError(reason, f"step {len(self._names) + 1}, {shown(self.current)}") from cause
+
+    @property
+    def holds_bytes(self) -> bool:
+        """Whether the image is a uint8 tensor here, of the image's own bytes."""
+        return (
+            self.values is not None
+            and self.values.dtype == torch.uint8
+            and torch.equal(self.values.as_subclass(torch.Tensor), all_bytes(self.channels))
+            and not any(isinstance(step, S.Erase) for step in self.steps)
+        )
 
     def draw(self, *columns: Column) -> int:
         """The number of the first of these new columns."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
+import torch
 from PIL import Image
 
 import headrace.steps as S
@@ -56,6 +57,8 @@ def random_resized_crop(builder: Builder, transform: Any, home: str) -> str:
     if len(transform.scale) != 2 or len(transform.ratio) != 2:
         builder.refuse("scale and ratio are two numbers each; mend them")
     (low, high), (narrow, wide) = transform.scale, transform.ratio
+    if builder.values is not None and (round(wide) < 1 or round(1 / narrow) < 1):
+        builder.refuse("may crop nothing of a sliver, which a tensor's resize does not take")
     if not 0 <= low <= high < math.inf or not 0 < narrow <= wide < math.inf:
         builder.refuse("scale and ratio are (smallest, largest) with 0 <= scale and 0 < ratio; mend them")
     area = Column(float(low), float(high))
@@ -84,7 +87,11 @@ def random_crop(builder: Builder, transform: Any, home: str) -> str:
     needed = bool(transform.pad_if_needed)
     if home == "v1" and any(padding) and needed and mode in ("reflect", "symmetric"):
         builder.refuse("torchvision v1 pads a small image twice, mirroring its own border; use v2.RandomCrop")
+    if builder.values is not None and mode not in ("constant", "edge"):
+        builder.refuse("mirrors a tensor's border, which torch refuses where the image is small")
     color = pillow_ops.fill_color(fill, builder.channels)
+    if builder.values is not None and fill is not None and list(color) != _as_three(fill):
+        builder.refuse("fill is not of bytes, which a tensor takes in its own way")
     draw = builder.draw(Column(), Column())
     return builder.add(S.RandomCrop(height, width, padding, needed, color, mode, draw))
 
@@ -105,11 +112,23 @@ def rgb(builder: Builder, transform: Any, home: str) -> str:
 
 
 def _filter(builder: Builder, transform: Any) -> str:
+    if builder.values is not None:
+        return _tensor_filter(builder, transform)
     if transform.antialias is False:
         warnings.warn(
             "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=5
         )
     return filter_name(transform.interpolation)
+
+
+def _tensor_filter(builder: Builder, transform: Any) -> str:
+    """Of torch's kernel for bytes, where torchvision takes that."""
+    name = f"tensor_{filter_name(transform.interpolation)}"
+    if name not in S.TENSOR_FILTERS or not transform.antialias:
+        builder.refuse("resizes a tensor in a way that has no native twin; antialias=True and bilinear or bicubic have")
+    if torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
+        builder.refuse("resizes a tensor, for which torchvision goes through floats on this processor")
+    return name
 
 
 def _pair(builder: Builder, size: Any) -> tuple[int, int]:
@@ -124,15 +143,23 @@ def _positive(builder: Builder, numbers: Sequence[Any]) -> list[int]:
     return values
 
 
+def _as_three(fill: Any) -> list[Any]:
+    values = list(fill) if isinstance(fill, Sequence) else [fill]
+    return values if len(values) == 3 else values * 3
+
+
+#: The same on a tensor of bytes, but for filters.
+_ON_BYTES = {"Resize", "RandomResizedCrop", "CenterCrop", "RandomCrop"}
 _MIXES_PIXELS = {"Resize", "RandomResizedCrop", "Grayscale"}
 
 
 def _on_images(lower: Callable[[Builder, Any, str], str]) -> Callable[[Builder, Any, str], str]:
-    """The same where the image is still a PIL image; a refusal where it is a tensor."""
+    """The same where the image is still a PIL image, or bytes that torchvision v2 treats alike; else a refusal."""
 
     def checked(builder: Builder, transform: Any, home: str) -> str:
-        if builder.values is not None:
-            why = "other pixels than Pillow's" if type(transform).__name__ in _MIXES_PIXELS else "no native twin"
+        name = type(transform).__name__
+        if builder.values is not None and not (home == "v2" and builder.holds_bytes and name in _ON_BYTES):
+            why = "other pixels than Pillow's" if name in _MIXES_PIXELS else "no native twin"
             builder.refuse(
                 f"works on a tensor here, through a kernel of torch with {why}; put it before {builder.converter}"
             )

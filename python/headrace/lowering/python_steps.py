@@ -15,7 +15,7 @@ from PIL import Image
 import headrace.steps as S
 from headrace.calls import CallError, OnBytes, OnImage, Rest, described
 from headrace.lowering.builder import Builder, LoweringError, shown
-from headrace.pointwise import Pointwise, all_bytes, table
+from headrace.pointwise import Pointwise, table
 from headrace.recipe import DTYPES, Column, Recipe
 from headrace.sample_randomness import draws_process_wide, sample_randomness
 
@@ -44,7 +44,7 @@ def _goes_on(builder: Builder, transform: Any) -> bool:
     """Appends a call that gives an image back; False where it gives something else."""
     if builder.values is None:
         function: OnImage | OnBytes = OnImage(transform, builder.channels)
-    elif _bytes_as_they_are(builder):
+    elif builder.holds_bytes:
         function = OnBytes(tuple(builder.pointwise), transform, builder.channels)
     else:
         return False
@@ -56,17 +56,6 @@ def _goes_on(builder: Builder, transform: Any) -> bool:
     builder.size = sizes.pop() if len(sizes) == 1 else None
     builder.add(S.Call(_name(transform), builder.draw(Column()), process_wide, False, function))
     return True
-
-
-def _bytes_as_they_are(builder: Builder) -> bool:
-    values = builder.values
-    erased = any(isinstance(step, S.Erase) for step in builder.steps)
-    return (
-        values is not None
-        and values.dtype == torch.uint8
-        and torch.equal(values.as_subclass(torch.Tensor), all_bytes(builder.channels))
-        and not erased
-    )
 
 
 def _begin_rest(builder: Builder, transform: Any) -> None:
