@@ -45,7 +45,7 @@ device_worker
 device_backend
 """
 PYTHON = """
-_native steps errors boxes
+_native steps errors boxes pointwise
 recipe
 pillow_ops
 sources.dataset sources.packed_paths
@@ -53,12 +53,16 @@ sources.image_files sources.blobs
 sources.image_folder sources.recognise
 sources
 draws
-pillow_rule pointwise
+pillow_rule
 transforms
 recognition target
+lowering.sizes lowering.described
 lowering.builder
-lowering.geometry lowering.pointwise
+lowering.images
+lowering.geometry lowering.pointwise lowering.containers
+lowering.colour lowering.erasing
 lowering reference_steps
+reference_colour reference_containers reference_tensor
 reference
 device_ops pillow_lane
 ops engine

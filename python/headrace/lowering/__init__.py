@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 import torch
 
-from headrace.lowering import geometry, pointwise
+from headrace.lowering import colour, containers, erasing, geometry, pointwise
 from headrace.lowering.builder import Builder, LoweringError
+from headrace.lowering.images import Lower
 from headrace.recipe import Recipe
-from headrace.recognition import class_origin, has_hooks, leaves
+from headrace.recognition import class_origin, has_hooks
 
 __all__ = ["LoweringError", "lower"]
 
 #: By class name: appends the transform's steps and returns what `explain` shows.
-_LOWERS: dict[str, Callable[[Builder, Any, str], str]] = {**pointwise.LOWERS, **geometry.LOWERS}
+_LOWERS: dict[str, Lower] = {
+    **pointwise.LOWERS,
+    **geometry.LOWERS,
+    **colour.LOWERS,
+    **containers.LOWERS,
+    **erasing.LOWERS,
+}
 
 
 def lower(transform: Any, *, dtype: torch.dtype | None = None) -> Recipe:
@@ -34,9 +40,8 @@ def lower(transform: Any, *, dtype: torch.dtype | None = None) -> Recipe:
             "the dataset has no transform, so its images have no common size; give it one that ends in ToTensor() or "
             "ToImage()"
         )
-    builder = Builder()
-    for step in leaves(transform):
-        _add(builder, step)
+    builder = Builder(_add)
+    builder.lower([transform])
     return builder.finish(dtype)
 
 
