@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from PIL import Image, ImageEnhance, ImageOps
 
 import headrace.steps as S
+from headrace import pillow_ops
 from headrace.reference_steps import apply
 
 
@@ -28,9 +28,7 @@ def _(step: S.Saturation, image: Image.Image, draws: Sequence[float]) -> Image.I
 
 @apply.register
 def _(step: S.Hue, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    hue, saturation, value = image.convert("HSV").split()
-    turned = (np.asarray(hue, dtype=np.int64) + int(draws[step.draw] * 255)) % 256
-    return Image.merge("HSV", (Image.fromarray(turned.astype(np.uint8)), saturation, value)).convert(image.mode)
+    return pillow_ops.turn_hue(image, draws[step.draw])
 
 
 @apply.register

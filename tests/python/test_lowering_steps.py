@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+import headrace.transforms as H
 from headrace import steps as S
 from headrace.lowering import LoweringError, lower
 from headrace.recipe import Column
@@ -132,6 +133,24 @@ def test_explained_on_one_line(T):
         "native one of [p=0.75: Pad(padding=(2, 2, 2, 2), fill=(0, 0, 0), padding_mode='constant') | p=0.25: nothing]",
     ]
     assert all("\n" not in said for line in recipe.names for said in line)
+
+
+OURS = [
+    "ColorJitter(0.4, (0.5, 3), hue=0.1)",
+    "RandomApply([RandomInvert(0.2), RandomSolarize(99)], 0.8)",
+    "RandomChoice([Pad([1, 2]), RandomPosterize(3), Compose([RandomEqualize(), RandomAutocontrast()])], [1, 2, 3])",
+    "RandomOrder([RandomGrayscale(), RandomHorizontalFlip()])",
+    "Pad((1, 2, 3, 4), (5, 6, 7), 'edge')",
+]
+
+
+@pytest.mark.parametrize("call", OURS)
+def test_ours_are_lowered_as_torchvisions(torchvision, call):
+    recipes = []
+    for home in (H, torchvision.transforms.v2):
+        end = [home.CenterCrop(9), home.PILToTensor(), home.RandomErasing(0.4, value=(1, 2, 3))]
+        recipes.append(lower(home.Compose([eval(call, vars(home)), *end])))
+    assert recipes[0] == recipes[1] and recipes[0].fingerprint() == recipes[1].fingerprint()
 
 
 def test_refusals(T):
