@@ -6,12 +6,12 @@ it again through Pillow and torch, independently.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from headrace.pointwise import Pointwise
 from headrace.steps import Call, Step
 
 #: dtypes that an output may have.
@@ -32,13 +32,15 @@ class Recipe:
     """What is done to every sample of a dataset.
 
     Attributes:
-        steps: geometry, in order, on 8-bit RGB.
+        steps: in order; on the 8-bit image up to the first Erase, from there on on the tensor.
         columns: how each draw of a sample is made; its length is k of the draws array (n, k).
         height, width, channels: of every output.
-        pointwise: the tensor steps after the geometry. Called with a uint8 tensor (channels, H, W) it returns the
+        pointwise: the tensor steps but Erase and flips. Called with a uint8 tensor (channels, H, W) it returns the
             finished tensor (channels, H, W) in the final dtype, each element a function of its byte and channel alone.
         lut: ``pointwise`` of the 256 bytes: (channels, 256), in the final dtype.
         names: a line for `explain()` a user's transform: (its repr, what it was lowered to).
+        erased: what an erased element has become after the tensor steps behind its Erase: (number of Erase steps,
+            channels), in the final dtype; None where there are none.
         in_python: which of `names` are done by Python.
     """
 
@@ -47,9 +49,10 @@ class Recipe:
     height: int
     width: int
     channels: int
-    pointwise: Callable[[torch.Tensor], torch.Tensor] = field(compare=False)
+    pointwise: Pointwise = field(compare=False)
     lut: torch.Tensor = field(compare=False)
     names: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    erased: torch.Tensor | None = field(default=None, compare=False)
     in_python: frozenset[int] = field(default=frozenset(), compare=False)
 
     @property
@@ -72,5 +75,7 @@ class Recipe:
 
         parts: list[Any] = [self.steps, self.columns, self.height, self.width, self.channels, str(self.dtype)]
         digest = hashlib.sha256(repr(parts).encode())
-        digest.update(self.lut.contiguous().view(torch.uint8).numpy().tobytes())
+        for decided in (self.lut, self.erased):
+            if decided is not None:
+                digest.update(decided.contiguous().view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()[:16]

@@ -71,6 +71,11 @@ def _(step: S.RandomCrop, image: Image.Image, draws: Sequence[float]) -> Image.I
 
 
 @apply.register
+def _(step: S.Pad, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return pillow_ops.pad(image, step.padding, step.fill, step.padding_mode)
+
+
+@apply.register
 def _(step: S.HorizontalFlip, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return pillow_ops.flip_horizontal(image) if draws[step.draw] < step.p else image
 

@@ -46,7 +46,7 @@ device_worker
 device_backend
 """
 PYTHON = """
-_native errors boxes
+_native errors boxes pointwise
 calls
 steps
 recipe
@@ -56,13 +56,17 @@ sources.image_files sources.blobs
 sources.image_folder sources.recognise
 sources
 draws
-pillow_rule pointwise
+pillow_rule
 transforms
 recognition target
 sample_randomness
+lowering.sizes lowering.described
 lowering.builder
-lowering.geometry lowering.pointwise lowering.python_steps
+lowering.images
+lowering.geometry lowering.pointwise lowering.containers lowering.python_steps
+lowering.colour lowering.erasing
 lowering reference_steps
+reference_colour reference_containers reference_tensor reference_calls
 reference
 device_ops python_lane
 pillow_lane call_lane

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 import torch
 
-from headrace.lowering import geometry, pointwise, python_steps
+from headrace.lowering import colour, containers, erasing, geometry, pointwise, python_steps
 from headrace.lowering.builder import Builder, LoweringError
+from headrace.lowering.images import Lower
 from headrace.recipe import Recipe
 from headrace.recognition import class_origin, has_hooks, leaves
 
 __all__ = ["LoweringError", "lower"]
 
 #: By class name: appends the transform's steps and returns what `explain` shows.
-_LOWERS: dict[str, Callable[[Builder, Any, str], str]] = {**pointwise.LOWERS, **geometry.LOWERS}
+_LOWERS: dict[str, Lower] = {
+    **pointwise.LOWERS,
+    **geometry.LOWERS,
+    **colour.LOWERS,
+    **containers.LOWERS,
+    **erasing.LOWERS,
+}
 
 
 def lower(transform: Any, *, dtype: torch.dtype | None = None, native_only: bool = False) -> Recipe:
@@ -36,38 +42,39 @@ def lower(transform: Any, *, dtype: torch.dtype | None = None, native_only: bool
             "the dataset has no transform, so its images have no common size; give it one that ends in ToTensor() or "
             "ToImage()"
         )
-    builder = Builder()
+    builder = Builder(_add)
     for step in leaves(transform):
-        builder.current = step
         before = builder.checkpoint()
         try:
             if builder.rest is not None:
-                builder.refuse("comes after a step that Python does")
-            lowered = _add(builder, step)
+                raise LoweringError("comes after a step that Python does")
+            _add(builder, step)
         except LoweringError as refusal:
             if native_only:
                 raise
             before()
+            builder.current = step
             builder.note(python_steps.call(builder, step, refusal.reason), in_python=True)
-        else:
-            builder.note(lowered)
     return builder.finish(dtype) if builder.rest is None else python_steps.finish(builder, dtype)
 
 
-def _add(builder: Builder, transform: Any) -> str:
+def _add(builder: Builder, transform: Any) -> None:
+    builder.current = transform
     home, name = class_origin(type(transform)) or ("", "")
     if has_hooks(transform):
         builder.refuse("has forward hooks or a replaced method, which would not run; remove them")
     if name == "Identity":
-        return "nothing"
-    if name not in _LOWERS:
+        lowered = "nothing"
+    elif name not in _LOWERS:
         _refuse_unknown(builder, type(transform))
-    try:
-        return _LOWERS[name](builder, transform, home)
-    except (ValueError, TypeError) as error:
-        if isinstance(error, LoweringError):
-            raise
-        builder.refuse(str(error), error)
+    else:
+        try:
+            lowered = _LOWERS[name](builder, transform, home)
+        except (ValueError, TypeError) as error:
+            if isinstance(error, LoweringError):
+                raise
+            builder.refuse(str(error), error)
+    builder.note(lowered)
 
 
 def _refuse_unknown(builder: Builder, cls: type) -> NoReturn:

@@ -53,13 +53,13 @@ def _goes_on(builder: Builder, transform: Any) -> bool:
         return False
     made, process_wide = tried
     sizes = {(image.height, image.width) for image in made}
-    builder.size = sizes.pop() if len(sizes) == 1 else None
-    builder.add(S.Call(_name(transform), builder.draw(Column()), process_wide, False, function))
+    size = sizes.pop() if len(sizes) == 1 else None
+    builder.add(S.Call(_name(transform), builder.draw(Column()), process_wide, False, size, function))
     return True
 
 
 def _begin_rest(builder: Builder, transform: Any) -> None:
-    if any(isinstance(step, S.Erase) for step in builder.steps):
+    if builder.written:
         raise LoweringError(f"{shown(transform)} comes after RandomErasing, and has no native twin")
     builder.rest = [transform]
 
@@ -89,12 +89,8 @@ def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
     channels, height, width = one.shape
     rest = replace(rest, shape=(channels, height, width), dtype=one.dtype)
     name = ", ".join(_name(transform) for transform in transforms)
-    builder.add(S.Call(name, builder.draw(Column()), process_wide, True, rest))
-    return builder.recipe((channels, height, width), _nothing_left, torch.zeros((channels, 256), dtype=one.dtype))
-
-
-def _nothing_left(image: torch.Tensor) -> torch.Tensor:
-    raise AssertionError("the sample was finished by its last call")
+    builder.add(S.Call(name, builder.draw(Column()), process_wide, True, (height, width), rest))
+    return builder.recipe((channels, height, width), Pointwise((), None), torch.zeros((channels, 256), dtype=one.dtype))
 
 
 def _try(
