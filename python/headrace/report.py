@@ -76,3 +76,18 @@ def explain(loader: DataLoader) -> Explanation:
     if target.way != "memory":
         lines.append(Line("device", "native" if target.way == "fused" else "torch", f"{target.device}: {target.why}"))
     return Explanation(tuple(lines))
+
+
+def explain_torch(loader: DataLoader, reason: str) -> Explanation:
+    """The table of a loader whose batches torch delivers."""
+    kind = type(loader.dataset)
+    workers = f"{loader.num_workers} worker processes" if loader.num_workers else "the caller's thread (num_workers=0)"
+    seed = "as in torch" if loader.seed is None else f"order and worker seeds follow from seed={loader.seed}"
+    return Explanation(
+        (
+            Line("all", "torch", f"handed to torch's DataLoader: {reason}"),
+            Line("dataset", "Python", f"{kind.__module__}.{kind.__qualname__} in {workers}"),
+            Line("collate_fn", "Python", getattr(loader.collate_fn, "__qualname__", repr(loader.collate_fn))),
+            Line("randomness", "torch", seed),
+        )
+    )

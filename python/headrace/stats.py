@@ -35,7 +35,7 @@ class Stats:
         idle_s: time that native threads waited for work, summed over threads.
         waited_s: time that the consumer waited for batches.
         threads: native threads.
-        bottleneck: one of ``"consumer"``, a stage's name, or ``"nothing yet"``.
+        bottleneck: one of ``"consumer"``, a stage's name, ``"nothing yet"``, or that torch delivers.
     """
 
     stages: tuple[Stage, ...]
@@ -81,3 +81,8 @@ def collect(engine: Engine | None, progress: Progress | None, threads: int) -> S
     else:
         bottleneck = max(stages, key=lambda one: one.busy_s).name
     return Stats(tuple(stages), idle, waited, threads, bottleneck)
+
+
+def of_torch(workers: int) -> Stats:
+    """Of a loader whose batches torch delivers, which counts nothing."""
+    return Stats((), 0.0, 0.0, workers, "not measured: torch's DataLoader delivers")

@@ -67,7 +67,7 @@ order
 faults state
 epochs
 iterator
-stats report verification arguments
+stats report verification arguments routing fallback
 loader
 demo commands
 cli

@@ -15,13 +15,17 @@ KNOWN = "headrace.ImageFolder, ImageFiles, Blobs, and torchvision.datasets.Image
 _PAIRS = (("read", "blob_table"), ("target", "targets_of"))
 
 
+class NotNative(TypeError):
+    """The native path cannot read the dataset; the message says why, and what would let it."""
+
+
 def as_source(dataset: Any) -> BlobDataset:
     """The dataset itself if it is ours, else one of ours with the same samples, transform and targets.
 
     torchvision is looked up among the modules already imported: headrace never imports it.
 
     Raises:
-        TypeError: the dataset is neither, or a subclass that changes what the native path would not call.
+        NotNative: the dataset is neither, or a subclass that changes what the native path would not call.
     """
     if isinstance(dataset, BlobDataset):
         _refuse_changes(type(dataset))
@@ -32,11 +36,11 @@ def as_source(dataset: Any) -> BlobDataset:
             if getattr(type(dataset), method, None) is not getattr(folder.ImageFolder, method, None):
                 _refuse(type(dataset), method, "put that work into transform or target_transform")
         return _TorchvisionFolder(dataset, folder)
-    raise TypeError(f"headrace.DataLoader does not know {type(dataset).__qualname__}; it reads {KNOWN}")
+    raise NotNative(f"headrace does not know {type(dataset).__qualname__}; it reads {KNOWN}")
 
 
 def _refuse(cls: type, method: str, remedy: str) -> None:
-    raise TypeError(f"{cls.__qualname__} overrides {method}, which the native path would not call; {remedy}")
+    raise NotNative(f"{cls.__qualname__} overrides {method}, which the native path would not call; {remedy}")
 
 
 def _refuse_changes(cls: type) -> None:
@@ -63,9 +67,9 @@ class _TorchvisionFolder(ImageFiles):
 
 def _check_loader(loader: Callable[[str], Any], module: Any) -> None:
     if loader is not module.default_loader and loader is not module.pil_loader:
-        raise TypeError(
+        raise NotNative(
             f"ImageFolder(loader={loader!r}) opens files its own way; headrace reads them as torchvision's "
             "default loader does: leave loader out"
         )
     if loader is module.default_loader and sys.modules["torchvision"].get_image_backend() != "PIL":
-        raise TypeError('torchvision.set_image_backend is not "PIL", whose pixels headrace delivers')
+        raise NotNative('torchvision.set_image_backend is not "PIL", whose pixels headrace delivers')
