@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Sampler
 
 from headrace import arguments, report, routing, state, stats, target, verification
+from headrace._native import core
 from headrace.device_engine import make_engine
 from headrace.draws import Draws
 from headrace.engine import Engine
@@ -140,7 +141,7 @@ class DataLoader(TorchDataLoader[Any]):
         self._progress: state.Progress | None = None  # of the newest iterator
         self._engine: Engine | None = None  # of the newest iterator
         self._iterators: weakref.WeakSet[NativeIterator] = weakref.WeakSet()
-        self._table: Any = None
+        self._table: tuple[BlobDataset, core.BlobTable] | None = None
 
     @property
     def native(self) -> bool:
@@ -162,7 +163,7 @@ class DataLoader(TorchDataLoader[Any]):
 
     def recipe(self) -> Recipe:
         """The dataset's transform, lowered; again only when the transform is another one."""
-        self._route = routing.renewed(self._native_route("recipe()"), self.dtype)
+        self._route = routing.renewed(self._native_route("recipe()"), self.dataset, self.dtype)
         return self._route.recipe
 
     @property
@@ -198,14 +199,15 @@ class DataLoader(TorchDataLoader[Any]):
         recipe = self.recipe()
         depth = max(1, self.prefetch_factor or 1) if self.num_workers > 0 else 0
         engine = self._pool(recipe, depth, self.target.way == "memory" and arguments.can_pin(self.pin_memory))
-        if self._table is None:
-            self._table = self.source.blob_table()
+        if self._table is None or self._table[0] is not self.source:
+            self._table = self.source, self.source.blob_table()
+        source, table = self._table
         options = IteratorOptions(depth, self.batched, self.timeout, self.on_error, self.max_errors)
         progress, order = self._epochs.begin()
         progress.before = engine.stages()
         iterator = NativeIterator(
-            self.source,
-            self._table,
+            source,
+            table,
             engine,
             order,
             Draws(recipe.columns, progress.seed),

@@ -11,7 +11,6 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset
 
-from headrace import pillow_ops
 from headrace.draws import Draws
 from headrace.recipe import Recipe
 from headrace.reference_steps import apply
@@ -21,7 +20,7 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
     """One finished sample.
 
     Args:
-        image: mode RGB, any size; not changed.
+        image: mode RGB, or L where the recipe was lowered for it; any size; not changed.
         draws_row: float64, (k,), a row of `Draws.batch`.
 
     Returns:
@@ -38,7 +37,7 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
     return recipe.pointwise(tensor).contiguous()
 
 
-class EncodedSource(Protocol):
+class ImageSource(Protocol):
     """What the oracle asks of a source; headrace's own datasets have it."""
 
     @property
@@ -46,8 +45,8 @@ class EncodedSource(Protocol):
 
     def __len__(self) -> int: ...
 
-    def read(self, index: int) -> bytes:
-        """The encoded bytes of a sample."""
+    def image(self, index: int) -> Image.Image:
+        """A sample as Pillow opens it, in mode RGB or L."""
 
     def target(self, index: int) -> Any:
         """Its target, `target_transform` applied; asked for only where there are targets."""
@@ -59,12 +58,12 @@ class ReferenceDataset(Dataset[Any]):
     A sample is (image, target), or the image alone where the source has no targets.
 
     Args:
-        source: of the encoded bytes and targets.
+        source: of the images and targets.
         recipe, seed: those of the loader.
         epoch: may be set anew between epochs.
     """
 
-    def __init__(self, source: EncodedSource, recipe: Recipe, seed: int, epoch: int = 0) -> None:
+    def __init__(self, source: ImageSource, recipe: Recipe, seed: int, epoch: int = 0) -> None:
         self.source = source
         self.recipe = recipe
         self.epoch = epoch
@@ -83,5 +82,5 @@ class ReferenceDataset(Dataset[Any]):
 
     def sample(self, index: int, draws_row: npt.NDArray[np.float64]) -> Any:
         """One sample made with given draws."""
-        image = reference_sample(pillow_ops.open_rgb(self.source.read(index)), self.recipe, draws_row)
+        image = reference_sample(self.source.image(index), self.recipe, draws_row)
         return (image, self.source.target(index)) if self.source.has_targets else image

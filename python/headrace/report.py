@@ -47,13 +47,18 @@ def explain(loader: DataLoader) -> Explanation:
             "native",
             f"{loader.source!r} of {type(loader.dataset).__module__}.{type(loader.dataset).__qualname__}",
         ),
-        Line(
-            "read, decode",
-            "native",
-            f"{threads}, libjpeg-turbo {core.libjpeg_version()}, only the rows and columns of the crop",
-        ),
-        Line("not plain JPEG", "Python", f"decoded by Pillow {PIL.__version__} in {odd}, then the native steps"),
     ]
+    if loader.source.encoded:
+        lines += [
+            Line(
+                "read, decode",
+                "native",
+                f"{threads}, libjpeg-turbo {core.libjpeg_version()}, only the rows and columns of the crop",
+            ),
+            Line("not plain JPEG", "Python", f"decoded by Pillow {PIL.__version__} in {odd}, then the native steps"),
+        ]
+    else:
+        lines.append(Line("read", "native", f"{threads}, pixels in memory: nothing to decode"))
     lines += [Line(name, "native", how) for name, how in recipe.names]
     if loader.source.has_targets:
         transform = loader.source.target_transform

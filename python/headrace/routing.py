@@ -11,7 +11,7 @@ from torch.utils.data import default_collate, default_convert
 
 from headrace.lowering import LoweringError, lower
 from headrace.recipe import Recipe
-from headrace.sources import BlobDataset, NotNative, as_source
+from headrace.sources import BlobDataset, NotNative, Variant, as_source
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,12 @@ class Native:
 
     Attributes:
         source: where the samples lie.
-        transform: of the source, when it was lowered.
+        variants: the source's transforms, when they were lowered.
         recipe: what is made of the samples.
     """
 
     source: BlobDataset
-    transform: Any
+    variants: tuple[Variant, ...]
     recipe: Recipe
 
 
@@ -68,15 +68,30 @@ def decide(
         return Handed(str(error))
 
 
-def renewed(route: Native, dtype: torch.dtype | None) -> Native:
-    """The same route, lowered again if the dataset's transform is another one now.
+def renewed(route: Native, dataset: Any, dtype: torch.dtype | None) -> Native:
+    """The same route, unless the dataset has another transform or other contents now.
 
     Raises:
-        LoweringError: it cannot be lowered. A new loader would be handed to torch.
+        LoweringError, NotNative: it would not be native any more. A new loader would be handed to torch.
+        RuntimeError: its length is another one.
     """
-    return route if route.transform is route.source.transform else _native(route.source, dtype)
+    source = route.source if route.source.is_current() else as_source(dataset)
+    if len(source) != len(route.source):
+        raise RuntimeError(
+            f"the dataset had {len(route.source)} samples when this loader was made and has {len(source)} now; make a "
+            "new DataLoader"
+        )
+    same = source is route.source and len(source.variants) == len(route.variants)
+    if same and all(a[0] is b[0] for a, b in zip(source.variants, route.variants, strict=True)):
+        return route
+    return _native(source, dtype)
 
 
 def _native(source: BlobDataset, dtype: torch.dtype | None) -> Native:
-    transform = source.transform
-    return Native(source, transform, lower(transform, dtype=dtype))
+    variants = source.variants
+    different = {(id(transform), channels): (transform, channels) for transform, channels in variants}
+    first, *others = (lower(transform, dtype=dtype, channels=channels) for transform, channels in different.values())
+    for other in others:
+        if other != first or other.dtype != first.dtype or not torch.equal(other.lut, first.lut):
+            raise NotNative("the datasets of the ConcatDataset have different transforms; give them the same one")
+    return Native(source, variants, first)

@@ -63,12 +63,12 @@ def collect(engine: Engine | None, progress: Progress | None, threads: int) -> S
     on_device = raw.get(_ON_DEVICE, (0, 0))
     planned = max(0, raw["read"][0] - raw["pillow"][0])
     native = max(0, planned - on_device[0])
-    timed = max(1, raw["header"][0])
     stages = []
     for name in ("read", *_SAMPLED, "pillow"):
         items, ns = raw[name]
-        if name in _SAMPLED:  # scaled to all samples that the native stages took
-            items, ns = (planned if name == "header" else native), ns * planned // timed
+        if name in _SAMPLED and (items or raw["header"][0]):  # scaled to all samples that the native stages took
+            timed, items = max(1, items), planned if name == "header" else native
+            ns = ns * items // timed
         stages.append(Stage(name, items, ns / 1e9))
     if on_device[0]:
         stages.append(Stage(_ON_DEVICE, on_device[0], on_device[1] / 1e9))

@@ -25,7 +25,7 @@ huffman kernels plane_layout
 jpeg_session
 jpeg_decoder plane_decoder
 slot_ring thread_pool stage_stats output
-taker resampler row_store
+taker resampler row_store raw_rows
 fuse
 batch
 sample_worker
@@ -48,9 +48,10 @@ PYTHON = """
 _native steps errors boxes
 recipe
 pillow_ops
-sources.dataset sources.packed_paths
-sources.image_files sources.blobs
-sources.image_folder sources.recognise
+sources.dataset sources.packed_paths sources.unchanged sources.followed
+sources.image_files sources.blobs sources.arrays sources.combined
+sources.image_folder sources.torchvision_files sources.torchvision_arrays sources.torch_combined
+sources.recognise
 sources
 draws
 pillow_rule pointwise

@@ -18,13 +18,15 @@ __all__ = ["LoweringError", "lower"]
 _LOWERS: dict[str, Callable[[Builder, Any, str], str]] = {**pointwise.LOWERS, **geometry.LOWERS}
 
 
-def lower(transform: Any, *, dtype: torch.dtype | None = None) -> Recipe:
+def lower(transform: Any, *, dtype: torch.dtype | None = None, channels: int = 3) -> Recipe:
     """The recipe of `transform`.
 
     Args:
         transform: a transform of headrace.transforms, torchvision.transforms or torchvision.transforms.v2, or a
             Compose or nn.Sequential of them. It is not changed; its pointwise steps are kept and called.
         dtype: a last conversion, unscaled, to float32, float16, bfloat16 or uint8; None leaves the transforms' dtype.
+
+        channels: of the images, 3 (mode RGB) or 1 (mode L).
 
     Raises:
         LoweringError: a step, an option or an order that has no native twin.
@@ -34,7 +36,7 @@ def lower(transform: Any, *, dtype: torch.dtype | None = None) -> Recipe:
             "the dataset has no transform, so its images have no common size; give it one that ends in ToTensor() or "
             "ToImage()"
         )
-    builder = Builder()
+    builder = Builder(channels)
     for step in leaves(transform):
         _add(builder, step)
     return builder.finish(dtype)

@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 
 from headrace._native import core
 from headrace.pillow_ops import open_rgb
 
+#: A transform, and how many channels the images have that it is called on.
+Variant = tuple[Any, int]
+
 
 class BlobDataset(torch.utils.data.Dataset[Any]):
-    """Samples that are encoded images with a label each.
+    """Samples that are images with a label each.
 
     ``dataset[i]`` is the plain Python way: Pillow opens the sample, `transform` is called on the image and
     `target_transform` on the label. `DataLoader` asks for the blobs instead and runs the transform natively.
@@ -21,13 +25,13 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
     Args:
         labels: one a sample; ints become an int64 tensor in a batch, anything else is collated as torch would.
             None: samples are images alone.
-        transform: called on a ``PIL.Image.Image`` in mode RGB.
+        transform: called on a ``PIL.Image.Image`` in mode RGB, or L where `channels` is 1.
         target_transform: called on a label.
     """
 
     def __init__(
         self,
-        labels: Sequence[Any] | np.ndarray[Any, Any] | None,
+        labels: Sequence[Any] | np.ndarray[Any, Any] | torch.Tensor | None,
         transform: Callable[[Any], Any] | None,
         target_transform: Callable[[Any], Any] | None,
     ) -> None:
@@ -47,7 +51,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         if not -len(self) <= index < len(self):
             raise IndexError(f"index {index} is out of range for a dataset of {len(self)} samples")
         index %= len(self)
-        image: Any = open_rgb(self.read(index))
+        image: Any = self.image(index)
         if self.transform is not None:
             image = self.transform(image)
         return image if self._labels is None else (image, self.target(index))
@@ -59,6 +63,10 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         """The sample's encoded bytes. Raises OSError where its file cannot be read."""
         raise NotImplementedError
 
+    def image(self, index: int) -> Image.Image:
+        """The sample as `transform` gets it: in mode RGB, or L where `channels` is 1."""
+        return open_rgb(self.read(index))
+
     def location(self, index: int) -> str:
         """Where the sample lies, for messages: its path, if it has one."""
         raise NotImplementedError
@@ -66,6 +74,25 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
     def blob_table(self) -> core.BlobTable:
         """The same for the native core, row i for sample i."""
         raise NotImplementedError
+
+    @property
+    def channels(self) -> int:
+        """Of the images, before any transform: 1 or 3."""
+        return 3
+
+    @property
+    def encoded(self) -> bool:
+        """Whether there is anything to decode."""
+        return True
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The transforms of the samples: one, but for a dataset that is made of several."""
+        return ((self.transform, self.channels),)
+
+    def is_current(self) -> bool:
+        """Whether the dataset that this one stands for still holds what it did when it was looked at."""
+        return True
 
     @property
     def has_targets(self) -> bool:
@@ -78,10 +105,17 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
             label = int(label)
         return label if self.target_transform is None else self.target_transform(label)
 
+    def numbers(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+        """The targets of a batch, int64 (n,), where they are plain ints; else None."""
+        return self._labels[indices] if self._plain and self.target_transform is None else None
+
     def targets_of(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
         """The labels of a batch, collated as torch would: int64 tensor (n,) for ints."""
-        if self.target_transform is None and self._plain:
-            return torch.from_numpy(self._labels[indices])
+        numbers = self.numbers(indices)
+        if numbers is not None:
+            return torch.from_numpy(numbers)
+        if self.target_transform is None and type(self._labels) is torch.Tensor:
+            return self._labels[torch.from_numpy(indices)]
         # A tuple, as collating whole samples would have it: what cannot be stacked stays in it.
         batch: Any = tuple(self.target(int(i)) for i in indices)
         return torch.utils.data.default_collate(batch)
