@@ -37,8 +37,9 @@ class DataLoader(TorchDataLoader[Any]):
     to the caller: they are never written again while anything refers to them.
 
     Args:
-        dataset: natively ``headrace.ImageFolder``, ``ImageFiles``, ``Blobs``, or ``torchvision.datasets.ImageFolder``,
-            with a transform of the classes in ``headrace.transforms`` or torchvision's own of the same names.
+        dataset: natively ``headrace.ImageFolder``, ``ImageFiles``, ``Blobs``, ``Arrays``, torchvision's folders, CIFAR
+            and MNIST and their kin, and ``Subset`` and ``ConcatDataset`` of these, with a transform of the classes in
+            ``headrace.transforms`` or torchvision's own of the same names.
         batch_size, shuffle, sampler, batch_sampler, drop_last, timeout, generator, persistent_workers: as in torch.
         num_workers: native threads; 0: samples are made in the caller's thread when a batch is asked for.
         prefetch_factor: batches in flight beyond the one in use (default 2). The threads work on one batch together, so

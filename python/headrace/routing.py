@@ -82,16 +82,20 @@ def renewed(route: Native, dataset: Any, dtype: torch.dtype | None) -> Native:
             "new DataLoader"
         )
     same = source is route.source and len(source.variants) == len(route.variants)
-    if same and all(a[0] is b[0] for a, b in zip(source.variants, route.variants, strict=True)):
+    if same and all(a.transform is b.transform for a, b in zip(source.variants, route.variants, strict=True)):
         return route
     return _native(source, dtype)
 
 
 def _native(source: BlobDataset, dtype: torch.dtype | None) -> Native:
     variants = source.variants
-    different = {(id(transform), channels): (transform, channels) for transform, channels in variants}
-    first, *others = (lower(transform, dtype=dtype, channels=channels) for transform, channels in different.values())
+    different = {(id(one.transform), one.channels, one.size): one for one in variants}
+    first, *others = (
+        lower(one.transform, dtype=dtype, channels=one.channels, size=one.size) for one in different.values()
+    )
     for other in others:
         if other != first or other.dtype != first.dtype or not torch.equal(other.lut, first.lut):
-            raise NotNative("the datasets of the ConcatDataset have different transforms; give them the same one")
+            raise NotNative(
+                "the datasets of the ConcatDataset have transforms that make other images; give them the same one"
+            )
     return Native(source, variants, first)

@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "blob.h"
-#include "raw_rows.h"
+#include "../../csrc/core/blob.h"
+#include "../../csrc/core/raw_rows.h"
 
 using namespace headrace;
 

@@ -39,17 +39,11 @@ GRAY_RECIPES = {
 }
 
 
-def sizes_fit(images: Any, transform: Any) -> Any:
-    """Recipes that leave the size alone need one size; all images of an array have it."""
-    shape = images.shape
-    return T.Compose([T.Resize((shape[1], shape[2])), *transform.transforms]) if transform is PLAIN else transform
-
-
 @pytest.mark.parametrize("device", [None, "emulated"])
 @pytest.mark.parametrize("images", [COLOUR, WIDE], ids=["32x32", "47x130"])
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_colours_equal_the_oracle(recipe, images, device):
-    data = Arrays(images, range(len(images)), sizes_fit(images, RECIPES[recipe]))
+    data = Arrays(images, range(len(images)), RECIPES[recipe])
     loader = DataLoader(data, 5, True, seed=3, num_workers=2, device=device)
     assert loader.native
     assert assert_same(loader, list(loader.reference())) == len(loader)
@@ -60,7 +54,7 @@ def test_colours_equal_the_oracle(recipe, images, device):
 @pytest.mark.parametrize("axes", [3, 4])
 def test_gray_equals_the_oracle(recipe, axes, device):
     images = GRAY if axes == 3 else GRAY[..., None]
-    data = Arrays(images, None, sizes_fit(images, GRAY_RECIPES[recipe]))
+    data = Arrays(images, None, GRAY_RECIPES[recipe])
     loader = DataLoader(data, 5, True, seed=3, num_workers=1, device=device)
     assert loader.native and loader.source.channels == 1
     assert_same(loader, list(loader.reference()))
@@ -68,7 +62,7 @@ def test_gray_equals_the_oracle(recipe, axes, device):
 
 
 def test_a_gray_recipe_that_needs_colours_is_torchs():
-    loader = DataLoader(Arrays(GRAY, None, T.Compose([T.Resize((8, 8)), *TENSOR])), 2)
+    loader = DataLoader(Arrays(GRAY, None, T.Compose(TENSOR)), 2)
     assert not loader.native and "channels" in str(loader.explain())
 
 

@@ -18,7 +18,9 @@ __all__ = ["LoweringError", "lower"]
 _LOWERS: dict[str, Callable[[Builder, Any, str], str]] = {**pointwise.LOWERS, **geometry.LOWERS}
 
 
-def lower(transform: Any, *, dtype: torch.dtype | None = None, channels: int = 3) -> Recipe:
+def lower(
+    transform: Any, *, dtype: torch.dtype | None = None, channels: int = 3, size: tuple[int, int] | None = None
+) -> Recipe:
     """The recipe of `transform`.
 
     Args:
@@ -27,6 +29,7 @@ def lower(transform: Any, *, dtype: torch.dtype | None = None, channels: int = 3
         dtype: a last conversion, unscaled, to float32, float16, bfloat16 or uint8; None leaves the transforms' dtype.
 
         channels: of the images, 3 (mode RGB) or 1 (mode L).
+        size: (height, width) of every image; None: it varies.
 
     Raises:
         LoweringError: a step, an option or an order that has no native twin.
@@ -36,7 +39,7 @@ def lower(transform: Any, *, dtype: torch.dtype | None = None, channels: int = 3
             "the dataset has no transform, so its images have no common size; give it one that ends in ToTensor() or "
             "ToImage()"
         )
-    builder = Builder(channels)
+    builder = Builder(channels, size)
     for step in leaves(transform):
         _add(builder, step)
     return builder.finish(dtype)

@@ -30,11 +30,11 @@ class Builder:
         current: the transform that is being lowered.
     """
 
-    def __init__(self, channels: int = 3) -> None:
+    def __init__(self, channels: int = 3, size: tuple[int, int] | None = None) -> None:
         self.steps: list[S.Step] = []
         self.columns: list[Column] = []
         self.pointwise: list[TensorStep] = []
-        self.size: tuple[int, int] | None = None
+        self.size = size
         self.channels = channels
         self.values: torch.Tensor | None = None
         self.upright = torch.empty(0)

@@ -53,6 +53,11 @@ class Arrays(BlobDataset):
         return 3 if self._pixels.shape[3:] == (3,) else 1
 
     @property
+    def size(self) -> tuple[int, int]:
+        height, width = self._pixels.shape[1:3]
+        return height, width
+
+    @property
     def encoded(self) -> bool:
         return False
 

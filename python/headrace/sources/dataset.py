@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,8 +12,13 @@ from PIL import Image
 from headrace._native import core
 from headrace.pillow_ops import open_rgb
 
-#: A transform, and how many channels the images have that it is called on.
-Variant = tuple[Any, int]
+
+class Variant(NamedTuple):
+    """A transform, and what is known of the images that it is called on."""
+
+    transform: Any
+    channels: int
+    size: tuple[int, int] | None  # (height, width); None: varies
 
 
 class BlobDataset(torch.utils.data.Dataset[Any]):
@@ -81,6 +86,11 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         return 3
 
     @property
+    def size(self) -> tuple[int, int] | None:
+        """(height, width) of every image; None: it varies, or is not known."""
+        return None
+
+    @property
     def encoded(self) -> bool:
         """Whether there is anything to decode."""
         return True
@@ -88,7 +98,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
     @property
     def variants(self) -> tuple[Variant, ...]:
         """The transforms of the samples: one, but for a dataset that is made of several."""
-        return ((self.transform, self.channels),)
+        return (Variant(self.transform, self.channels, self.size),)
 
     def is_current(self) -> bool:
         """Whether the dataset that this one stands for still holds what it did when it was looked at."""
