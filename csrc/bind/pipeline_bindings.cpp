@@ -77,6 +77,30 @@ PyBlobTable table_of_memory(const py::list& buffers) {
   return {BlobTable::of_memory(std::move(spans)), owner};
 }
 
+// Images (count, height, width) or (count, height, width, channels), with any strides.
+PyBlobTable table_of_pixels(const py::array_t<uint8_t>& images) {
+  if (images.ndim() < 3 || images.ndim() > 4) throw py::value_error("images have 3 or 4 axes");
+  RawImage first;
+  first.channels = images.ndim() == 3 ? 1 : static_cast<int>(images.shape(3));
+  if (first.channels != 1 && first.channels != 3) throw py::value_error("an image has 1 or 3 channels");
+  first.data = static_cast<const uint8_t*>(images.data());
+  first.size = {static_cast<int>(images.shape(2)), static_cast<int>(images.shape(1))};
+  first.row_stride = images.strides(1);
+  first.pixel_stride = images.strides(2);
+  if (images.ndim() == 4) first.channel_stride = images.strides(3);
+  return {BlobTable::of_pixels(first, images.strides(0), images.shape(0)), py::memoryview(images)};
+}
+
+PyBlobTable table_of_parts(const py::list& parts) {
+  std::vector<std::shared_ptr<const BlobTable>> tables;
+  for (const py::handle part : parts) tables.push_back(py::cast<PyBlobTable&>(part).table);
+  return {BlobTable::of_parts(std::move(tables)), parts};
+}
+
+PyBlobTable table_of_rows(const py::object& table, const Int64s& rows) {
+  return {BlobTable::of_rows(py::cast<PyBlobTable&>(table).table, to_vector<int64_t>(rows)), table};
+}
+
 std::unique_ptr<PyPipeline> make_pipeline(const py::object& recipe, const py::buffer& lut, const std::string& layout,
                                           int threads, int64_t max_pixels, const std::string& pass_order,
                                           int slots_kept, const std::string& isa,
@@ -185,6 +209,9 @@ void bind_pipeline(py::module_& module) {
   py::class_<PyBlobTable>(module, "BlobTable")
       .def_static("of_files", &table_of_files, py::arg("paths"), py::arg("offsets"))
       .def_static("of_memory", &table_of_memory, py::arg("buffers"))
+      .def_static("of_pixels", &table_of_pixels, py::arg("images").noconvert())
+      .def_static("of_parts", &table_of_parts, py::arg("parts"))
+      .def_static("of_rows", &table_of_rows, py::arg("table"), py::arg("rows"))
       .def("__len__", [](const PyBlobTable& self) { return self.table->size(); });
 
   py::class_<Batch, std::shared_ptr<Batch>>(module, "Batch")

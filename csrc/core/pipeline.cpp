@@ -19,6 +19,8 @@
 namespace headrace {
 namespace {
 
+constexpr int kTimedShare = 16;  // of decoded images one in so many is timed, as in sample_maker.cpp
+
 std::shared_ptr<Backend> backend_of(const PipelineOptions& options) {
   if (options.backend != nullptr) return options.backend;
   const Kernels& best = options.kernels != nullptr ? *options.kernels : kernels();
@@ -103,12 +105,23 @@ struct Pipeline::State final : PipelineHooks {
   }
 
   void make(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample) {
+    const Blob blob = batch->blobs->at(batch->rows[static_cast<size_t>(sample)]);
+    if (blob.raw.data != nullptr) return make_from_pixels(worker, batch, sample, blob.raw);
     std::span<const uint8_t> bytes;
     // Without the right to write: who cancels a batch does not wait for a file system that does not answer.
-    if (!noted(*batch, sample, Stage::kRead,
-               [&] { bytes = worker.read(batch->blobs->at(batch->rows[static_cast<size_t>(sample)])); }))
-      return done(batch);
+    if (!noted(*batch, sample, Stage::kRead, [&] { bytes = worker.read(blob); })) return done(batch);
     make_from(worker, batch, sample, bytes, true);
+  }
+
+  void make_from_pixels(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, const RawImage& image) {
+    const bool timed = sample % kTimedShare == 0;
+    const int64_t begin = timed ? now_ns() : 0;
+    worker.stats.add(Clock::kRead, 0);
+    bool elsewhere = false;
+    const bool mine =
+        guarded(*batch, sample, Stage::kResize, [&] { elsewhere = !go_on(worker, batch, sample, 0, image); });
+    if (timed) worker.stats.add(Clock::kResize, now_ns() - begin);
+    if (mine && !elsewhere) done(batch);
   }
 
   void make_from(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, std::span<const uint8_t> bytes,
@@ -133,15 +146,14 @@ struct Pipeline::State final : PipelineHooks {
     if (mine && !elsewhere) done(batch);
   }
 
-  // Goes on with an image that Python made; whether the sample is made: else a further call has it.
-  bool go_on(const std::shared_ptr<Batch>& batch, int sample, size_t from, const uint8_t* pixels, Size size) {
+  // Goes on with an image from step `from` on; whether the sample is made: else a call has it.
+  bool go_on(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, size_t from,
+             const RawImage& image) {
     if (python.has_call_after(from)) {
-      python.call_with_pixels(batch, sample, from, pixels, size, draws(*batch, sample));
+      python.call_with_pixels(batch, sample, from, image, draws(*batch, sample));
       return false;
     }
-    auto worker = spare.take([this] { return backend->worker(); });
-    worker->make_from_pixels(pixels, size, draws(*batch, sample), *batch, sample);
-    spare.give(std::move(worker));
+    worker.make_from_pixels(image, draws(*batch, sample), *batch, sample);
     return true;
   }
 
@@ -293,8 +305,11 @@ size_t Pipeline::calls_waiting() const { return state_->fork.forked() ? 0 : stat
 void Pipeline::finish(PythonJob& job, const uint8_t* pixels, Size size, int64_t python_ns) {
   const std::shared_ptr<Batch> batch = state_->take_back(job, python_ns);
   bool elsewhere = false;
-  const bool mine = state_->guarded(*batch, job.sample, Stage::kResize,
-                                    [&] { elsewhere = !state_->go_on(batch, job.sample, job.from, pixels, size); });
+  const bool mine = state_->guarded(*batch, job.sample, Stage::kResize, [&] {
+    auto worker = state_->spare.take([&] { return state_->backend->worker(); });
+    elsewhere = !state_->go_on(*worker, batch, job.sample, job.from, rgbx_image(pixels, size));
+    state_->spare.give(std::move(worker));
+  });
   if (mine && !elsewhere) state_->done(batch);
 }
 

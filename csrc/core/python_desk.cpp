@@ -20,10 +20,9 @@ void PythonDesk::call_with_file(const std::shared_ptr<Batch>& batch, int sample,
   call_next(batch, sample, 0, [&](SegmentMaker& maker) { return maker.from_file(bytes, draws, options_); });
 }
 
-void PythonDesk::call_with_pixels(const std::shared_ptr<Batch>& batch, int sample, size_t from, const uint8_t* pixels,
-                                  Size size, const double* draws) {
-  call_next(batch, sample, from,
-            [&](SegmentMaker& maker) { return maker.from_pixels(pixels, size, draws, options_, from); });
+void PythonDesk::call_with_pixels(const std::shared_ptr<Batch>& batch, int sample, size_t from, const RawImage& image,
+                                  const double* draws) {
+  call_next(batch, sample, from, [&](SegmentMaker& maker) { return maker.from_pixels(image, draws, options_, from); });
 }
 
 std::shared_ptr<Batch> PythonDesk::take_back(PythonJob& job, int64_t ns) {

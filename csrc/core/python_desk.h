@@ -29,7 +29,7 @@ class PythonDesk {
   void call_with_file(const std::shared_ptr<Batch>& batch, int sample, std::span<const uint8_t> bytes,
                       const double* draws);
   /// The same for the next call from step `from` on, and an image as it is there.
-  void call_with_pixels(const std::shared_ptr<Batch>& batch, int sample, size_t from, const uint8_t* pixels, Size size,
+  void call_with_pixels(const std::shared_ptr<Batch>& batch, int sample, size_t from, const RawImage& image,
                         const double* draws);
 
   /// Takes a job out of Python's hands, once; it took so long. Throws std::logic_error for one that is finished.

@@ -46,9 +46,14 @@ Output SampleMaker::output(const Batch& batch, int sample) const {
           {layout.element_bytes, layout.channels, lut_}};
 }
 
-void SampleMaker::make_from_pixels(const uint8_t* pixels, Size size, const double* draws, Batch& batch, int sample) {
-  const Plan plan = resolve(options_.recipe, draws, size, options_.recipe.last_segment());
-  fuser_.run(plan, pixels, static_cast<size_t>(size.width) * kPixelBytes, size, output(batch, sample));
+void SampleMaker::make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) {
+  const Plan plan = resolve(options_.recipe, draws, image.size, options_.recipe.last_segment());
+  const Output out = output(batch, sample);
+  if (image.channels == kPixelBytes) {
+    fuser_.run(plan, image.data, static_cast<size_t>(image.row_stride), image.size, out);
+  } else {
+    raw_rows_.push(image, decode_box(plan, image.size), fuser_.begin(plan, image.size, out));
+  }
 }
 
 bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch,

@@ -5,6 +5,7 @@
 #include "fuse.h"
 #include "jpeg_decoder.h"
 #include "jpeg_header.h"
+#include "raw_rows.h"
 #include "sample_worker.h"
 
 namespace headrace {
@@ -20,7 +21,7 @@ class SampleMaker final : public SampleWorker {
 
   bool make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch, int sample,
             bool may_hand_on) override;
-  void make_from_pixels(const uint8_t* pixels, Size size, const double* draws, Batch& batch, int sample) override;
+  void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) override;
 
  private:
   Output output(const Batch& batch, int sample) const;
@@ -28,6 +29,7 @@ class SampleMaker final : public SampleWorker {
   const SampleOptions& options_;
   const uint8_t* lut_;
   JpegDecoder decoder_;
+  RawRows raw_rows_;
   Fuser fuser_;
   int since_timed_ = -1;
 };

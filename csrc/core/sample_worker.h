@@ -31,8 +31,8 @@ class SampleWorker {
   /// applied.
   virtual bool make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch,
                     int sample, bool may_hand_on) = 0;
-  /// The same for an image as Pillow decoded it: RGBX, rows without gaps.
-  virtual void make_from_pixels(const uint8_t* pixels, Size size, const double* draws, Batch& batch, int sample) = 0;
+  /// The same for an image that is decoded already.
+  virtual void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) = 0;
 
   /// Counters of this thread, which any thread may read.
   StageStats stats;

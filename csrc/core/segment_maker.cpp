@@ -22,13 +22,13 @@ RgbxImage SegmentMaker::from_file(std::span<const uint8_t> bytes, const double* 
   return image;
 }
 
-RgbxImage SegmentMaker::from_pixels(const uint8_t* pixels, Size size, const double* draws, const SampleOptions& options,
+RgbxImage SegmentMaker::from_pixels(const RawImage& image, const double* draws, const SampleOptions& options,
                                     size_t from) {
-  const Plan plan = resolve(options.recipe, draws, size, from);
-  RgbxImage image = empty_image(plan.last.box.size());
-  const Output output = rgbx_output(image.pixels.data(), image.size);
-  fuser_.run(plan, pixels, static_cast<size_t>(size.width) * kPixelBytes, size, output);
-  return image;
+  const Plan plan = resolve(options.recipe, draws, image.size, from);
+  RgbxImage made = empty_image(plan.last.box.size());
+  const Output output = rgbx_output(made.pixels.data(), made.size);
+  raw_rows_.push(image, decode_box(plan, image.size), fuser_.begin(plan, image.size, output));
+  return made;
 }
 
 }  // namespace headrace

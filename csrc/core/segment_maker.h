@@ -8,6 +8,7 @@
 #include "backend.h"
 #include "fuse.h"
 #include "jpeg_decoder.h"
+#include "raw_rows.h"
 
 namespace headrace {
 
@@ -23,13 +24,13 @@ class SegmentMaker {
 
   /// A file, after the steps up to the recipe's first call. Throws NeedsPillow, or Error(kPlan).
   RgbxImage from_file(std::span<const uint8_t> bytes, const double* draws, const SampleOptions& options);
-  /// An image, RGBX, after the steps from `from` up to the next call. Throws Error(kPlan).
-  RgbxImage from_pixels(const uint8_t* pixels, Size size, const double* draws, const SampleOptions& options,
-                        size_t from);
+  /// An image after the steps from `from` up to the next call. Throws Error(kPlan).
+  RgbxImage from_pixels(const RawImage& image, const double* draws, const SampleOptions& options, size_t from);
 
  private:
   JpegDecoder decoder_;
   Fuser fuser_;
+  RawRows raw_rows_;
 };
 
 }  // namespace headrace

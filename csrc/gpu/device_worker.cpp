@@ -84,29 +84,27 @@ bool DeviceWorker::hand_on(std::span<const uint8_t> bytes, const JpegHeader& hea
   return true;
 }
 
-void DeviceWorker::make_from_pixels(const uint8_t* pixels, Size size, const double* draws, Batch& batch, int sample) {
+void DeviceWorker::make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) {
   auto& mine = static_cast<DeviceBatch&>(batch);
-  const Plan plan = resolve(options_.recipe, draws, size, options_.recipe.last_segment());
+  const Plan plan = resolve(options_.recipe, draws, image.size, options_.recipe.last_segment());
   try {
-    mine.jobs[static_cast<size_t>(sample)] = from_pixels(plan, pixels, size, *mine.area);
+    mine.jobs[static_cast<size_t>(sample)] = from_pixels(plan, image, *mine.area);
   } catch (const OutOfDeviceMemory& error) {
     batch.break_down(error.what());
   }
 }
 
-SampleJob DeviceWorker::from_pixels(const Plan& plan, const uint8_t* pixels, Size size, Stager& stager) {
-  const size_t stride = static_cast<size_t>(size.width) * kPixelBytes;
+SampleJob DeviceWorker::from_pixels(const Plan& plan, const RawImage& image, Stager& stager) {
+  const Box box = decode_box(plan, image.size);
   if (!fits_kernel(plan)) {
-    return finished_here(plan, stager, [&](const Output& output) { fuser_.run(plan, pixels, stride, size, output); });
+    return finished_here(plan, stager, [&](const Output& output) {
+      raw_rows_.push(image, box, fuser_.begin(plan, image.size, output));
+    });
   }
-  const Box box = decode_box(plan, size);
   const size_t row = static_cast<size_t>(box.width) * kPixelBytes;
   const StagedBytes to = stager.take(row * static_cast<size_t>(box.height));
-  for (int y = 0; y < box.height; ++y) {
-    const uint8_t* from = pixels + static_cast<size_t>(box.y + y) * stride + static_cast<size_t>(box.x) * kPixelBytes;
-    std::memcpy(to.host + static_cast<size_t>(y) * row, from, row);
-  }
-  return builder_.build(plan, pixels_at(to.device, row, box, size), stager);
+  expand(image, box, to.host, row);
+  return builder_.build(plan, pixels_at(to.device, row, box, image.size), stager);
 }
 
 template <class Run>

@@ -5,6 +5,7 @@
 #include "../core/fuse.h"
 #include "../core/jpeg_decoder.h"
 #include "../core/plane_decoder.h"
+#include "../core/raw_rows.h"
 #include "../core/sample_worker.h"
 #include "decode_lane.h"
 #include "device_batch.h"
@@ -20,10 +21,10 @@ class DeviceWorker final : public SampleWorker {
 
   bool make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch, int sample,
             bool may_hand_on) override;
-  void make_from_pixels(const uint8_t* pixels, Size size, const double* draws, Batch& batch, int sample) override;
+  void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) override;
 
  private:
-  SampleJob from_pixels(const Plan& plan, const uint8_t* pixels, Size size, Stager& stager);
+  SampleJob from_pixels(const Plan& plan, const RawImage& image, Stager& stager);
   /// A plan that the kernel cannot run: all of it but the element table is run here.
   template <class Run>
   SampleJob finished_here(const Plan& plan, Stager& stager, Run run);
@@ -37,6 +38,7 @@ class DeviceWorker final : public SampleWorker {
   DecodeLane* const lane_;
   PlaneDecoder planes_;
   JpegDecoder rows_;
+  RawRows raw_rows_;
   Fuser fuser_;
   JobBuilder builder_;
 };

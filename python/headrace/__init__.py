@@ -7,10 +7,11 @@ from headrace import ops, transforms
 from headrace.errors import SampleError, VerificationError
 from headrace.loader import DataLoader
 from headrace.lowering import LoweringError
-from headrace.sources import Blobs, ImageFiles, ImageFolder
+from headrace.sources import Arrays, Blobs, ImageFiles, ImageFolder
 
 __version__ = "0.1.0"
 __all__ = [
+    "Arrays",
     "Blobs",
     "DataLoader",
     "ImageFiles",

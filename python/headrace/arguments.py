@@ -1,46 +1,50 @@
-"""Checks the loader's arguments: what the native path does not serve is refused or warned of by name, never ignored."""
+"""Checks the loader's arguments: what cannot be served is refused or warned of by name, never ignored."""
 
 from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils.data import default_collate
 
 from headrace import faults
 from headrace.recipe import DTYPES
 
 _MEMORY_FORMATS = (torch.contiguous_format, torch.channels_last)
+_DEFAULTS = {
+    "device": None,
+    "decoder": "auto",
+    "deterministic": False,
+    "dtype": None,
+    "memory_format": torch.contiguous_format,
+    "on_error": "raise",
+}
 
 
-def check_torch_arguments(
-    collate_fn: Callable[..., Any] | None,
-    worker_init_fn: Callable[[int], None] | None,
-    multiprocessing_context: Any,
-    pin_memory_device: str,
-) -> None:
-    """torch's arguments that have no native meaning.
-
-    Raises:
-        TypeError: an argument that would change the batches.
-    """
-    if collate_fn is not None and collate_fn is not default_collate:
-        raise TypeError(
-            "collate_fn is not supported: the native threads write batches in place; apply it to the batches, "
-            "or leave it out"
-        )
-    if worker_init_fn is not None:
-        raise TypeError(
-            "worker_init_fn is not supported: the workers are native threads that run no Python; "
-            "randomness is set by seed= and generator="
-        )
+def warn_of_no_effect(multiprocessing_context: Any, pin_memory_device: str) -> None:
+    """torch's arguments that mean nothing to native threads, and leave the batches as they are."""
     if multiprocessing_context is not None:
         _warn("multiprocessing_context has no effect: the workers are threads of this process")
     if pin_memory_device:
         _warn("pin_memory_device has no effect: pin_memory=True pins for the current accelerator, as in torch")
+
+
+def refuse_native_only(reason: str, given: dict[str, Any]) -> None:
+    """headrace's own arguments that torch's DataLoader cannot serve.
+
+    Args:
+        reason: why torch's DataLoader delivers the batches.
+        given: name -> value.
+
+    Raises:
+        TypeError: one of them is not as it is by default.
+    """
+    for name, value in given.items():
+        if value != _DEFAULTS[name] and not (name == "device" and str(value) == "cpu"):
+            raise TypeError(
+                f"{name}={value!r} needs headrace's native path, but torch's DataLoader would serve here: {reason}"
+            )
 
 
 def check_own_arguments(seed: Any, dtype: Any, memory_format: Any, on_error: Any, max_errors: Any) -> None:

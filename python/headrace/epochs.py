@@ -130,10 +130,7 @@ class Epochs:
             self._tell_samplers(at.start.sampler_epoch)
 
     def _tell_samplers(self, epoch: int) -> None:
-        for sampler in (self._sampler, self._batch_sampler):
-            forward = getattr(sampler, "set_epoch", None)
-            if forward is not None:
-                forward(epoch)
+        _tell((self._sampler, self._batch_sampler), epoch)
 
     def _sampler_epoch(self) -> int | None:
         for sampler in (self._sampler, self._batch_sampler):
@@ -141,3 +138,15 @@ class Epochs:
             if hasattr(sampler, "set_epoch") and isinstance(epoch, int):
                 return epoch
         return None
+
+
+def tell_samplers(loader: Any, epoch: int) -> None:
+    """Calls ``set_epoch`` of the loader's sampler and batch sampler, where they have it."""
+    _tell((loader.sampler, loader.batch_sampler), epoch)
+
+
+def _tell(samplers: tuple[Any, ...], epoch: int) -> None:
+    for sampler in samplers:
+        forward = getattr(sampler, "set_epoch", None)
+        if forward is not None:
+            forward(epoch)

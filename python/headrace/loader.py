@@ -11,38 +11,46 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Sampler
 
-from headrace import arguments, report, state, stats, target, verification
+from headrace import arguments, report, routing, state, stats, target, verification
+from headrace._native import core
 from headrace.device_engine import make_engine
 from headrace.draws import Draws
 from headrace.engine import Engine
 from headrace.epochs import Epochs
 from headrace.errors import SampleError
+from headrace.fallback import TorchEpochs
 from headrace.iterator import IteratorOptions, NativeIterator
-from headrace.lowering import lower
 from headrace.order import OrderedBatch
 from headrace.recipe import Recipe
-from headrace.sources import as_source
+from headrace.routing import Handed, Native
+from headrace.sources import BlobDataset
 
 
 class DataLoader(TorchDataLoader[Any]):
-    """Delivers the batches of ``torch.utils.data.DataLoader`` over images, bit for bit, from native threads.
+    """Delivers the batches of ``torch.utils.data.DataLoader``, bit for bit; over images from native threads.
 
-    Yields ``[images, targets]``, or ``images`` for a dataset without labels: images (n, C, H, W) in the dtype that the
-    transforms give, targets as torch's default_collate makes them (int64 for ints). The tensors belong to the caller:
-    they are never written again while anything refers to them.
+    What the native path does not know (another dataset, transform, ``collate_fn``, or a ``worker_init_fn``) is handed
+    to torch's DataLoader, with the same arguments: all is then as there. `native` says which it is, `explain` why.
+
+    Natively it yields ``[images, targets]``, or ``images`` for a dataset without labels: images (n, C, H, W) in the
+    dtype that the transforms give, targets as torch's default_collate makes them (int64 for ints). The tensors belong
+    to the caller: they are never written again while anything refers to them.
 
     Args:
-        dataset: ``headrace.ImageFolder``, ``ImageFiles``, ``Blobs``, or ``torchvision.datasets.ImageFolder``, with a
-            transform of the classes in ``headrace.transforms`` or torchvision's own of the same names.
+        dataset: natively ``headrace.ImageFolder``, ``ImageFiles``, ``Blobs``, ``Arrays``, torchvision's folders, CIFAR
+            and MNIST and their kin, and ``Subset`` and ``ConcatDataset`` of these, with a transform of the classes in
+            ``headrace.transforms`` or torchvision's own of the same names.
         batch_size, shuffle, sampler, batch_sampler, drop_last, timeout, generator, persistent_workers: as in torch.
         num_workers: native threads; 0: samples are made in the caller's thread when a batch is asked for.
         prefetch_factor: batches in flight beyond the one in use (default 2). The threads work on one batch together, so
             memory is bounded by ``prefetch_factor + 1`` batches and what the caller keeps.
         pin_memory: batches are made in pinned memory where there is an accelerator.
         in_order: batches always come in order, which ``False`` allows too.
-        collate_fn, worker_init_fn: refused. multiprocessing_context, pin_memory_device: warned of.
+        collate_fn, worker_init_fn: as in torch, whose DataLoader then delivers. multiprocessing_context,
+            pin_memory_device: natively they have no effect, and are warned of.
         seed: decides order and augmentation together with the epoch. None: drawn from `generator` (or torch's default
-            generator) at the start of each epoch, as torch draws its base seed; the order is then torch's own.
+            generator) at the start of each epoch, as torch draws its base seed; the order is then torch's own. Where
+            torch delivers, order and worker seeds follow from it.
         device: where batches are to be: None or ``"cpu"``; ``"cuda"``, ``"cuda:1"``: CPU threads and the GPU share the
             work, batches are ordered with the stream that is current when they are handed out, and nothing waits for
             the GPU; ``"emulated"``: the GPU path on this machine's threads (slow; to check it).
@@ -57,8 +65,9 @@ class DataLoader(TorchDataLoader[Any]):
         max_errors: most samples of an epoch that may fail to be made before RuntimeError; None: any number.
 
     Raises:
-        TypeError: the dataset or one of its transforms is none that headrace runs natively; the message names it.
-        ValueError: arguments that do not go together, as in torch; an empty dataset. RuntimeError: no such device.
+        TypeError: an argument of headrace's own, where torch's DataLoader would have to serve it; the message says why
+            it would. ValueError: arguments that do not go together, as in torch; natively also an empty dataset.
+            RuntimeError: no such device.
     """
 
     def __init__(
@@ -90,13 +99,19 @@ class DataLoader(TorchDataLoader[Any]):
         on_error: str = "raise",
         max_errors: int | None = 100,
     ) -> None:
-        arguments.check_torch_arguments(collate_fn, worker_init_fn, multiprocessing_context, pin_memory_device)
         arguments.check_own_arguments(seed, dtype, memory_format, on_error, max_errors)
-        arguments.check_types(batch_size, sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
         self.target = target.resolve(device, decoder, deterministic)
-        arguments.check_pinning(pin_memory, self.target.device, self.target.way)
-        self.source = as_source(dataset)
-        arguments.check_epoch_length(len(self.source), batch_size if batch_sampler is None else None, drop_last)
+        batched = batch_size is not None or batch_sampler is not None
+        self._route = routing.decide(dataset, batched, collate_fn, worker_init_fn, dtype)
+        if isinstance(self._route, Handed):
+            own = {"device": device, "decoder": decoder, "deterministic": deterministic, "dtype": dtype}
+            own |= {"memory_format": memory_format, "on_error": on_error}
+            arguments.refuse_native_only(self._route.reason, own)
+        else:
+            arguments.warn_of_no_effect(multiprocessing_context, pin_memory_device)
+            arguments.check_types(batch_size, sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
+            arguments.check_pinning(pin_memory, self.target.device, self.target.way)
+            arguments.check_epoch_length(len(self.source), batch_size if batch_sampler is None else None, drop_last)
         super().__init__(
             dataset,
             batch_size,
@@ -104,39 +119,53 @@ class DataLoader(TorchDataLoader[Any]):
             sampler,
             batch_sampler,
             num_workers,
-            pin_memory=pin_memory,
-            drop_last=drop_last,
-            timeout=timeout,
-            generator=generator,
+            collate_fn,
+            pin_memory,
+            drop_last,
+            timeout,
+            worker_init_fn,
+            multiprocessing_context,
+            generator,
             prefetch_factor=prefetch_factor,
             persistent_workers=persistent_workers,
+            pin_memory_device=pin_memory_device,
             in_order=in_order,
         )
         self.seed, self.dtype, self.memory_format = None if seed is None else int(seed), dtype, memory_format
         self.on_error, self.max_errors = on_error, max_errors
-        self._recipe: Recipe | None = None
-        self._lowered: Any = None
-        self.recipe()  # so that a transform which cannot be lowered is refused here
-        self._epochs = Epochs(
-            self,
-            len(self.source),
-            self.seed,
-            own_order=seed is not None and generator is None and bool(shuffle),
-            keeps_base_seed=persistent_workers,
-        )
+        own_order = seed is not None and generator is None and bool(shuffle)
+        self._torch_epochs = TorchEpochs(self.seed, own_order=own_order)
+        if not isinstance(self._route, Handed):
+            self._epochs = Epochs(
+                self, len(self.source), self.seed, own_order=own_order, keeps_base_seed=persistent_workers
+            )
         self._progress: state.Progress | None = None  # of the newest iterator
         self._engine: Engine | None = None  # of the newest iterator
         self._iterators: weakref.WeakSet[NativeIterator] = weakref.WeakSet()
-        self._table: Any = None
+        self._table: tuple[BlobDataset, core.BlobTable] | None = None
+
+    @property
+    def native(self) -> bool:
+        """Whether headrace's threads deliver; False: torch's DataLoader does, and ``explain()`` says why."""
+        return not isinstance(self._route, Handed)
+
+    def _native_route(self, what: str) -> Native:
+        """Raises RuntimeError where torch delivers, which has no `what`."""
+        if isinstance(self._route, Handed):
+            self._route.refuse(what)
+        return self._route
 
     # ---- what to do and in which order -------------------------------------------------------------------------------
 
+    @property
+    def source(self) -> BlobDataset:
+        """Where the samples lie."""
+        return self._native_route("source").source
+
     def recipe(self) -> Recipe:
         """The dataset's transform, lowered; again only when the transform is another one."""
-        transform = getattr(self.dataset, "transform", None)
-        if self._recipe is None or self._lowered is not transform:
-            self._recipe, self._lowered = lower(transform, dtype=self.dtype), transform
-        return self._recipe
+        self._route = routing.renewed(self._native_route("recipe()"), self.dataset, self.dtype)
+        return self._route.recipe
 
     @property
     def batched(self) -> bool:
@@ -149,6 +178,7 @@ class DataLoader(TorchDataLoader[Any]):
 
         Leaves all generators of torch as they were.
         """
+        self._native_route("peek_epoch()")
         return self._epochs.peek(batches)
 
     def set_epoch(self, epoch: int) -> None:
@@ -156,22 +186,29 @@ class DataLoader(TorchDataLoader[Any]):
 
         After ``load_state_dict`` the epoch of the state may be set again: the loader still resumes in its middle.
         """
-        self._epochs.set(arguments.whole_number("epoch", epoch, smallest=0))
+        number = arguments.whole_number("epoch", epoch, smallest=0)
+        if self.native:
+            self._epochs.set(number)
+        else:
+            self._torch_epochs.set(self, number)
 
     # ---- iteration ---------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        if not self.native:
+            return self._torch_epochs.begin(self, super().__iter__)
         recipe = self.recipe()
         depth = max(1, self.prefetch_factor or 1) if self.num_workers > 0 else 0
         engine = self._pool(recipe, depth, self.target.way == "memory" and arguments.can_pin(self.pin_memory))
-        if self._table is None:
-            self._table = self.source.blob_table()
+        if self._table is None or self._table[0] is not self.source:
+            self._table = self.source, self.source.blob_table()
+        source, table = self._table
         options = IteratorOptions(depth, self.batched, self.timeout, self.on_error, self.max_errors)
         progress, order = self._epochs.begin()
         progress.before = engine.stages()
         iterator = NativeIterator(
-            self.source,
-            self._table,
+            source,
+            table,
             engine,
             order,
             Draws(recipe.columns, progress.seed),
@@ -204,9 +241,12 @@ class DataLoader(TorchDataLoader[Any]):
             iterator.close()
         if self._engine is not None:
             self._engine.close()
+        self._iterator = None  # torch's, with its persistent workers
 
     def check_worker_number_rationality(self) -> None:
         """torch warns of more processes than cores here; more threads cost next to nothing, and hide slow disks."""
+        if not self.native:
+            super().check_worker_number_rationality()
 
     # ---- state -------------------------------------------------------------------------------------------------------
 
@@ -219,6 +259,7 @@ class DataLoader(TorchDataLoader[Any]):
         It holds what the order follows from: the seed, and the states of torch's default generator and of those that
         the loader and torch's samplers were given. A sampler of your own must draw from these or from ``set_epoch``.
         """
+        self._native_route("state_dict()")
         return state.save(self._identity(), self._epochs.position())
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -226,13 +267,16 @@ class DataLoader(TorchDataLoader[Any]):
 
         Raises:
             ValueError: the state belongs to another dataset, batch size, recipe, seed, way of sampling or Pillow rule.
+            RuntimeError: torch delivers, whose epochs cannot be resumed.
         """
+        self._native_route("load_state_dict()")
         self._epochs.resume(state.load(state_dict, self._identity()))
 
     # ---- proof and insight -------------------------------------------------------------------------------------------
 
     def reference(self) -> TorchDataLoader[Any]:
         """The oracle: a torch DataLoader over Pillow that delivers what the next ``iter(loader)`` will."""
+        self._native_route("reference()")
         return verification.reference_loader(self)
 
     def verify(self, n: int = 4) -> verification.Report:
@@ -241,14 +285,19 @@ class DataLoader(TorchDataLoader[Any]):
         Raises:
             VerificationError: they differ; names the first sample that does.
         """
+        self._native_route("verify()")
         return verification.verify(self, n)
 
     def explain(self) -> report.Explanation:
         """What runs natively, what in Python, and why; print it."""
-        return report.explain(self)
+        return (
+            report.explain_torch(self, self._route.reason) if isinstance(self._route, Handed) else report.explain(self)
+        )
 
     def stats(self) -> stats.Stats:
         """Where the time of the newest epoch goes, and its one bottleneck; print it."""
+        if not self.native:
+            return stats.of_torch(self.num_workers)
         return stats.collect(self._engine, self._progress, self.num_workers)
 
     @property
@@ -259,7 +308,8 @@ class DataLoader(TorchDataLoader[Any]):
     def __getstate__(self) -> dict[str, Any]:
         # Threads and memory stay behind: a copy makes its own. Its epochs are its own too, even in a shallow copy.
         left = {"_engine": None, "_iterators": None, "_table": None}
-        return {**self.__dict__, **left, "_epochs": copy.copy(self._epochs)}
+        own = {name: copy.copy(self.__dict__[name]) for name in ("_epochs", "_torch_epochs") if name in self.__dict__}
+        return {**self.__dict__, **left, **own}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept, _iterators=weakref.WeakSet())

@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 
 import headrace.reference_calls
 import headrace.reference_colour  # noqa: F401  # their steps are registered
-from headrace import pillow_ops, reference_tensor
+from headrace import reference_tensor
 from headrace.draws import Draws
 from headrace.recipe import Recipe
 from headrace.reference_containers import apply_all
@@ -24,7 +24,7 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
     """One finished sample.
 
     Args:
-        image: mode RGB, any size; not changed.
+        image: mode RGB, or L where the recipe was lowered for it; any size; not changed.
         draws_row: float64, (k,), a row of `Draws.batch`.
 
     Returns:
@@ -44,7 +44,7 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
     return reference_tensor.finish(tensor, recipe.steps[on_image:], recipe.pointwise, draws).contiguous()
 
 
-class EncodedSource(Protocol):
+class ImageSource(Protocol):
     """What the oracle asks of a source; headrace's own datasets have it."""
 
     @property
@@ -52,8 +52,8 @@ class EncodedSource(Protocol):
 
     def __len__(self) -> int: ...
 
-    def read(self, index: int) -> bytes:
-        """The encoded bytes of a sample."""
+    def image(self, index: int) -> Image.Image:
+        """A sample as Pillow opens it, in mode RGB or L."""
 
     def target(self, index: int) -> Any:
         """Its target, `target_transform` applied; asked for only where there are targets."""
@@ -65,12 +65,12 @@ class ReferenceDataset(Dataset[Any]):
     A sample is (image, target), or the image alone where the source has no targets.
 
     Args:
-        source: of the encoded bytes and targets.
+        source: of the images and targets.
         recipe, seed: those of the loader.
         epoch: may be set anew between epochs.
     """
 
-    def __init__(self, source: EncodedSource, recipe: Recipe, seed: int, epoch: int = 0) -> None:
+    def __init__(self, source: ImageSource, recipe: Recipe, seed: int, epoch: int = 0) -> None:
         self.source = source
         self.recipe = recipe
         self.epoch = epoch
@@ -89,5 +89,5 @@ class ReferenceDataset(Dataset[Any]):
 
     def sample(self, index: int, draws_row: npt.NDArray[np.float64]) -> Any:
         """One sample made with given draws."""
-        image = reference_sample(pillow_ops.open_rgb(self.source.read(index)), self.recipe, draws_row)
+        image = reference_sample(self.source.image(index), self.recipe, draws_row)
         return (image, self.source.target(index)) if self.source.has_targets else image

@@ -48,13 +48,18 @@ def explain(loader: DataLoader) -> Explanation:
             "native",
             f"{loader.source!r} of {type(loader.dataset).__module__}.{type(loader.dataset).__qualname__}",
         ),
-        Line(
-            "read, decode",
-            "native",
-            f"{threads}, libjpeg-turbo {core.libjpeg_version()}, only the rows and columns of the crop",
-        ),
-        Line("not plain JPEG", "Python", f"decoded by Pillow {PIL.__version__} in {odd}, then the native steps"),
     ]
+    if loader.source.encoded:
+        lines += [
+            Line(
+                "read, decode",
+                "native",
+                f"{threads}, libjpeg-turbo {core.libjpeg_version()}, only the rows and columns of the crop",
+            ),
+            Line("not plain JPEG", "Python", f"decoded by Pillow {PIL.__version__} in {odd}, then the native steps"),
+        ]
+    else:
+        lines.append(Line("read", "native", f"{threads}, pixels in memory: nothing to decode"))
     lines += [
         Line(textwrap.shorten(name, 60, placeholder=" ..."), "Python" if number in recipe.in_python else "native", how)
         for number, (name, how) in enumerate(recipe.names)
@@ -80,3 +85,18 @@ def explain(loader: DataLoader) -> Explanation:
     if target.way != "memory":
         lines.append(Line("device", "native" if target.way == "fused" else "torch", f"{target.device}: {target.why}"))
     return Explanation(tuple(lines))
+
+
+def explain_torch(loader: DataLoader, reason: str) -> Explanation:
+    """The table of a loader whose batches torch delivers."""
+    kind = type(loader.dataset)
+    workers = f"{loader.num_workers} worker processes" if loader.num_workers else "the caller's thread (num_workers=0)"
+    seed = "as in torch" if loader.seed is None else f"order and worker seeds follow from seed={loader.seed}"
+    return Explanation(
+        (
+            Line("all", "torch", f"handed to torch's DataLoader: {reason}"),
+            Line("dataset", "Python", f"{kind.__module__}.{kind.__qualname__} in {workers}"),
+            Line("collate_fn", "Python", getattr(loader.collate_fn, "__qualname__", repr(loader.collate_fn))),
+            Line("randomness", "torch", seed),
+        )
+    )

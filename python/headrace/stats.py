@@ -37,7 +37,7 @@ class Stats:
         idle_s: time that native threads waited for work, summed over threads.
         waited_s: time that the consumer waited for batches.
         threads: native threads.
-        bottleneck: one of ``"consumer"``, a stage's name, or ``"nothing yet"``.
+        bottleneck: one of ``"consumer"``, a stage's name, ``"nothing yet"``, or that torch delivers.
     """
 
     stages: tuple[Stage, ...]
@@ -65,12 +65,12 @@ def collect(engine: Engine | None, progress: Progress | None, threads: int) -> S
     on_device = raw.get(_ON_DEVICE, (0, 0))
     planned = max(0, raw["read"][0] - raw["pillow"][0])
     native = max(0, planned - on_device[0])
-    timed = max(1, raw["header"][0])
     stages = []
     for name in ("read", *_SAMPLED, "pillow", *([_CALLS] if _CALLS in raw else [])):
         items, ns = raw[name]
-        if name in _SAMPLED:  # scaled to all samples that the native stages took
-            items, ns = (planned if name == "header" else native), ns * planned // timed
+        if name in _SAMPLED and (items or raw["header"][0]):  # scaled to all samples that the native stages took
+            timed, items = max(1, items), planned if name == "header" else native
+            ns = ns * items // timed
         stages.append(Stage(name, items, ns / 1e9))
     if on_device[0]:
         stages.append(Stage(_ON_DEVICE, on_device[0], on_device[1] / 1e9))
@@ -83,3 +83,8 @@ def collect(engine: Engine | None, progress: Progress | None, threads: int) -> S
     else:
         bottleneck = max(stages, key=lambda one: one.busy_s).name
     return Stats(tuple(stages), idle, waited, threads, bottleneck)
+
+
+def of_torch(workers: int) -> Stats:
+    """Of a loader whose batches torch delivers, which counts nothing."""
+    return Stats((), 0.0, 0.0, workers, "not measured: torch's DataLoader delivers")

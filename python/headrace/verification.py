@@ -11,7 +11,6 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
-from headrace import pillow_ops
 from headrace.device_engine import make_engine, moved
 from headrace.draws import Draws
 from headrace.errors import VerificationError
@@ -36,7 +35,7 @@ class _FaultTolerantReference(ReferenceDataset):
         index, length = key[0], len(self.source)
         for _ in range(length if self.on_error == "replace" else 1):
             try:
-                image = reference_sample(pillow_ops.open_rgb(self.source.read(index)), self.recipe, row)
+                image = reference_sample(self.source.image(index), self.recipe, row)
             except Exception:
                 index = (index + 1) % length
                 continue

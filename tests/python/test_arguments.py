@@ -130,8 +130,6 @@ def test_what_torch_refuses_is_refused_in_its_words(options):
         ({"timeout": "1"}, TypeError, "timeout must be a number of seconds, not '1'"),
         ({"timeout": 1}, ValueError, "timeout needs num_workers > 0"),
         ({"generator": 3}, TypeError, "generator must be a torch.Generator or None, not 3"),
-        ({"collate_fn": len}, TypeError, "collate_fn is not supported: .*apply it to the batches"),
-        ({"worker_init_fn": print}, TypeError, "worker_init_fn is not supported: .*randomness is set by seed="),
         ({"seed": 1.5}, TypeError, "seed must be a whole number, not 1.5"),
         ({"seed": "1"}, TypeError, "seed must be a whole number, not '1'"),
         ({"dtype": "float32"}, ValueError, "dtype must be one of torch.float32, .*, not 'float32'"),
@@ -153,19 +151,6 @@ def test_wrong_arguments_get_one_clear_sentence(options, error, words):
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("transform", "words"),
-    [
-        (None, "the dataset has no transform"),
-        (T.ToTensor(), "sizes vary after the last step"),
-        (T.Compose([T.Resize((4, 4))]), "no step makes a tensor"),
-    ],
-)
-def test_transforms_that_cannot_be_lowered_are_refused_at_once(transform, words):
-    with pytest.raises(TypeError, match=words):
-        DataLoader(Blobs(pictures(), None, transform))
-
-
 def test_numbers_of_numpy_are_numbers():
     options = {"num_workers": np.int32(1), "prefetch_factor": np.uint8(3), "max_errors": np.int8(3)}
     loader = DataLoader(DATA, 5, seed=np.int64(4), **options)
@@ -177,7 +162,10 @@ def test_numbers_of_numpy_are_numbers():
 
 
 def test_collate_fn_may_be_torchs_default():
-    assert_same(DataLoader(DATA, 5, collate_fn=torch.utils.data.default_collate), DataLoader(DATA, 5))
+    for batch_size, collate in ((5, torch.utils.data.default_collate), (None, torch.utils.data.default_convert)):
+        loader = DataLoader(DATA, batch_size, collate_fn=collate)
+        assert loader.native
+        assert_same(loader, DataLoader(DATA, batch_size))
 
 
 def test_an_empty_dataset():

@@ -25,7 +25,7 @@ huffman kernels plane_layout
 jpeg_session
 jpeg_decoder plane_decoder
 slot_ring thread_pool stage_stats output pool
-rgbx_output taker resampler row_store
+rgbx_output taker resampler row_store raw_rows
 fuse
 batch
 sample_worker
@@ -51,9 +51,10 @@ calls
 steps
 recipe
 pillow_ops
-sources.dataset sources.packed_paths
-sources.image_files sources.blobs
-sources.image_folder sources.recognise
+sources.dataset sources.packed_paths sources.unchanged sources.followed
+sources.image_files sources.blobs sources.arrays sources.combined
+sources.image_folder sources.torchvision_files sources.torchvision_arrays sources.torch_combined
+sources.recognise
 sources
 draws
 pillow_rule
@@ -76,7 +77,7 @@ order
 faults state
 epochs
 iterator
-stats report verification arguments
+stats report verification arguments routing fallback
 loader
 demo commands
 cli

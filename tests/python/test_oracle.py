@@ -13,6 +13,7 @@ from PIL import Image
 
 from headrace.draws import Draws
 from headrace.lowering import LoweringError, lower
+from headrace.pillow_ops import open_rgb
 from headrace.recipe import Recipe
 from headrace.reference import ReferenceDataset, reference_sample
 from headrace.steps import FILTERS, RandomCrop
@@ -237,8 +238,8 @@ class Files:
     def __len__(self) -> int:
         return len(self.paths)
 
-    def read(self, index: int) -> bytes:
-        return self.paths[index].read_bytes()
+    def image(self, index: int) -> Image.Image:
+        return open_rgb(self.paths[index].read_bytes())
 
     def target(self, index: int) -> int:
         return index % 7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import torch
 
 from headrace import Blobs, DataLoader, ImageFolder
 from headrace import transforms as T
-from headrace.sources import BlobDataset
+from headrace.lowering import LoweringError
+from headrace.sources import BlobDataset, NotNative, as_source
 from support import TENSOR, assert_same, pictures, train, write_folder
 
 TINY = T.Compose([T.Resize((8, 8)), *TENSOR])
@@ -38,7 +40,7 @@ def test_its_transforms_can_be_exchanged(torchvision, root):
     images, labels = next(iter(loader))
     assert images.shape[-1] == 8 and sorted(set(labels.tolist())) == [-5, -4, -3]
     folder.transform = T.ToTensor()
-    with pytest.raises(TypeError, match="cannot be stacked"):
+    with pytest.raises(LoweringError, match="cannot be stacked"):
         iter(loader)
 
 
@@ -54,7 +56,7 @@ def test_a_subclass_that_only_finds_its_files_otherwise(torchvision, root):
     assert loader.source.location(0).endswith("class_0/0000.jpg")
 
 
-def test_what_overrides_what_would_not_be_called_is_refused(torchvision, root):
+def test_what_overrides_what_would_not_be_called_is_handed_to_torch(torchvision, root):
     class Indexed(torchvision.datasets.ImageFolder):
         def __getitem__(self, index: int) -> Any:
             return super().__getitem__(index), index
@@ -82,8 +84,11 @@ def test_what_overrides_what_would_not_be_called_is_refused(torchvision, root):
         (Decrypted(root, TINY), "Decrypted overrides read, which .*; override blob_table with it"),
         (Relabelled(root, TINY), "Relabelled overrides target, .*; override targets_of with it"),
     ):
-        with pytest.raises(TypeError, match=words):
-            DataLoader(dataset)
+        with pytest.raises(NotNative, match=words):
+            as_source(dataset)
+        loader = DataLoader(dataset, seed=1)
+        assert not loader.native and len(loader) == len(dataset)
+        assert re.search(words, str(loader.explain()).splitlines()[0])
 
 
 def test_a_dataset_of_ones_own_that_says_both(root):
@@ -98,16 +103,18 @@ def test_a_dataset_of_ones_own_that_says_both(root):
     assert_same(loader, loader.reference())
 
 
-def test_other_loaders_and_backends_are_refused(torchvision, root):
+def test_other_loaders_and_backends_are_handed_to_torch(torchvision, root):
     folder = torchvision.datasets.ImageFolder
-    with pytest.raises(TypeError, match=r"opens files its own way; .* leave loader out"):
-        DataLoader(folder(root, TINY, loader=lambda path: torch.zeros(3)))
+    with pytest.raises(NotNative, match=r"opens files its own way; .* leave loader out"):
+        as_source(folder(root, TINY, loader=lambda path: torch.zeros(3)))
+    own = DataLoader(folder(root, None, loader=lambda path: torch.full((1,), len(path))), 24)
+    assert_same(own, [[torch.full((24, 1), len(own.dataset.samples[0][0])), torch.arange(3).repeat_interleave(8)]])
     pil = DataLoader(folder(root, TINY, loader=torchvision.datasets.folder.pil_loader), 24)
     assert_same(pil, pil.reference())
     torchvision.set_image_backend("accimage")
     try:
-        with pytest.raises(TypeError, match='set_image_backend is not "PIL"'):
-            DataLoader(folder(root, TINY))
+        with pytest.raises(NotNative, match='set_image_backend is not "PIL"'):
+            as_source(folder(root, TINY))
     finally:
         torchvision.set_image_backend("PIL")
 
@@ -118,14 +125,13 @@ def test_other_loaders_and_backends_are_refused(torchvision, root):
         [1, 2, 3],
         None,
         torch.utils.data.TensorDataset(torch.zeros(3)),
-        torch.utils.data.Subset(Blobs(pictures(), None, TINY), [1, 2]),
         torch.utils.data.ChainDataset([]),
     ],
     ids=lambda one: type(one).__name__,
 )
 def test_what_is_not_known_is_named(dataset):
-    with pytest.raises(TypeError, match=f"does not know {type(dataset).__qualname__}; it reads headrace.ImageFolder, "):
-        DataLoader(dataset)
+    with pytest.raises(NotNative, match=f"does not know {type(dataset).__qualname__}; it reads headrace.ImageFolder, "):
+        as_source(dataset)
 
 
 def test_the_bare_base_class():

@@ -153,7 +153,7 @@ def planted(loader: DataLoader, place: tuple[int, int], by: float) -> DataLoader
     recipe = loader.recipe()
     table = recipe.lut.clone()
     table[place] += by
-    loader._recipe = dataclasses.replace(recipe, lut=table)
+    loader._route = dataclasses.replace(loader._route, recipe=dataclasses.replace(recipe, lut=table))
     return loader
 
 

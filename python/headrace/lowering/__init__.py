@@ -24,13 +24,22 @@ _LOWERS: dict[str, Lower] = {
 }
 
 
-def lower(transform: Any, *, dtype: torch.dtype | None = None, native_only: bool = False) -> Recipe:
+def lower(
+    transform: Any,
+    *,
+    dtype: torch.dtype | None = None,
+    channels: int = 3,
+    size: tuple[int, int] | None = None,
+    native_only: bool = False,
+) -> Recipe:
     """The recipe of `transform`.
 
     Args:
         transform: a transform of headrace.transforms, torchvision.transforms or torchvision.transforms.v2, or a
             Compose or nn.Sequential of them. It is not changed; its pointwise steps are kept and called.
         dtype: a last conversion, unscaled, to float32, float16, bfloat16 or uint8; None leaves the transforms' dtype.
+        channels: of the images, 3 (mode RGB) or 1 (mode L).
+        size: (height, width) of every image; None: it varies.
         native_only: whether a step, an option or an order that has no native twin is refused, instead of being called
             in Python where it stands.
 
@@ -42,7 +51,7 @@ def lower(transform: Any, *, dtype: torch.dtype | None = None, native_only: bool
             "the dataset has no transform, so its images have no common size; give it one that ends in ToTensor() or "
             "ToImage()"
         )
-    builder = Builder(_add)
+    builder = Builder(_add, channels, size)
     for step in leaves(transform):
         before = builder.checkpoint()
         try:

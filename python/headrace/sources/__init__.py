@@ -1,9 +1,11 @@
-"""Datasets whose samples are encoded images: the files, folders and memory that the native path reads."""
+"""Datasets whose samples are images: the files, folders, memory and arrays that the native path reads."""
 
+from headrace.sources.arrays import Arrays
 from headrace.sources.blobs import Blobs
-from headrace.sources.dataset import BlobDataset
+from headrace.sources.dataset import BlobDataset, Variant
 from headrace.sources.image_files import ImageFiles
 from headrace.sources.image_folder import ImageFolder
 from headrace.sources.recognise import as_source
+from headrace.sources.unchanged import NotNative
 
-__all__ = ["BlobDataset", "Blobs", "ImageFiles", "ImageFolder", "as_source"]
+__all__ = ["Arrays", "BlobDataset", "Blobs", "ImageFiles", "ImageFolder", "NotNative", "Variant", "as_source"]

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from PIL import Image
 
 from headrace._native import core
 from headrace.pillow_ops import open_rgb
 
 
+class Variant(NamedTuple):
+    """A transform, and what is known of the images that it is called on."""
+
+    transform: Any
+    channels: int
+    size: tuple[int, int] | None  # (height, width); None: varies
+
+
 class BlobDataset(torch.utils.data.Dataset[Any]):
-    """Samples that are encoded images with a label each.
+    """Samples that are images with a label each.
 
     ``dataset[i]`` is the plain Python way: Pillow opens the sample, `transform` is called on the image and
     `target_transform` on the label. `DataLoader` asks for the blobs instead and runs the transform natively.
@@ -21,13 +30,13 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
     Args:
         labels: one a sample; ints become an int64 tensor in a batch, anything else is collated as torch would.
             None: samples are images alone.
-        transform: called on a ``PIL.Image.Image`` in mode RGB.
+        transform: called on a ``PIL.Image.Image`` in mode RGB, or L where `channels` is 1.
         target_transform: called on a label.
     """
 
     def __init__(
         self,
-        labels: Sequence[Any] | np.ndarray[Any, Any] | None,
+        labels: Sequence[Any] | np.ndarray[Any, Any] | torch.Tensor | None,
         transform: Callable[[Any], Any] | None,
         target_transform: Callable[[Any], Any] | None,
     ) -> None:
@@ -47,7 +56,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         if not -len(self) <= index < len(self):
             raise IndexError(f"index {index} is out of range for a dataset of {len(self)} samples")
         index %= len(self)
-        image: Any = open_rgb(self.read(index))
+        image: Any = self.image(index)
         if self.transform is not None:
             image = self.transform(image)
         return image if self._labels is None else (image, self.target(index))
@@ -59,6 +68,10 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         """The sample's encoded bytes. Raises OSError where its file cannot be read."""
         raise NotImplementedError
 
+    def image(self, index: int) -> Image.Image:
+        """The sample as `transform` gets it: in mode RGB, or L where `channels` is 1."""
+        return open_rgb(self.read(index))
+
     def location(self, index: int) -> str:
         """Where the sample lies, for messages: its path, if it has one."""
         raise NotImplementedError
@@ -66,6 +79,30 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
     def blob_table(self) -> core.BlobTable:
         """The same for the native core, row i for sample i."""
         raise NotImplementedError
+
+    @property
+    def channels(self) -> int:
+        """Of the images, before any transform: 1 or 3."""
+        return 3
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """(height, width) of every image; None: it varies, or is not known."""
+        return None
+
+    @property
+    def encoded(self) -> bool:
+        """Whether there is anything to decode."""
+        return True
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The transforms of the samples: one, but for a dataset that is made of several."""
+        return (Variant(self.transform, self.channels, self.size),)
+
+    def is_current(self) -> bool:
+        """Whether the dataset that this one stands for still holds what it did when it was looked at."""
+        return True
 
     @property
     def has_targets(self) -> bool:
@@ -78,10 +115,17 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
             label = int(label)
         return label if self.target_transform is None else self.target_transform(label)
 
+    def numbers(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+        """The targets of a batch, int64 (n,), where they are plain ints; else None."""
+        return self._labels[indices] if self._plain and self.target_transform is None else None
+
     def targets_of(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
         """The labels of a batch, collated as torch would: int64 tensor (n,) for ints."""
-        if self.target_transform is None and self._plain:
-            return torch.from_numpy(self._labels[indices])
+        numbers = self.numbers(indices)
+        if numbers is not None:
+            return torch.from_numpy(numbers)
+        if self.target_transform is None and type(self._labels) is torch.Tensor:
+            return self._labels[torch.from_numpy(indices)]
         # A tuple, as collating whole samples would have it: what cannot be stacked stays in it.
         batch: Any = tuple(self.target(int(i)) for i in indices)
         return torch.utils.data.default_collate(batch)

@@ -1,18 +1,29 @@
-"""Finds the blobs behind a dataset: ours, or one of torchvision's that does the same."""
+"""Finds the images behind a dataset: ours, one of torchvision's or torch's, or one that names them itself."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Any
 
-from headrace.sources.dataset import BlobDataset
-from headrace.sources.image_files import ImageFiles
+import numpy as np
 
-KNOWN = "headrace.ImageFolder, ImageFiles, Blobs, and torchvision.datasets.ImageFolder"
+from headrace.sources.combined import Selection
+from headrace.sources.dataset import BlobDataset
+from headrace.sources.torch_combined import concat, subset
+from headrace.sources.torchvision_arrays import array
+from headrace.sources.torchvision_files import folder, listed, pets
+from headrace.sources.unchanged import NotNative, check_samples, home, refuse_override
+
+KNOWN = (
+    "headrace.ImageFolder, ImageFiles, Blobs and Arrays, torchvision's folders, ImageNet, Food101, Flowers102, "
+    "OxfordIIITPet, CIFAR and MNIST, and Subset and ConcatDataset of these"
+)
 
 # What the native path does instead of calling a method, and the method that would have to change with it.
-_PAIRS = (("read", "blob_table"), ("target", "targets_of"))
+_PAIRS = (("read", "blob_table"), ("image", "blob_table"), ("target", "targets_of"))
+
+# In the order in which they are asked; each knows its datasets, and returns None for any other.
+_FAMILIES = (folder, listed, pets, array)
+_COMBINED = (subset, concat)
 
 
 def as_source(dataset: Any) -> BlobDataset:
@@ -21,51 +32,24 @@ def as_source(dataset: Any) -> BlobDataset:
     torchvision is looked up among the modules already imported: headrace never imports it.
 
     Raises:
-        TypeError: the dataset is neither, or a subclass that changes what the native path would not call.
+        NotNative: headrace does not know the dataset, or it is of a subclass that changes what would not be called.
+        ValueError: it does not hold what it says, as a label for each image.
     """
     if isinstance(dataset, BlobDataset):
-        _refuse_changes(type(dataset))
+        _check_ours(type(dataset))
         return dataset
-    folder = sys.modules.get("torchvision.datasets.folder")
-    if folder is not None and isinstance(dataset, folder.ImageFolder):
-        for method in ("__getitem__", "__getitems__"):
-            if getattr(type(dataset), method, None) is not getattr(folder.ImageFolder, method, None):
-                _refuse(type(dataset), method, "put that work into transform or target_transform")
-        return _TorchvisionFolder(dataset, folder)
-    raise TypeError(f"headrace.DataLoader does not know {type(dataset).__qualname__}; it reads {KNOWN}")
+    for family in _FAMILIES:
+        if (source := family(dataset)) is not None:
+            # A subclass may say that it is shorter than its lists are.
+            return source if len(dataset) == len(source) else Selection(source, np.arange(len(dataset)))
+    for combination in _COMBINED:
+        if (source := combination(dataset, as_source)) is not None:
+            return source
+    raise NotNative(f"headrace does not know {type(dataset).__qualname__}; it reads {KNOWN}")
 
 
-def _refuse(cls: type, method: str, remedy: str) -> None:
-    raise TypeError(f"{cls.__qualname__} overrides {method}, which the native path would not call; {remedy}")
-
-
-def _refuse_changes(cls: type) -> None:
-    for method in ("__getitem__", "__getitems__"):
-        if getattr(cls, method, None) is not getattr(BlobDataset, method, None):
-            _refuse(cls, method, "put that work into transform or target_transform")
+def _check_ours(cls: type) -> None:
+    check_samples(cls, BlobDataset)
     for method, twin in _PAIRS:
-        home = {name: next(i for i, base in enumerate(cls.__mro__) if name in vars(base)) for name in (method, twin)}
-        if home[method] < home[twin]:
-            _refuse(cls, method, f"override {twin} with it")
-
-
-class _TorchvisionFolder(ImageFiles):
-    """The files of a torchvision ImageFolder; its transforms are looked up there, so that they can be changed there."""
-
-    transform: Any = property(lambda self: self.folder.transform, lambda self, value: None)
-    target_transform: Any = property(lambda self: self.folder.target_transform, lambda self, value: None)
-
-    def __init__(self, folder: Any, module: Any) -> None:
-        _check_loader(folder.loader, module)
-        self.folder = folder
-        super().__init__((path for path, _ in folder.samples), [label for _, label in folder.samples])
-
-
-def _check_loader(loader: Callable[[str], Any], module: Any) -> None:
-    if loader is not module.default_loader and loader is not module.pil_loader:
-        raise TypeError(
-            f"ImageFolder(loader={loader!r}) opens files its own way; headrace reads them as torchvision's "
-            "default loader does: leave loader out"
-        )
-    if loader is module.default_loader and sys.modules["torchvision"].get_image_backend() != "PIL":
-        raise TypeError('torchvision.set_image_backend is not "PIL", whose pixels headrace delivers')
+        if home(cls, method) < home(cls, twin):
+            refuse_override(cls, method, f"override {twin} with it")

@@ -1,0 +1,51 @@
+// Turns pixels that are bytes in memory into the RGBX rows that the stages hand on.
+#include "raw_rows.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace headrace {
+namespace {
+
+constexpr int kChunkBytes = 16 << 10;
+
+// Inlined with constants for the usual strides, so that compilers know them.
+inline void expand_row(const uint8_t* from, ptrdiff_t pixel, ptrdiff_t channel, int pixels, uint8_t* to) {
+  for (int x = 0; x < pixels; ++x, from += pixel, to += kPixelBytes) {
+    const uint8_t rgbx[kPixelBytes] = {from[0], from[channel], from[2 * channel], 0};
+    std::memcpy(to, rgbx, kPixelBytes);
+  }
+}
+
+}  // namespace
+
+void expand(const RawImage& image, Box box, uint8_t* to, size_t stride) {
+  const ptrdiff_t pixel = image.pixel_stride, channel = image.channels == 1 ? 0 : image.channel_stride;
+  const uint8_t* from = image.data + box.y * image.row_stride + box.x * pixel;
+  for (int y = 0; y < box.height; ++y, from += image.row_stride, to += stride) {
+    if (image.channels == kPixelBytes) {
+      std::memcpy(to, from, static_cast<size_t>(box.width) * kPixelBytes);
+    } else if (pixel == 3 && channel == 1) {
+      expand_row(from, 3, 1, box.width, to);
+    } else if (pixel == 1 && channel == 0) {
+      expand_row(from, 1, 0, box.width, to);
+    } else if (pixel == 1) {
+      expand_row(from, 1, channel, box.width, to);
+    } else {
+      expand_row(from, pixel, channel, box.width, to);
+    }
+  }
+}
+
+void RawRows::push(const RawImage& image, Box box, RowSink& sink) {
+  const int row_bytes = box.width * kPixelBytes;
+  const int most = std::clamp(kChunkBytes / row_bytes, 1, box.height);
+  rows_.reset(most, row_bytes);
+  for (int y = 0; y < box.height; y += most) {
+    const int count = std::min(most, box.height - y);
+    expand(image, {box.x, box.y + y, box.width, count}, rows_.row(0), rows_.stride());
+    sink.push(rows_.row(0), rows_.stride(), count);
+  }
+}
+
+}  // namespace headrace

@@ -1,0 +1,101 @@
+"""Decides who delivers a loader's batches: headrace's own threads, or torch's DataLoader, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import torch
+from torch.utils.data import default_collate, default_convert
+
+from headrace.lowering import LoweringError, lower
+from headrace.recipe import Recipe
+from headrace.sources import BlobDataset, NotNative, Variant, as_source
+
+
+@dataclass(frozen=True)
+class Native:
+    """headrace delivers.
+
+    Attributes:
+        source: where the samples lie.
+        variants: the source's transforms, when they were lowered.
+        recipe: what is made of the samples.
+    """
+
+    source: BlobDataset
+    variants: tuple[Variant, ...]
+    recipe: Recipe
+
+
+@dataclass(frozen=True)
+class Handed:
+    """torch's DataLoader delivers, with the same arguments and all that it does with them.
+
+    Attributes:
+        reason: one sentence: why, and what would make the loader native.
+    """
+
+    reason: str
+
+    def refuse(self, what: str) -> NoReturn:
+        """Raises RuntimeError: `what` is none of torch's DataLoader."""
+        raise RuntimeError(f"{what} needs headrace's native path, but torch's DataLoader serves here: {self.reason}")
+
+
+def decide(
+    dataset: Any,
+    batched: bool,
+    collate_fn: Callable[..., Any] | None,
+    worker_init_fn: Callable[[int], None] | None,
+    dtype: torch.dtype | None,
+) -> Native | Handed:
+    """The route of a loader over `dataset`.
+
+    Args:
+        batched: whether samples come in batches, which torch collates by default; single ones it converts.
+        dtype: that the images are to have, as in the loader.
+    """
+    if collate_fn is not None and collate_fn is not (default_collate if batched else default_convert):
+        return Handed("collate_fn takes lists of samples, which native threads never make; leave it out")
+    if worker_init_fn is not None:
+        return Handed("worker_init_fn runs in worker processes, and native threads run no Python; leave it out")
+    try:
+        source = as_source(dataset)
+        return _native(source, dtype)
+    except (NotNative, LoweringError) as error:
+        return Handed(str(error))
+
+
+def renewed(route: Native, dataset: Any, dtype: torch.dtype | None) -> Native:
+    """The same route, unless the dataset has another transform or other contents now.
+
+    Raises:
+        LoweringError, NotNative: it would not be native any more. A new loader would be handed to torch.
+        RuntimeError: its length is another one.
+    """
+    source = route.source if route.source.is_current() else as_source(dataset)
+    if len(source) != len(route.source):
+        raise RuntimeError(
+            f"the dataset had {len(route.source)} samples when this loader was made and has {len(source)} now; make a "
+            "new DataLoader"
+        )
+    same = source is route.source and len(source.variants) == len(route.variants)
+    if same and all(a.transform is b.transform for a, b in zip(source.variants, route.variants, strict=True)):
+        return route
+    return _native(source, dtype)
+
+
+def _native(source: BlobDataset, dtype: torch.dtype | None) -> Native:
+    variants = source.variants
+    different = {(id(one.transform), one.channels, one.size): one for one in variants}
+    first, *others = (
+        lower(one.transform, dtype=dtype, channels=one.channels, size=one.size) for one in different.values()
+    )
+    for other in others:
+        if other != first or other.dtype != first.dtype or not torch.equal(other.lut, first.lut):
+            raise NotNative(
+                "the datasets of the ConcatDataset have transforms that make other images; give them the same one"
+            )
+    return Native(source, variants, first)

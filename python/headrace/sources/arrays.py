@@ -1,0 +1,110 @@
+"""A dataset of decoded images that are one array in memory, or one mapped file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image
+
+from headrace._native import core
+from headrace.sources.dataset import BlobDataset
+
+
+class Arrays(BlobDataset):
+    """Images as an array of bytes, with their labels: nothing is decoded, and nothing is copied.
+
+    ``dataset[i]`` hands `transform` the PIL image that torchvision's CIFAR10 and MNIST make of such an array.
+
+    Args:
+        images: uint8, (N, H, W, 3): R, G, B; (N, H, W, 1) or (N, H, W): gray. A numpy array, a mapped file
+            (``numpy.load(path, mmap_mode="r")``) or a torch tensor in this machine's memory, with any strides. It must
+            not change its shape; whether its bytes change between epochs is the caller's business.
+        labels: one an image, or None for images alone.
+        transform, target_transform: as in torchvision's datasets.
+
+    Raises:
+        TypeError: `images` is no such array. ValueError: its shape is another; the numbers of images and labels differ.
+    """
+
+    def __init__(
+        self,
+        images: npt.NDArray[np.uint8] | torch.Tensor,
+        labels: Sequence[Any] | npt.NDArray[Any] | torch.Tensor | None = None,
+        transform: Callable[[Any], Any] | None = None,
+        target_transform: Callable[[Any], Any] | None = None,
+    ) -> None:
+        super().__init__(labels, transform, target_transform)
+        self._images = images
+        self._pixels = _checked(images)
+        if labels is not None and len(labels) != len(self._pixels):
+            raise ValueError(f"there are {len(self._pixels)} images but {len(labels)} labels")
+
+    @property
+    def images(self) -> npt.NDArray[np.uint8] | torch.Tensor:
+        """The array, as it was given."""
+        return self._images
+
+    @property
+    def channels(self) -> int:
+        return 3 if self._pixels.shape[3:] == (3,) else 1
+
+    @property
+    def size(self) -> tuple[int, int]:
+        height, width = self._pixels.shape[1:3]
+        return height, width
+
+    @property
+    def encoded(self) -> bool:
+        return False
+
+    def __len__(self) -> int:
+        return len(self._pixels)
+
+    def image(self, index: int) -> Image.Image:
+        pixels = self._pixels[index]
+        return Image.fromarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels)
+
+    def read(self, index: int) -> bytes:
+        raise TypeError("an array's images are not encoded; image(index) gives them")
+
+    def location(self, index: int) -> str:
+        return f"image {index} of an array {tuple(self._pixels.shape)}"
+
+    def blob_table(self) -> core.BlobTable:
+        if tuple(self._images.shape) != self._pixels.shape:
+            raise RuntimeError(
+                f"the images' array was {self._pixels.shape} and is {tuple(self._images.shape)} now; make a new Arrays "
+                "of it"
+            )
+        return core.BlobTable.of_pixels(self._pixels)
+
+    def __repr__(self) -> str:
+        return f"Arrays({len(self)} images of {' x '.join(map(str, self._pixels.shape[1:]))})"
+
+
+def _checked(images: Any) -> npt.NDArray[np.uint8]:
+    """A view of the images as a numpy array of 3 or 4 axes."""
+    if not isinstance(images, (np.ndarray, torch.Tensor)):
+        raise TypeError(f"images must be a numpy array or a torch tensor of uint8, not {type(images).__name__}")
+    if images.dtype not in (np.uint8, torch.uint8):
+        raise TypeError(f"images are {images.dtype}, but pixels are bytes: give uint8 values from 0 to 255")
+    if isinstance(images, torch.Tensor) and (images.device.type != "cpu" or images.layout != torch.strided):
+        raise TypeError(
+            f"images are a {images.layout} tensor on {images.device}; a dense one in this machine's memory is needed"
+        )
+    shape = tuple(images.shape)
+    if len(shape) == 4 and shape[3] not in (1, 3) and shape[1] in (1, 3):
+        turned = "permute" if isinstance(images, torch.Tensor) else "transpose"
+        raise ValueError(
+            f"images are {shape}, which looks like (N, C, H, W); channels come last: images.{turned}(0, 2, 3, 1)"
+        )
+    if len(shape) not in (3, 4) or (len(shape) == 4 and shape[3] not in (1, 3)):
+        raise ValueError(f"images are {shape}; (N, H, W, 3), (N, H, W, 1) or (N, H, W) is needed")
+    if 0 in shape[1:]:
+        raise ValueError(f"images are {shape}: they have no pixels")
+    # A view of it, so that numpy refuses to move the memory.
+    return images.numpy() if isinstance(images, torch.Tensor) else np.asarray(images)[...]

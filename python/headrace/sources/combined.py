@@ -1,0 +1,141 @@
+"""Datasets made of datasets: some samples of one, and several behind one another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from headrace._native import core
+from headrace.sources.dataset import BlobDataset, Variant
+
+Int64s = npt.NDArray[np.int64]
+
+
+class Selection(BlobDataset):
+    """Some samples of a source, in an order of their own.
+
+    Args:
+        base: the source.
+        rows: int64 (n,), each in [0, len(base)).
+    """
+
+    transform: Any = property(lambda self: self.base.transform, lambda self, value: None)
+    target_transform: Any = property(lambda self: self.base.target_transform, lambda self, value: None)
+
+    def __init__(self, base: BlobDataset, rows: Int64s) -> None:
+        super().__init__(None, None, None)
+        self.base, self.rows = base, rows
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        return self.base.variants
+
+    @property
+    def encoded(self) -> bool:
+        return self.base.encoded
+
+    @property
+    def has_targets(self) -> bool:
+        return self.base.has_targets
+
+    def is_current(self) -> bool:
+        return self.base.is_current()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def read(self, index: int) -> bytes:
+        return self.base.read(int(self.rows[index]))
+
+    def image(self, index: int) -> Image.Image:
+        return self.base.image(int(self.rows[index]))
+
+    def location(self, index: int) -> str:
+        return self.base.location(int(self.rows[index]))
+
+    def target(self, index: int) -> Any:
+        return self.base.target(int(self.rows[index]))
+
+    def numbers(self, indices: Int64s) -> Int64s | None:
+        return self.base.numbers(self.rows[indices])
+
+    def blob_table(self) -> core.BlobTable:
+        return core.BlobTable.of_rows(self.base.blob_table(), self.rows)
+
+    def __repr__(self) -> str:
+        return f"{len(self)} samples of {self.base!r}"
+
+
+class Joined(BlobDataset):
+    """The samples of several sources behind one another.
+
+    Args:
+        parts: the sources, of which all have labels or none has.
+    """
+
+    transform: Any = property(lambda self: self.parts[0].transform, lambda self, value: None)
+    target_transform: Any = property(lambda self: self.parts[0].target_transform, lambda self, value: None)
+
+    def __init__(self, parts: Sequence[BlobDataset]) -> None:
+        super().__init__(None, None, None)
+        self.parts = tuple(parts)
+        self._ends = np.cumsum([len(part) for part in self.parts])
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        return tuple(variant for part in self.parts for variant in part.variants)
+
+    @property
+    def encoded(self) -> bool:
+        return any(part.encoded for part in self.parts)
+
+    @property
+    def has_targets(self) -> bool:
+        return self.parts[0].has_targets
+
+    def is_current(self) -> bool:
+        return all(part.is_current() for part in self.parts)
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def read(self, index: int) -> bytes:
+        part, row = self._at(index)
+        return part.read(row)
+
+    def image(self, index: int) -> Image.Image:
+        part, row = self._at(index)
+        return part.image(row)
+
+    def location(self, index: int) -> str:
+        part, row = self._at(index)
+        return part.location(row)
+
+    def target(self, index: int) -> Any:
+        part, row = self._at(index)
+        return part.target(row)
+
+    def numbers(self, indices: Int64s) -> Int64s | None:
+        made = np.empty(len(indices), dtype=np.int64)
+        which = np.searchsorted(self._ends, indices, side="right")
+        for number in np.unique(which):
+            places, part = np.flatnonzero(which == number), self.parts[number]
+            some = part.numbers(indices[places] - (self._ends[number] - len(part)))
+            if some is None:
+                return None
+            made[places] = some
+        return made
+
+    def blob_table(self) -> core.BlobTable:
+        return core.BlobTable.of_parts([part.blob_table() for part in self.parts])
+
+    def _at(self, index: int) -> tuple[BlobDataset, int]:
+        number = int(np.searchsorted(self._ends, index, side="right"))
+        return self.parts[number], index - int(self._ends[number]) + len(self.parts[number])
+
+    def __repr__(self) -> str:
+        return " + ".join(map(repr, self.parts))

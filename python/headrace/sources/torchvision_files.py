@@ -1,0 +1,81 @@
+"""torchvision's datasets of image files: folders of classes, ImageNet, Food101, Flowers102, OxfordIIITPet."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from headrace.sources.dataset import BlobDataset
+from headrace.sources.followed import Followed
+from headrace.sources.image_files import ImageFiles
+from headrace.sources.unchanged import NotNative, attribute, check_samples
+
+_DATASETS = "torchvision.datasets"
+
+
+class _Files(Followed, ImageFiles):
+    def __init__(self, dataset: Any, lists: Sequence[str], paths: Sequence[Any], labels: Sequence[Any]) -> None:
+        Followed.__init__(self, dataset, lists, len(paths), len(labels))
+        ImageFiles.__init__(self, paths, labels)
+
+
+class _Pets(_Files):
+    @property
+    def owner(self) -> Any:
+        return self.dataset.transforms or _NoTransforms
+
+
+class _NoTransforms:
+    transform = target_transform = None
+
+
+def folder(dataset: Any) -> BlobDataset | None:
+    """DatasetFolder, and what is one: ImageFolder, ImageNet."""
+    module = sys.modules.get(f"{_DATASETS}.folder")
+    if module is None or not isinstance(dataset, module.DatasetFolder):
+        return None
+    check_samples(type(dataset), module.DatasetFolder)
+    _check_loader(dataset)
+    samples = attribute(dataset, "samples", list)
+    return _Files(dataset, ["samples"], [path for path, _ in samples], [label for _, label in samples])
+
+
+def listed(dataset: Any) -> BlobDataset | None:
+    """Food101 and Flowers102."""
+    for name in ("Food101", "Flowers102"):
+        kind = getattr(sys.modules.get(f"{_DATASETS}.{name.lower()}"), name, None)
+        if kind is not None and isinstance(dataset, kind):
+            check_samples(type(dataset), kind)
+            _check_loader(dataset)
+            files, labels = attribute(dataset, "_image_files", list), attribute(dataset, "_labels", list)
+            return _Files(dataset, ["_image_files", "_labels"], files, labels)
+    return None
+
+
+def pets(dataset: Any) -> BlobDataset | None:
+    """OxfordIIITPet, where its targets are numbers."""
+    kind = getattr(sys.modules.get(f"{_DATASETS}.oxford_iiit_pet"), "OxfordIIITPet", None)
+    if kind is None or not isinstance(dataset, kind):
+        return None
+    check_samples(type(dataset), kind)
+    wanted = attribute(dataset, "_target_types", list)
+    labels = {("category",): "_labels", ("binary-category",): "_bin_labels"}.get(tuple(wanted))
+    if labels is None:
+        raise NotNative(f"OxfordIIITPet(target_types={wanted}) has other targets than one number; ask for 'category'")
+    standard = sys.modules[f"{_DATASETS}.vision"].StandardTransform
+    if dataset.transforms is not None and type(dataset.transforms) is not standard:
+        raise NotNative("OxfordIIITPet(transforms=) may look at image and target together; give it transform instead")
+    return _Pets(dataset, ["_images", labels], attribute(dataset, "_images", list), attribute(dataset, labels, list))
+
+
+def _check_loader(dataset: Any) -> None:
+    module = sys.modules[f"{_DATASETS}.folder"]
+    loader = getattr(dataset, "loader", None)
+    if loader is not module.default_loader and loader is not module.pil_loader:
+        raise NotNative(
+            f"{type(dataset).__qualname__}(loader={loader!r}) opens files its own way; headrace reads them as "
+            "torchvision's default loader does: leave loader out"
+        )
+    if loader is module.default_loader and sys.modules["torchvision"].get_image_backend() != "PIL":
+        raise NotNative('torchvision.set_image_backend is not "PIL", whose pixels headrace delivers')

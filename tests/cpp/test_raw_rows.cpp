@@ -1,0 +1,107 @@
+// Pixels in memory as rows: any strides, boxes and chunks; tables of arrays, and tables made of tables.
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+#include <vector>
+
+#include "../../csrc/core/blob.h"
+#include "../../csrc/core/raw_rows.h"
+
+using namespace headrace;
+
+namespace {
+
+// What a sink was given, and whether the slack behind each row could be read.
+class Collected final : public RowSink {
+ public:
+  explicit Collected(int width) : width_(width) {}
+  void push(const uint8_t* rows, size_t stride, int count) override {
+    ++pushes;
+    for (int y = 0; y < count; ++y) {
+      const uint8_t* row = rows + static_cast<size_t>(y) * stride;
+      bytes.insert(bytes.end(), row, row + width_ * kPixelBytes);
+      for (size_t i = 0; i < kRowSlack; ++i) slack += row[static_cast<size_t>(width_) * kPixelBytes + i];
+    }
+  }
+  std::vector<uint8_t> bytes;
+  int pushes = 0;
+  size_t slack = 0;
+
+ private:
+  const int width_;
+};
+
+std::vector<uint8_t> numbers(size_t count) {
+  std::vector<uint8_t> bytes(count);
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(i * 37 + i / 251);
+  return bytes;
+}
+
+void check(const RawImage& image, Box box) {
+  Collected sink(box.width);
+  RawRows().push(image, box, sink);
+  REQUIRE(sink.bytes.size() == static_cast<size_t>(box.width * box.height) * kPixelBytes);
+  size_t wrong = 0, at = 0;
+  for (int y = box.y; y < box.y + box.height; ++y) {
+    for (int x = box.x; x < box.x + box.width; ++x, at += kPixelBytes) {
+      const uint8_t* pixel = image.data + y * image.row_stride + x * image.pixel_stride;
+      for (int c = 0; c < 3; ++c) {
+        wrong += sink.bytes[at + static_cast<size_t>(c)] != pixel[image.channels == 1 ? 0 : c * image.channel_stride];
+      }
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+
+TEST_CASE("raw rows: every kind of strides") {
+  const Size size{19, 11};
+  const auto bytes = numbers(size_t{19} * 11 * 8);
+  const uint8_t* data = bytes.data();
+  for (const Box box : {Box{0, 0, 19, 11}, Box{3, 2, 7, 5}, Box{18, 10, 1, 1}}) {
+    check({data, size, 3, 19 * 3, 3, 1}, box);                 // side by side
+    check({data, size, 3, 19, 1, 19 * 11}, box);               // planes
+    check({data, size, 1, 19, 1, 0}, box);                     // gray
+    check({data, size, 1, 19 * 5, 5, 0}, box);                 // one of five channels
+    check({data + 2, size, 3, 19 * 3, 3, -1}, box);            // blue first
+    check({data + 10 * 19 * 3, size, 3, -19 * 3, 3, 1}, box);  // upside down
+    check({data + 18 * 3, size, 3, 19 * 3, -3, 1}, box);       // mirrored
+    check({data, size, 3, 0, 3, 1}, box);                      // one row again and again
+    check({data, size, 4, 19 * 4, 4, 1}, box);                 // with a fourth byte
+  }
+}
+
+TEST_CASE("raw rows: a large image comes in several pushes, a small one in one") {
+  const auto bytes = numbers(size_t{600} * 100 * 3);
+  Collected large(600), small(32);
+  RawRows rows;
+  rows.push({bytes.data(), {600, 100}, 3, 600 * 3, 3, 1}, {0, 0, 600, 100}, large);
+  rows.push({bytes.data(), {32, 32}, 3, 32 * 3, 3, 1}, {0, 0, 32, 32}, small);
+  CHECK(large.pushes > 10);
+  CHECK(small.pushes == 1);
+  CHECK(large.bytes.size() == size_t{600} * 100 * kPixelBytes);
+}
+
+TEST_CASE("tables of tables") {
+  const auto bytes = numbers(1000);
+  const RawImage first{bytes.data(), {2, 2}, 3, 6, 3, 1};
+  const auto array = BlobTable::of_pixels(first, 12, 5), backwards = BlobTable::of_pixels(first, -12, 1);
+  const auto none = BlobTable::of_pixels(first, 12, 0);
+  const auto files = BlobTable::of_files(std::string("a\0b\0", 4), {0, 2});
+  const auto all = BlobTable::of_parts({none, array, none, files, backwards, none});
+  REQUIRE(all->size() == 8);
+  for (int i = 0; i < 5; ++i) CHECK(all->at(i).raw.data == bytes.data() + 12 * i);
+  CHECK(std::string(all->at(5).path) == "a");
+  CHECK(std::string(all->at(6).path) == "b");
+  CHECK(all->at(7).raw.data == bytes.data());
+
+  const auto some = BlobTable::of_rows(all, {6, 4, 4, 0});
+  REQUIRE(some->size() == 4);
+  CHECK(std::string(some->at(0).path) == "b");
+  CHECK(some->at(1).raw.data == some->at(2).raw.data);
+  CHECK(some->at(3).raw.data == bytes.data());
+  CHECK(BlobTable::of_rows(some, {})->size() == 0);
+  CHECK_THROWS_AS(BlobTable::of_rows(all, {8}), std::out_of_range);
+  CHECK_THROWS_AS(BlobTable::of_rows(all, {-1}), std::out_of_range);
+}

@@ -1,0 +1,293 @@
+"""What headrace does not know is handed to torch: the same batches, errors and random numbers, and a reason."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader as TorchDataLoader
+from torch.utils.data import Dataset, IterableDataset, TensorDataset, default_collate, default_convert, get_worker_info
+
+from headrace import Blobs, DataLoader
+from headrace import transforms as T
+from support import TENSOR, assert_same, blobs, pictures, train
+
+TINY = T.Compose([T.Resize((2, 2)), *TENSOR])
+
+
+class Noise(Dataset[Any]):
+    """Draws from the generators of torch and numpy, which torch's workers seed."""
+
+    def __len__(self) -> int:
+        return 12
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return {"index": index, "torch": torch.rand(2), "numpy": np.random.rand(), "worker": str(get_worker_info())[:0]}  # noqa: NPY002
+
+
+class Sequences(Dataset[torch.Tensor]):
+    """Of different lengths."""
+
+    def __len__(self) -> int:
+        return 7
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.arange(index + 1)
+
+
+class Stream(IterableDataset[int]):
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(10))
+
+
+def padded(samples: list[torch.Tensor]) -> torch.Tensor:
+    return torch.nn.utils.rnn.pad_sequence(samples, batch_first=True)
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, torch.Tensor):
+        return torch.equal(a, b)
+    return bool(a == b)
+
+
+FOREIGN: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
+    "tensors": (lambda: TensorDataset(torch.arange(9), torch.arange(9) * 2), {"batch_size": 2, "shuffle": True}),
+    "dicts": (Noise, {"batch_size": 5, "shuffle": True}),
+    "dicts from workers": (Noise, {"batch_size": 5, "num_workers": 2, "shuffle": True}),
+    "sequences": (Sequences, {"batch_size": 3, "collate_fn": padded}),
+    "a stream": (Stream, {"batch_size": 4, "drop_last": True}),
+    "a stream from workers": (Stream, {"batch_size": 4, "num_workers": 2}),
+    "unbatched": (Noise, {"batch_size": None}),
+    "a list": (lambda: [3, 4, 5, 6], {"batch_size": 3}),
+    "spawned": (
+        lambda: TensorDataset(torch.arange(4)),
+        {"batch_size": 2, "num_workers": 1, "multiprocessing_context": "spawn", "persistent_workers": True},
+    ),
+    "a batch sampler": (Noise, {"batch_sampler": [[1, 2], [3], [1, 4, 5]]}),
+}
+
+
+@pytest.mark.parametrize(("make", "options"), FOREIGN.values(), ids=FOREIGN)
+@pytest.mark.parametrize("generator", [False, True])
+def test_foreign_datasets_are_torchs_to_the_last_random_number(make, options, generator):
+    seen = []
+    for kind in (TorchDataLoader, DataLoader):
+        torch.manual_seed(5)
+        np.random.seed(6)  # noqa: NPY002
+        own = torch.Generator().manual_seed(7) if generator else None
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # none is added
+            loader = kind(make(), generator=own, **options)
+            epochs = [list(loader), list(loader)]
+        after = (torch.get_rng_state(), own.get_state() if own is not None else None)
+        seen.append((epochs, after))
+    (theirs, state), (ours, after) = seen
+    assert not DataLoader(make(), **options).native
+    for a, b in zip(ours, theirs, strict=True):
+        assert len(a) == len(b) > 0 and all(same(x, y) for x, y in zip(a, b, strict=True))
+    assert torch.equal(after[0], state[0]) and same(after[1], state[1])
+
+
+def custom(image: Any) -> torch.Tensor:
+    return torch.full((3, 2, 2), float(np.asarray(image).sum()))
+
+
+@pytest.mark.parametrize(
+    "options", [{"collate_fn": lambda samples: default_collate(samples)[::-1]}, {"worker_init_fn": print}], ids=repr
+)
+def test_arguments_that_need_python_hand_a_native_dataset_over(options):
+    data = blobs(6, TINY)
+    loader = DataLoader(data, 4, **options)
+    assert not loader.native and DataLoader(data, 4).native
+    assert_same(loader, TorchDataLoader(data, 4, **options))
+
+
+def test_single_samples_are_collated_as_asked():
+    data = Blobs(pictures(4), None, TINY)
+    for batch_size, collate in ((None, default_collate), (2, default_convert)):
+        assert not DataLoader(data, batch_size, collate_fn=collate).native
+        results = []
+        for kind in (DataLoader, TorchDataLoader):
+            try:
+                results.append(list(kind(data, batch_size, collate_fn=collate)))
+            except TypeError as error:  # default_collate of one image
+                results.append([str(error)])
+        assert same(*results)
+
+
+def test_a_transform_of_ones_own_is_run_by_torch():
+    data = Blobs(pictures(6), range(6), custom)
+    loader = DataLoader(data, 4, num_workers=1)
+    assert not loader.native
+    assert_same(loader, TorchDataLoader(data, 4))
+
+
+@pytest.mark.parametrize(
+    ("transform", "words"),
+    [
+        (None, "the dataset has no transform"),
+        (T.ToTensor(), "sizes vary after the last step"),
+        (T.Compose([T.Resize((4, 4))]), "no step makes a tensor"),
+    ],
+)
+def test_transforms_without_a_batch_fail_as_in_torch(transform, words):
+    data = Blobs(pictures(), None, transform)
+    ours, theirs = DataLoader(data, 9), TorchDataLoader(data, 9)
+    assert words in str(ours.explain()).splitlines()[0]
+    with pytest.raises((TypeError, RuntimeError)) as wanted:
+        next(iter(theirs))
+    with pytest.raises(type(wanted.value)) as raised:
+        next(iter(ours))
+    assert str(raised.value) == str(wanted.value)
+
+
+REFUSED: list[dict[str, Any]] = [
+    {"device": "emulated"},
+    {"deterministic": True},
+    {"dtype": torch.float16},
+    {"memory_format": torch.channels_last},
+    {"on_error": "skip"},
+]
+
+
+@pytest.mark.parametrize("options", REFUSED, ids=repr)
+def test_what_only_the_native_path_can_do_is_refused_with_the_reason(options):
+    with pytest.raises(TypeError) as raised:
+        DataLoader(Noise(), 3, **options)
+    name, value = next(iter(options.items()))
+    assert str(raised.value).startswith(
+        f"{name}={value!r} needs headrace's native path, but torch's DataLoader would serve here: headrace does not "
+        "know Noise; it reads "
+    )
+    assert "\n" not in str(raised.value)
+
+
+def test_the_cpu_is_no_device_to_refuse():
+    assert len(list(DataLoader(Noise(), 3, device="cpu", decoder="auto", max_errors=3))) == 4
+    assert len(list(DataLoader(Noise(), 3, device=torch.device("cpu")))) == 4
+
+
+def test_errors_in_torchs_arguments_are_torchs():
+    for options in (
+        {"batch_size": 2.5},
+        {"num_workers": -1},
+        {"timeout": -1},
+        {"num_workers": 0, "prefetch_factor": 2},
+    ):
+        with pytest.raises(Exception) as theirs:
+            next(iter(TorchDataLoader(Noise(), **options)))
+        with pytest.raises(type(theirs.value)) as ours:
+            next(iter(DataLoader(Noise(), **options)))
+        assert str(ours.value) == str(theirs.value)
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_a_seed_decides_order_and_worker_seeds(workers):
+    def run(epochs: int = 3, **options: Any) -> list[list[Any]]:
+        loader = DataLoader(Noise(), 4, True, num_workers=workers, seed=3, **options)
+        torch.manual_seed(11)
+        return [list(loader) for _ in range(epochs)]
+
+    first = run()
+    torch.rand(3)
+    again = run()
+    for a, b in zip(first, again, strict=True):
+        assert all(same(x["index"], y["index"]) for x, y in zip(a, b, strict=True))
+        if workers:  # the main process draws from torch's default generator, which is its user's
+            assert all(torch.equal(x["torch"], y["torch"]) for x, y in zip(a, b, strict=True))
+    orders = [torch.cat([one["index"] for one in epoch]).tolist() for epoch in first]
+    assert sorted(orders[0]) == list(range(12)) and len({tuple(order) for order in orders}) == 3
+    native = DataLoader(blobs(12, TINY), 4, True, seed=3)
+    assert orders == [torch.cat([labels for _, labels in native]).tolist() for _ in range(3)]
+
+
+def test_epochs_can_be_set_and_begun_side_by_side():
+    loader = DataLoader(Noise(), 4, True, seed=3)
+    orders = [[one["index"].tolist() for one in loader] for _ in range(2)]
+    loader.set_epoch(0)
+    assert [a["index"].tolist() for a in loader] == orders[0]
+    loader.set_epoch(0)
+    assert [(a["index"].tolist(), b["index"].tolist()) for a, b in zip(loader, loader, strict=True)] == [
+        *zip(*orders, strict=True)
+    ]
+    with pytest.raises(ValueError, match="epoch must be 0 or more"):
+        loader.set_epoch(-1)
+
+
+def test_samplers_are_told_of_the_epoch():
+    class Told(torch.utils.data.SequentialSampler):
+        epoch = -1
+
+        def set_epoch(self, epoch: int) -> None:
+            self.epoch = epoch
+
+    sampler = Told(Noise())
+    DataLoader(Noise(), 4, sampler=sampler).set_epoch(7)
+    assert sampler.epoch == 7
+
+
+def test_a_generator_beside_a_seed_decides_the_order():
+    orders = []
+    for kind, options in ((TorchDataLoader, {}), (DataLoader, {"seed": 4})):
+        loader = kind(Noise(), 4, True, generator=torch.Generator().manual_seed(1), **options)
+        orders.append([[one["index"].tolist() for one in loader] for _ in range(2)])
+    assert orders[0] == orders[1]
+
+
+def test_what_torch_does_not_have_raises_one_sentence():
+    loader = DataLoader(Noise(), 4)
+    calls: dict[str, Callable[[], Any]] = {
+        "state_dict()": loader.state_dict,
+        "load_state_dict()": lambda: loader.load_state_dict({}),
+        "verify()": loader.verify,
+        "reference()": loader.reference,
+        "peek_epoch()": loader.peek_epoch,
+        "recipe()": loader.recipe,
+    }
+    for name, call in calls.items():
+        with pytest.raises(RuntimeError) as raised:
+            call()
+        assert str(raised.value).startswith(
+            f"{name} needs headrace's native path, but torch's DataLoader serves here: headrace does not know Noise; "
+        )
+    assert loader.stats().stages == () and "torch's DataLoader delivers" in str(loader.stats())
+    assert loader.errors == []
+
+
+def test_explain_says_who_and_why():
+    loader = DataLoader(Noise(), 4, num_workers=2, collate_fn=padded, seed=1)
+    first, *rest = str(loader.explain()).splitlines()
+    assert "torch" in first and "handed to torch's DataLoader: collate_fn takes lists of samples" in first
+    for words in ("Noise in 2 worker processes", "padded", "follow from seed=1"):
+        assert any(words in line for line in rest), words
+
+
+def test_closing_ends_persistent_workers():
+    loader = DataLoader(Noise(), 4, num_workers=1, persistent_workers=True)
+    list(loader)
+    processes = loader._iterator._workers
+    loader.close()
+    assert loader._iterator is None and not any(one.is_alive() for one in processes)
+    assert len(list(loader)) == 3
+    loader.close()
+
+
+def test_copies():
+    loader = DataLoader(Noise(), 4, True, seed=2)
+    copies = [copy.copy(loader), copy.deepcopy(loader), pickle.loads(pickle.dumps(loader))]
+    orders = [[one["index"].tolist() for one in one_loader] for one_loader in (loader, *copies)]
+    assert all(order == orders[0] for order in orders)
+
+
+def test_native_loaders_say_so():
+    assert DataLoader(blobs(6, train(8))).native
