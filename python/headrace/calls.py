@@ -7,7 +7,7 @@ PIL image. Both hand the user's object the same thing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -117,7 +117,7 @@ class Rest:
     """
 
     before: tuple[Callable[[Any], Any], ...] | None
-    lut: torch.Tensor | None
+    lut: torch.Tensor | None = field(compare=False)
     transforms: tuple[Callable[[Any], Any], ...]
     channels: int
     shape: tuple[int, ...] | None = None

@@ -1,4 +1,4 @@
-"""The random numbers of steps that Python does: each sample's own, in whatever thread and order it is made."""
+"""The random numbers of what Python does: a sample's or a batch's own, in whatever thread and order it is made."""
 
 from __future__ import annotations
 
@@ -50,23 +50,28 @@ def seed_of(uniform: float) -> int:
 
 
 @contextmanager
-def sample_randomness(uniform: float, *, process_wide: bool = False) -> Iterator[None]:
+def sample_randomness(
+    uniform: float, *, process_wide: bool = False, device: torch.device | None = None
+) -> Iterator[None]:
     """What torch draws inside follows from `uniform` alone, a draw in [0, 1).
 
     Args:
         process_wide: also `random`, `numpy.random` and what torch draws past its Python functions. Their generators are
             the whole process's: they are put back afterwards, and no other thread may draw meanwhile.
+        device: of which torch's default generator is meant too.
     """
     seed = seed_of(uniform)
-    with _OwnGenerator(seed):
-        if not process_wide:
+    if not process_wide:
+        with _OwnGenerator(seed):
             yield
-            return
-        with kept_generators():
-            random.seed(seed)
-            np.random.seed(seed % 2**32)  # noqa: NPY002 - the steps' own choice
-            torch.default_generator.manual_seed(seed)
-            yield
+        return
+    with kept_generators(), _kept_generator_of(device):
+        random.seed(seed)
+        np.random.seed(seed % 2**32)  # noqa: NPY002 - the steps' own choice
+        torch.default_generator.manual_seed(seed)
+        if device is not None and device.type == "cuda":
+            torch.cuda.default_generators[device.index or 0].manual_seed(seed)
+        yield
 
 
 @contextmanager
@@ -79,6 +84,18 @@ def kept_generators() -> Iterator[None]:
         random.setstate(before[0])
         np.random.set_state(before[1])  # noqa: NPY002
         torch.set_rng_state(before[2])
+
+
+@contextmanager
+def _kept_generator_of(device: torch.device | None) -> Iterator[None]:
+    if device is None or device.type != "cuda":
+        yield
+        return
+    before = torch.cuda.get_rng_state(device)
+    try:
+        yield
+    finally:
+        torch.cuda.set_rng_state(before, device)
 
 
 def draws_process_wide(function: Callable[[], Any]) -> bool:

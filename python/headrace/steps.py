@@ -230,7 +230,7 @@ class Call:
     process_wide: bool
     finishes: bool
     size: tuple[int, int] | None
-    function: CallFunction = field(compare=False, repr=False)
+    function: CallFunction = field(repr=False)
 
 
 Step = (

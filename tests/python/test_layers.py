@@ -75,7 +75,7 @@ ops engine
 device_engine
 order
 faults state
-epochs
+epochs out_transform
 iterator
 stats report verification arguments routing fallback
 loader
