@@ -38,6 +38,8 @@ class Recipe:
         pointwise: the tensor steps after the geometry. Called with a uint8 tensor (channels, H, W) it returns the
             finished tensor (channels, H, W) in the final dtype, each element a function of its byte and channel alone.
         lut: ``pointwise`` of the 256 bytes: (channels, 256), in the final dtype.
+        erased: what each Erase writes: (Erase steps in the order in which they are written down, nested ones too,
+            channels), in the final dtype, after all tensor steps; None where there is none.
         names: a line for `explain()` a user's transform: (its repr, what it was lowered to).
     """
 
@@ -49,10 +51,18 @@ class Recipe:
     pointwise: Callable[[torch.Tensor], torch.Tensor] = field(compare=False)
     lut: torch.Tensor = field(compare=False)
     names: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    erased: torch.Tensor | None = field(default=None, compare=False)
 
     @property
     def dtype(self) -> torch.dtype:
         return self.lut.dtype
+
+    @property
+    def erase_bytes(self) -> bytes:
+        """The elements of `erased`, row by row."""
+        if self.erased is None:
+            return b""
+        return self.erased.contiguous().view(torch.uint8).numpy().tobytes()
 
     def fingerprint(self) -> str:
         """A hash of everything that decides a batch's pixels, for `state_dict()`: hex digits of SHA-256, first 16."""
@@ -61,4 +71,5 @@ class Recipe:
         parts: list[Any] = [self.steps, self.columns, self.height, self.width, self.channels, str(self.dtype)]
         digest = hashlib.sha256(repr(parts).encode())
         digest.update(self.lut.contiguous().view(torch.uint8).numpy().tobytes())
+        digest.update(self.erase_bytes)
         return digest.hexdigest()[:16]

@@ -20,12 +20,12 @@ CORE = """
 error geometry fork_guard aligned_array find_ff
 blob
 reader jpeg_metadata plan pixel_math
-jpeg_header resample_table planar_image
+jpeg_header resample_table planar_image effect_math effects
 huffman kernels plane_layout
 jpeg_session
 jpeg_decoder plane_decoder
 slot_ring thread_pool stage_stats output
-taker resampler row_store
+taker resampler retoucher row_store
 fuse
 batch
 sample_worker
