@@ -64,12 +64,9 @@ HEADRACE_HD static inline uint32_t turned(uint32_t pixel, int turn) {
   // H is a whole number of sixths plus or minus how far the middle channel is from the largest.
   const float part = static_cast<float>(max - middle) / static_cast<float>(most(range, 1));
   const bool plus = r == max ? min != b : g == max ? min == b : min == r;
-  const float whole = r == max   ? (min == b ? 1.0f : -1.0f)
-                      : g == max ? (min == b ? 1.0f : 3.0f)
-                      : min == r ? 3.0f
-                                 : 5.0f;
-  float h = (plus ? whole + part : whole - part) / 6.0f;
-  h = h < 0.0f ? 1.0f + h : h;
+  const int whole = r == max ? (min == b ? 1 : -1) : g == max ? (min == b ? 1 : 3) : min == r ? 3 : 5;
+  float h = (static_cast<float>(whole) + (plus ? part : -part)) / 6.0f;
+  h += h < 0.0f ? 1.0f : 0.0f;
   const int hue = (static_cast<int>(h * 255.0f) + turn) & 255;
   const int saturation = static_cast<int>(static_cast<float>(range) / static_cast<float>(most(max, 1)) * 255.0f);
 
