@@ -35,12 +35,9 @@ HEADRACE_HD static inline int least(int a, int b) { return a < b ? a : b; }
 HEADRACE_HD static inline int most(int a, int b) { return a > b ? a : b; }
 
 /// PIL.Image.blend of two bytes. Its shortcuts for factors 0 and 1, and the clipping that it does beyond them only,
-/// change nothing here.
+/// change nothing here. `factor`: within kMostFactor, so that the sum fits an int.
 HEADRACE_HD static inline int blended(int from, int to, float factor) {
-  float sum = add_product(static_cast<float>(from), factor, static_cast<float>(to - from));
-  sum = sum > 0.0f ? sum : 0.0f;
-  sum = sum < 255.0f ? sum : 255.0f;
-  return static_cast<int>(sum);
+  return clamp_to_byte(static_cast<int>(add_product(static_cast<float>(from), factor, static_cast<float>(to - from))));
 }
 
 HEADRACE_HD static inline int luma_of(uint32_t pixel) { return luma(red(pixel), green(pixel), blue(pixel)); }

@@ -12,21 +12,23 @@ namespace {
 
 constexpr size_t kBlock = 64;  // pixels
 
-// Pixels as words: in a block of its own, so that the loops know its length and that nothing else lies there.
+// Pixels as words: in a block of their own, so that the loops know its length and that nothing else lies there.
 struct Block {
   alignas(64) uint32_t pixel[kBlock];
 };
 
 template <class Change>
+inline void change_block(uint8_t* pixels, size_t bytes, Block& block, Change change) {
+  std::memcpy(block.pixel, pixels, bytes);
+  for (size_t i = 0; i < kBlock; ++i) block.pixel[i] = change(block.pixel[i]);
+  std::memcpy(pixels, block.pixel, bytes);
+}
+
+template <class Change>
 inline void each_block(uint8_t* pixels, size_t count, Change change) {
   Block block{};
-  for (; count > 0; pixels += kBlock * kPixelBytes) {
-    const size_t n = count < kBlock ? count : kBlock;
-    std::memcpy(block.pixel, pixels, n * kPixelBytes);
-    for (size_t i = 0; i < kBlock; ++i) block.pixel[i] = change(block.pixel[i]);
-    std::memcpy(pixels, block.pixel, n * kPixelBytes);
-    count -= n;
-  }
+  for (; count >= kBlock; count -= kBlock, pixels += sizeof(Block)) change_block(pixels, sizeof(Block), block, change);
+  change_block(pixels, count * kPixelBytes, block, change);
 }
 
 void gray(uint8_t* pixels, size_t count) {
@@ -41,19 +43,22 @@ void turn_hue(uint8_t* pixels, size_t count, int turn) {
   each_block(pixels, count, [turn](uint32_t pixel) { return turned(pixel, turn); });
 }
 
+inline int32_t luma_of_block(const Block& block) {
+  int32_t sum = 0;
+  for (size_t i = 0; i < kBlock; ++i) sum += luma_of(block.pixel[i]);
+  return sum;
+}
+
 int64_t sum_of_luma(const uint8_t* pixels, size_t count) {
   int64_t sum = 0;
   Block block{};
-  for (; count > 0; pixels += kBlock * kPixelBytes) {
-    const size_t n = count < kBlock ? count : kBlock;
-    if (n < kBlock) block = {};
-    std::memcpy(block.pixel, pixels, n * kPixelBytes);
-    int32_t part = 0;
-    for (size_t i = 0; i < kBlock; ++i) part += luma_of(block.pixel[i]);  // black pixels beyond the last add nothing
-    sum += part;
-    count -= n;
+  for (; count >= kBlock; count -= kBlock, pixels += sizeof(Block)) {
+    std::memcpy(block.pixel, pixels, sizeof(Block));
+    sum += luma_of_block(block);
   }
-  return sum;
+  block = {};  // black pixels beyond the last add nothing
+  std::memcpy(block.pixel, pixels, count * kPixelBytes);
+  return sum + luma_of_block(block);
 }
 
 // Two histograms a channel: neighbours are often equal, and a count that was just stored is slow to load again.

@@ -49,7 +49,7 @@ class Resolver {
 
   void apply(const Step& step) {
     const double draw = recipe_.draws > 0 ? draws_[step.draw] : 0;  // not looked at by steps that have none
-    const auto factor = static_cast<float>(draw);
+    const auto factor = static_cast<float>(std::clamp<double>(draw, -kMostFactor, kMostFactor));
     switch (step.kind) {
       case Step::Kind::kRandomResizedCrop:
         return random_resized_crop(step);

@@ -83,6 +83,9 @@ struct Take {
   bool operator==(const Take&) const = default;
 };
 
+/// Factors beyond do what this one does: each byte that differs from what it is blended with goes to 0 or 255.
+inline constexpr float kMostFactor = 1e6f;
+
 /// A change of values that moves no pixel. Looking at more than one pixel, it looks at the whole image: at its mean L
 /// (Contrast) or at its histograms (Autocontrast, Equalize).
 struct Effect {
@@ -99,7 +102,7 @@ struct Effect {
     kEqualize
   };
   Kind kind{};
-  float factor = 0;  // Brightness, Contrast, Saturation
+  float factor = 0;  // Brightness, Contrast, Saturation; within kMostFactor
   int amount = 0;    // Hue: added to H; Posterize: the mask of the bits that stay; Solarize: the first value inverted
   bool operator==(const Effect&) const = default;
 };
