@@ -1,4 +1,4 @@
-// Resolves recipe + draws + image size into a plan: boxes, sizes, flips and filters for one sample.
+// Resolves recipe + draws + image size into a plan: boxes, sizes, flips, filters and effects for one sample.
 #pragma once
 
 #include <array>
@@ -39,6 +39,20 @@ struct Step {
     kHorizontalFlip,
     kVerticalFlip,
     kGrayscale,
+    kPad,
+    kBrightness,
+    kContrast,
+    kSaturation,
+    kHue,
+    kInvert,
+    kPosterize,
+    kSolarize,
+    kAutocontrast,
+    kEqualize,
+    kWhen,
+    kOneOf,
+    kShuffled,
+    kErase,
     kCall
   };
   Kind kind{};
@@ -46,13 +60,18 @@ struct Step {
   int shorter = 0, max_size = 0;  // ResizeShorter: length of the shorter edge; 0 = no limit to the longer one
   Filter filter = Filter::kBilinear;
   double min_ratio = 0, max_ratio = 0;  // RandomResizedCrop: its fall-back when ten tries fail
-  std::array<int, 4> padding{};         // RandomCrop: left, top, right, bottom
+  std::array<int, 4> padding{};         // Pad, RandomCrop: left, top, right, bottom
   bool pad_if_needed = false;
   std::array<uint8_t, 3> fill{};
   PadMode pad_mode = PadMode::kConstant;
-  double p = 0;  // flips: done when draw < p
-  int draw = 0;  // first column of the sample's draws that belongs to this step
-  int call = 0;  // Call: its number among the recipe's calls of Python
+  double p = 0;                             // flips, When, Erase: done when draw < p
+  int draw = 0;                             // first column of the sample's draws that belongs to this step
+  int bits = 0;                             // Posterize: that stay
+  double threshold = 0;                     // Solarize: values from here on are inverted
+  int value = 0;                            // Erase: which of the recipe's values is written
+  int call = 0;                             // Call: its number among the recipe's calls of Python
+  std::vector<std::vector<Step>> branches;  // When has one; OneOf, Shuffled
+  std::vector<double> bounds;               // OneOf: the first branch whose bound is above the draw
 };
 
 struct Recipe {
@@ -84,19 +103,51 @@ struct Take {
   bool operator==(const Take&) const = default;
 };
 
-/// A take followed by a resize. `resize` equal to the take's size means: no resize, only the take is made real.
+/// Factors beyond do what this one does: each byte that differs from what it is blended with goes to 0 or 255.
+inline constexpr float kMostFactor = 1e6f;
 
+/// A change of values that moves no pixel. Looking at more than one pixel, it looks at the whole image: at its mean L
+/// (Contrast) or at its histograms (Autocontrast, Equalize).
+struct Effect {
+  enum class Kind : uint8_t {
+    kGray,  // R = G = B = L
+    kBrightness,
+    kContrast,
+    kSaturation,
+    kHue,
+    kInvert,
+    kPosterize,
+    kSolarize,
+    kAutocontrast,
+    kEqualize
+  };
+  Kind kind{};
+  float factor = 0;  // Brightness, Contrast, Saturation; within kMostFactor
+  int amount = 0;    // Hue: added to H; Posterize: the mask of the bits that stay; Solarize: the first value inverted
+  bool operator==(const Effect&) const = default;
+};
+
+/// A take, a resize, then effects on the whole image. `resize` equal to the take's size means: no resize.
 struct PlanStage {
   Take take;
   Size resize;
   Filter filter = Filter::kBilinear;
   bool vertical_first = false;
+  std::vector<Effect> effects{};
 };
 
-/// stages in order, then `last`, whose size is the recipe's output.
+/// A box of the finished sample that is overwritten with the recipe's value of that number.
+struct Erased {
+  Box box;
+  int value = 0;
+  bool operator==(const Erased&) const = default;
+};
+
+/// stages in order, then `last`, whose size is the recipe's output, then the erased boxes in order.
 struct Plan {
   std::vector<PlanStage> stages;
   Take last;
+  std::vector<Erased> erased{};
 };
 
 /// Exact: + - * / sqrt and round-half-even only, so that it agrees with the Python oracle to the integer.

@@ -43,7 +43,8 @@ Output SampleMaker::output(const Batch& batch, int sample) const {
           layout.channel_stride,
           layout.row_stride,
           layout.pixel_stride,
-          {layout.element_bytes, layout.channels, lut_}};
+          {layout.element_bytes, layout.channels, lut_},
+          options_.erased.data()};
 }
 
 void SampleMaker::make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) {

@@ -39,7 +39,9 @@ OutputFormat output_format(Size size, const OutputLayout& layout) {
   return format;
 }
 
-bool fits_kernel(const Plan& plan) { return plan.stages.size() <= 1; }
+bool fits_kernel(const Plan& plan) {
+  return plan.stages.empty() || (plan.stages.size() == 1 && plan.stages.front().effects.empty());
+}
 
 SampleJob JobBuilder::build(const Plan& plan, const PlanarImage& image, Stager& stager) {
   SampleJob job;

@@ -69,13 +69,19 @@ class Recipe:
         """Whether the last call makes the finished tensors, in this machine's memory."""
         return any(call.finishes for call in self.calls)
 
+    @property
+    def erase_bytes(self) -> bytes:
+        """The elements of `erased`, row by row."""
+        if self.erased is None:
+            return b""
+        return self.erased.contiguous().view(torch.uint8).numpy().tobytes()
+
     def fingerprint(self) -> str:
         """A hash of everything that decides a batch's pixels, for `state_dict()`: hex digits of SHA-256, first 16."""
         import hashlib
 
         parts: list[Any] = [self.steps, self.columns, self.height, self.width, self.channels, str(self.dtype)]
         digest = hashlib.sha256(repr(parts).encode())
-        for decided in (self.lut, self.erased):
-            if decided is not None:
-                digest.update(decided.contiguous().view(torch.uint8).numpy().tobytes())
+        digest.update(self.lut.contiguous().view(torch.uint8).numpy().tobytes())
+        digest.update(self.erase_bytes)
         return digest.hexdigest()[:16]

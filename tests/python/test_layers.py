@@ -20,12 +20,12 @@ CORE = """
 error geometry fork_guard aligned_array find_ff
 blob
 reader jpeg_metadata plan pixel_math
-jpeg_header resample_table planar_image
+jpeg_header resample_table planar_image effect_math effects
 huffman kernels plane_layout
 jpeg_session
 jpeg_decoder plane_decoder
 slot_ring thread_pool stage_stats output pool
-rgbx_output taker resampler row_store raw_rows
+rgbx_output taker resampler retoucher row_store raw_rows
 fuse
 batch
 sample_worker
