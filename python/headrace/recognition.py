@@ -1,4 +1,4 @@
-"""Says whose transform an object is: headrace's, torchvision's v1 or v2, or torch's; torchvision is never imported."""
+"""Says whose transform an object is: headrace's, torchvision's v1 or v2, timm's or torch's; only torch is imported."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from torch import nn
 
 import headrace.transforms as _ours
 
-#: Where the classes live. An object of a class that is not loaded cannot have been given to us.
-_HOMES = {
-    "headrace": _ours.__name__,
-    "v1": "torchvision.transforms.transforms",
-    "v2": "torchvision.transforms.v2",
-    "presets": "torchvision.transforms._presets",
-    "torch": "torch.nn",
-}
+_V1 = "torchvision.transforms.transforms"
+#: Where the classes live: (home, module). An object of a class that is not loaded cannot have been given to us.
+_HOMES = (
+    ("headrace", _ours.__name__),
+    ("v1", _V1),
+    ("v2", "torchvision.transforms.v2"),
+    ("presets", "torchvision.transforms._presets"),
+    ("timm", "timm.data.transforms"),
+    ("timm", "timm.data.random_erasing"),
+    ("torch", "torch.nn"),
+)
 
 _CONTAINERS = {("headrace", "Compose"), ("v1", "Compose"), ("v2", "Compose"), ("torch", "Sequential")}
 
 
 def class_origin(cls: type) -> tuple[str, str] | None:
     """(home, class name) if `cls` itself is a class of one of the homes; a subclass elsewhere is not."""
-    for home, module in _HOMES.items():
+    for home, module in _HOMES:
         if module in sys.modules and getattr(sys.modules[module], cls.__name__, None) is cls:
             return home, cls.__name__
     return None
@@ -34,9 +37,9 @@ def class_origin(cls: type) -> tuple[str, str] | None:
 def has_hooks(transform: Any) -> bool:
     """Whether calling the object does more than its class says: forward hooks, or a replaced method."""
     changed = {"forward", "__call__", "transform", "make_params", "get_params"}
-    return isinstance(transform, nn.Module) and bool(
-        transform._forward_hooks or transform._forward_pre_hooks or changed & vars(transform).keys()
-    )
+    own = getattr(transform, "__dict__", {}).keys()
+    hooked = isinstance(transform, nn.Module) and (transform._forward_hooks or transform._forward_pre_hooks)
+    return bool(hooked or changed & own)
 
 
 def leaves(transform: Any) -> Iterator[Any]:
@@ -52,7 +55,7 @@ def leaves(transform: Any) -> Iterator[Any]:
         for inner in transform if isinstance(transform, nn.Sequential) else transform.transforms:
             yield from leaves(inner)
     elif origin == ("presets", "ImageClassification"):
-        v1 = sys.modules[_HOMES["v1"]]
+        v1 = sys.modules[_V1]
         yield v1.Resize(transform.resize_size, transform.interpolation, antialias=transform.antialias)
         yield v1.CenterCrop(transform.crop_size)
         yield v1.PILToTensor()

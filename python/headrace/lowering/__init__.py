@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from headrace.lowering import colour, containers, erasing, geometry, pointwise
+from headrace.lowering import colour, containers, erasing, geometry, pointwise, timm
 from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.images import Lower
 from headrace.recipe import Recipe
@@ -14,7 +14,7 @@ from headrace.recognition import class_origin, has_hooks
 
 __all__ = ["LoweringError", "lower"]
 
-#: By class name: appends the transform's steps and returns what `explain` shows.
+#: By class name, timm's apart: appends the transform's steps and returns what `explain` shows.
 _LOWERS: dict[str, Lower] = {
     **pointwise.LOWERS,
     **geometry.LOWERS,
@@ -28,8 +28,8 @@ def lower(transform: Any, *, dtype: torch.dtype | None = None) -> Recipe:
     """The recipe of `transform`.
 
     Args:
-        transform: a transform of headrace.transforms, torchvision.transforms or torchvision.transforms.v2, or a
-            Compose or nn.Sequential of them. It is not changed; its pointwise steps are kept and called.
+        transform: a transform of headrace.transforms, torchvision.transforms, torchvision.transforms.v2 or timm.data,
+            or a Compose or nn.Sequential of them. It is not changed; its pointwise steps are kept and called.
         dtype: a last conversion, unscaled, to float32, float16, bfloat16 or uint8; None leaves the transforms' dtype.
 
     Raises:
@@ -48,15 +48,16 @@ def lower(transform: Any, *, dtype: torch.dtype | None = None) -> Recipe:
 def _add(builder: Builder, transform: Any) -> None:
     builder.current = transform
     home, name = class_origin(type(transform)) or ("", "")
+    lowers = timm.LOWERS if home == "timm" else _LOWERS
     if has_hooks(transform):
         builder.refuse("has forward hooks or a replaced method, which would not run; remove them")
     if name == "Identity":
         lowered = "nothing"
-    elif name not in _LOWERS:
+    elif name not in lowers:
         _refuse_unknown(builder, type(transform))
     else:
         try:
-            lowered = _LOWERS[name](builder, transform, home)
+            lowered = lowers[name](builder, transform, home)
         except (ValueError, TypeError) as error:
             if isinstance(error, LoweringError):
                 raise
