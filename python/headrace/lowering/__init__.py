@@ -54,7 +54,7 @@ def _add(builder: Builder, transform: Any) -> None:
     if name == "Identity":
         lowered = "nothing"
     elif name not in lowers:
-        _refuse_unknown(builder, type(transform))
+        _refuse_unknown(builder, transform)
     else:
         try:
             lowered = lowers[name](builder, transform, home)
@@ -65,9 +65,12 @@ def _add(builder: Builder, transform: Any) -> None:
     builder.note(lowered)
 
 
-def _refuse_unknown(builder: Builder, cls: type) -> NoReturn:
-    for base in cls.__mro__[1:]:
+def _refuse_unknown(builder: Builder, transform: Any) -> NoReturn:
+    for base in type(transform).__mro__[1:]:
         name = (class_origin(base) or ("", ""))[1]
         if name in _LOWERS:
             builder.refuse(f"is a subclass that may do something else than {name}; use {name} itself")
+    # Such as the presets of torchvision's reference scripts.
+    if class_origin(type(getattr(transform, "transforms", None))):
+        builder.refuse("is a class that may do something else than its transforms; pass its attribute .transforms")
     builder.refuse("has no native twin in headrace; remove it, or use torch.utils.data.DataLoader for this dataset")
