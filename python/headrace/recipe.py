@@ -38,9 +38,9 @@ class Recipe:
         pointwise: the tensor steps but Erase and flips. Called with a uint8 tensor (channels, H, W) it returns the
             finished tensor (channels, H, W) in the final dtype, each element a function of its byte and channel alone.
         lut: ``pointwise`` of the 256 bytes: (channels, 256), in the final dtype.
+        erased: what each Erase writes: (Erase steps in the order in which they are written down, nested ones too,
+            channels), in the final dtype, after all tensor steps; None where there is none.
         names: a line for `explain()` a user's transform: (its repr, what it was lowered to).
-        erased: what an erased element has become after the tensor steps behind its Erase: (number of Erase steps,
-            channels), in the final dtype; None where there are none.
     """
 
     steps: tuple[Step, ...]
@@ -57,13 +57,19 @@ class Recipe:
     def dtype(self) -> torch.dtype:
         return self.lut.dtype
 
+    @property
+    def erase_bytes(self) -> bytes:
+        """The elements of `erased`, row by row."""
+        if self.erased is None:
+            return b""
+        return self.erased.contiguous().view(torch.uint8).numpy().tobytes()
+
     def fingerprint(self) -> str:
         """A hash of everything that decides a batch's pixels, for `state_dict()`: hex digits of SHA-256, first 16."""
         import hashlib
 
         parts: list[Any] = [self.steps, self.columns, self.height, self.width, self.channels, str(self.dtype)]
         digest = hashlib.sha256(repr(parts).encode())
-        for decided in (self.lut, self.erased):
-            if decided is not None:
-                digest.update(decided.contiguous().view(torch.uint8).numpy().tobytes())
+        digest.update(self.lut.contiguous().view(torch.uint8).numpy().tobytes())
+        digest.update(self.erase_bytes)
         return digest.hexdigest()[:16]
