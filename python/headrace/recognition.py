@@ -37,9 +37,10 @@ def class_origin(cls: type) -> tuple[str, str] | None:
 def has_hooks(transform: Any) -> bool:
     """Whether calling the object does more than its class says: forward hooks, or a replaced method."""
     changed = {"forward", "__call__", "transform", "make_params", "get_params"}
-    own = getattr(transform, "__dict__", {}).keys()
-    hooked = isinstance(transform, nn.Module) and (transform._forward_hooks or transform._forward_pre_hooks)
-    return bool(hooked or changed & own)
+    replaced = class_origin(type(transform)) and changed & vars(transform).keys()
+    return bool(replaced) or (
+        isinstance(transform, nn.Module) and bool(transform._forward_hooks or transform._forward_pre_hooks)
+    )
 
 
 def leaves(transform: Any) -> Iterator[Any]:
