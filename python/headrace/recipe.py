@@ -38,9 +38,9 @@ class Recipe:
         pointwise: the tensor steps but Erase and flips. Called with a uint8 tensor (channels, H, W) it returns the
             finished tensor (channels, H, W) in the final dtype, each element a function of its byte and channel alone.
         lut: ``pointwise`` of the 256 bytes: (channels, 256), in the final dtype.
+        erased: what each Erase writes: (Erase steps in the order in which they are written down, nested ones too,
+            channels), in the final dtype, after all tensor steps; None where there is none.
         names: a line for `explain()` a user's transform: (its repr, what it was lowered to).
-        erased: what an erased element has become after the tensor steps behind its Erase: (number of Erase steps,
-            channels), in the final dtype; None where there are none.
         in_python: which of `names` are done by Python.
     """
 

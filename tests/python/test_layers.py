@@ -66,6 +66,7 @@ lowering.builder
 lowering.images
 lowering.geometry lowering.pointwise lowering.containers lowering.python_steps
 lowering.colour lowering.erasing
+lowering.timm
 lowering reference_steps
 reference_colour reference_containers reference_tensor reference_calls
 reference

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -78,6 +79,8 @@ class FedTorch:
             self._tries = [draws[step.draw]]
         elif isinstance(step, S.OneOf):
             self._choice = [bound > draws[step.draw] for bound in step.bounds].index(True)
+            if hasattr(transform, "interpolation"):  # timm's crop with one of several filters
+                self.feed(step.branches[self._choice][0], draws)
         elif isinstance(step, S.Shuffled):
             self._order = _permutation(step, draws)
         elif isinstance(step, S.Erase):
@@ -124,7 +127,7 @@ class FedTorch:
 
 
 class FedRandom:
-    """Stands for the module random inside v1: everything is Python's but what v1's containers draw."""
+    """Stands for the module random inside v1 and timm: everything is Python's but what they draw."""
 
     def __init__(self, fed: FedTorch) -> None:
         self._fed = fed
@@ -138,6 +141,29 @@ class FedRandom:
     def choices(self, items: Sequence[Any], weights: Sequence[float] | None) -> list[Any]:
         return [items[self._fed._choice]]
 
+    def choice(self, items: Sequence[Any]) -> Any:
+        return items[self._fed._choice]
+
+    def random(self) -> float:
+        return self._fed._tries.pop(0)
+
+    def uniform(self, low: float, high: float) -> float:
+        return self._fed._tries.pop(0)
+
+    def randint(self, low: int, high: int) -> int:
+        assert low == 0
+        return int(self._fed._places.pop(0) * (high + 1))
+
+
+class FedMath:
+    """Stands for the module math inside timm: the draw is the ratio itself, not its logarithm."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(math, name)
+
+    def exp(self, value: float) -> float:
+        return value
+
 
 class Feeder:
     """Calls torchvision's transforms one by one, each with the draws of the step it was lowered to."""
@@ -149,11 +175,20 @@ class Feeder:
         self._monkeypatch = monkeypatch
         for module in _MODULES:
             monkeypatch.setattr(f"{module}.torch", self.torch)
-        monkeypatch.setattr("torchvision.transforms.transforms.random", FedRandom(self.torch))
-        import torchvision.transforms.transforms as v1
+        v1 = sys.modules["torchvision.transforms.transforms"]
+        monkeypatch.setattr(v1, "random", FedRandom(self.torch))
+        self.watch(torch.nn.Module)
+        self.watch(v1.RandomOrder)
+        self.watch(v1.RandomChoice)
 
-        for cls in (torch.nn.Module, v1.RandomOrder, v1.RandomChoice):
-            self.watch(cls)
+    def feed_timm(self) -> None:
+        """timm's own transforms are fed as well."""
+        transforms, erasing = (sys.modules[f"timm.data.{name}"] for name in ("transforms", "random_erasing"))
+        for module in (transforms, erasing):
+            self._monkeypatch.setattr(module, "random", FedRandom(self.torch))
+            self._monkeypatch.setattr(module, "math", FedMath())
+        self.watch(transforms.RandomResizedCropAndInterpolation)
+        self.watch(erasing.RandomErasing)
 
     def watch(self, cls: type) -> None:
         """Objects of the class are fed when they are called, also by a container."""

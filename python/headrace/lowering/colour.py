@@ -43,8 +43,8 @@ def random_grayscale(builder: Builder, transform: Any, home: str) -> str:
 
 def posterize(transform: Any) -> S.Step:
     bits = operator.index(transform.bits)
-    if not 0 <= bits <= 8:
-        raise ValueError("bits is how many of a byte's bits are kept, from 0 to 8; mend it")
+    if not 1 <= bits <= 8:  # Pillow 13 refuses 0, of which older ones made black
+        raise ValueError("bits is how many of a byte's bits are kept, from 1 to 8; mend it")
     return S.Posterize(bits)
 
 

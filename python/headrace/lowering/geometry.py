@@ -47,20 +47,24 @@ def resize(builder: Builder, transform: Any, home: str) -> str:
 
 
 def center_crop(builder: Builder, transform: Any, home: str) -> str:
-    height, width = _pair(builder, transform.size)
+    height, width = pair(builder, transform.size)
     return builder.add(S.CenterCrop(height, width))
 
 
 def random_resized_crop(builder: Builder, transform: Any, home: str) -> str:
-    height, width = _pair(builder, transform.size)
+    return builder.add(*resized_crops(builder, transform, [_filter(builder, transform)]))
+
+
+def resized_crops(builder: Builder, transform: Any, filters: Sequence[str]) -> list[S.RandomResizedCrop]:
+    """The crop of the transform's size, scale and ratio, once for each filter, in the same columns."""
+    height, width = pair(builder, transform.size)
     share, aspect = area_and_ratio(builder, transform.scale, transform.ratio)
     if builder.values is not None and (round(transform.ratio[1]) < 1 or round(1 / transform.ratio[0]) < 1):
         builder.refuse("may crop nothing of a sliver, which a tensor's resize does not take")
-    filter = _filter(builder, transform)
-    draw = builder.draw(*[share, aspect] * 10, Column(), Column())
     narrow, wide = transform.ratio
     scale, ratio = (share.low, share.high), (float(narrow), float(wide))
-    return builder.add(S.RandomResizedCrop(height, width, scale, ratio, filter, draw))
+    draw = builder.draw(*[share, aspect] * 10, Column(), Column())
+    return [S.RandomResizedCrop(height, width, scale, ratio, filter, draw) for filter in filters]
 
 
 def area_and_ratio(builder: Builder, scale: Sequence[float], ratio: Sequence[float]) -> tuple[Column, Column]:
@@ -75,7 +79,7 @@ def area_and_ratio(builder: Builder, scale: Sequence[float], ratio: Sequence[flo
 
 
 def random_crop(builder: Builder, transform: Any, home: str) -> str:
-    height, width = _pair(builder, transform.size)
+    height, width = pair(builder, transform.size)
     given = transform.padding or None
     if home == "v2" and given:
         left, right, top, bottom = given  # the order in which v2 keeps it
@@ -146,7 +150,8 @@ def _tensor_filter(builder: Builder, transform: Any) -> str:
     return name
 
 
-def _pair(builder: Builder, size: Any) -> tuple[int, int]:
+def pair(builder: Builder, size: Any) -> tuple[int, int]:
+    """(height, width) of a size."""
     height, width = _positive(builder, list(size))
     return height, width
 

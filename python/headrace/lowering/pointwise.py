@@ -10,7 +10,9 @@ from headrace.lowering.builder import Builder, shown
 from headrace.lowering.images import Lower
 from headrace.pointwise import FromArray, TensorStep, all_bytes
 
-_CONVERTERS = ("ToTensor", "PILToTensor", "ToImage")
+_FROM_ARRAYS = ("ToTensor", "MaybeToTensor")
+_OF_BYTES = ("PILToTensor", "MaybePILToTensor")
+_CONVERTERS = (*_FROM_ARRAYS, *_OF_BYTES, "ToImage")
 
 
 def tensor_step(builder: Builder, transform: Any, home: str) -> str:
@@ -25,10 +27,10 @@ def tensor_step(builder: Builder, transform: Any, home: str) -> str:
     try:
         if converts:
             builder.converter = shown(transform)
-            step: TensorStep = FromArray(transform) if name == "ToTensor" else transform
+            step: TensorStep = FromArray(transform) if name in _FROM_ARRAYS else transform
             builder.values = all_bytes(builder.channels)
             builder.upright = builder.values.transpose(1, 2)
-            if name == "PILToTensor":
+            if name in _OF_BYTES:
                 return "nothing: bytes stay as they are"
         elif builder.values is None:
             # On a PIL image torchvision's v1 raises here and most of v2 passes it on: ask the object itself.
@@ -51,6 +53,5 @@ def tensor_step(builder: Builder, transform: Any, home: str) -> str:
     return f"a table of 256 values a channel, {mapped.dtype}"
 
 
-LOWERS: dict[str, Lower] = dict.fromkeys(
-    [*_CONVERTERS, "ToPureTensor", "ToDtype", "ConvertImageDtype", "Normalize"], tensor_step
-)
+_NAMES = ("ToTensor", "PILToTensor", "ToImage", "ToPureTensor", "ToDtype", "ConvertImageDtype", "Normalize")
+LOWERS: dict[str, Lower] = dict.fromkeys(_NAMES, tensor_step)

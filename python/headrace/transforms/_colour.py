@@ -107,7 +107,7 @@ class RandomInvert(_Recoloured):
 
 
 class RandomPosterize(_Recoloured):
-    """Keeps the upper `bits` (0 to 8) of every value, with probability `p`."""
+    """Keeps the upper `bits` (1 to 8) of every value, with probability `p`."""
 
     def __init__(self, bits: int, p: float = 0.5) -> None:
         super().__init__(p)
