@@ -70,8 +70,8 @@ void DeviceWorker::make_job(std::span<const uint8_t> bytes, const JpegHeader& he
     stats.add(Clock::kDecode, now_ns() - planned);
     job = builder_.build(plan, layout.at(to.device), stager);
   } else {
-    job = finished_here(plan, stager, [&](const Output& output) {
-      rows_.decode(bytes, header, box, fuser_.begin(plan, header.size, output));
+    job = finished_here(plan, stager, [&](const Plan& here, const Output& output) {
+      rows_.decode(bytes, header, box, fuser_.begin(here, header.size, output));
     });
     stats.add(Clock::kDecode, now_ns() - planned);
   }
@@ -107,7 +107,8 @@ void DeviceWorker::make_from_pixels(const uint8_t* pixels, Size size, const doub
 SampleJob DeviceWorker::from_pixels(const Plan& plan, const uint8_t* pixels, Size size, Stager& stager) {
   const size_t stride = static_cast<size_t>(size.width) * kPixelBytes;
   if (!fits_kernel(plan)) {
-    return finished_here(plan, stager, [&](const Output& output) { fuser_.run(plan, pixels, stride, size, output); });
+    return finished_here(
+        plan, stager, [&](const Plan& here, const Output& output) { fuser_.run(here, pixels, stride, size, output); });
   }
   const Box box = decode_box(plan, size);
   const size_t row = static_cast<size_t>(box.width) * kPixelBytes;
@@ -124,9 +125,12 @@ SampleJob DeviceWorker::finished_here(const Plan& plan, Stager& stager, Run run)
   const Size size = plan.last.box.size();
   const ptrdiff_t row = ptrdiff_t{size.width} * kPixelBytes;
   const StagedBytes to = stager.take(static_cast<size_t>(row) * static_cast<size_t>(size.height));
-  run(Output{to.host, 1, row, kPixelBytes, {1, 3, identity_lut()}});
   Plan as_it_is;
   as_it_is.last.box = {0, 0, size.width, size.height};
+  as_it_is.erased = plan.erased;
+  Plan here = plan;
+  here.erased.clear();  // left to the kernel, as the element table is
+  run(here, Output{to.host, 1, row, kPixelBytes, {1, 3, identity_lut()}});
   return builder_.build(as_it_is, pixels_at(to.device, static_cast<size_t>(row), as_it_is.last.box, size), stager);
 }
 
