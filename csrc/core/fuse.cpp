@@ -17,19 +17,13 @@ Span read_by_resize(int in, int out, Filter filter, int first, int count) {
   return in == out ? Span{first, first + count} : source_span(in, out, filter, first, count);
 }
 
-// The part of a stage's resized image that is made: effects look at all of it.
-Box made_by(const PlanStage& stage, const Take& after) {
-  const Box all{0, 0, stage.resize.width, stage.resize.height};
-  return stage.effects.empty() ? needed_box(after, stage.resize) : all;
-}
-
 }  // namespace
 
 Box decode_box(const Plan& plan, Size image) {
   if (plan.stages.empty()) return needed_box(plan.last, image);
   const PlanStage& first = plan.stages.front();
   if (!is_plain(first.take, image)) return needed_box(first.take, image);
-  const Box want = made_by(first, plan.stages.size() > 1 ? plan.stages[1].take : plan.last);
+  const Box want = made_box(first, plan.stages.size() > 1 ? plan.stages[1].take : plan.last);
   const Box& box = first.take.box;
   const Span x = read_by_resize(box.width, first.resize.width, first.filter, want.x, want.width);
   const Span y = read_by_resize(box.height, first.resize.height, first.filter, want.y, want.height);
@@ -76,7 +70,7 @@ RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
     const Box rows = is_plain(stage.take, image) ? Box{have.x - box.x, have.y - box.y, have.width, have.height}
                                                  : Box{0, 0, box.width, box.height};
     image = stage.resize;
-    have = made_by(stage, after);
+    have = made_box(stage, after);
     RowSink* next = &s.store;
     if (!last) {
       next = &s.stage(i + 1).taker;

@@ -25,7 +25,7 @@ void DeviceOps::launch(StagingRing::Lease& area, std::vector<SampleJob>& jobs, O
   const StagedBytes list = area->take(jobs.size() * sizeof(SampleJob));
   std::memcpy(list.host, jobs.data(), jobs.size() * sizeof(SampleJob));
   area->upload(stream);
-  device_->fuse({reinterpret_cast<const SampleJob*>(list.device), static_cast<int32_t>(jobs.size()), format}, stream);
+  device_->fuse(launch_of(reinterpret_cast<const SampleJob*>(list.device), jobs, format), stream);
   area.release(stream);
 }
 

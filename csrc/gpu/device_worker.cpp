@@ -60,8 +60,8 @@ void DeviceWorker::make_job(std::span<const uint8_t> bytes, const JpegHeader& he
     stats.add(Clock::kDecode, now_ns() - planned);
     job = builder_.build(plan, layout.at(to.device), stager);
   } else {
-    job = finished_here(plan, stager, [&](const Output& output) {
-      rows_.decode(bytes, header, box, fuser_.begin(plan, header.size, output));
+    job = finished_here(plan, stager, [&](const Plan& here, const Output& output) {
+      rows_.decode(bytes, header, box, fuser_.begin(here, header.size, output));
     });
     stats.add(Clock::kDecode, now_ns() - planned);
   }
@@ -97,8 +97,8 @@ void DeviceWorker::make_from_pixels(const RawImage& image, const double* draws, 
 SampleJob DeviceWorker::from_pixels(const Plan& plan, const RawImage& image, Stager& stager) {
   const Box box = decode_box(plan, image.size);
   if (!fits_kernel(plan)) {
-    return finished_here(plan, stager, [&](const Output& output) {
-      raw_rows_.push(image, box, fuser_.begin(plan, image.size, output));
+    return finished_here(plan, stager, [&](const Plan& here, const Output& output) {
+      raw_rows_.push(image, box, fuser_.begin(here, image.size, output));
     });
   }
   const size_t row = static_cast<size_t>(box.width) * kPixelBytes;
@@ -112,9 +112,13 @@ SampleJob DeviceWorker::finished_here(const Plan& plan, Stager& stager, Run run)
   const Size size = plan.last.box.size();
   const ptrdiff_t row = ptrdiff_t{size.width} * kPixelBytes;
   const StagedBytes to = stager.take(static_cast<size_t>(row) * static_cast<size_t>(size.height));
-  run(rgbx_output(to.host, size));  // what is left to the kernel is the element table
-  const PlanarImage image = pixels_at(to.device, static_cast<size_t>(row), {0, 0, size.width, size.height}, size);
-  return builder_.build(as_it_is(size), image, stager);
+  Plan rest = as_it_is(size);
+  rest.erased = plan.erased;
+  Plan here = plan;
+  here.erased.clear();  // left to the kernel, as the element table is
+  run(here, rgbx_output(to.host, size));
+  const PlanarImage image = pixels_at(to.device, static_cast<size_t>(row), rest.last.box, size);
+  return builder_.build(rest, image, stager);
 }
 
 }  // namespace headrace
