@@ -36,7 +36,7 @@ pipeline
 """
 GPU = """
 sample_job
-fuse_block
+fuse_block retouch_block
 emulation device
 job_builder emulated_device cuda_fuse batch_decoder nvjpeg_api router
 staging cuda_device nvjpeg_decoder emulated_decoder decode_lane
