@@ -1,4 +1,4 @@
-"""Recipes of effects, nested steps and erased boxes, built by hand: the native pipeline does what Pillow and numpy do."""
+"""Recipes of effects, nested steps and erased boxes, built by hand: native pixels are those of Pillow and numpy."""
 
 from __future__ import annotations
 
