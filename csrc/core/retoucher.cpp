@@ -40,6 +40,7 @@ void Retoucher::begin(std::span<const Effect> effects, Size image, RowSink& next
   size_ = image;
   next_ = &next;
   collected_ = 0;
+  counted_ = false;
   image_.resize(size_t(image.width) * size_t(image.height) * kPixelBytes + kRowSlack);
 }
 
@@ -57,17 +58,18 @@ void Retoucher::retouch() {
   const size_t pixels = size_t(size_.width) * size_t(size_.height);
   pending_.reset();
   for (const Effect& effect : effects_) {
+    if (!is_table(effect.kind)) {
+      make_real();
+      counted_ = false;
+    }
     switch (effect.kind) {
       case Effect::Kind::kGray:
-        make_real();
         loops_.gray(image_.data(), pixels);
         break;
       case Effect::Kind::kSaturation:
-        make_real();
         loops_.saturate(image_.data(), pixels, effect.factor);
         break;
       case Effect::Kind::kHue:
-        make_real();
         loops_.turn_hue(image_.data(), pixels, effect.amount);
         break;
       case Effect::Kind::kContrast:
@@ -75,12 +77,14 @@ void Retoucher::retouch() {
         pending_.then(effect, rounded_mean(loops_.sum_of_luma(image_.data(), pixels), static_cast<int64_t>(pixels)));
         break;
       case Effect::Kind::kAutocontrast:
-      case Effect::Kind::kEqualize: {
-        int32_t histograms[3 * 256] = {};
-        loops_.add_to_histograms(image_.data(), pixels, histograms);
-        pending_.then(effect, histograms);
+      case Effect::Kind::kEqualize:
+        if (!counted_) {
+          std::memset(histograms_, 0, sizeof(histograms_));
+          loops_.add_to_histograms(image_.data(), pixels, histograms_);
+          counted_ = true;
+        }
+        pending_.then(effect, histograms_);
         break;
-      }
       default:
         pending_.then(effect, 0);
     }
@@ -92,6 +96,7 @@ void Retoucher::make_real() {
   if (pending_.identity()) return;
   loops_.look_up(image_.data(), size_t(size_.width) * size_t(size_.height), pending_.data());
   pending_.reset();
+  counted_ = false;
 }
 
 }  // namespace headrace

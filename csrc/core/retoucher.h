@@ -45,6 +45,8 @@ class Retoucher final : public RowSink {
   int collected_ = 0;
   AlignedArray<uint8_t> image_;  // rows without gaps
   ByteTables pending_;           // effects that the pixels have not seen yet
+  int32_t histograms_[3 * 256];  // of the pixels, where counted_
+  bool counted_ = false;
 };
 
 }  // namespace headrace
