@@ -46,7 +46,8 @@ class PythonLane {
     for (;;) {
       PythonJob job;  // one of a cancelled batch is dropped without the lock: its memory may be returned by it
       std::unique_lock lock(mutex_);
-      changed_.wait_until(lock, deadline, [&] { return closed_ || !jobs_.empty(); });
+      // Without patience no wait at all: even one that ends at once costs as much as a hundred small images.
+      if (patience.count() > 0) changed_.wait_until(lock, deadline, [&] { return closed_ || !jobs_.empty(); });
       if (closed_ || jobs_.empty()) return std::nullopt;
       job = std::move(jobs_.front());
       jobs_.pop_front();

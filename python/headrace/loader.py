@@ -24,7 +24,7 @@ from headrace.order import OrderedBatch
 from headrace.out_transform import OutTransform, SeededBatches, TransformedBatches
 from headrace.recipe import Recipe
 from headrace.routing import Handed, Native
-from headrace.sources import BlobDataset
+from headrace.sources import BlobDataset, checked_table
 
 
 class DataLoader(TorchDataLoader[Any]):
@@ -206,7 +206,7 @@ class DataLoader(TorchDataLoader[Any]):
         depth = max(1, self.prefetch_factor or 1) if self.num_workers > 0 else 0
         engine = self._pool(recipe, depth, self.target.way == "memory" and arguments.can_pin(self.pin_memory))
         if self._table is None or self._table[0] is not self.source:
-            self._table = self.source, self.source.blob_table()
+            self._table = self.source, checked_table(self.source)
         source, table = self._table
         progress, order = self._epochs.begin()
         out = self.seeded_out_transform(progress)

@@ -18,6 +18,7 @@ from headrace.errors import VerificationError
 from headrace.iterator import IteratorOptions, NativeIterator
 from headrace.order import OrderedBatch
 from headrace.reference import ReferenceDataset, reference_sample
+from headrace.sources import checked_table
 
 if TYPE_CHECKING:
     from headrace.loader import DataLoader
@@ -123,7 +124,7 @@ def verify(loader: DataLoader, n: int) -> Report:
     depth = 1 if loader.num_workers else 0
     options = IteratorOptions(depth, loader.batched, 0, loader.on_error, loader.max_errors, quiet=True)
     draws = Draws(loader.recipe().columns, progress.seed)
-    table = loader.source.blob_table()
+    table = checked_table(loader.source)
     native = NativeIterator(loader.source, table, engine, iter(order), draws, progress, options, owns_engine=True)
     batches = samples = size = greatest = 0
     total = 0.0

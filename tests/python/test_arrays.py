@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Arrays, DataLoader
 from headrace import transforms as T
@@ -61,9 +62,11 @@ def test_gray_equals_the_oracle(recipe, axes, device):
     assert next(iter(loader)).shape[1] == (3 if recipe == "in colours" else 1)
 
 
-def test_a_gray_recipe_that_needs_colours_is_torchs():
-    loader = DataLoader(Arrays(GRAY, None, T.Compose(TENSOR)), 2)
-    assert not loader.native and "channels" in str(loader.explain())
+def test_a_gray_recipe_that_makes_colours_by_broadcasting_does_so_in_python():
+    data = Arrays(GRAY, None, T.Compose(TENSOR))
+    loader = DataLoader(data, 2)
+    assert loader.native and "channels" in str(loader.explain())
+    assert_same(loader, TorchDataLoader(data, 2))
 
 
 STRIDED = {

@@ -51,9 +51,10 @@ calls
 steps
 recipe
 pillow_ops
+sources.labels
 sources.dataset sources.packed_paths sources.unchanged sources.followed
 sources.image_files sources.blobs sources.arrays sources.combined
-sources.image_folder sources.torchvision_files sources.torchvision_arrays sources.torch_combined
+sources.image_folder sources.torchvision_files sources.torchvision_arrays sources.torch_combined sources.opt_in
 sources.recognise
 sources
 draws

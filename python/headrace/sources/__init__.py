@@ -2,10 +2,20 @@
 
 from headrace.sources.arrays import Arrays
 from headrace.sources.blobs import Blobs
-from headrace.sources.dataset import BlobDataset, Variant
+from headrace.sources.dataset import BlobDataset, Variant, checked_table
 from headrace.sources.image_files import ImageFiles
 from headrace.sources.image_folder import ImageFolder
 from headrace.sources.recognise import as_source
 from headrace.sources.unchanged import NotNative
 
-__all__ = ["Arrays", "BlobDataset", "Blobs", "ImageFiles", "ImageFolder", "NotNative", "Variant", "as_source"]
+__all__ = [
+    "Arrays",
+    "BlobDataset",
+    "Blobs",
+    "ImageFiles",
+    "ImageFolder",
+    "NotNative",
+    "Variant",
+    "as_source",
+    "checked_table",
+]

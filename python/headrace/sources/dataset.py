@@ -11,6 +11,7 @@ from PIL import Image
 
 from headrace._native import core
 from headrace.pillow_ops import open_rgb
+from headrace.sources.labels import collate
 
 
 class Variant(NamedTuple):
@@ -126,6 +127,19 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
             return torch.from_numpy(numbers)
         if self.target_transform is None and type(self._labels) is torch.Tensor:
             return self._labels[torch.from_numpy(indices)]
-        # A tuple, as collating whole samples would have it: what cannot be stacked stays in it.
-        batch: Any = tuple(self.target(int(i)) for i in indices)
-        return torch.utils.data.default_collate(batch)
+        named = indices.tolist()
+        return collate(tuple(self.target(i) for i in named), named, self.location)
+
+
+def checked_table(source: BlobDataset) -> core.BlobTable:
+    """The source's table of blobs.
+
+    Raises:
+        ValueError: it is shorter than the source says that it is.
+    """
+    table = source.blob_table()
+    if len(table) < len(source):
+        raise ValueError(
+            f"{type(source).__qualname__} says that it has {len(source)} samples, but its blob_table() has {len(table)}"
+        )
+    return table

@@ -8,6 +8,7 @@ import numpy as np
 
 from headrace.sources.combined import Selection
 from headrace.sources.dataset import BlobDataset
+from headrace.sources.opt_in import named
 from headrace.sources.torch_combined import concat, subset
 from headrace.sources.torchvision_arrays import array
 from headrace.sources.torchvision_files import folder, listed, pets
@@ -15,7 +16,7 @@ from headrace.sources.unchanged import NotNative, check_samples, home, refuse_ov
 
 KNOWN = (
     "headrace.ImageFolder, ImageFiles, Blobs and Arrays, torchvision's folders, ImageNet, Food101, Flowers102, "
-    "OxfordIIITPet, CIFAR and MNIST, and Subset and ConcatDataset of these"
+    "OxfordIIITPet, CIFAR and MNIST, Subset and ConcatDataset of these, and what has a method headrace_source"
 )
 
 # What the native path does instead of calling a method, and the method that would have to change with it.
@@ -38,6 +39,9 @@ def as_source(dataset: Any) -> BlobDataset:
     if isinstance(dataset, BlobDataset):
         _check_ours(type(dataset))
         return dataset
+    if (own := named(dataset)) is not None:
+        _check_ours(type(own.parts[0]))
+        return own
     for family in _FAMILIES:
         if (source := family(dataset)) is not None:
             # A subclass may say that it is shorter than its lists are.

@@ -1,0 +1,99 @@
+"""Runs the same lines with torch's DataLoader and with headrace's, and compares all that can be seen of them."""
+
+from __future__ import annotations
+
+import random
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader as TorchDataLoader
+from torch.utils.data import Dataset
+
+from headrace import Blobs, DataLoader
+from headrace import transforms as T
+from headrace.pillow_ops import open_rgb
+from support import TENSOR, pictures
+
+TINY = T.Compose([T.Resize((3, 2)), *TENSOR])
+COUNT = 14
+
+
+class Foreign(Dataset[Any]):
+    """The samples of `native()`, in a way that headrace does not know."""
+
+    def __len__(self) -> int:
+        return COUNT
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        return TINY(open_rgb(pictures(COUNT)[index])), 3 * index
+
+
+def native() -> Blobs:
+    """Pictures that headrace reads, with a transform that draws nothing."""
+    return Blobs(pictures(COUNT), [3 * i for i in range(COUNT)], TINY)
+
+
+MAKERS: dict[str, Callable[[], Any]] = {"native": native, "foreign": Foreign}
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal in type and value, to the bit."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, torch.Tensor):
+        return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a, b)
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b)
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    return a is b or bool(a == b) or (hasattr(a, "__dict__") and not isinstance(a, type) and same(vars(a), vars(b)))
+
+
+def let_go(error: Exception) -> Exception:
+    """The error without its frames' variables. One that torch brings from a worker is in a cycle with its iterator,
+    which takes five seconds to end its workers when it is the garbage collector that finds it."""
+    traceback.clear_frames(error.__traceback__)
+    return error
+
+
+def seen(run: Callable[[Any], Any], kind: Any) -> dict[str, Any]:
+    """What `run(kind)` returns or raises, warns of, and leaves of the generators."""
+    torch.manual_seed(3)
+    np.random.seed(4)  # noqa: NPY002 - torch's workers seed it
+    random.seed(5)
+    result = error = None
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            result = run(kind)
+        except Exception as raised:
+            error = let_go(raised)
+    return {
+        "result": result,
+        "error": (type(error), str(error)),
+        "warnings": [(one.category, str(one.message)) for one in told],
+        "torch": torch.get_rng_state(),
+        "numpy": np.random.get_state()[1:3],  # noqa: NPY002
+        "python": random.getstate(),
+    }
+
+
+def assert_parity(run: Callable[[Any], Any], *, fails: bool | None = False) -> dict[str, Any]:
+    """Both kinds of loader show the same; returns what.
+
+    Args:
+        run: takes the class of the loader.
+        fails: whether `run` has to raise; None: whatever it does.
+    """
+    theirs, ours = seen(run, TorchDataLoader), seen(run, DataLoader)
+    for what, value in theirs.items():
+        assert same(ours[what], value), f"{what}: torch has {value!r:.2000}, headrace {ours[what]!r:.2000}"
+    if fails is not None:
+        assert (theirs["error"][0] is not type(None)) == fails, theirs["error"]
+    return theirs

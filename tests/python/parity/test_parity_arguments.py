@@ -1,0 +1,105 @@
+"""Arguments that do not go together, attributes, pinning: refused and warned of as torch does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from both import MAKERS, assert_parity
+from torch.utils.data import IterableDataset
+
+REFUSED: list[dict[str, Any]] = [
+    {"num_workers": -1},
+    {"timeout": -1, "num_workers": 1},
+    {"prefetch_factor": 2},
+    {"num_workers": 1, "prefetch_factor": -1},
+    {"persistent_workers": True},
+    {"shuffle": True, "sampler": [1]},
+    {"batch_sampler": [[1]], "batch_size": 2},
+    {"batch_sampler": [[1]], "shuffle": True},
+    {"batch_sampler": [[1]], "sampler": [1]},
+    {"batch_sampler": [[1]], "drop_last": True},
+    {"batch_size": None, "drop_last": True},
+    {"batch_size": 0},
+    {"batch_size": -3},
+]
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize("options", REFUSED, ids=repr)
+def test_refusals(make, options):
+    assert_parity(lambda kind: kind(make(), **options), fails=True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"multiprocessing_context": "spawn"},
+        {"multiprocessing_context": "no such", "num_workers": 1},
+        {"multiprocessing_context": 3, "num_workers": 1},
+    ],
+    ids=repr,
+)
+def test_contexts_that_are_none(options):
+    assert_parity(lambda kind: kind(MAKERS["foreign"](), **options), fails=True)
+
+
+@pytest.mark.parametrize("context", [None, "fork", torch.multiprocessing.get_context("fork")])
+def test_contexts(context):
+    def run(kind: Any) -> Any:
+        loader = kind(MAKERS["foreign"](), 7, num_workers=1, multiprocessing_context=context)
+        return str(type(loader.multiprocessing_context)), list(loader)
+
+    assert_parity(run)
+
+
+class Stream(IterableDataset[int]):
+    def __iter__(self) -> Any:
+        return iter(range(3))
+
+
+@pytest.mark.parametrize(
+    "options", [{"shuffle": True}, {"sampler": [1, 2]}, {"batch_sampler": [[1]]}, {"shuffle": False}], ids=repr
+)
+def test_streams_have_no_order(options):
+    assert_parity(lambda kind: list(kind(Stream(), **options)), fails=options != {"shuffle": False})
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize(
+    "name", ["batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"]
+)
+def test_attributes_that_must_not_be_set(make, name):
+    assert_parity(lambda kind: setattr(kind(make(), 2), name, getattr(kind(make(), 2), name)), fails=True)
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_attributes(make, workers):
+    def run(kind: Any) -> Any:
+        loader = kind(make(), 4, num_workers=workers, timeout=3 * workers, drop_last=True)
+        names = ("batch_size", "num_workers", "prefetch_factor", "pin_memory", "pin_memory_device", "timeout")
+        more = ("drop_last", "generator", "worker_init_fn", "multiprocessing_context", "persistent_workers", "in_order")
+        kinds = [type(getattr(loader, name)).__name__ for name in ("sampler", "batch_sampler", "dataset")]
+        return [getattr(loader, name) for name in names + more], kinds, loader.collate_fn.__name__
+
+    assert_parity(run)
+
+
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="there is something to pin for")
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize("workers", [0, 1])
+def test_pinning_without_an_accelerator(make, workers):
+    told = assert_parity(lambda kind: list(kind(make(), 7, pin_memory=True, num_workers=workers)))["warnings"]
+    assert "no accelerator is found" in told[0][1]
+
+
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="there is something to pin for")
+def test_a_device_to_pin_for():
+    assert_parity(lambda kind: list(kind(MAKERS["foreign"](), 7, pin_memory=True, pin_memory_device="cuda")))
+
+
+def test_more_workers_than_cores_are_warned_of():
+    told = assert_parity(lambda kind: kind(MAKERS["foreign"](), num_workers=10_000).num_workers)["warnings"]
+    assert "excessive worker creation" in told[0][1]
