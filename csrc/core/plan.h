@@ -71,6 +71,7 @@ struct Recipe {
   int draws = 0;  // columns of the draws array
   Size output;    // of every sample
   PassOrder pass_order = PassOrder::kHorizontalFirst;
+  int erases = 0;  // Erase steps, nested ones too: values that they write
 };
 
 /// A window cut from an image, mirrored and turned gray: everything that moves or maps pixels without mixing them.
