@@ -24,7 +24,7 @@ from typing import Any
 
 from bench import datasets, machine, report
 from bench.contenders import BASELINE, CEILING, CONTENDERS
-from bench.contenders._common import MEAN, STD
+from bench.contenders._common import MEAN, STD, TORCHVISION_RECIPES
 
 TIMEOUT_S = 900
 
@@ -204,7 +204,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--recipes", nargs="+", default=["train", "eval"], choices=("train", "eval"))
+    parser.add_argument("--recipes", nargs="+", default=["train", "eval"], choices=TORCHVISION_RECIPES)
     parser.add_argument("--datasets", nargs="+", default=list(datasets.NAMES), choices=datasets.NAMES)
     default = [name for name, contender in CONTENDERS.items() if contender.by_default]
     parser.add_argument("--contenders", nargs="+", default=default, choices=list(CONTENDERS))

@@ -30,6 +30,9 @@ SHORTER_SIDE = 256
 # A multiple of the usual worker counts, since torch's workers deliver in volleys of one batch each.
 WARM_UP_BATCHES = 4
 LEAST_BATCHES = 4
+RECIPES = ("train", "eval")
+#: Of torchvision's transforms, which not everybody has.
+TORCHVISION_RECIPES = (*RECIPES, "jitter", "reference", "randaugment")
 
 
 class Unsupported(Exception):
@@ -42,6 +45,8 @@ class Job:
 
     Recipe `train`: RandomResizedCrop(224) + flip + normalise, shuffled.
     Recipe `eval`: Resize(256) + CenterCrop(224) + normalise, in order.
+    Recipe `jitter`: train with ColorJitter(0.4, 0.4, 0.4, 0.1) behind the flip. Recipe `randaugment`: train with
+    RandAugment there. Recipe `reference`: train with RandomErasing(0.1) at the end, as torchvision's reference does.
     Recipe `pixels`: the whole image to 224x224 + normalise, in order, one pass, nothing left out.
     """
 
@@ -53,7 +58,7 @@ class Job:
 
     @property
     def shuffle(self) -> bool:
-        return self.recipe == "train"
+        return self.recipe not in ("eval", "pixels")
 
     def epochs(self) -> Iterable[int]:
         """0, 1, 2, ... without end; one pass is enough to compare pixels."""
@@ -104,12 +109,16 @@ def torchvision_transform(recipe: str) -> Any:
     """The recipe in torchvision's words. On PIL images v1 gives the pixels of v2 and costs a little less."""
     from torchvision import transforms as T
 
-    geometry = {
-        "train": [T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip()],
-        "eval": [T.Resize(SHORTER_SIDE), T.CenterCrop(SIZE)],
-        "pixels": [T.Resize((SIZE, SIZE))],
+    train, tensor = [T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip()], [T.ToTensor(), T.Normalize(MEAN, STD)]
+    steps = {
+        "train": [*train, *tensor],
+        "jitter": [*train, T.ColorJitter(0.4, 0.4, 0.4, 0.1), *tensor],
+        "randaugment": [*train, T.RandAugment(), *tensor],
+        "reference": [*train, *tensor, T.RandomErasing(0.1)],
+        "eval": [T.Resize(SHORTER_SIDE), T.CenterCrop(SIZE), *tensor],
+        "pixels": [T.Resize((SIZE, SIZE)), *tensor],
     }[recipe]
-    return T.Compose([*geometry, T.ToTensor(), T.Normalize(MEAN, STD)])
+    return T.Compose(steps)
 
 
 def _check_batch(images: torch.Tensor, job: Job) -> None:
@@ -173,6 +182,7 @@ def run(
     batches: Callable[[Job], Iterator[torch.Tensor]],
     prepare: Callable[[Job], object] | None = None,
     verify: Callable[[Job], str] | None = None,
+    recipes: Sequence[str] = RECIPES,
     measure: Callable[[Iterator[torch.Tensor], Job, float], dict[str, Any]] = measure,
 ) -> None:
     """The command line of a contender: does one thing and prints one line of JSON.
@@ -182,7 +192,7 @@ def run(
     """
     parser = argparse.ArgumentParser(prog=f"python -m bench.contenders.{name}")
     parser.add_argument("--root", type=Path, help="an ImageFolder of JPEG files")
-    parser.add_argument("--recipe", choices=("train", "eval"), default="train")
+    parser.add_argument("--recipe", choices=TORCHVISION_RECIPES, default="train")
     parser.add_argument("--cores", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--batch-size", type=int, default=64)
@@ -208,6 +218,8 @@ def run(
     recipe = "pixels" if args.pixels else args.recipe
     job = Job(args.root, recipe, args.cores, args.batch_size, args.variant)
     try:
+        if args.recipe not in recipes:
+            raise Unsupported("it has none of torchvision's colour transforms")
         if args.prepare:
             line["prepared"] = bool(prepare and prepare(job))
         elif args.verify:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from bench.contenders._common import Job, run, torchvision_transform
+from bench.contenders._common import TORCHVISION_RECIPES, Job, run, torchvision_transform
 
 if TYPE_CHECKING:
     import torch
@@ -50,4 +50,5 @@ if __name__ == "__main__":
         packages=["headrace", "torch", "torchvision", "pillow"],
         batches=batches,
         verify=verify,
+        recipes=TORCHVISION_RECIPES,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from bench.contenders._common import Job, run, torchvision_transform
+from bench.contenders._common import TORCHVISION_RECIPES, Job, run, torchvision_transform
 
 if TYPE_CHECKING:
     import torch
@@ -29,4 +29,10 @@ def batches(job: Job) -> Iterator[torch.Tensor]:
 
 
 if __name__ == "__main__":
-    run("torch", modules=["torchvision", "PIL"], packages=["torch", "torchvision", "pillow"], batches=batches)
+    run(
+        "torch",
+        modules=["torchvision", "PIL"],
+        packages=["torch", "torchvision", "pillow"],
+        batches=batches,
+        recipes=TORCHVISION_RECIPES,
+    )

@@ -1,15 +1,22 @@
 // Reads the fields of headrace.recipe's dataclasses.
 #include "convert.h"
 
+#include <map>
+
 namespace py = pybind11;
 
 namespace headrace {
 namespace {
 
 Filter to_filter(const py::handle& name) {
-  static const std::vector<std::pair<std::string, Filter>> kFilters = {
-      {"nearest", Filter::kNearest}, {"lanczos", Filter::kLanczos}, {"bilinear", Filter::kBilinear},
-      {"bicubic", Filter::kBicubic}, {"box", Filter::kBox},         {"hamming", Filter::kHamming}};
+  static const std::vector<std::pair<std::string, Filter>> kFilters = {{"nearest", Filter::kNearest},
+                                                                       {"lanczos", Filter::kLanczos},
+                                                                       {"bilinear", Filter::kBilinear},
+                                                                       {"bicubic", Filter::kBicubic},
+                                                                       {"box", Filter::kBox},
+                                                                       {"hamming", Filter::kHamming},
+                                                                       {"tensor_bilinear", Filter::kTensorBilinear},
+                                                                       {"tensor_bicubic", Filter::kTensorBicubic}};
   for (const auto& [known, filter] : kFilters) {
     if (known == py::cast<std::string>(name)) return filter;
   }
@@ -24,13 +31,39 @@ PadMode to_pad_mode(const std::string& name) {
   throw py::value_error("unknown padding_mode " + name);
 }
 
-Step to_step(const py::handle& from) {
+const std::map<std::string, Step::Kind> kEffects = {
+    {"Brightness", Step::Kind::kBrightness}, {"Contrast", Step::Kind::kContrast},
+    {"Saturation", Step::Kind::kSaturation}, {"Hue", Step::Kind::kHue},
+    {"Invert", Step::Kind::kInvert},         {"Posterize", Step::Kind::kPosterize},
+    {"Solarize", Step::Kind::kSolarize},     {"Autocontrast", Step::Kind::kAutocontrast},
+    {"Equalize", Step::Kind::kEqualize},
+};
+
+Step to_step(const py::handle& from, int& erases);
+
+std::vector<Step> to_steps(const py::handle& from, int& erases) {
+  std::vector<Step> steps;
+  for (const py::handle step : from) steps.push_back(to_step(step, erases));
+  return steps;
+}
+
+// `erases`: how many Erase steps came before this one, in the order in which they are written down.
+Step to_step(const py::handle& from, int& erases) {
   const auto kind = py::cast<std::string>(py::type::handle_of(from).attr("__name__"));
   const auto integer = [&](const char* field) { return py::cast<int>(from.attr(field)); };
   Step step;
   const auto output_size = [&] {
     step.height = integer("height");
     step.width = integer("width");
+  };
+  const auto padding = [&] {
+    step.padding = py::cast<std::array<int, 4>>(from.attr("padding"));
+    step.fill = py::cast<std::array<uint8_t, 3>>(from.attr("fill"));
+    step.pad_mode = to_pad_mode(py::cast<std::string>(from.attr("padding_mode")));
+  };
+  const auto chance = [&] {
+    step.p = py::cast<double>(from.attr("p"));
+    step.draw = integer("draw");
   };
   if (kind == "RandomResizedCrop") {
     step.kind = Step::Kind::kRandomResizedCrop;
@@ -53,26 +86,62 @@ Step to_step(const py::handle& from) {
   } else if (kind == "RandomCrop") {
     step.kind = Step::Kind::kRandomCrop;
     output_size();
-    step.padding = py::cast<std::array<int, 4>>(from.attr("padding"));
+    padding();
     step.pad_if_needed = py::cast<bool>(from.attr("pad_if_needed"));
-    step.fill = py::cast<std::array<uint8_t, 3>>(from.attr("fill"));
-    step.pad_mode = to_pad_mode(py::cast<std::string>(from.attr("padding_mode")));
     step.draw = integer("draw");
   } else if (kind == "HorizontalFlip" || kind == "VerticalFlip") {
     step.kind = kind == "HorizontalFlip" ? Step::Kind::kHorizontalFlip : Step::Kind::kVerticalFlip;
-    step.p = py::cast<double>(from.attr("p"));
-    step.draw = integer("draw");
+    chance();
   } else if (kind == "Grayscale") {
     step.kind = Step::Kind::kGrayscale;
+  } else if (kind == "Call") {
+    step.kind = Step::Kind::kCall;
+  } else if (kind == "Pad") {
+    step.kind = Step::Kind::kPad;
+    padding();
+  } else if (const auto effect = kEffects.find(kind); effect != kEffects.end()) {
+    step.kind = effect->second;
+    if (py::hasattr(from, "draw")) step.draw = integer("draw");
+    if (kind == "Posterize") step.bits = integer("bits");
+    if (kind == "Solarize") step.threshold = py::cast<double>(from.attr("threshold"));
+  } else if (kind == "When") {
+    step.kind = Step::Kind::kWhen;
+    chance();
+    step.branches.push_back(to_steps(from.attr("steps"), erases));
+  } else if (kind == "OneOf" || kind == "Shuffled") {
+    step.kind = kind == "OneOf" ? Step::Kind::kOneOf : Step::Kind::kShuffled;
+    step.draw = integer("draw");
+    for (const py::handle branch : from.attr("branches")) step.branches.push_back(to_steps(branch, erases));
+    if (kind == "OneOf") step.bounds = py::cast<std::vector<double>>(from.attr("bounds"));
+    if (kind == "OneOf" && (step.bounds.empty() || step.bounds.size() != step.branches.size())) {
+      throw py::value_error("OneOf: as many bounds as branches, at least one");
+    }
+  } else if (kind == "Erase") {
+    step.kind = Step::Kind::kErase;
+    chance();
+    step.value = erases++;
   } else {
     throw py::type_error("the native core does not know the step " + kind);
   }
   return step;
 }
 
+int erases_of(const std::vector<Step>& steps) {
+  int count = 0;
+  for (const Step& step : steps) {
+    count += step.kind == Step::Kind::kErase;
+    for (const std::vector<Step>& branch : step.branches) count += erases_of(branch);
+  }
+  return count;
+}
+
 Recipe to_recipe(const py::handle& from, const std::string& pass_order) {
   Recipe recipe;
-  for (const py::handle step : from.attr("steps")) recipe.steps.push_back(to_step(step));
+  int erases = 0, calls = 0;
+  recipe.steps = to_steps(from.attr("steps"), erases);
+  for (Step& step : recipe.steps) {
+    if (step.kind == Step::Kind::kCall) step.call = calls++;
+  }
   recipe.draws = static_cast<int>(py::len(from.attr("columns")));
   recipe.output = {py::cast<int>(from.attr("width")), py::cast<int>(from.attr("height"))};
   if (pass_order == "horizontal_first") {
@@ -98,6 +167,11 @@ SampleOptions to_sample_options(const py::object& recipe, const py::buffer& lut,
   options.lut.assign(bytes, bytes + table.size * table.itemsize);
   const int channels = py::cast<int>(recipe.attr("channels"));
   const int element_bytes = static_cast<int>(options.lut.size()) / (256 * channels);
+  const auto erased = py::cast<std::string>(recipe.attr("erase_bytes"));
+  options.erased.assign(erased.begin(), erased.end());
+  if (options.erased.size() != static_cast<size_t>(erases_of(options.recipe.steps) * channels * element_bytes)) {
+    throw py::value_error("erased: one element a channel for each Erase");
+  }
   options.layout = layout == "channels_last" ? channels_last(channels, options.recipe.output, element_bytes)
                                              : planar(channels, options.recipe.output, element_bytes);
   options.max_pixels = max_pixels;

@@ -1,5 +1,6 @@
 // Python's way to the resize on its own, for tests and headrace.ops: arrays in, core call without the GIL, arrays out.
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -35,14 +36,34 @@ Take take_of(const py::dict& from) {
   return take;
 }
 
+const std::map<std::string, Effect::Kind> kEffects = {{"gray", Effect::Kind::kGray},
+                                                      {"brightness", Effect::Kind::kBrightness},
+                                                      {"contrast", Effect::Kind::kContrast},
+                                                      {"saturation", Effect::Kind::kSaturation},
+                                                      {"hue", Effect::Kind::kHue},
+                                                      {"invert", Effect::Kind::kInvert},
+                                                      {"posterize", Effect::Kind::kPosterize},
+                                                      {"solarize", Effect::Kind::kSolarize},
+                                                      {"equalize", Effect::Kind::kEqualize},
+                                                      {"autocontrast", Effect::Kind::kAutocontrast}};
+
+// (name, factor, amount)
+Effect effect_of(const py::handle& from) {
+  const auto [name, factor, amount] = from.cast<std::tuple<std::string, float, int>>();
+  const auto known = kEffects.find(name);
+  if (known == kEffects.end()) throw py::value_error("unknown effect " + name);
+  return {known->second, factor, amount};
+}
+
 Plan plan_of(const py::list& stages, const py::dict& last) {
   Plan plan;
   for (const py::handle& item : stages) {
     const auto from = item.cast<py::dict>();
-    PlanStage stage{take_of(from), {}, static_cast<Filter>(field(from, "filter", 2)), false};
+    PlanStage stage{take_of(from), {}, static_cast<Filter>(field(from, "filter", 2)), false, {}};
     const auto size = from["resize"].cast<std::array<int, 2>>();
     stage.resize = {size[0], size[1]};
     stage.vertical_first = field(from, "vertical_first", false);
+    for (const py::handle effect : field(from, "effects", py::list())) stage.effects.push_back(effect_of(effect));
     plan.stages.push_back(stage);
   }
   plan.last = take_of(last);
@@ -100,7 +121,8 @@ void bind_ops(py::module_& m) {
   m.def("fuse", &fuse, py::arg("image"), py::arg("stages"), py::arg("last"), py::arg("lut"), py::arg("out"),
         py::arg("layout") = "nchw", py::arg("isa") = py::none(),
         "Runs a plan on one RGBX image. A take is a dict {box: (x, y, w, h), flip_horizontal, flip_vertical, gray,\n"
-        "pad_mode, fill}; a stage is a take with {resize: (w, h), filter, vertical_first}; `last` is a take.");
+        "pad_mode, fill}; a stage is a take with {resize: (w, h), filter, vertical_first, effects}; `last` is\n"
+        "a take. An effect is (name, factor, amount), as plan.h has them.");
   m.def("resample_table", &resample_table, py::arg("in_size"), py::arg("out_size"), py::arg("filter"), py::arg("first"),
         py::arg("count"), "(start, taps, weights) of Pillow's resize along one axis.");
   m.def(

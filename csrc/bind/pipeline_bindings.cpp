@@ -1,4 +1,4 @@
-// Binds BlobTable, Pipeline, Batch and PillowJob: convert under the GIL, release it, call the core once.
+// Binds BlobTable, Pipeline, Batch and PythonJob: convert under the GIL, release it, call the core once.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -172,15 +172,35 @@ void compact(const Batch& batch, const PipelineOptions& options, const std::vect
   }
 }
 
-// Pillow's pixels, RGBX.
-void finish(PyPipeline& self, PillowJob& job, const py::buffer& pixels, int width, int height, int64_t pillow_ns) {
+// The image that a call takes, (height, width, 4) with X last; lives as long as the job.
+py::array_t<uint8_t> pixels_of(const py::object& job) {
+  auto& self = py::cast<PythonJob&>(job);
+  if (self.call < 0) throw std::logic_error("this job has no pixels yet: it is to be decoded");
+  return py::array_t<uint8_t>({self.size.height, self.size.width, kPixelBytes}, self.bytes.data(), job);
+}
+
+double draw_of(const PythonJob& job, int column) {
+  if (job.batch == nullptr) throw std::logic_error("this job is finished already");
+  const size_t each = job.batch->draws.size() / job.batch->rows.size();
+  return job.batch->draws.at(static_cast<size_t>(job.sample) * each + static_cast<size_t>(column));
+}
+
+// An image, RGBX.
+void finish(PyPipeline& self, PythonJob& job, const py::buffer& pixels, int width, int height, int64_t python_ns) {
   const py::buffer_info info = bytes_of(pixels);
   const auto bytes = static_cast<size_t>(info.size * info.itemsize);
   if (bytes != static_cast<size_t>(width) * static_cast<size_t>(height) * kPixelBytes) {
     throw py::value_error("the pixels do not fit the size");
   }
   const py::gil_scoped_release unlocked;
-  self.pipeline->finish(job, static_cast<const uint8_t*>(info.ptr), {width, height}, pillow_ns);
+  self.pipeline->finish(job, static_cast<const uint8_t*>(info.ptr), {width, height}, python_ns);
+}
+
+void finish_elements(PyPipeline& self, PythonJob& job, const py::buffer& elements, int64_t python_ns) {
+  const py::buffer_info info = bytes_of(elements);
+  const auto bytes = static_cast<size_t>(info.size * info.itemsize);
+  const py::gil_scoped_release unlocked;
+  self.pipeline->finish_elements(job, {static_cast<const uint8_t*>(info.ptr), bytes}, python_ns);
 }
 
 }  // namespace
@@ -206,15 +226,18 @@ void bind_pipeline(py::module_& module) {
         return list;
       });
 
-  py::class_<PillowJob>(module, "PillowJob")
+  py::class_<PythonJob>(module, "PythonJob")
       .def_property_readonly("data",
-                             [](const PillowJob& self) {
+                             [](const PythonJob& self) {
                                return py::bytes(reinterpret_cast<const char*>(self.bytes.data()), self.bytes.size());
                              })
       .def_property_readonly("batch_id",
-                             [](const PillowJob& self) { return self.batch == nullptr ? 0 : self.batch->id; })
-      .def_readonly("sample", &PillowJob::sample)
-      .def_readonly("reason", &PillowJob::reason);
+                             [](const PythonJob& self) { return self.batch == nullptr ? 0 : self.batch->id; })
+      .def_readonly("sample", &PythonJob::sample)
+      .def_readonly("call", &PythonJob::call)
+      .def_property_readonly("pixels", &pixels_of)
+      .def("draw", &draw_of, py::arg("column"))
+      .def_readonly("reason", &PythonJob::reason);
 
   py::class_<PyPipeline>(module, "Pipeline")
       .def(py::init(&make_pipeline), py::arg("recipe"), py::arg("lut"), py::kw_only(), py::arg("layout"),
@@ -261,9 +284,17 @@ void bind_pipeline(py::module_& module) {
           py::arg("seconds"), py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("pillow_jobs_waiting",
                              [](const PyPipeline& self) { return self.pipeline->pillow_jobs_waiting(); })
+      .def(
+          "next_call",
+          [](PyPipeline& self, double seconds) {
+            return self.pipeline->next_call(std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3)));
+          },
+          py::arg("seconds"), py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("calls_waiting", [](const PyPipeline& self) { return self.pipeline->calls_waiting(); })
       .def("finish", &finish)
+      .def("finish_elements", &finish_elements)
       .def("fail",
-           [](PyPipeline& self, PillowJob& job, std::string reason) { self.pipeline->fail(job, std::move(reason)); })
+           [](PyPipeline& self, PythonJob& job, std::string reason) { self.pipeline->fail(job, std::move(reason)); })
       .def("tensor", [](const PyPipeline& self, Batch& batch, int samples,
                         uint8_t type_code) { return tensor(batch, self.pipeline->options(), samples, type_code); })
       .def("compact", [](const PyPipeline& self, const Batch& batch,

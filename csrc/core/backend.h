@@ -20,8 +20,9 @@ namespace headrace {
 struct SampleOptions {
   Recipe recipe;
   OutputLayout layout;
-  std::vector<uint8_t> lut;  // [channels][256] elements
-  int64_t max_pixels = 0;    // larger images go to Pillow, which has a limit of its own; 0: no limit
+  std::vector<uint8_t> lut;     // [channels][256] elements
+  std::vector<uint8_t> erased;  // [value][channels] elements, what Erase writes
+  int64_t max_pixels = 0;       // larger images go to Pillow, which has a limit of its own; 0: no limit
 };
 
 struct StageReport {

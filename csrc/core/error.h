@@ -8,10 +8,10 @@
 
 namespace headrace {
 
-enum class Stage : uint8_t { kRead, kHeader, kPlan, kDecode, kResize };
+enum class Stage : uint8_t { kRead, kHeader, kPlan, kDecode, kResize, kTransform };
 
 inline const char* stage_name(Stage stage) {
-  static constexpr const char* kNames[] = {"read", "header", "plan", "decode", "resize"};
+  static constexpr const char* kNames[] = {"read", "header", "plan", "decode", "resize", "transform"};
   return kNames[static_cast<int>(stage)];
 }
 

@@ -1,10 +1,11 @@
-// Chains the sinks of a plan: take, resize, take, resize, ..., store.
+// Chains the sinks of a plan: take, resize, effects, take, resize, effects, ..., store.
 #include "fuse.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "resampler.h"
+#include "retoucher.h"
 #include "row_store.h"
 #include "taker.h"
 
@@ -22,7 +23,7 @@ Box decode_box(const Plan& plan, Size image) {
   if (plan.stages.empty()) return needed_box(plan.last, image);
   const PlanStage& first = plan.stages.front();
   if (!is_plain(first.take, image)) return needed_box(first.take, image);
-  const Box want = needed_box(plan.stages.size() > 1 ? plan.stages[1].take : plan.last, first.resize);
+  const Box want = made_box(first, plan.stages.size() > 1 ? plan.stages[1].take : plan.last);
   const Box& box = first.take.box;
   const Span x = read_by_resize(box.width, first.resize.width, first.filter, want.x, want.width);
   const Span y = read_by_resize(box.height, first.resize.height, first.filter, want.y, want.height);
@@ -33,9 +34,10 @@ struct Fuser::State {
   explicit State(const Kernels& kernels) : kernels(kernels), store(kernels) {}
 
   struct StageSinks {
-    explicit StageSinks(const Kernels& kernels) : resampler(kernels) {}
+    explicit StageSinks(const Kernels& kernels) : resampler(kernels), retoucher(kernels) {}
     Taker taker;
     Resampler resampler;
+    Retoucher retoucher;
   };
 
   StageSinks& stage(size_t index) {
@@ -61,30 +63,34 @@ RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
     const PlanStage& stage = plan.stages[i];
     const bool last = i + 1 == plan.stages.size();
     const Take& after = last ? plan.last : plan.stages[i + 1].take;
-    auto& [taker, resampler] = s.stage(i);
+    auto& [taker, resampler, retoucher] = s.stage(i);
     taker.begin(stage.take, image, have, resampler);
 
     const Box& box = stage.take.box;
     const Box rows = is_plain(stage.take, image) ? Box{have.x - box.x, have.y - box.y, have.width, have.height}
                                                  : Box{0, 0, box.width, box.height};
     image = stage.resize;
-    have = needed_box(after, image);
+    have = made_box(stage, after);
     RowSink* next = &s.store;
     if (!last) {
       next = &s.stage(i + 1).taker;
     } else if (!after.box.inside(image)) {
       next = &s.last;
-    } else if (s.kernels.planar && !after.gray && box.width != image.width) {
+    } else if (s.kernels.planar && stage.effects.empty() && !after.gray && box.width != image.width) {
       plane_stride = (after.box.width + kTableBlock - 1) / kTableBlock * kTableBlock;
+    }
+    if (!stage.effects.empty()) {
+      retoucher.begin(stage.effects, image, *next);
+      next = &retoucher;
     }
     resampler.begin({box.size(), image, stage.filter, stage.vertical_first, have, rows, plane_stride}, *next);
   }
   const Box& box = plan.last.box;
   if (box.inside(image)) {  // the store mirrors and grays
-    s.store.begin(output, box.size(), &plan.last, box.x - have.x, box.y - have.y, plane_stride);
+    s.store.begin(output, box.size(), &plan.last, box.x - have.x, box.y - have.y, plane_stride, plan.erased);
   } else {
     s.last.begin(plan.last, image, have, s.store);
-    s.store.begin(output, box.size(), nullptr, 0, 0, 0);
+    s.store.begin(output, box.size(), nullptr, 0, 0, 0, plan.erased);
   }
   if (!plan.stages.empty()) return s.stage(0).taker;
   return box.inside(image) ? static_cast<RowSink&>(s.store) : s.last;

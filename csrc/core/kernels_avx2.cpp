@@ -272,7 +272,7 @@ void store(const uint8_t* row, int plane_stride, int pixels, bool mirror, const 
 
 }  // namespace
 
-const Kernels kAvx2Kernels{"avx2", false, resample_x, resample_y, store};
+const Kernels kAvx2Kernels{"avx2", false, resample_x, resample_y, store, &kAvx2Effects};
 
 }  // namespace headrace
 #endif

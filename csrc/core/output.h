@@ -14,6 +14,7 @@ struct Output {
   uint8_t* base = nullptr;
   ptrdiff_t channel_stride = 0, row_stride = 0, pixel_stride = 0;  // bytes
   Lut lut;
+  const uint8_t* erased = nullptr;  // [value][lut.channels] elements, of the plan's erased boxes
 };
 
 /// The memory of one output sample: strides in bytes between neighbours along each axis, and its whole size.

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <stdexcept>
 
 #include "cpu_backend.h"
 #include "fork_guard.h"
+#include "pool.h"
+#include "python_desk.h"
 #include "sample_queue.h"
 #include "thread_pool.h"
 
@@ -30,6 +33,7 @@ struct Pipeline::State final : PipelineHooks {
   explicit State(PipelineOptions given)
       : options(std::move(given)),
         backend(backend_of(options)),
+        python(options, options.kernels != nullptr ? *options.kernels : kernels()),
         workers(static_cast<size_t>(std::max(1, options.threads))) {
     backend->attach(*this);
     for (auto& worker : workers) worker = backend->worker();
@@ -113,10 +117,11 @@ struct Pipeline::State final : PipelineHooks {
     const bool timed = sample % kTimedShare == 0;
     const int64_t begin = timed ? now_ns() : 0;
     worker.stats.add(Clock::kRead, 0);
-    const bool mine = guarded(*batch, sample, Stage::kResize,
-                              [&] { worker.make_from_pixels(image, draws(*batch, sample), *batch, sample); });
+    bool elsewhere = false;
+    const bool mine =
+        guarded(*batch, sample, Stage::kResize, [&] { elsewhere = !go_on(worker, batch, sample, 0, image); });
     if (timed) worker.stats.add(Clock::kResize, now_ns() - begin);
-    if (mine) done(batch);
+    if (mine && !elsewhere) done(batch);
   }
 
   void make_from(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, std::span<const uint8_t> bytes,
@@ -124,13 +129,32 @@ struct Pipeline::State final : PipelineHooks {
     bool elsewhere = false;  // who has it counts it: Pillow's `finish` or `fail`, or `sample_made`
     const bool mine = guarded(*batch, sample, Stage::kDecode, [&] {
       try {
-        elsewhere = !worker.make(bytes, draws(*batch, sample), batch, sample, may_hand_on);
+        if (python.has_calls()) {
+          const int64_t begin = now_ns();
+          python.call_with_file(batch, sample, bytes, draws(*batch, sample));
+          worker.stats.add(Clock::kHeader, 0);
+          worker.stats.add(Clock::kDecode, now_ns() - begin);
+          elsewhere = true;
+        } else {
+          elsewhere = !worker.make(bytes, draws(*batch, sample), batch, sample, may_hand_on);
+        }
       } catch (const NeedsPillow& verdict) {
-        pillow.push({batch, sample, {bytes.begin(), bytes.end()}, verdict.what()});
+        python.pillow.push({batch, sample, {bytes.begin(), bytes.end()}, verdict.what()});
         elsewhere = true;
       }
     });
     if (mine && !elsewhere) done(batch);
+  }
+
+  // Goes on with an image from step `from` on; whether the sample is made: else a call has it.
+  bool go_on(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, size_t from,
+             const RawImage& image) {
+    if (python.has_call_after(from)) {
+      python.call_with_pixels(batch, sample, from, image, draws(*batch, sample));
+      return false;
+    }
+    worker.make_from_pixels(image, draws(*batch, sample), *batch, sample);
+    return true;
   }
 
   // Makes a sample that was handed on; false: there is none.
@@ -154,19 +178,9 @@ struct Pipeline::State final : PipelineHooks {
     }
   }
 
-  std::unique_ptr<SampleWorker> borrow_worker(int64_t ns) {
-    pillow_items.fetch_add(1, std::memory_order_relaxed);
-    pillow_ns.fetch_add(ns, std::memory_order_relaxed);
-    const std::lock_guard lock(mutex);
-    if (spare.empty()) return backend->worker();
-    auto worker = std::move(spare.back());
-    spare.pop_back();
-    return worker;
-  }
-
-  void return_worker(std::unique_ptr<SampleWorker> worker) {
-    const std::lock_guard lock(mutex);
-    spare.push_back(std::move(worker));
+  std::shared_ptr<Batch> take_back(PythonJob& job, int64_t ns) {
+    check_process();
+    return python.take_back(job, ns);
   }
 
   void check_process() const {
@@ -181,12 +195,11 @@ struct Pipeline::State final : PipelineHooks {
   const std::shared_ptr<Backend> backend;
   const ForkGuard fork;
   SampleQueue queue;
-  PillowLane pillow;
+  PythonDesk python;
   std::mutex mutex;
-  std::condition_variable complete;                  // some batch got complete, or closed
-  bool closed = false;                               // guarded by mutex
-  std::vector<std::unique_ptr<SampleWorker>> spare;  // guarded by mutex: of the threads that finish Pillow's images
-  std::atomic<int64_t> pillow_items{0}, pillow_ns{0};
+  std::condition_variable complete;  // some batch got complete, or closed
+  bool closed = false;               // guarded by mutex
+  Pool<SampleWorker> spare;          // of the threads that go on with what Python made
   std::vector<std::unique_ptr<SampleWorker>> workers;
   ThreadPool threads;
 };
@@ -275,30 +288,44 @@ bool Pipeline::run_one() {
   return true;
 }
 
-std::optional<PillowJob> Pipeline::next_pillow_job(std::chrono::milliseconds patience) {
+std::optional<PythonJob> Pipeline::next_pillow_job(std::chrono::milliseconds patience) {
   state_->check_process();
-  return state_->pillow.pop(patience);
+  return state_->python.pillow.pop(patience);
 }
 
-size_t Pipeline::pillow_jobs_waiting() const { return state_->fork.forked() ? 0 : state_->pillow.waiting(); }
+size_t Pipeline::pillow_jobs_waiting() const { return state_->fork.forked() ? 0 : state_->python.pillow.waiting(); }
 
-void Pipeline::finish(PillowJob& job, const uint8_t* pixels, Size size, int64_t pillow_ns) {
+std::optional<PythonJob> Pipeline::next_call(std::chrono::milliseconds patience) {
   state_->check_process();
-  const std::shared_ptr<Batch> batch = std::exchange(job.batch, nullptr);
-  if (batch == nullptr) throw std::logic_error("this job is finished already");
+  return state_->python.calls.pop(patience);
+}
+
+size_t Pipeline::calls_waiting() const { return state_->fork.forked() ? 0 : state_->python.calls.waiting(); }
+
+void Pipeline::finish(PythonJob& job, const uint8_t* pixels, Size size, int64_t python_ns) {
+  const std::shared_ptr<Batch> batch = state_->take_back(job, python_ns);
+  bool elsewhere = false;
   const bool mine = state_->guarded(*batch, job.sample, Stage::kResize, [&] {
-    auto worker = state_->borrow_worker(pillow_ns);
-    worker->make_from_pixels(rgbx_image(pixels, size), state_->draws(*batch, job.sample), *batch, job.sample);
-    state_->return_worker(std::move(worker));
+    auto worker = state_->spare.take([&] { return state_->backend->worker(); });
+    elsewhere = !state_->go_on(*worker, batch, job.sample, job.from, rgbx_image(pixels, size));
+    state_->spare.give(std::move(worker));
+  });
+  if (mine && !elsewhere) state_->done(batch);
+}
+
+void Pipeline::finish_elements(PythonJob& job, std::span<const uint8_t> elements, int64_t python_ns) {
+  const size_t bytes = options().layout.sample_bytes;
+  if (elements.size() != bytes) throw std::invalid_argument("the elements do not fit a sample");
+  const std::shared_ptr<Batch> batch = state_->take_back(job, python_ns);
+  const bool mine = state_->guarded(*batch, job.sample, Stage::kTransform, [&] {
+    std::memcpy(batch->memory + static_cast<size_t>(batch->place(job.sample)) * bytes, elements.data(), bytes);
   });
   if (mine) state_->done(batch);
 }
 
-void Pipeline::fail(PillowJob& job, std::string reason) {
-  state_->check_process();
-  const std::shared_ptr<Batch> batch = std::exchange(job.batch, nullptr);
-  if (batch == nullptr) throw std::logic_error("this job is finished already");
-  batch->fail({job.sample, Stage::kDecode, 0, std::move(reason)});
+void Pipeline::fail(PythonJob& job, std::string reason) {
+  const std::shared_ptr<Batch> batch = state_->take_back(job, 0);
+  batch->fail({job.sample, job.call < 0 ? Stage::kDecode : Stage::kTransform, 0, std::move(reason)});
   state_->done(batch);
 }
 
@@ -310,7 +337,7 @@ void Pipeline::close() {
   }
   state_->backend->retire();
   state_->queue.close();
-  state_->pillow.close();
+  state_->python.close();
   state_->complete.notify_all();
 }
 
@@ -326,7 +353,7 @@ bool Pipeline::closed() const {
 
 std::vector<StageReport> Pipeline::stats() const {
   state_->check_process();
-  std::vector<StageReport> report(kClocks + 1);
+  std::vector<StageReport> report(kClocks);
   for (size_t i = 0; i < kClocks; ++i) {
     report[i].stage = kClockNames[i];
     for (const auto& worker : state_->workers) {
@@ -334,7 +361,7 @@ std::vector<StageReport> Pipeline::stats() const {
       report[i].busy_ns += worker->stats.busy_ns[i].load(std::memory_order_relaxed);
     }
   }
-  report[kClocks] = {"pillow", state_->pillow_items.load(), state_->pillow_ns.load()};
+  for (StageReport& more : state_->python.stats()) report.push_back(std::move(more));
   for (StageReport& more : state_->backend->stats()) report.push_back(std::move(more));
   return report;
 }

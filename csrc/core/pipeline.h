@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,8 +14,8 @@
 #include "backend.h"
 #include "batch.h"
 #include "kernels.h"
-#include "pillow_lane.h"
 #include "plan.h"
+#include "python_lane.h"
 #include "stage_stats.h"
 
 namespace headrace {
@@ -53,12 +54,17 @@ class Pipeline {
   /// Without threads: makes the next queued sample here; false when none is queued.
   bool run_one();
 
-  std::optional<PillowJob> next_pillow_job(std::chrono::milliseconds patience);
+  /// What Python has to do: files that Pillow decodes, and calls of steps that are not native.
+  std::optional<PythonJob> next_pillow_job(std::chrono::milliseconds patience);
   size_t pillow_jobs_waiting() const;
-  /// The image as Pillow decoded it, RGBX: goes through plan and fuse like any other. Consumes the job.
-  void finish(PillowJob& job, const uint8_t* pixels, Size size, int64_t pillow_ns);
-  /// Pillow's verdict was an error.
-  void fail(PillowJob& job, std::string reason);
+  std::optional<PythonJob> next_call(std::chrono::milliseconds patience);
+  size_t calls_waiting() const;
+  /// The image that Pillow decoded or a call made, RGBX: goes on through the recipe like any other. Consumes the job.
+  void finish(PythonJob& job, const uint8_t* pixels, Size size, int64_t python_ns);
+  /// The last call made the sample's elements, as they lie in the batch. In this machine's memory only.
+  void finish_elements(PythonJob& job, std::span<const uint8_t> elements, int64_t python_ns);
+  /// Python raised.
+  void fail(PythonJob& job, std::string reason);
 
   /// Drops what is queued, wakes everybody and gives free slots to the system. Idempotent.
   void close();

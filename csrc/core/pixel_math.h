@@ -5,7 +5,8 @@
 
 #include "plan.h"
 
-// Functions that are also compiled for a GPU where nvcc reads them.
+// Functions that are also compiled for a GPU where nvcc reads them. Those of this file are static: loops that are
+// compiled for wider instructions keep their copies to themselves, so that the linker cannot pick one for all.
 #if defined(__CUDACC__)
 #define HEADRACE_HD __host__ __device__
 #else
@@ -19,18 +20,25 @@ inline constexpr int kWeightBits = 22;
 /// Where a sum of weighted bytes starts, so that it is rounded.
 inline constexpr int32_t kWeightHalf = 1 << (kWeightBits - 1);
 
-HEADRACE_HD inline int clamp_to_byte(int value) { return value < 0 ? 0 : value > 255 ? 255 : value; }
+HEADRACE_HD static inline int clamp_to_byte(int value) { return value < 0 ? 0 : value > 255 ? 255 : value; }
 
 /// The byte of a sum of bytes times weights.
-HEADRACE_HD inline uint8_t byte_of_sum(int32_t sum) { return static_cast<uint8_t>(clamp_to_byte(sum >> kWeightBits)); }
+HEADRACE_HD static inline uint8_t byte_of_sum(int32_t sum) {
+  return static_cast<uint8_t>(clamp_to_byte(sum >> kWeightBits));
+}
 
 /// ITU-R 601 luma in 16-bit fixed point, as in Pillow's Convert.c.
-HEADRACE_HD inline uint8_t luma(int r, int g, int b) {
+HEADRACE_HD static inline uint8_t luma(int r, int g, int b) {
   return static_cast<uint8_t>((r * 19595 + g * 38470 + b * 7471 + 0x8000) >> 16);
 }
 
+/// R, G, B and 0 as the bytes of a little-endian word.
+HEADRACE_HD static inline uint32_t packed(int r, int g, int b) {
+  return static_cast<uint32_t>(r) | static_cast<uint32_t>(g) << 8 | static_cast<uint32_t>(b) << 16;
+}
+
 /// Where numpy.pad and torchvision take the pixel at position `at` of an axis of `size` pixels from; -1: fill.
-HEADRACE_HD inline int padded_source(int at, int size, PadMode mode) {
+HEADRACE_HD static inline int padded_source(int at, int size, PadMode mode) {
   if (at >= 0 && at < size) return at;
   if (mode == PadMode::kConstant) return -1;
   if (mode == PadMode::kEdge || size == 1) return at < 0 ? 0 : size - 1;

@@ -1,42 +1,19 @@
-// Resolves recipe + draws + image size into boxes, with the rounding rules of torchvision.
-//
-// Note [pass order]: Pillow resizes in two passes with 8-bit rounding between them, so the order shows in the pixels.
-// Up to 12.1 the horizontal pass came first. From 12.2 an image over 100 times as high as wide that gets shorter is
-// split into two resizes, the vertical one first. From 13.0 the vertical pass comes first wherever it removes enough
-// rows.
+// Resolves recipe + draws + image size into boxes and effects: follows one image through the steps.
 #include "plan.h"
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 
 #include "error.h"
 #include "pixel_math.h"
+#include "plan_geometry.h"
 
 namespace headrace {
 namespace {
 
-// Python's round(): to the nearest integer, halves to the even one. The rounding mode is the default one in every
-// thread.
-int round_half_even(double value) { return static_cast<int>(std::nearbyint(value)); }
-
-// torch.randint(0, n) from a uniform draw u in [0, 1).
-int uniform_below(double u, int n) { return std::min(static_cast<int>(u * n), n - 1); }
-
 std::string pair(int height, int width) { return "(" + std::to_string(height) + ", " + std::to_string(width) + ")"; }
-
-bool vertical_first(PassOrder order, Size in, Size out) {
-  if (in.width == out.width || in.height == out.height) return false;  // one pass alone
-  switch (order) {
-    case PassOrder::kHorizontalFirst:
-      return false;
-    case PassOrder::kTallSplit:
-      return in.height > 100 * in.width && out.height < in.height;
-    case PassOrder::kByReduction:
-      return in.height > out.height && in.height - out.height > 2 * (in.width - out.width);
-  }
-  return false;
-}
 
 // Follows the image through the steps. `take_` is what has been cut from the last real image (size `source_`) so far.
 class Resolver {
@@ -46,9 +23,10 @@ class Resolver {
     restart(image);
   }
 
-  Plan run() {
-    for (const Step& step : recipe_.steps) apply(step);
-    if (size() != recipe_.output) {
+  Plan run(size_t from) {
+    const size_t end = recipe_.call_after(from);
+    for (size_t i = from; i < end; ++i) apply(recipe_.steps[i]);
+    if (end == recipe_.steps.size() && size() != recipe_.output) {
       throw Error(Stage::kPlan, "the transforms made " + pair(size().height, size().width) +
                                     " pixels (height, width) where the batch holds " +
                                     pair(recipe_.output.height, recipe_.output.width));
@@ -66,33 +44,87 @@ class Resolver {
     take_.box = {0, 0, image.width, image.height};
   }
 
+  void apply(const std::vector<Step>& steps) {
+    for (const Step& step : steps) apply(step);
+  }
+
   void apply(const Step& step) {
+    const double draw = recipe_.draws > 0 ? draws_[step.draw] : 0;  // not looked at by steps that have none
+    const auto factor = static_cast<float>(std::clamp<double>(draw, -kMostFactor, kMostFactor));
     switch (step.kind) {
       case Step::Kind::kRandomResizedCrop:
         return random_resized_crop(step);
       case Step::Kind::kResize:
         return resize({step.width, step.height}, step.filter);
       case Step::Kind::kResizeShorter:
-        return resize(shorter_edge(step), step.filter);
+        return resize(shorter_edge(step, size()), step.filter);
       case Step::Kind::kCenterCrop:
         return center_crop(step);
       case Step::Kind::kRandomCrop:
         return random_crop(step);
+      case Step::Kind::kPad:
+        return pad(step);
       case Step::Kind::kHorizontalFlip:
-        if (draws_[step.draw] < step.p) take_.flip_horizontal = !take_.flip_horizontal;
-        return;
+        return draw < step.p ? flip(true) : void();
       case Step::Kind::kVerticalFlip:
-        if (draws_[step.draw] < step.p) take_.flip_vertical = !take_.flip_vertical;
-        return;
+        return draw < step.p ? flip(false) : void();
       case Step::Kind::kGrayscale:
+        still_an_image();
         take_.gray = true;
         take_.fill.fill(luma(take_.fill[0], take_.fill[1], take_.fill[2]));
         return;
+      case Step::Kind::kCall:
+        return;  // the end of a segment
+      case Step::Kind::kBrightness:
+        return effect({Effect::Kind::kBrightness, factor});
+      case Step::Kind::kContrast:
+        return effect({Effect::Kind::kContrast, factor});
+      case Step::Kind::kSaturation:
+        return effect({Effect::Kind::kSaturation, factor});
+      case Step::Kind::kHue:  // Python's int(), then numpy's uint8
+        return effect({Effect::Kind::kHue, 0, static_cast<int>(draw * 255) & 255});
+      case Step::Kind::kInvert:
+        return effect({Effect::Kind::kInvert});
+      case Step::Kind::kPosterize:
+        return effect({Effect::Kind::kPosterize, 0, 256 - (256 >> step.bits)});
+      case Step::Kind::kSolarize:
+        return effect(
+            {Effect::Kind::kSolarize, 0, static_cast<int>(std::ceil(std::clamp(step.threshold, 0.0, 256.0)))});
+      case Step::Kind::kAutocontrast:
+        return effect({Effect::Kind::kAutocontrast});
+      case Step::Kind::kEqualize:
+        return effect({Effect::Kind::kEqualize});
+      case Step::Kind::kWhen:
+        return draw < step.p ? apply(step.branches.front()) : void();
+      case Step::Kind::kOneOf: {
+        const auto chosen = std::upper_bound(step.bounds.begin(), step.bounds.end() - 1, draw);
+        return apply(step.branches[static_cast<size_t>(chosen - step.bounds.begin())]);
+      }
+      case Step::Kind::kShuffled:
+        return shuffled(step.branches, draw);
+      case Step::Kind::kErase:
+        return draw < step.p ? erase(step) : void();
+    }
+  }
+
+  // In permutation floor(u n!) of itertools.permutations: the first factor of n! names the first branch, and so on.
+  void shuffled(const std::vector<std::vector<Step>>& branches, double u) {
+    std::vector<size_t> rest(branches.size());
+    std::iota(rest.begin(), rest.end(), size_t{0});
+    uint64_t orders = 1;
+    for (size_t n = 2; n <= rest.size(); ++n) orders *= n;
+    uint64_t k = std::min(static_cast<uint64_t>(u * static_cast<double>(orders)), orders - 1);
+    while (!rest.empty()) {
+      orders /= rest.size();
+      const auto next = rest.begin() + static_cast<ptrdiff_t>(k / orders);
+      k %= orders;
+      apply(branches[*next]);
+      rest.erase(next);
     }
   }
 
   void random_resized_crop(const Step& step) {
-    const Box box = random_resized_box(step);
+    const Box box = random_resized_box(step, draws_ + step.draw, size());
     if (box.width > 0 && box.height > 0) {
       crop(box);
     } else {
@@ -104,48 +136,37 @@ class Resolver {
     resize({step.width, step.height}, step.filter);
   }
 
-  // torchvision RandomResizedCrop.get_params: ten tries, then the largest centred box within the ratios.
-  Box random_resized_box(const Step& step) const {
-    const int width = size().width, height = size().height;
-    const double area = static_cast<double>(height) * width;
-    const double* draw = draws_ + step.draw;
-    for (int attempt = 0; attempt < 10; ++attempt) {
-      const double target_area = area * draw[2 * attempt];
-      const double aspect = draw[2 * attempt + 1];
-      const double exact_w = std::sqrt(target_area * aspect), exact_h = std::sqrt(target_area / aspect);
-      // Compared before the conversion: a user's scale may ask for more pixels than an int holds.
-      if (!(exact_w < width + 1.0 && exact_h < height + 1.0)) continue;
-      const int w = round_half_even(exact_w), h = round_half_even(exact_h);
-      if (0 < w && w <= width && 0 < h && h <= height) {
-        return {uniform_below(draw[21], width - w + 1), uniform_below(draw[20], height - h + 1), w, h};
-      }
+  void flip(bool horizontal) {
+    bool& flipped = horizontal ? take_.flip_horizontal : take_.flip_vertical;
+    flipped = !flipped;
+    for (auto& [box, value] : plan_.erased) {
+      (horizontal ? box.x : box.y) = horizontal ? size().width - box.x - box.width : size().height - box.y - box.height;
     }
-    const double in_ratio = static_cast<double>(width) / height;
-    int w = width, h = height;
-    if (in_ratio < step.min_ratio) {
-      h = round_half_even(w / step.min_ratio);
-    } else if (in_ratio > step.max_ratio) {
-      w = round_half_even(h * step.max_ratio);
-    }
-    return {(width - w) / 2, (height - h) / 2, w, h};
   }
 
-  // torchvision _compute_resized_output_size for one number.
-  Size shorter_edge(const Step& step) const {
-    const bool upright = size().width <= size().height;
-    const double in_short = upright ? size().width : size().height;
-    const double in_long = upright ? size().height : size().width;
-    // The products are integers below 2^53, so each quotient is rounded once, as Python's is.
-    double out_short = step.shorter, out_long = std::trunc(step.shorter * in_long / in_short);
-    if (step.shorter == 0) {  // v2's Resize(None, max_size=n): the longer edge becomes n
-      out_long = step.max_size;
-      out_short = std::trunc(step.max_size * in_short / in_long);
-    } else if (step.max_size > 0 && out_long > step.max_size) {
-      out_short = std::trunc(step.max_size * out_short / out_long);
-      out_long = step.max_size;
+  void effect(const Effect& effect) {
+    still_an_image();
+    make_real_for_effects();
+    plan_.stages.back().effects.push_back(effect);
+  }
+
+  // The flips stay pending: effects cannot tell a mirrored image, and taking the window alone needs no whole image.
+  void make_real_for_effects() {
+    if (whole() && !plan_.stages.empty()) {
+      if (take_.gray) plan_.stages.back().effects.push_back({Effect::Kind::kGray});
+      take_.gray = false;
+      return;
     }
-    const int s = static_cast<int>(out_short), l = static_cast<int>(std::min(out_long, 1e9));
-    return upright ? Size{s, l} : Size{l, s};
+    const bool horizontal = take_.flip_horizontal, vertical = take_.flip_vertical;
+    take_.flip_horizontal = take_.flip_vertical = false;
+    make_real();
+    take_.flip_horizontal = horizontal;
+    take_.flip_vertical = vertical;
+  }
+
+  void erase(const Step& step) {
+    const Box box = erased_box(draws_ + step.draw + 1, size());
+    if (box.width > 0 && box.height > 0) plan_.erased.push_back({box, step.value});
   }
 
   void center_crop(const Step& step) {
@@ -177,8 +198,16 @@ class Resolver {
                  step.pad_mode, step.fill);
   }
 
+  void pad(const Step& step) {
+    const auto [left, top, right, bottom] = step.padding;
+    const Box box{-left, -top, size().width + left + right, size().height + top + bottom};
+    if (box.width < 1 || box.height < 1) throw Error(Stage::kPlan, "Pad takes away every pixel of the image");
+    pad_and_crop(box, step.pad_mode, step.fill);
+  }
+
   // `box` is in the coordinates of the image as the user sees it now and lies inside it.
   void crop(Box box) {
+    still_an_image();
     if (take_.flip_horizontal) box.x = size().width - box.x - box.width;
     if (take_.flip_vertical) box.y = size().height - box.y - box.height;
     take_.box = {take_.box.x + box.x, take_.box.y + box.y, box.width, box.height};
@@ -187,16 +216,22 @@ class Resolver {
   void pad_and_crop(Box box, PadMode mode, std::array<uint8_t, 3> fill) {
     if (!box.inside(size())) {
       // Beyond a window there is padding even where its source has pixels, and a gray image may get a coloured border.
-      const bool whole = take_.box == Box{0, 0, source_.width, source_.height};
       const bool gray_fill = fill[0] == fill[1] && fill[1] == fill[2];
-      if (!whole || (take_.gray && !gray_fill)) make_real();
+      if (!whole() || (take_.gray && !gray_fill)) make_real();
       take_.pad_mode = mode;
       take_.fill = fill;
     }
     crop(box);
   }
 
+  bool whole() const { return take_.box == Box{0, 0, source_.width, source_.height}; }
+
   void make_real() { push_stage(size(), Filter::kNearest); }
+
+  // Boxes are erased from the finished sample, so nothing but a flip may come after one.
+  void still_an_image() const {
+    if (!plan_.erased.empty()) throw Error(Stage::kPlan, "only flips can follow RandomErasing; move it to the end");
+  }
 
   void resize(Size to, Filter filter) {
     if (to.width < 1 || to.height < 1) throw Error(Stage::kPlan, "height and width must be > 0");
@@ -204,7 +239,9 @@ class Resolver {
   }
 
   void push_stage(Size to, Filter filter) {
-    plan_.stages.push_back({take_, to, filter, vertical_first(recipe_.pass_order, size(), to)});
+    still_an_image();
+    const bool vertical = !is_tensor_filter(filter) && vertical_first(recipe_.pass_order, size(), to);
+    plan_.stages.push_back({take_, to, filter, vertical});
     restart(to);
   }
 
@@ -217,6 +254,8 @@ class Resolver {
 
 }  // namespace
 
-Plan resolve(const Recipe& recipe, const double* draws, Size image) { return Resolver(recipe, draws, image).run(); }
+Plan resolve(const Recipe& recipe, const double* draws, Size image, size_t from) {
+  return Resolver(recipe, draws, image).run(from);
+}
 
 }  // namespace headrace

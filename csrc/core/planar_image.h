@@ -68,11 +68,6 @@ HEADRACE_HD inline int upsampled(const Plane& plane, int x, int y) {
   return sample_at(plane, x / plane.factor_x, y / plane.factor_y);
 }
 
-/// R, G, B and 0 as the bytes of a little-endian word.
-HEADRACE_HD inline uint32_t packed(int r, int g, int b) {
-  return static_cast<uint32_t>(r) | static_cast<uint32_t>(g) << 8 | static_cast<uint32_t>(b) << 16;
-}
-
 /// JFIF's conversion in 16-bit fixed point, as in jdcolor.c.
 HEADRACE_HD inline uint32_t rgb_of_ycc(int y, int cb, int cr) {
   cb -= 128;

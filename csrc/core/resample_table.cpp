@@ -1,4 +1,5 @@
-// Computes Pillow's resampling windows and weights in double precision, to the bit. Compile with -ffp-contract=off.
+// Computes Pillow's and torch's resampling windows and weights in double precision, to the bit. Compile with
+// -ffp-contract=off.
 #include "resample_table.h"
 
 #include <algorithm>
@@ -64,6 +65,7 @@ auto with_shape(Filter filter, Visit visit) {
     case Filter::kLanczos:
       return visit(Lanczos{});
     case Filter::kBicubic:
+    case Filter::kTensorBicubic:
       return visit(Bicubic{});
     case Filter::kBox:
       return visit(BoxShape{});
@@ -100,8 +102,33 @@ void visit_nearest(int in, int out, int first, int count, Visit visit) {
   }
 }
 
-int32_t rounded(double weight) {
-  return static_cast<int32_t>(std::copysign(0.5, weight) + weight * (1 << kWeightBits));
+// To a multiple of 2^-bits, in units of 2^-22.
+int32_t rounded(double weight, int bits) {
+  return static_cast<int32_t>(std::copysign(0.5, weight) + weight * (1 << bits)) * (1 << (kWeightBits - bits));
+}
+
+// Note [short weights]
+// torch's kernels for bytes keep weights in 16 bits: as many of them behind the point as let the largest weight of the
+// whole axis fit. Sums of such weights are sums of ours with zeros below, and both are rounded at the same place, so
+// the loops need not know.
+template <class Shape>
+int short_weight_bits(int in, int out) {
+  const Axis axis(in, out, Shape::kSupport);
+  const double inverse = 1.0 / axis.filter_scale;
+  double largest = 0;
+  for (int i = 0; i < out; ++i) {
+    const Span window = axis.window(i);
+    double sum = 0, top = 0;
+    for (int at = window.begin; at < window.end; ++at) {
+      const double value = Shape::at((at - axis.center(i) + 0.5) * inverse);
+      sum += value;
+      top = std::max(top, value);
+    }
+    if (sum != 0) largest = std::max(largest, top / sum);
+  }
+  int bits = 0;
+  while (bits < kWeightBits && static_cast<int>(0.5 + largest * (1 << (bits + 1))) < 1 << 15) ++bits;
+  return bits;
 }
 
 size_t padded(int count) { return size_t(count + kTableBlock - 1) / kTableBlock * kTableBlock; }
@@ -130,7 +157,10 @@ void ResampleTable::build(int in, int out, Filter filter, int first, int outputs
   if (filter == Filter::kNearest) {
     nearest(in, out, first);
   } else {
-    with_shape(filter, [&](auto shape) { weigh<decltype(shape)>(in, out, first); });
+    with_shape(filter, [&](auto shape) {
+      using Shape = decltype(shape);
+      weigh<Shape>(in, out, first, is_tensor_filter(filter) ? short_weight_bits<Shape>(in, out) : kWeightBits);
+    });
   }
   finish(origin);
 }
@@ -148,7 +178,7 @@ void ResampleTable::nearest(int in, int out, int first) {
 
 // Sixteen outputs side by side and no branches, so that the compiler makes vectors of them.
 template <class Shape>
-void ResampleTable::weigh(int in, int out, int first) {
+void ResampleTable::weigh(int in, int out, int first, int bits) {
   const Axis axis(in, out, Shape::kSupport);
   const double inverse = 1.0 / axis.filter_scale;
   // Locals: for all the compiler knows, what is written to an array of integers might be a member.
@@ -186,7 +216,7 @@ void ResampleTable::weigh(int in, int out, int first) {
     for (int t = 0; t < most; ++t) {
       const double* real = &real_[size_t(t) * kTableBlock];
       int32_t whole[kTableBlock];
-      for (int i = 0; i < kTableBlock; ++i) whole[i] = rounded(real[i] / sum[i]);
+      for (int i = 0; i < kTableBlock; ++i) whole[i] = rounded(real[i] / sum[i], bits);
       for (int i = 0; i < kTableBlock; ++i) to[i * stride + t] = whole[i];
     }
     for (int i = 0; i < kTableBlock; ++i) std::fill(to + i * stride + most, to + (i + 1) * stride, 0);

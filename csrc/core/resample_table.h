@@ -1,5 +1,5 @@
-// Windows and 22-bit weights of Pillow's resize along one axis; the same table serves every instruction set and the
-// GPU.
+// Windows and integer weights of a resize along one axis, as Pillow's or torch's; the same table serves every
+// instruction set and the GPU.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,8 @@ struct TableView {
   const uint32_t* near = nullptr;
 };
 
-/// For each of `out` positions in [first, first + count): window start, taps, and integer weights.
+/// For each of `out` positions in [first, first + count): window start, taps, and weights in units of 2^-22. torch's
+/// weights are coarser: their lowest bits are zero.
 /// Weights are stored `taps_stride` apart (a multiple of 4, zero beyond a window's taps). All is padded to whole blocks
 /// of kTableBlock outputs with copies of the last window and weights of zero, and aligned to cache lines.
 struct ResampleTable {
@@ -65,7 +66,7 @@ struct ResampleTable {
 
  private:
   template <class Shape>
-  void weigh(int in, int out, int first);
+  void weigh(int in, int out, int first, int bits);
   void nearest(int in, int out, int first);
   void finish(int origin);
 

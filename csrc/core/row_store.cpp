@@ -1,4 +1,5 @@
-// Writes finished rows into the output: gray, mirrored and upside down where asked, each byte through its table.
+// Writes finished rows into the output: gray, mirrored and upside down where asked, each byte through its table; then
+// the erased boxes.
 #include "row_store.h"
 
 #include <cstring>
@@ -8,7 +9,7 @@
 namespace headrace {
 
 void RowStore::begin(const Output& output, Size size, const Take* last, int skip_pixels, int skip_rows,
-                     int plane_stride) {
+                     int plane_stride, std::span<const Erased> erased) {
   output_ = &output;
   const size_t lut_bytes = size_t(output.lut.channels) * 256 * size_t(output.lut.element_bytes);
   if (lut_.channels != output.lut.channels || lut_.element_bytes != output.lut.element_bytes ||
@@ -25,6 +26,7 @@ void RowStore::begin(const Output& output, Size size, const Take* last, int skip
   skip_pixels_ = skip_pixels;
   plane_stride_ = plane_stride;
   row_ = -skip_rows;
+  erased_ = erased;
   if (gray_) gray_row_.reset(1, size.width * kPixelBytes);
 }
 
@@ -40,6 +42,22 @@ void RowStore::push(const uint8_t* rows, size_t stride, int count) {
     const ptrdiff_t y = upside_down_ ? size_.height - 1 - row_ : row_;
     const RowTarget target{output_->base + y * output_->row_stride, output_->channel_stride, output_->pixel_stride};
     kernels_.store(from, plane_stride_, size_.width, mirror_, lut_, target);
+    if (row_ + 1 == size_.height) {
+      for (const Erased& one : erased_) erase(one);
+    }
+  }
+}
+
+void RowStore::erase(const Erased& erased) const {
+  const size_t bytes = size_t(lut_.element_bytes);
+  for (int c = 0; c < lut_.channels; ++c) {
+    const uint8_t* value = output_->erased + (size_t(erased.value) * size_t(lut_.channels) + size_t(c)) * bytes;
+    for (int y = erased.box.y; y < erased.box.y + erased.box.height; ++y) {
+      uint8_t* to = output_->base + c * output_->channel_stride + y * output_->row_stride;
+      for (int x = erased.box.x; x < erased.box.x + erased.box.width; ++x) {
+        std::memcpy(to + x * output_->pixel_stride, value, bytes);
+      }
+    }
   }
 }
 

@@ -43,11 +43,12 @@ Output SampleMaker::output(const Batch& batch, int sample) const {
           layout.channel_stride,
           layout.row_stride,
           layout.pixel_stride,
-          {layout.element_bytes, layout.channels, lut_}};
+          {layout.element_bytes, layout.channels, lut_},
+          options_.erased.data()};
 }
 
 void SampleMaker::make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) {
-  const Plan plan = resolve(options_.recipe, draws, image.size);
+  const Plan plan = resolve(options_.recipe, draws, image.size, options_.recipe.last_segment());
   const Output out = output(batch, sample);
   if (image.channels == kPixelBytes) {
     fuser_.run(plan, image.data, static_cast<size_t>(image.row_stride), image.size, out);

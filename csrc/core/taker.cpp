@@ -56,6 +56,11 @@ Box needed_box(const Take& take, Size image) {
   return {x.begin, y.begin, x.size(), y.size()};
 }
 
+Box made_box(const PlanStage& stage, const Take& after) {
+  const Box all{0, 0, stage.resize.width, stage.resize.height};
+  return stage.effects.empty() ? needed_box(after, stage.resize) : all;
+}
+
 void Taker::begin(const Take& take, Size image, Box have, RowSink& next) {
   take_ = &take;
   next_ = &next;

@@ -18,6 +18,9 @@ bool is_plain(const Take& take, Size image);
 /// The part of the image that a take reads.
 Box needed_box(const Take& take, Size image);
 
+/// The part of a stage's resized image that is made where `after` takes from it: effects look at all of it.
+Box made_box(const PlanStage& stage, const Take& after);
+
 /// Passes on a take's rows. A plain take streams (the rows at hand are passed on whole, even those outside its box);
 /// any other collects the image first.
 class Taker final : public RowSink {

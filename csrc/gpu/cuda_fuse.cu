@@ -1,6 +1,7 @@
-// The fused kernel as CUDA runs it: fuse_block.h with real threads and barriers.
+// The kernels as CUDA runs them: fuse_block.h and retouch_block.h with real threads and barriers.
 #include "cuda_fuse.h"
 #include "fuse_block.h"
+#include "retouch_block.h"
 
 namespace headrace {
 namespace {
@@ -25,11 +26,20 @@ __global__ void __launch_bounds__(kBlockThreads) fuse_kernel(FuseLaunch launch) 
   fuse_block(threads, block, launch, static_cast<int>(blockIdx.x));
 }
 
+__global__ void __launch_bounds__(kBlockThreads) retouch_kernel(FuseLaunch launch) {
+  __shared__ RetouchMemory block;
+  CudaThreads threads;
+  retouch_block(threads, block, launch, static_cast<int>(blockIdx.x));
+}
+
 }  // namespace
 
 cudaError_t cuda_fuse(const FuseLaunch& launch, cudaStream_t stream) {
   if (launch.blocks() == 0) return cudaSuccess;
   fuse_kernel<<<static_cast<unsigned>(launch.blocks()), kBlockThreads, 0, stream>>>(launch);
+  if (launch.retouches) {
+    retouch_kernel<<<static_cast<unsigned>(launch.samples), kBlockThreads, 0, stream>>>(launch);
+  }
   return cudaGetLastError();
 }
 

@@ -1,6 +1,7 @@
 // Uploads, launches and events, in the order that makes them safe.
 #include "device_backend.h"
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <stdexcept>
@@ -20,12 +21,15 @@ DeviceBackend::DeviceBackend(std::shared_ptr<Device> device, SampleOptions optio
   format_ = output_format(options_.recipe.output, options_.layout);
   copies_ = device_->make_stream();
   kernels_ = device_->make_stream();
-  lut_ = device_->allocate(options_.lut.size());
-  format_.lut = lut_;
+  const size_t lut_bytes = options_.lut.size(), table_bytes = lut_bytes + options_.erased.size();
+  tables_ = device_->allocate(table_bytes);
+  format_.lut = tables_;
+  format_.erased = tables_ + lut_bytes;  // aligned: the table before it has whole kilobytes
   StagingArea once(*device_);
-  const StagedBytes place = once.take(options_.lut.size());
-  std::memcpy(place.host, options_.lut.data(), options_.lut.size());
-  device_->copy_to_device(lut_, place.host, options_.lut.size(), kernels_);
+  const StagedBytes place = once.take(table_bytes);
+  std::copy(options_.lut.begin(), options_.lut.end(), place.host);
+  std::copy(options_.erased.begin(), options_.erased.end(), place.host + lut_bytes);
+  device_->copy_to_device(tables_, place.host, table_bytes, kernels_);
   device_->record(uploaded_.get(), kernels_);
   device_->synchronize(uploaded_.get());
   launcher_.start(1, [this](int) { run(); });
@@ -36,10 +40,10 @@ DeviceBackend::~DeviceBackend() {
   try {
     const DeviceScope current(*device_);
     settle(copies_);
-    settle(kernels_);  // a kernel may be reading the table
+    settle(kernels_);  // a kernel may be reading the tables
     device_->destroy(copies_);
     device_->destroy(kernels_);
-    device_->free(lut_);
+    device_->free(tables_);
   } catch (const std::runtime_error&) {  // the device is lost
   }
 }
@@ -159,7 +163,7 @@ void DeviceBackend::launch(DeviceBatch& batch) {
   device_->record(uploaded_.get(), copies_);
   device_->wait(kernels_, uploaded_.get());
   device_->wait(kernels_, batch.allocated->get());
-  device_->fuse({reinterpret_cast<const SampleJob*>(jobs.device), static_cast<int32_t>(count), format_}, kernels_);
+  device_->fuse(launch_of(reinterpret_cast<const SampleJob*>(jobs.device), batch.jobs, format_), kernels_);
   device_->record(batch.written->get(), kernels_);
   batch.area.release(kernels_);
 }

@@ -51,7 +51,7 @@ class DeviceBackend final : public Backend {
   const ForkGuard fork_;
   const std::shared_ptr<StagingRing> ring_;
   OutputFormat format_;
-  uint8_t* lut_ = nullptr;  // on the device
+  uint8_t* tables_ = nullptr;  // on the device: elements of the bytes, then what Erase writes
   Stream copies_{}, kernels_{};
   OwnedEvent uploaded_;
   const std::unique_ptr<DecodeLane> lane_;

@@ -5,6 +5,7 @@
 
 #include "../core/error.h"
 #include "../core/plane_decoder.h"
+#include "../core/rgbx_output.h"
 
 namespace headrace {
 namespace {
@@ -24,7 +25,7 @@ void DeviceOps::launch(StagingRing::Lease& area, std::vector<SampleJob>& jobs, O
   const StagedBytes list = area->take(jobs.size() * sizeof(SampleJob));
   std::memcpy(list.host, jobs.data(), jobs.size() * sizeof(SampleJob));
   area->upload(stream);
-  device_->fuse({reinterpret_cast<const SampleJob*>(list.device), static_cast<int32_t>(jobs.size()), format}, stream);
+  device_->fuse(launch_of(reinterpret_cast<const SampleJob*>(list.device), jobs, format), stream);
   area.release(stream);
 }
 
@@ -59,13 +60,9 @@ void DeviceOps::decode(std::span<const uint8_t> bytes, uint8_t* output, Stream s
   const PlaneLayout whole = plane_layout(header, {0, 0, header.size.width, header.size.height});
   const StagedBytes planes = area->take(whole.bytes);
   PlaneDecoder().decode(bytes, header, whole, planes.host);
-  Plan as_it_is;
-  as_it_is.last.box = {0, 0, header.size.width, header.size.height};
-  std::vector<SampleJob> jobs{JobBuilder().build(as_it_is, whole.at(planes.device), *area)};
+  std::vector<SampleJob> jobs{JobBuilder().build(as_it_is(header.size), whole.at(planes.device), *area)};
   jobs[0].output = output;
-  std::vector<uint8_t> identity(3 * 256);
-  for (size_t i = 0; i < identity.size(); ++i) identity[i] = static_cast<uint8_t>(i);
-  launch(area, jobs, output_format(header.size, planar(3, header.size, 1)), identity, stream);
+  launch(area, jobs, output_format(header.size, planar(3, header.size, 1)), byte_entries(), stream);
 }
 
 }  // namespace headrace

@@ -1,25 +1,15 @@
 // The CPU's share of a sample that a device finishes.
 #include "device_worker.h"
 
-#include <array>
 #include <cstring>
 
+#include "../core/rgbx_output.h"
 #include "../core/sample_maker.h"
 #include "device_batch.h"
 #include "router.h"
 
 namespace headrace {
 namespace {
-
-// Bytes as they are: what a plan run on the CPU leaves to the kernel is the element table.
-const uint8_t* identity_lut() {
-  alignas(64) static const auto kEntries = [] {
-    std::array<uint8_t, 3 * 256> entries{};
-    for (size_t i = 0; i < entries.size(); ++i) entries[i] = static_cast<uint8_t>(i);
-    return entries;
-  }();
-  return kEntries.data();
-}
 
 PlanarImage pixels_at(const uint8_t* pixels, size_t stride, Box box, Size size) {
   PlanarImage image;
@@ -70,8 +60,8 @@ void DeviceWorker::make_job(std::span<const uint8_t> bytes, const JpegHeader& he
     stats.add(Clock::kDecode, now_ns() - planned);
     job = builder_.build(plan, layout.at(to.device), stager);
   } else {
-    job = finished_here(plan, stager, [&](const Output& output) {
-      rows_.decode(bytes, header, box, fuser_.begin(plan, header.size, output));
+    job = finished_here(plan, stager, [&](const Plan& here, const Output& output) {
+      rows_.decode(bytes, header, box, fuser_.begin(here, header.size, output));
     });
     stats.add(Clock::kDecode, now_ns() - planned);
   }
@@ -96,7 +86,7 @@ bool DeviceWorker::hand_on(std::span<const uint8_t> bytes, const JpegHeader& hea
 
 void DeviceWorker::make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) {
   auto& mine = static_cast<DeviceBatch&>(batch);
-  const Plan plan = resolve(options_.recipe, draws, image.size);
+  const Plan plan = resolve(options_.recipe, draws, image.size, options_.recipe.last_segment());
   try {
     mine.jobs[static_cast<size_t>(sample)] = from_pixels(plan, image, *mine.area);
   } catch (const OutOfDeviceMemory& error) {
@@ -107,8 +97,8 @@ void DeviceWorker::make_from_pixels(const RawImage& image, const double* draws, 
 SampleJob DeviceWorker::from_pixels(const Plan& plan, const RawImage& image, Stager& stager) {
   const Box box = decode_box(plan, image.size);
   if (!fits_kernel(plan)) {
-    return finished_here(plan, stager, [&](const Output& output) {
-      raw_rows_.push(image, box, fuser_.begin(plan, image.size, output));
+    return finished_here(plan, stager, [&](const Plan& here, const Output& output) {
+      raw_rows_.push(image, box, fuser_.begin(here, image.size, output));
     });
   }
   const size_t row = static_cast<size_t>(box.width) * kPixelBytes;
@@ -122,10 +112,13 @@ SampleJob DeviceWorker::finished_here(const Plan& plan, Stager& stager, Run run)
   const Size size = plan.last.box.size();
   const ptrdiff_t row = ptrdiff_t{size.width} * kPixelBytes;
   const StagedBytes to = stager.take(static_cast<size_t>(row) * static_cast<size_t>(size.height));
-  run(Output{to.host, 1, row, kPixelBytes, {1, 3, identity_lut()}});
-  Plan as_it_is;
-  as_it_is.last.box = {0, 0, size.width, size.height};
-  return builder_.build(as_it_is, pixels_at(to.device, static_cast<size_t>(row), as_it_is.last.box, size), stager);
+  Plan rest = as_it_is(size);
+  rest.erased = plan.erased;
+  Plan here = plan;
+  here.erased.clear();  // left to the kernel, as the element table is
+  run(here, rgbx_output(to.host, size));
+  const PlanarImage image = pixels_at(to.device, static_cast<size_t>(row), rest.last.box, size);
+  return builder_.build(rest, image, stager);
 }
 
 }  // namespace headrace

@@ -25,7 +25,7 @@ class DeviceWorker final : public SampleWorker {
 
  private:
   SampleJob from_pixels(const Plan& plan, const RawImage& image, Stager& stager);
-  /// A plan that the kernel cannot run: all of it but the element table is run here.
+  /// A plan that the kernels cannot run: all of it but the element table and the erased boxes is run here.
   template <class Run>
   SampleJob finished_here(const Plan& plan, Stager& stager, Run run);
 

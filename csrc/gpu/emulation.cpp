@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "fuse_block.h"
+#include "retouch_block.h"
 
 namespace headrace {
 namespace {
@@ -30,6 +31,9 @@ void emulate(const FuseLaunch& launch) {
   const auto block = std::make_unique<BlockMemory>();
   const auto threads = std::make_unique<HostThreads>();
   for (int i = 0; i < launch.blocks(); ++i) fuse_block(*threads, *block, launch, i);
+  if (!launch.retouches) return;
+  const auto retouching = std::make_unique<RetouchMemory>();
+  for (int i = 0; i < launch.samples; ++i) retouch_block(*threads, *retouching, launch, i);
 }
 
 }  // namespace headrace

@@ -129,28 +129,45 @@ HEADRACE_HD void resize_tile(Threads& threads, BlockMemory& block, const SampleJ
   });
 }
 
-/// The element that stands for a byte.
-HEADRACE_HD inline void store_element(uint8_t* to, const OutputFormat& format, int channel, int byte) {
-  const int entry = channel * 256 + byte;
-  if (format.element_bytes == 4) {
-    *reinterpret_cast<uint32_t*>(to) = static_cast<const uint32_t*>(format.lut)[entry];
-  } else if (format.element_bytes == 2) {
-    *reinterpret_cast<uint16_t*>(to) = static_cast<const uint16_t*>(format.lut)[entry];
+/// The element that stands for a byte, or an entry of another table.
+HEADRACE_HD inline void store_element(uint8_t* to, const void* table, int entry, int element_bytes) {
+  if (element_bytes == 4) {
+    *reinterpret_cast<uint32_t*>(to) = static_cast<const uint32_t*>(table)[entry];
+  } else if (element_bytes == 2) {
+    *reinterpret_cast<uint16_t*>(to) = static_cast<const uint16_t*>(table)[entry];
   } else {
-    *to = static_cast<const uint8_t*>(format.lut)[entry];
+    *to = static_cast<const uint8_t*>(table)[entry];
   }
 }
 
-/// One block of the launch: a tile of one sample.
+/// Writes the elements at (u, v) of the output: the pixel's, or those of the last erased box that lies there.
+HEADRACE_HD inline void store_pixel(const SampleJob& job, const OutputFormat& format, int u, int v, uint32_t pixel) {
+  int value = -1;
+  for (int i = 0; i < job.erased_count; ++i) {
+    const Box& box = job.erased[i].box;
+    const bool inside = u >= box.x && u < box.x + box.width && v >= box.y && v < box.y + box.height;
+    value = inside ? job.erased[i].value : value;
+  }
+  uint8_t* to = job.output + v * format.row_stride + u * format.pixel_stride;
+  for (int c = 0; c < format.channels; ++c, to += format.channel_stride) {
+    if (value < 0) {
+      store_element(to, format.lut, c * 256 + static_cast<int>(pixel >> 8 * c & 255), format.element_bytes);
+    } else {
+      store_element(to, format.erased, value * format.channels + c, format.element_bytes);
+    }
+  }
+}
+
+/// One block of the launch: a tile of one sample's picture.
 template <class Threads>
 HEADRACE_HD void fuse_block(Threads& threads, BlockMemory& block, const FuseLaunch& launch, int number) {
-  const OutputFormat& format = launch.format;
   const int tiles = launch.tiles_x() * launch.tiles_y(), tile = number % tiles;
   const SampleJob& job = launch.jobs[number / tiles];
   if (job.skip) return;
   const int left = tile % launch.tiles_x() * kTile, top = tile / launch.tiles_x() * kTile;
-  const int right = left + kTile < format.width ? left + kTile : format.width;
-  const int bottom = top + kTile < format.height ? top + kTile : format.height;
+  const int right = left + kTile < job.last.width ? left + kTile : job.last.width;
+  const int bottom = top + kTile < job.last.height ? top + kTile : job.last.height;
+  if (left >= right || top >= bottom) return;
   const IntRange x = shown(job.last, true, left, right), y = shown(job.last, false, top, bottom);
   if (x.size() > 0 && y.size() > 0) {
     if (job.vertical_first) {
@@ -168,9 +185,10 @@ HEADRACE_HD void fuse_block(Threads& threads, BlockMemory& block, const FuseLaun
       const bool filled = column < 0 || row < 0;
       const uint32_t pixel =
           job.last.tint(filled ? job.last.fill : block.stage[(row - y.begin) * kTile + (column - x.begin)]);
-      uint8_t* to = job.output + v * format.row_stride + u * format.pixel_stride;
-      for (int c = 0; c < format.channels; ++c, to += format.channel_stride) {
-        store_element(to, format, c, static_cast<int>(pixel >> 8 * c & 255));
+      if (job.retouch.count > 0) {
+        job.retouch.picture[static_cast<ptrdiff_t>(v) * job.last.width + u] = pixel;
+      } else {
+        store_pixel(job, launch.format, u, v, pixel);
       }
     }
   });

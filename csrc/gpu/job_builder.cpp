@@ -1,7 +1,8 @@
-// Copies windows and weights to where the device finds them; what an axis that keeps its size does not need is left
-// out.
+// Copies windows, weights and effects to where the device finds them; what an axis that keeps its size does not need is
+// left out.
 #include "job_builder.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "../core/taker.h"
@@ -25,6 +26,21 @@ TakeMap map_of(const Take& take, Size image) {
   return map;
 }
 
+Take whole(Size image) {
+  Take take;
+  take.box = {0, 0, image.width, image.height};
+  return take;
+}
+
+// Copies plain records to where the device finds them.
+template <class Record>
+const Record* staged(const std::vector<Record>& records, Stager& stager) {
+  if (records.empty()) return nullptr;
+  const StagedBytes place = stager.take(records.size() * sizeof(Record));
+  std::memcpy(place.host, records.data(), records.size() * sizeof(Record));
+  return reinterpret_cast<const Record*>(place.device);
+}
+
 }  // namespace
 
 OutputFormat output_format(Size size, const OutputLayout& layout) {
@@ -39,25 +55,51 @@ OutputFormat output_format(Size size, const OutputLayout& layout) {
   return format;
 }
 
-bool fits_kernel(const Plan& plan) { return plan.stages.size() <= 1; }
+FuseLaunch launch_of(const SampleJob* there, std::span<const SampleJob> jobs, const OutputFormat& format) {
+  FuseLaunch launch{there, static_cast<int32_t>(jobs.size()), format, format.width, format.height, false};
+  for (const SampleJob& job : jobs) {
+    if (job.skip || job.retouch.count == 0) continue;
+    launch.width = std::max(launch.width, job.last.width);
+    launch.height = std::max(launch.height, job.last.height);
+    launch.retouches = true;
+  }
+  return launch;
+}
+
+bool fits_kernel(const Plan& plan) {
+  if (plan.stages.size() <= 1) return true;
+  const PlanStage &first = plan.stages[0], &second = plan.stages[1];  // a resize, then effects on a part of it
+  return plan.stages.size() == 2 && first.effects.empty() && second.take.box.size() == second.resize &&
+         !second.effects.empty();
+}
 
 SampleJob JobBuilder::build(const Plan& plan, const PlanarImage& image, Stager& stager) {
   SampleJob job;
   job.image = image;
   Size size{image.width, image.height};
   if (plan.stages.empty()) {
-    job.first = map_of({.box = {0, 0, size.width, size.height}}, size);
+    job.first = map_of(whole(size), size);
+    job.last = map_of(plan.last, size);
   } else {
-    const PlanStage& only = plan.stages.front();
-    job.first = map_of(only.take, size);
-    const Box want = needed_box(plan.last, only.resize);
-    const Size in = only.take.box.size(), out = only.resize;
-    job.x = stage(in.width, out.width, only.filter, want.x, want.width, stager);
-    job.y = stage(in.height, out.height, only.filter, want.y, want.height, stager);
-    job.vertical_first = only.vertical_first && in.width != out.width && in.height != out.height;
-    size = out;
+    const PlanStage &first = plan.stages.front(), &back = plan.stages.back();
+    const Take& behind = plan.stages.size() > 1 ? back.take : plan.last;
+    job.first = map_of(first.take, size);
+    const Box want = made_box(first, behind);
+    const Size in = first.take.box.size(), out = first.resize;
+    job.x = stage(in.width, out.width, first.filter, want.x, want.width, stager);
+    job.y = stage(in.height, out.height, first.filter, want.y, want.height, stager);
+    job.vertical_first = first.vertical_first && in.width != out.width && in.height != out.height;
+    job.last = map_of(first.effects.empty() ? behind : whole(out), out);
+    if (!back.effects.empty()) {
+      job.retouch.effects = staged(back.effects, stager);
+      job.retouch.count = static_cast<int32_t>(back.effects.size());
+      const size_t pixels = static_cast<size_t>(back.resize.width) * static_cast<size_t>(back.resize.height);
+      job.retouch.picture = reinterpret_cast<uint32_t*>(stager.take_device(pixels * sizeof(uint32_t)));
+      job.retouch.after = map_of(plan.last, back.resize);
+    }
   }
-  job.last = map_of(plan.last, size);
+  job.erased = staged(plan.erased, stager);
+  job.erased_count = static_cast<int32_t>(plan.erased.size());
   return job;
 }
 

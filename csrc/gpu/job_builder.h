@@ -1,8 +1,9 @@
-// A plan and a decoded image as the fused kernel wants them.
+// A plan and a decoded image as the kernels want them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "../core/output.h"
 #include "../core/plan.h"
@@ -23,12 +24,17 @@ class Stager {
   virtual ~Stager() = default;
   /// 256-byte aligned. Any thread. Throws std::runtime_error where there is no memory.
   virtual StagedBytes take(size_t bytes) = 0;
+  /// The device's memory alone, for what kernels keep there. As take().
+  virtual uint8_t* take_device(size_t bytes) = 0;
 };
 
 /// The format of a launch whose samples lie so in memory; its element table is left to the caller.
 OutputFormat output_format(Size size, const OutputLayout& layout);
 
-/// Whether the kernel can run a plan: it resizes once at most.
+/// A launch of these jobs, which lie `there` on the device.
+FuseLaunch launch_of(const SampleJob* there, std::span<const SampleJob> jobs, const OutputFormat& format);
+
+/// Whether the kernels can run a plan: it resizes once at most, and before its effects.
 bool fits_kernel(const Plan& plan);
 
 /// Builds jobs; one a worker, for the memory of its tables.

@@ -1,9 +1,10 @@
-// What the fused kernel is told about one sample: plain records, the same on the host and on the device.
+// What the kernels are told about one sample: plain records, the same on the host and on the device.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "../core/effect_math.h"
 #include "../core/planar_image.h"
 
 namespace headrace {
@@ -42,12 +43,23 @@ struct AxisWindows {
   }
 };
 
-/// A plan of at most one resize: image, take, resize, take, element table, output.
+/// Effects on a sample's picture, and what is taken from it afterwards. Without effects the picture is the output.
+struct Retouch {
+  const Effect* effects = nullptr;
+  int32_t count = 0;
+  uint32_t* picture = nullptr;  // packed pixels, without gaps
+  TakeMap after;
+};
+
+/// A plan of at most one resize: image, take, resize, take, effects, take, element table, erased boxes, output.
 struct SampleJob {
   PlanarImage image;
   TakeMap first;
   AxisWindows x, y;
   TakeMap last;
+  Retouch retouch;
+  const Erased* erased = nullptr;
+  int32_t erased_count = 0;
   uint8_t* output = nullptr;  // the sample's first element
   bool vertical_first = false;
   bool skip = false;  // it could not be made: nothing is written
@@ -57,19 +69,23 @@ struct SampleJob {
 struct OutputFormat {
   int32_t width = 0, height = 0, channels = 3, element_bytes = 4;
   int64_t channel_stride = 0, row_stride = 0, pixel_stride = 0;
-  const void* lut = nullptr;  // [channels][256] elements
+  const void* lut = nullptr;     // [channels][256] elements
+  const void* erased = nullptr;  // [value][channels] elements
 };
 
 /// Edge of the square of outputs that one block makes, and its threads.
 inline constexpr int kTile = 32, kBlockThreads = 256;
 
+/// First every tile of every picture is made, then the samples with effects are retouched, a block each.
 struct FuseLaunch {
   const SampleJob* jobs = nullptr;
   int32_t samples = 0;
   OutputFormat format;
+  int32_t width = 0, height = 0;  // that hold every picture
+  bool retouches = false;         // some sample has effects
 
-  HEADRACE_HD int tiles_x() const { return (format.width + kTile - 1) / kTile; }
-  HEADRACE_HD int tiles_y() const { return (format.height + kTile - 1) / kTile; }
+  HEADRACE_HD int tiles_x() const { return (width + kTile - 1) / kTile; }
+  HEADRACE_HD int tiles_y() const { return (height + kTile - 1) / kTile; }
   HEADRACE_HD int blocks() const { return samples * tiles_x() * tiles_y(); }
 };
 

@@ -26,7 +26,7 @@ class StagingArea final : public Stager {
   StagedBytes take(size_t bytes) override;
   /// Pinned memory alone, or the device's alone. Any thread. Throws OutOfDeviceMemory, as take() does.
   uint8_t* take_pinned(size_t bytes);
-  uint8_t* take_device(size_t bytes);
+  uint8_t* take_device(size_t bytes) override;
   /// Puts the copies of all that was taken on the stream.
   void upload(Stream stream);
   /// Everything may be taken again.

@@ -39,7 +39,7 @@ FuseTiming time_fuse(Device& device, std::span<const std::span<const uint8_t>> f
   area.upload(stream);
   OutputFormat format = output_format(size, layout);
   format.lut = table.device;
-  const FuseLaunch launch{reinterpret_cast<const SampleJob*>(list.device), static_cast<int32_t>(jobs.size()), format};
+  const FuseLaunch launch = launch_of(reinterpret_cast<const SampleJob*>(list.device), jobs, format);
   timing.ms = device.time_fuse(launch, repeats, stream);
   device.destroy(stream);
   return timing;

@@ -1,8 +1,8 @@
 """Boxes, paddings and sizes of the geometric steps, by torchvision's own algorithms: arithmetic on integers, no pixels.
 
 The only Python code that decides where a crop lies. The oracle feeds it a sample's draws, the transforms feed it
-torch's generator; both therefore crop alike. Sources: torchvision 0.28, ``make_params`` of v2.RandomResizedCrop and
-v2.RandomCrop, ``center_crop`` and ``_compute_resized_output_size`` of its functional.
+torch's generator; both therefore crop alike. Sources: torchvision 0.28, ``make_params`` of v2.RandomResizedCrop,
+v2.RandomCrop and v2.RandomErasing, ``center_crop`` and ``_compute_resized_output_size`` of its functional.
 """
 
 from __future__ import annotations
@@ -69,6 +69,27 @@ def random_resized_crop(
     elif in_ratio > max(ratio):
         w = round(h * max(ratio))
     return Box((height - h) // 2, (width - w) // 2, h, w)
+
+
+def random_erase(
+    height: int, width: int, tries: Iterable[tuple[float, float]], place_top: Place, place_left: Place
+) -> Box | None:
+    """The box that RandomErasing erases, perhaps an empty one; None where no try fits.
+
+    Args:
+        height, width: of the tensor.
+        tries: (fraction of the area, height / width), used until a box is smaller than the tensor along both edges.
+        place_top, place_left: called once each, for the try that fits.
+    """
+    area = height * width
+    for fraction, aspect in tries:
+        erased_area = area * fraction
+        h = round(math.sqrt(erased_area * aspect))
+        w = round(math.sqrt(erased_area / aspect))
+        if h < height and w < width:
+            top = place_top(height - h + 1)
+            return Box(top, place_left(width - w + 1), h, w)
+    return None
 
 
 def resize_by_edge(height: int, width: int, size: int | None, max_size: int | None) -> tuple[int, int]:

@@ -70,6 +70,12 @@ class Draws:
         return draws
 
 
+def batch_uniform(seed: int, epoch: int, batch: int) -> float:
+    """The draw in [0, 1) of a batch as a whole: of another counter than any sample's."""
+    philox = np.random.Philox(counter=[0, batch, 0, 1], key=[seed % 2**64, epoch % 2**64])
+    return float(np.random.Generator(philox).random())
+
+
 class Occurrences:
     """Counts how often the order of an epoch has named each sample; make a new one for each epoch.
 

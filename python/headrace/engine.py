@@ -1,4 +1,4 @@
-"""The native pipeline of one recipe, with its Pillow lane: batches in, tensors of this machine's memory out."""
+"""The native pipeline of one recipe, with its Python lanes: batches in, tensors of this machine's memory out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from PIL import Image
 
 from headrace import pillow_rule
 from headrace._native import core
+from headrace.call_lane import CallLane
 from headrace.pillow_lane import PillowLane
+from headrace.python_lane import PythonLane
 from headrace.recipe import Recipe
 
 _STEP_S = 0.005  # between two looks for work that came back
@@ -39,7 +41,7 @@ class Flight:
 
 
 class Engine:
-    """Threads, slots and the Pillow lane for one recipe and memory format.
+    """Threads, slots and the Python lanes for one recipe and memory format.
 
     Args:
         recipe: what is done to each sample.
@@ -75,7 +77,12 @@ class Engine:
         self._pipeline = core.Pipeline(
             recipe, lut, threads=threads, slots_kept=slots_kept, isa=isa, backend=backend, **samples
         )
-        self._lane = PillowLane(self._pipeline, threads)
+        self._lanes: list[PythonLane] = [PillowLane(self._pipeline, threads)]
+        if calls := recipe.calls:
+            last = memory_format == torch.channels_last
+            self._lanes.append(CallLane(self._pipeline, threads, calls, channels_last=last))
+        # Lanes whose work is done in the caller's thread, while it waits.
+        self._served_here = [lane for lane in self._lanes if lane.threads == 0]
 
     def _make_backend(self, lut: np.ndarray[Any, Any], samples: dict[str, Any], slots_kept: int) -> Any:
         """A backend of `_gpu`; None: this machine's memory."""
@@ -106,13 +113,13 @@ class Engine:
 
     def wait(self, flight: Flight, seconds: float) -> bool:
         """Whether the batch was complete within `seconds`. Raises KeyboardInterrupt promptly."""
-        if not self._inline:
+        if not self._served_here:
             return self._pipeline.wait(flight.batch, seconds)
         deadline = time.monotonic() + seconds
         while True:
-            while self._pipeline.run_one() or self._lane.run_waiting():
+            while (self._inline and self._pipeline.run_one()) or any(lane.run_waiting() for lane in self._served_here):
                 pass
-            # A device may still be at work, and may give a sample back.
+            # Others may still be at work, and may give a sample back.
             left = deadline - time.monotonic()
             if self._pipeline.wait(flight.batch, max(0.0, min(_STEP_S, left))):
                 return True
@@ -124,7 +131,7 @@ class Engine:
         failures = flight.batch.take_failures()
         if not failures:
             return []
-        originals = self._lane.take_errors(flight.batch.id)
+        originals = self._take_errors(flight)
         return [Failure(*one, originals.get(one[0])) for one in sorted(failures)]
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
@@ -144,7 +151,10 @@ class Engine:
     def cancel(self, flight: Flight) -> None:
         """Nobody waits for this batch any more."""
         self._pipeline.cancel(flight.batch)
-        self._lane.take_errors(flight.batch.id)
+        self._take_errors(flight)
+
+    def _take_errors(self, flight: Flight) -> dict[int, BaseException]:
+        return {sample: error for lane in self._lanes for sample, error in lane.take_errors(flight.batch.id).items()}
 
     def stages(self) -> list[tuple[str, int, int]]:
         """(stage, items, busy nanoseconds over all threads) so far."""
@@ -168,8 +178,9 @@ class Engine:
 
     def close(self) -> None:
         """Ends the threads. Batches already handed out stay as they are. Idempotent."""
-        self._lane.close()
+        for lane in self._lanes:
+            lane.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_lane"):  # not where __init__ failed
+        if hasattr(self, "_lanes"):  # not where __init__ failed
             self.close()

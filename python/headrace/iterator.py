@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ class IteratorOptions:
     on_error: str
     max_errors: int | None
     quiet: bool = False  # no warning about samples skipped or replaced
+    out: Callable[[Any, int], Any] | None = None  # called on each batch and its number in the epoch
 
 
 @dataclass
@@ -90,6 +91,8 @@ class NativeIterator:
                 self.close()
             raise
         self._progress.position = self._taken
+        if self._options.out is not None:
+            batch = self._options.out(batch, self._taken - 1)
         end = time.perf_counter_ns()
         self._progress.waited_ns += end - begin
         self._progress.lasted_ns = end - self._start_ns

@@ -21,6 +21,7 @@ from headrace.errors import SampleError
 from headrace.fallback import TorchEpochs
 from headrace.iterator import IteratorOptions, NativeIterator
 from headrace.order import OrderedBatch
+from headrace.out_transform import OutTransform, SeededBatches, TransformedBatches
 from headrace.recipe import Recipe
 from headrace.routing import Handed, Native
 from headrace.sources import BlobDataset, checked_table
@@ -63,6 +64,8 @@ class DataLoader(TorchDataLoader[Any]):
         on_error: ``"raise"``; ``"skip"``: a batch shrinks by the samples that could not be made; ``"replace"``: the
             next sample of the dataset takes the place.
         max_errors: most samples of an epoch that may fail to be made before RuntimeError; None: any number.
+        out_transform: called on each batch as it is handed out, on its device and in the caller's thread: MixUp,
+            CutMix, a kornia module. Natively what it draws follows from seed, epoch and batch.
 
     Raises:
         TypeError: an argument of headrace's own, where torch's DataLoader would have to serve it; the message says why
@@ -98,6 +101,7 @@ class DataLoader(TorchDataLoader[Any]):
         memory_format: torch.memory_format = torch.contiguous_format,
         on_error: str = "raise",
         max_errors: int | None = 100,
+        out_transform: OutTransform | None = None,
     ) -> None:
         arguments.check_own_arguments(seed, dtype, memory_format, on_error, max_errors)
         self.target = target.resolve(device, decoder, deterministic)
@@ -132,7 +136,7 @@ class DataLoader(TorchDataLoader[Any]):
             in_order=in_order,
         )
         self.seed, self.dtype, self.memory_format = None if seed is None else int(seed), dtype, memory_format
-        self.on_error, self.max_errors = on_error, max_errors
+        self.on_error, self.max_errors, self.out_transform = on_error, max_errors, out_transform
         own_order = seed is not None and generator is None and bool(shuffle)
         self._torch_epochs = TorchEpochs(self.seed, own_order=own_order)
         if not isinstance(self._route, Handed):
@@ -196,15 +200,17 @@ class DataLoader(TorchDataLoader[Any]):
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         if not self.native:
-            return self._torch_epochs.begin(self, super().__iter__)
+            batches = self._torch_epochs.begin(self, super().__iter__)
+            return batches if self.out_transform is None else TransformedBatches(batches, self.out_transform)
         recipe = self.recipe()
         depth = max(1, self.prefetch_factor or 1) if self.num_workers > 0 else 0
         engine = self._pool(recipe, depth, self.target.way == "memory" and arguments.can_pin(self.pin_memory))
         if self._table is None or self._table[0] is not self.source:
             self._table = self.source, checked_table(self.source)
         source, table = self._table
-        options = IteratorOptions(depth, self.batched, self.timeout, self.on_error, self.max_errors)
         progress, order = self._epochs.begin()
+        out = self.seeded_out_transform(progress)
+        options = IteratorOptions(depth, self.batched, self.timeout, self.on_error, self.max_errors, out=out)
         progress.before = engine.stages()
         iterator = NativeIterator(
             source,
@@ -219,6 +225,12 @@ class DataLoader(TorchDataLoader[Any]):
         self._progress, self._engine = progress, engine
         self._iterators.add(iterator)
         return iterator
+
+    def seeded_out_transform(self, progress: state.Progress) -> SeededBatches | None:
+        """`out_transform` for the batches of an epoch."""
+        if self.out_transform is None:
+            return None
+        return SeededBatches(self.out_transform, self.target.device, progress.seed, progress.epoch)
 
     @property
     def _keeps_engine(self) -> bool:

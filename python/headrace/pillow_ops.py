@@ -1,4 +1,4 @@
-"""The geometric operations on a PIL image, through the same Pillow and numpy calls that torchvision makes."""
+"""The operations of several lines on a PIL image, through the same Pillow and numpy calls that torchvision makes."""
 
 from __future__ import annotations
 
@@ -60,6 +60,15 @@ def grayscale(image: Image.Image, channels: int) -> Image.Image:
     """Pillow's mode L, as one channel or three equal ones."""
     gray = image.convert("L")
     return gray if channels == 1 else Image.merge("RGB", (gray, gray, gray))
+
+
+def turn_hue(image: Image.Image, turn: float) -> Image.Image:
+    """The H of Pillow's HSV plus ``int(255 turn)``, modulo 256; a gray image as it is."""
+    if image.mode == "L":
+        return image
+    hue, saturation, value = image.convert("HSV").split()
+    turned = (np.asarray(hue, dtype=np.int64) + int(turn * 255)) % 256
+    return Image.merge("HSV", (Image.fromarray(turned.astype(np.uint8)), saturation, value)).convert(image.mode)
 
 
 def four_paddings(padding: int | Sequence[int] | None) -> tuple[int, int, int, int]:

@@ -6,13 +6,13 @@ it again through Pillow and torch, independently.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from headrace.steps import Step
+from headrace.pointwise import Pointwise
+from headrace.steps import Call, Step
 
 #: dtypes that an output may have.
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.uint8)
@@ -32,13 +32,16 @@ class Recipe:
     """What is done to every sample of a dataset.
 
     Attributes:
-        steps: geometry, in order, on 8-bit RGB.
+        steps: in order; on the 8-bit image up to the first Erase, from there on on the tensor.
         columns: how each draw of a sample is made; its length is k of the draws array (n, k).
         height, width, channels: of every output.
-        pointwise: the tensor steps after the geometry. Called with a uint8 tensor (channels, H, W) it returns the
+        pointwise: the tensor steps but Erase and flips. Called with a uint8 tensor (channels, H, W) it returns the
             finished tensor (channels, H, W) in the final dtype, each element a function of its byte and channel alone.
         lut: ``pointwise`` of the 256 bytes: (channels, 256), in the final dtype.
+        erased: what each Erase writes: (Erase steps in the order in which they are written down, nested ones too,
+            channels), in the final dtype, after all tensor steps; None where there is none.
         names: a line for `explain()` a user's transform: (its repr, what it was lowered to).
+        in_python: which of `names` are done by Python.
     """
 
     steps: tuple[Step, ...]
@@ -46,13 +49,32 @@ class Recipe:
     height: int
     width: int
     channels: int
-    pointwise: Callable[[torch.Tensor], torch.Tensor] = field(compare=False)
+    pointwise: Pointwise = field(compare=False)
     lut: torch.Tensor = field(compare=False)
     names: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    erased: torch.Tensor | None = field(default=None, compare=False)
+    in_python: frozenset[int] = field(default=frozenset(), compare=False)
 
     @property
     def dtype(self) -> torch.dtype:
         return self.lut.dtype
+
+    @property
+    def calls(self) -> list[Call]:
+        """The steps that Python does, in order."""
+        return [step for step in self.steps if isinstance(step, Call)]
+
+    @property
+    def finished_by_python(self) -> bool:
+        """Whether the last call makes the finished tensors, in this machine's memory."""
+        return any(call.finishes for call in self.calls)
+
+    @property
+    def erase_bytes(self) -> bytes:
+        """The elements of `erased`, row by row."""
+        if self.erased is None:
+            return b""
+        return self.erased.contiguous().view(torch.uint8).numpy().tobytes()
 
     def fingerprint(self) -> str:
         """A hash of everything that decides a batch's pixels, for `state_dict()`: hex digits of SHA-256, first 16."""
@@ -61,4 +83,5 @@ class Recipe:
         parts: list[Any] = [self.steps, self.columns, self.height, self.width, self.channels, str(self.dtype)]
         digest = hashlib.sha256(repr(parts).encode())
         digest.update(self.lut.contiguous().view(torch.uint8).numpy().tobytes())
+        digest.update(self.erase_bytes)
         return digest.hexdigest()[:16]

@@ -11,9 +11,13 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset
 
+import headrace.reference_calls
+import headrace.reference_colour  # noqa: F401  # their steps are registered
+from headrace import reference_tensor
 from headrace.draws import Draws
 from headrace.recipe import Recipe
-from headrace.reference_steps import apply
+from headrace.reference_containers import apply_all
+from headrace.steps import Erase
 
 
 def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[float] | npt.NDArray[Any]) -> torch.Tensor:
@@ -30,11 +34,14 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
         ValueError: the image is too small for a step, in torchvision's words.
     """
     draws = [float(draw) for draw in draws_row]
-    for step in recipe.steps:
-        image = apply(step, image, draws)
+    on_image = next((i for i, step in enumerate(recipe.steps) if isinstance(step, Erase)), len(recipe.steps))
+    made = apply_all(recipe.steps[:on_image], image, draws)
+    if isinstance(made, torch.Tensor):  # by a call that does all the rest
+        return made.contiguous()
+    image = made
     pixels = np.array(image, copy=True).reshape(image.height, image.width, len(image.getbands()))
     tensor = torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
-    return recipe.pointwise(tensor).contiguous()
+    return reference_tensor.finish(tensor, recipe.steps[on_image:], recipe.pointwise, draws).contiguous()
 
 
 class ImageSource(Protocol):

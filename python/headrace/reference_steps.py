@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
+import numpy as np
+import torch
 from PIL import Image
 
 import headrace.steps as S
@@ -17,23 +19,40 @@ def apply(step: S.Step, image: Image.Image, draws: Sequence[float]) -> Image.Ima
     raise TypeError(f"the oracle does not know the step {step}")
 
 
+def _resize(image: Image.Image, height: int, width: int, filter: str) -> Image.Image:
+    if filter in S.TENSOR_FILTERS:
+        return _resize_as_tensor(image, height, width, S.TENSOR_FILTERS[filter])
+    return pillow_ops.resize(image, height, width, filter)
+
+
+def _resize_as_tensor(image: Image.Image, height: int, width: int, mode: str) -> Image.Image:
+    """What torchvision v2 does with a uint8 tensor (C, H, W)."""
+    pixels = np.array(image).reshape(image.height, image.width, len(image.getbands()))
+    tensor = torch.from_numpy(pixels).permute(2, 0, 1)
+    if tensor.shape[1:] == (height, width):
+        return image
+    resized = torch.nn.functional.interpolate(tensor[None], (height, width), mode=mode, antialias=True)[0]
+    made = resized.permute(1, 2, 0).contiguous().numpy()
+    return Image.fromarray(made[..., 0] if image.mode == "L" else made)
+
+
 @apply.register
 def _(step: S.RandomResizedCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     tries = [(draws[i], draws[i + 1]) for i in range(step.draw, step.draw + 20, 2)]
     top, left = (boxes.place_at(u) for u in draws[step.draw + 20 : step.draw + 22])
     box = boxes.random_resized_crop(image.height, image.width, step.ratio, tries, top, left)
-    return pillow_ops.resize(pillow_ops.crop(image, box), step.height, step.width, step.filter)
+    return _resize(pillow_ops.crop(image, box), step.height, step.width, step.filter)
 
 
 @apply.register
 def _(step: S.Resize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return pillow_ops.resize(image, step.height, step.width, step.filter)
+    return _resize(image, step.height, step.width, step.filter)
 
 
 @apply.register
 def _(step: S.ResizeShorter, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     height, width = boxes.resize_by_edge(image.height, image.width, step.size or None, step.max_size)
-    return pillow_ops.resize(image, height, width, step.filter)
+    return _resize(image, height, width, step.filter)
 
 
 @apply.register
@@ -49,6 +68,11 @@ def _(step: S.RandomCrop, image: Image.Image, draws: Sequence[float]) -> Image.I
         image.height, image.width, step.height, step.width, step.padding, step.pad_if_needed, top, left
     )
     return pillow_ops.crop(pillow_ops.pad(image, padding, step.fill, step.padding_mode), box)
+
+
+@apply.register
+def _(step: S.Pad, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return pillow_ops.pad(image, step.padding, step.fill, step.padding_mode)
 
 
 @apply.register

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -59,7 +60,9 @@ def explain(loader: DataLoader) -> Explanation:
         ]
     else:
         lines.append(Line("read", "native", f"{threads}, pixels in memory: nothing to decode"))
-    lines += [Line(name, "native", how) for name, how in recipe.names]
+    for number, (name, how) in enumerate(recipe.names):
+        runs = "Python" if number in recipe.in_python else "native"
+        lines.append(Line(textwrap.shorten(name, 60, placeholder=" ..."), runs, how.removeprefix("native ")))
     if loader.source.has_targets:
         transform = loader.source.target_transform
         lines.append(

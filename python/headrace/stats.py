@@ -10,6 +10,7 @@ from headrace.state import Progress
 # The core times one sample in sixteen stage by stage; `read` is timed for all of them.
 _SAMPLED = ("header", "decode", "resize")
 _ON_DEVICE = "device decode"
+_CALLS = "python"
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class Stats:
     """See ``DataLoader.stats``.
 
     Attributes:
-        stages: read, header (with the plan), decode, resize (with all that is fused into it), pillow; with a GPU also
+        stages: read, header (with the plan), decode, resize (with all that is fused into it), pillow; with transforms
+            that Python does also "python" (decode is then all that leads to the first of them); with a GPU also
             "device decode", what its own decoders did.
         idle_s: time that native threads waited for work, summed over threads.
         waited_s: time that the consumer waited for batches.
@@ -64,7 +66,7 @@ def collect(engine: Engine | None, progress: Progress | None, threads: int) -> S
     planned = max(0, raw["read"][0] - raw["pillow"][0])
     native = max(0, planned - on_device[0])
     stages = []
-    for name in ("read", *_SAMPLED, "pillow"):
+    for name in ("read", *_SAMPLED, "pillow", *([_CALLS] if _CALLS in raw else [])):
         items, ns = raw[name]
         if name in _SAMPLED and (items or raw["header"][0]):  # scaled to all samples that the native stages took
             timed, items = max(1, items), planned if name == "header" else native

@@ -5,7 +5,14 @@ Where a step is random, it names the columns of a sample's draws that decide.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headrace.calls import CallFunction
+
+#: torch's antialiased resizes of byte tensors: the mode of ``torch.nn.functional.interpolate``.
+TENSOR_FILTERS = {"tensor_bilinear": "bilinear", "tensor_bicubic": "bicubic"}
 
 #: Pillow's numbers of its six filters.
 FILTERS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
@@ -209,6 +216,23 @@ class Erase:
     draw: int
 
 
+@dataclass(frozen=True)
+class Call:
+    """Hand the image to Python: a transform that has no native twin, or all that is left.
+
+    Column `draw`, uniform in [0, 1), seeds what it draws; `process_wide` tells that it draws from generators of the
+    whole process. Where `finishes`, it makes the finished tensor. `size`: (height, width) of the image that it makes;
+    None: varies.
+    """
+
+    name: str
+    draw: int
+    process_wide: bool
+    finishes: bool
+    size: tuple[int, int] | None
+    function: CallFunction = field(repr=False)
+
+
 Step = (
     RandomResizedCrop
     | Resize
@@ -232,4 +256,5 @@ Step = (
     | OneOf
     | Shuffled
     | Erase
+    | Call
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -52,14 +53,30 @@ def _collate_made(samples: list[Any]) -> Any:
 class ReferenceLoader(TorchDataLoader[Any]):
     """A torch DataLoader over the oracle; batches of which no sample could be made are passed over."""
 
+    out: Callable[[Any, int], Any] | None = None
+    first = 0  # number in the epoch of the first batch
+
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         # Not a generator: that would end with the first error, where torch's iterator goes on behind it.
-        return filter(lambda batch: batch is not None, super().__iter__())
+        numbered = zip(itertools.count(self.first), super().__iter__(), strict=False)
+        made = filter(lambda one: one[1] is not None, numbered)
+        return map(self._out, made)
+
+    def _out(self, numbered: tuple[int, Any]) -> Any:
+        number, batch = numbered
+        return batch if self.out is None else self.out(batch, number)
 
 
-def reference_loader(loader: DataLoader, peeked: tuple[Progress, list[OrderedBatch]] | None = None) -> ReferenceLoader:
-    """For the epoch that the next ``iter(loader)`` will deliver, or for one already peeked at."""
-    progress, order = peeked or loader.peek_epoch()
+def reference_loader(loader: DataLoader) -> ReferenceLoader:
+    """For the epoch that the next ``iter(loader)`` will deliver."""
+    progress, order = loader.peek_epoch()
+    oracle = _oracle(loader, progress, order)
+    oracle.out, oracle.first = loader.seeded_out_transform(progress), progress.position
+    return oracle
+
+
+def _oracle(loader: DataLoader, progress: Progress, order: list[OrderedBatch]) -> ReferenceLoader:
+    """The oracle's batches of an epoch, as they are collated."""
     dataset = _FaultTolerantReference(loader.source, loader.recipe(), progress.seed, progress.epoch)
     dataset.on_error = loader.on_error
     keys = [list(zip(batch.indices.tolist(), batch.occurrences.tolist(), strict=True)) for batch in order]
@@ -102,7 +119,7 @@ def verify(loader: DataLoader, n: int) -> Report:
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise ValueError(f"n must be a number of batches from 1 up, not {n!r}")
     progress, order = loader.peek_epoch(n)
-    oracle = reference_loader(loader, (progress, order))
+    oracle = _oracle(loader, progress, order)
     engine = make_engine(loader.recipe(), loader.memory_format, loader.target, threads=loader.num_workers, slots_kept=2)
     depth = 1 if loader.num_workers else 0
     options = IteratorOptions(depth, loader.batched, 0, loader.on_error, loader.max_errors, quiet=True)

@@ -74,6 +74,25 @@ PipelineOptions training(int threads) {
   return options_of({{crop, flip}, 23, {32, 32}}, float_lut(), threads);
 }
 
+PipelineOptions retouched(int threads) {
+  using Kind = Step::Kind;
+  const Step early{.kind = Kind::kWhen, .p = 0.5, .draw = 0, .branches = {{{.kind = Kind::kEqualize}}}};
+  const Step resize{.kind = Kind::kResize, .height = 40, .width = 36};
+  const Step colours{.kind = Kind::kShuffled,
+                     .draw = 1,
+                     .branches = {{{.kind = Kind::kBrightness, .draw = 2}},
+                                  {{.kind = Kind::kContrast, .draw = 3}},
+                                  {{.kind = Kind::kSaturation, .draw = 4}},
+                                  {{.kind = Kind::kHue, .draw = 5}}}};
+  const Step crop{.kind = Kind::kRandomCrop, .height = 20, .width = 24, .draw = 6};
+  const Step flip{.kind = Kind::kHorizontalFlip, .p = 0.5, .draw = 8};
+  const Step erase{.kind = Kind::kErase, .p = 0.7, .draw = 9};
+  PipelineOptions options =
+      options_of({{early, resize, colours, crop, flip, erase}, 32, {24, 20}}, float_lut(), threads);
+  for (uint8_t byte = 0; byte < 12; ++byte) options.erased.push_back(static_cast<uint8_t>(0x3C + byte));
+  return options;
+}
+
 std::vector<double> draws_of(const Rows& rows, int columns, uint32_t seed) {
   std::vector<double> draws;
   for (const int64_t row : rows) {

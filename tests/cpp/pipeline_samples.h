@@ -36,6 +36,10 @@ PipelineOptions crops(int threads);
 /// RandomResizedCrop(32) and a flip, float32: 23 draws.
 PipelineOptions training(int threads);
 
+/// Colours shuffled, with an effect before the resize in every second sample, then a crop of 24 by 20, a flip and an
+/// erased box, float32: 32 draws.
+PipelineOptions retouched(int threads);
+
 /// Draws that differ from sample to sample, and are the same every time.
 std::vector<double> draws_of(const Rows& rows, int columns, uint32_t seed = 1);
 

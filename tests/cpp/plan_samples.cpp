@@ -46,6 +46,27 @@ Plan PlanMaker::plan(Size image, int most_stages) {
   return plan;
 }
 
+std::vector<Effect> PlanMaker::effects(int most) {
+  std::vector<Effect> effects(size_t(between(0, most)));
+  for (Effect& effect : effects) {
+    effect.kind = static_cast<Effect::Kind>(between(0, 9));
+    effect.factor = float(between(0, 1000)) / float(between(0, 2) == 0 ? 300 : 1000);
+    effect.amount = effect.kind == Effect::Kind::kPosterize ? 256 - (256 >> between(0, 8)) : between(0, 255);
+  }
+  return effects;
+}
+
+std::vector<Erased> PlanMaker::erased(Size output, int values) {
+  std::vector<Erased> boxes(size_t(between(0, 2)));
+  for (Erased& one : boxes) {
+    one.box = {between(0, output.width - 1), between(0, output.height - 1), 0, 0};
+    one.box.width = between(1, output.width - one.box.x);
+    one.box.height = between(1, output.height - one.box.y);
+    one.value = between(0, values - 1);
+  }
+  return boxes;
+}
+
 Sample::Sample(Size size, int element, int channels, bool planar, const uint8_t* entries) {
   const ptrdiff_t e = element, w = size.width, h = size.height, c = channels;
   bytes.resize(size_t(w * h * c * e));

@@ -65,7 +65,7 @@ class BrokenDevice : public Device {
 }  // namespace
 
 TEST_CASE("a device makes the CPU's bytes, whatever the number of threads") {
-  for (const auto& recipe : {crops(0), training(0)}) {
+  for (const auto& recipe : {crops(0), training(0), retouched(0)}) {
     for (const int threads : {0, 1, 2, 7}) {
       CAPTURE(threads);
       const auto device = std::make_shared<EmulatedDevice>();

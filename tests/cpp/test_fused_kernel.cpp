@@ -23,6 +23,7 @@ class HeapStager : public Stager {
     auto* at = reinterpret_cast<uint8_t*>(blocks_.back().get());
     return {at, at};
   }
+  uint8_t* take_device(size_t bytes) override { return take(bytes).device; }
 
  private:
   std::vector<std::unique_ptr<uint32_t[]>> blocks_;
@@ -48,6 +49,7 @@ OutputFormat format_of(const Output& output, Size size) {
   format.row_stride = output.row_stride;
   format.pixel_stride = output.pixel_stride;
   format.lut = output.lut.entries;
+  format.erased = output.erased;
   return format;
 }
 
@@ -55,7 +57,7 @@ void run_emulated(const Plan& plan, const PlanarImage& image, const Output& outp
   HeapStager stager;
   SampleJob job = JobBuilder().build(plan, image, stager);
   job.output = output.base;
-  emulate({&job, 1, format_of(output, plan.last.box.size())});
+  emulate(launch_of(&job, {&job, 1}, format_of(output, plan.last.box.size())));
 }
 
 std::vector<uint8_t> random_entries(PlanMaker& maker) {
@@ -84,6 +86,55 @@ TEST_CASE("the emulated kernel writes the CPU's bytes for plans of all kinds") {
     run_emulated(plan, rgbx(pixels, size), got.output);
     REQUIRE(got.bytes == want.bytes);
   }
+}
+
+TEST_CASE("with effects and erased boxes the emulated kernels write the CPU's bytes") {
+  PlanMaker maker(27);
+  Fuser fuser(*kernels_named("scalar"));
+  const std::vector<uint8_t> entries = random_entries(maker), values = random_entries(maker);
+  int retouched = 0;
+  for (int i = 0; i < 600; ++i) {
+    CAPTURE(i);
+    const Size size{maker.between(1, 120), maker.between(1, 120)};
+    const std::vector<uint8_t> pixels = maker.image(size);
+    Plan plan = maker.plan(size, 1);
+    const Size resized = plan.stages.empty() ? size : plan.stages[0].resize;
+    if (plan.stages.empty() || maker.coin()) {  // a part of the image is made real before its effects
+      PlanStage part;
+      part.take = maker.take(resized, maker.coin());
+      part.resize = part.take.box.size();
+      plan.stages.push_back(part);
+      plan.last = maker.take(part.resize, maker.coin());
+    }
+    plan.stages.back().effects = maker.effects(5);
+    const Size out = plan.last.box.size();
+    plan.erased = maker.erased(out, 4);
+    if (!fits_kernel(plan)) continue;  // the dice chose no effect
+    retouched += !plan.stages.back().effects.empty();
+    const int element = 1 << maker.between(0, 2), channels = maker.coin() ? 3 : 1;
+    const bool planar = maker.coin();
+    Sample want(out, element, channels, planar, entries.data()), got(out, element, channels, planar, entries.data());
+    want.output.erased = got.output.erased = values.data();
+    fuser.run(plan, pixels.data(), size_t(size.width) * kPixelBytes, size, want.output);
+    run_emulated(plan, rgbx(pixels, size), got.output);
+    REQUIRE(got.bytes == want.bytes);
+  }
+  CHECK(retouched > 400);
+}
+
+TEST_CASE("resizes after effects, and a second one before them, are for the CPU") {
+  const Effect invert{Effect::Kind::kInvert};
+  Plan plan;
+  plan.stages.push_back({{.box = {0, 0, 9, 9}}, {5, 5}});
+  CHECK(fits_kernel(plan));
+  plan.stages[0].effects = {invert};
+  CHECK(fits_kernel(plan));
+  plan.stages.push_back({{.box = {0, 0, 5, 5}}, {5, 5}, Filter::kNearest, false, {invert}});
+  CHECK_FALSE(fits_kernel(plan));
+  plan.stages[0].effects.clear();
+  CHECK(fits_kernel(plan));
+  plan.stages[1].resize = {4, 5};
+  CHECK_FALSE(fits_kernel(plan));
 }
 
 TEST_CASE("an image that shrinks to a hundredth does not fit the shared memory, and is right all the same") {
@@ -159,6 +210,6 @@ TEST_CASE("a ragged batch is one launch, and what could not be made is not writt
     jobs.back().skip = i == 2;
     if (i != 2) std::copy(one.bytes.begin(), one.bytes.end(), want.begin() + ptrdiff_t(size_t(i) * each));
   }
-  emulate({jobs.data(), kSamples, format});
+  emulate(launch_of(jobs.data(), jobs, format));
   CHECK(got == want);
 }

@@ -150,7 +150,7 @@ TEST_CASE("a forked child is told so, may drop what it inherited, and can make i
       }
       return false;
     };
-    PillowJob job;
+    PythonJob job;
     bool fine = refused([&] { submit(*pipeline, Images::all().table, rows); }) &&
                 refused([&] { pipeline->repair(*done, {0}, Images::all().table, {0}, draws_of({0}, 23)); }) &&
                 refused([&] { pipeline->wait(*flying, 1ms); }) && refused([&] { pipeline->run_one(); }) &&

@@ -25,7 +25,7 @@ struct Disguised {
     for (const Bytes& bytes : blobs) spans.push_back({nullptr, bytes.data(), bytes.size()});
     table = BlobTable::of_memory(spans);
   }
-  static void finish(Pipeline& pipeline, PillowJob& job) {
+  static void finish(Pipeline& pipeline, PythonJob& job) {
     const size_t image = job.bytes.at(0);
     pipeline.finish(job, Images::all().pixels[image].data(), Images::all().sizes[image], 1000);
   }

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Arrays, DataLoader
 from headrace import transforms as T
@@ -61,9 +62,25 @@ def test_gray_equals_the_oracle(recipe, axes, device):
     assert next(iter(loader)).shape[1] == (3 if recipe == "in colours" else 1)
 
 
-def test_a_gray_recipe_that_needs_colours_is_torchs():
-    loader = DataLoader(Arrays(GRAY, None, T.Compose(TENSOR)), 2)
-    assert not loader.native and "channels" in str(loader.explain())
+def test_gray_that_is_broadcast_to_colours():
+    data = Arrays(GRAY, None, T.Compose(TENSOR))  # three means for one channel
+    assert next(iter(DataLoader(data, 2))).shape == (2, 3, 28, 28)
+    assert_same(DataLoader(data, 5), TorchDataLoader(data, 5))
+
+
+def turned(image: Image.Image) -> Image.Image:
+    return image.rotate(30)
+
+
+@pytest.mark.parametrize("device", [None, "emulated"])
+@pytest.mark.parametrize("images", [COLOUR, GRAY], ids=["colours", "gray"])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_steps_that_python_does(images, device, workers):
+    for steps in ([turned, T.Resize((9, 8)), T.ToTensor()], [T.Resize((9, 8)), T.ToTensor(), torch.square]):
+        data = Arrays(images, range(23), T.Compose(steps))
+        loader = DataLoader(data, 5, num_workers=workers, device=device)
+        assert loader.native
+        assert_same(loader, TorchDataLoader(data, 5))
 
 
 STRIDED = {

@@ -15,7 +15,7 @@ from headrace import boxes
 from headrace import steps as S
 from headrace.draws import Draws
 from headrace.lowering import lower
-from headrace.transforms import Compose, RandomHorizontalFlip, RandomResizedCrop, ToTensor
+from headrace.transforms import CenterCrop, Compose, RandomHorizontalFlip, RandomResizedCrop, ToTensor
 from torchvision_feed import FedTorch, Feeder
 
 edges = st.integers(1, 400)
@@ -101,6 +101,37 @@ def test_random_crop_box_is_torchvisions(torchvision, fed, height, width, crop, 
     made_padding, box = ours()
     assert list(made_padding) == expected["padding"]
     assert box._asdict() == {key: expected[key] for key in ("top", "left", "height", "width")}
+
+
+# (scale, ratio): the default, boxes of no pixels, and areas that rarely or never fit.
+@pytest.mark.parametrize(
+    ("scale", "ratio"),
+    [((0.02, 0.33), (0.3, 3.3)), ((0.0, 0.001), (0.3, 3.3)), ((0.8, 1.0), (0.1, 10.0)), ((1.0, 1.0), (1.0, 1.0))],
+)
+@repeated
+@given(height=edges, width=edges, index=st.integers(0, 2**40))
+def test_random_erase_box_is_torchvisions(torchvision, fed, scale, ratio, height, width, index):
+    erasing = torchvision.transforms.v2.RandomErasing(1.0, scale, ratio)
+    recipe = lower(Compose([CenterCrop(8), ToTensor(), erasing]))
+    row = Draws(recipe.columns, 0).batch(0, [index], [0])[0].tolist()
+    ours = boxes.random_erase(
+        height,
+        width,
+        list(zip(row[1:21:2], row[2:21:2], strict=True)),
+        boxes.place_at(row[21]),
+        boxes.place_at(row[22]),
+    )
+    image = torch.empty(3, height, width, device="meta")
+    for made in (
+        lambda: erasing.make_params([image]),
+        lambda: dict(zip("ijhwv", erasing.get_params(image, scale, ratio, [0.0]), strict=True)),
+    ):
+        fed._tries, fed._places = row[1:21], row[21:]
+        theirs = made()
+        if ours is None:
+            assert theirs["v"] is None or theirs["v"] is image
+        else:
+            assert tuple(ours) == tuple(theirs[name] for name in "ijhw")
 
 
 @repeated

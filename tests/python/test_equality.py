@@ -84,6 +84,50 @@ def test_every_other_step(mixture, steps):
         assert_same(ours, list(ours.reference()))
 
 
+PADDINGS = ("constant", "symmetric", "edge", "reflect")
+JITTER = T.ColorJitter(0.8, 0.8, 0.8, 0.2)
+SOME = [T.RandomInvert(), T.RandomPosterize(3), T.RandomSolarize(128), T.RandomAutocontrast(), T.RandomEqualize()]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [T.RandomResizedCrop(60), T.RandomHorizontalFlip(), JITTER],
+        [JITTER, T.RandomResizedCrop(60)],
+        [T.Resize((64, 50)), T.RandomChoice([T.ColorJitter(brightness=(0, 4)), T.ColorJitter(hue=0.5)])],
+        [T.Resize((64, 50)), T.RandomChoice([T.ColorJitter(contrast=(0, 9)), T.ColorJitter(saturation=(0, 9))])],
+        *([T.RandomResizedCrop(60), T.RandomApply([one], 0.8)] for one in SOME),
+        [T.RandomOrder(SOME), T.RandomResizedCrop(60), T.RandomGrayscale(0.4), JITTER],
+        [T.Resize(70), *(T.Pad((3, 9, 0, 30), (1, 200, 9), mode) for mode in PADDINGS), T.CenterCrop(99)],
+        [T.RandomApply([JITTER], 0.8), T.RandomOrder([T.Resize((90, 70)), JITTER]), T.CenterCrop(80)],
+    ],
+    ids=lambda steps: " ".join(type(step).__name__ for step in steps),
+)
+def test_colours_choices_and_orders(mixture, steps):
+    with silent_pillow():
+        ours = DataLoader(dataset(mixture, T.Compose([*steps, *TENSOR])), batch_size=16, num_workers=2, seed=5)
+        assert_same(ours, list(ours.reference()))
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_erasing(dtype, memory_format):
+    end = [T.ToImage()] if dtype == torch.uint8 else list(TENSOR)
+    value = (200.9, 0, 7) if dtype == torch.uint8 else (0.5, -3, 1e5)
+    end[1:1] = [T.RandomErasing(0.7, value=value), T.RandomVerticalFlip()]
+    end += [T.RandomErasing(0.7, (0.1, 0.9)), T.RandomHorizontalFlip()]
+    data = blobs(transform=T.Compose([T.RandomResizedCrop(40), T.RandomHorizontalFlip(), JITTER, *end]))
+    ours = DataLoader(data, 5, num_workers=2, seed=2, dtype=dtype, memory_format=memory_format)
+    assert_same(ours, ours.reference())
+
+
+def test_effects_on_one_channel():
+    end = [T.ToTensor(), T.Normalize([0.4], [0.2]), T.RandomErasing(0.6, value=0.3)]
+    gray = T.Compose([T.RandomResizedCrop(32), T.Grayscale(), JITTER, T.RandomOrder(SOME), *end])
+    ours = DataLoader(blobs(transform=gray), batch_size=7, seed=1, num_workers=1)
+    assert_same(ours, ours.reference())
+
+
 def test_one_channel():
     gray = T.Compose([T.RandomResizedCrop(32), T.Grayscale(), T.ToTensor(), T.Normalize([0.4], [0.2])])
     for memory_format in (torch.contiguous_format, torch.channels_last):

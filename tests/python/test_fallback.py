@@ -125,10 +125,10 @@ def test_single_samples_are_collated_as_asked():
         assert same(*results)
 
 
-def test_a_transform_of_ones_own_is_run_by_torch():
+def test_a_transform_of_ones_own_is_called_behind_the_native_decoder():
     data = Blobs(pictures(6), range(6), custom)
     loader = DataLoader(data, 4, num_workers=1)
-    assert not loader.native
+    assert loader.native
     assert_same(loader, TorchDataLoader(data, 4))
 
 

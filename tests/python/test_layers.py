@@ -20,23 +20,24 @@ CORE = """
 error geometry fork_guard aligned_array find_ff
 blob
 reader jpeg_metadata plan pixel_math
-jpeg_header resample_table planar_image
+jpeg_header resample_table planar_image effect_math effects
 huffman kernels plane_layout
 jpeg_session
 jpeg_decoder plane_decoder
-slot_ring thread_pool stage_stats output
-taker resampler row_store raw_rows
+slot_ring thread_pool stage_stats output pool
+rgbx_output taker resampler retoucher row_store raw_rows
 fuse
 batch
 sample_worker
 backend
 sample_maker
-sample_queue pillow_lane cpu_backend
+segment_maker sample_queue python_lane cpu_backend
+python_desk
 pipeline
 """
 GPU = """
 sample_job
-fuse_block
+fuse_block retouch_block
 emulation device
 job_builder emulated_device cuda_fuse batch_decoder nvjpeg_api router
 staging cuda_device nvjpeg_decoder emulated_decoder decode_lane
@@ -45,7 +46,9 @@ device_worker
 device_backend
 """
 PYTHON = """
-_native steps errors boxes
+_native errors boxes pointwise
+calls
+steps
 recipe
 pillow_ops
 sources.labels
@@ -55,19 +58,26 @@ sources.image_folder sources.torchvision_files sources.torchvision_arrays source
 sources.recognise
 sources
 draws
-pillow_rule pointwise
+pillow_rule
 transforms
 recognition target
+sample_randomness
+lowering.sizes lowering.described
 lowering.builder
-lowering.geometry lowering.pointwise
+lowering.images
+lowering.geometry lowering.pointwise lowering.containers lowering.python_steps
+lowering.colour lowering.erasing
+lowering.timm
 lowering reference_steps
+reference_colour reference_containers reference_tensor reference_calls
 reference
-device_ops pillow_lane
+device_ops python_lane
+pillow_lane call_lane
 ops engine
 device_engine
 order
 faults state
-epochs
+epochs out_transform
 iterator
 stats report verification arguments routing fallback
 loader

@@ -85,7 +85,7 @@ def test_nesting_is_opened(torchvision):
 
 def test_a_single_transform_needs_no_compose():
     with pytest.raises(LoweringError, match="no step makes a tensor"):
-        lower(H.CenterCrop(8))
+        lower(H.CenterCrop(8), native_only=True)
     assert lower(nn.Sequential(H.CenterCrop(8), H.ToImage())).dtype == torch.uint8
 
 
@@ -193,7 +193,7 @@ def replaced():
 C = H.CenterCrop(8)
 REFUSED = [
     (None, r"the dataset has no transform.*; give it one that ends in ToTensor\(\)"),
-    (lambda image: image, r"step 1, <function.*has no native twin in headrace; remove it"),
+    (lambda image: image, r"step 1, <function.*has no native twin"),
     (H.Compose([C]), r"no step makes a tensor, so the dataset would return PIL images; end the transforms with ToTen"),
     (H.Compose([H.ToTensor()]), r"the images' sizes vary after the last step.*; add CenterCrop\(size\)"),
     (H.Compose([H.Resize(256), H.ToTensor()]), r"the images' sizes vary after the last step.*; add CenterCrop\(size\)"),
@@ -255,7 +255,7 @@ REFUSED = [
 @pytest.mark.parametrize(("transform", "message"), REFUSED)
 def test_refusal(transform, message):
     with pytest.raises(LoweringError, match=message) as info:
-        lower(transform)
+        lower(transform, native_only=True)
     assert isinstance(info.value, TypeError)
     assert len(str(info.value).splitlines()) == 1
 
@@ -272,7 +272,7 @@ def test_refusal(transform, message):
 )
 def test_refusal_of_a_dtype(dtype, message):
     with pytest.raises(LoweringError, match=message):
-        lower(H.Compose([H.CenterCrop(8), H.ToTensor()]), dtype=dtype)
+        lower(H.Compose([H.CenterCrop(8), H.ToTensor()]), dtype=dtype, native_only=True)
 
 
 def test_refusals_of_torchvisions_own(torchvision):
@@ -282,8 +282,8 @@ def test_refusals_of_torchvisions_own(torchvision):
         pass
 
     for steps, message in (
-        ([v1.ColorJitter(0.3), v1.ToTensor()], r"step 1, ColorJitter\(.*has no native twin in headrace; remove it, or"),
-        ([v2.RandomApply([v2.CenterCrop(3)])], r"step 1, RandomApply\(.*has no native twin"),
+        ([v1.GaussianBlur(3), v1.ToTensor()], r"step 1, GaussianBlur\(.*has no native twin"),
+        ([v2.RandomApply([v2.RandAugment()])], r"step 1, RandomApply: step 1, RandAugment\(.*has no native twin"),
         ([v2.ToImage(), v2.ToPILImage()], r"step 2, ToPILImage\(\): has no native twin"),
         ([v2.Lambda(lambda x: x)], r"step 1, Lambda\(.*has no native twin"),
         ([MyCrop(8), v2.ToImage()], r"step 1, MyCrop\(.*is a subclass that may do something else than CenterCrop"),
@@ -295,7 +295,6 @@ def test_refusals_of_torchvisions_own(torchvision):
         ([v2.Normalize(MEAN, STD)], r"step 1, Normalize\(.*Normalize\(\) does not support PIL images"),
         ([v2.ToImage(), v2.Normalize(MEAN, STD)], r"step 2, Normalize\(.*Input tensor should be a float tensor"),
         ([v1.ToTensor(), v1.Resize(8)], r"step 2, Resize\(.*other pixels than Pillow's; put it before ToTensor\(\)"),
-        ([v2.ToImage(), v2.RandomResizedCrop(8)], r"step 2, RandomResizedCrop\(.*put it before ToImage\(\)"),
         ([v2.Grayscale(), v2.ToImage(), v2.RGB()], r"step 3, RGB\(\).*put it before ToImage\(\)"),
         (
             [v1.Resize((8, 9), max_size=20)],
@@ -324,4 +323,4 @@ def test_refusals_of_torchvisions_own(torchvision):
         ([v2.CenterCrop(8), v2.ToImage(), v2.ToDtype(torch.float64)], r"the transforms make torch.float64"),
     ):
         with pytest.raises(LoweringError, match=message):
-            lower(v1.Compose(steps))
+            lower(v1.Compose(steps), native_only=True)

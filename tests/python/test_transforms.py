@@ -37,8 +37,29 @@ CALLS = [
     "RandomVerticalFlip(0.7)",
     "Grayscale()",
     "Grayscale(3)",
+    "Pad(3)",
+    "Pad([4, 2], (1, 2, 300))",
+    "Pad([4, 2, 0, 9], padding_mode='reflect')",
+    "ColorJitter()",
+    "ColorJitter(0.4, 0.4, 0.4, 0.1)",
+    "ColorJitter((0.2, 3), hue=(-0.5, 0.5))",
+    "ColorJitter(contrast=2.0, saturation=[0.0, 1.0])",
+    "RandomGrayscale(0.4)",
+    "RandomInvert()",
+    "RandomPosterize(2, 0.6)",
+    "RandomSolarize(99.5, p=0.6)",
+    "RandomAutocontrast(0.7)",
+    "RandomEqualize()",
+    "RandomApply([RandomHorizontalFlip(), ColorJitter(0.4)], 0.6)",
+    "RandomApply(torch.nn.ModuleList([RandomVerticalFlip(), Pad(1)]))",
+    "RandomChoice([RandomInvert(), Pad(2), RandomHorizontalFlip()])",
+    "RandomChoice([RandomInvert(), Pad(2)], p=[1, 3])",
+    "RandomOrder([RandomInvert(), RandomSolarize(128), RandomCrop(50, pad_if_needed=True)])",
     "PILToTensor()",
     "ToImage()",
+    "Compose([Resize((30, 31)), ToImage(), RandomErasing(0.7)])",
+    "Compose([Resize((30, 31)), ToImage(), RandomErasing(1, (0.5, 1.0), (0.1, 0.4), (5, 6, 7))])",
+    "Compose([Resize((30, 31)), ToImage(), ToDtype(torch.float32), RandomErasing(1, value='random', inplace=True)])",
     "Compose([RandomHorizontalFlip(), Resize((30, 31)), RandomCrop(20), ToImage(), RandomVerticalFlip(), "
     "ToDtype(torch.float32, scale=True), Normalize([0.5], [0.25]), ToPureTensor()])",
 ]
@@ -136,6 +157,36 @@ REFUSED = [
     ("RandomHorizontalFlip(1.5)", None),
     ("RandomVerticalFlip(-0.1)", None),
     ("Grayscale(2)", "image"),
+    ("Pad(None)", None),
+    ("Pad((1, 2, 3))", None),
+    ("Pad(1.5)", None),
+    ("Pad(1, padding_mode='wrap')", None),
+    ("Pad(1, fill='red')", None),
+    ("Pad(1, fill=(1, 2))", "image"),
+    ("ColorJitter(-0.1)", None),
+    ("ColorJitter(contrast='much')", None),
+    ("ColorJitter(saturation=(0.2, 0.1))", None),
+    ("ColorJitter(hue=0.6)", None),
+    ("ColorJitter(hue=(-0.6, 0.1))", None),
+    ("ColorJitter((1, 2, 3))", None),
+    ("RandomInvert(1.5)", None),
+    ("RandomPosterize(4, -1)", None),
+    ("RandomApply(3)", None),
+    ("RandomApply([])", None),
+    ("RandomApply([Pad(1)], 1.5)", None),
+    ("RandomChoice(torch.nn.ModuleList([Pad(1)]))", None),
+    ("RandomChoice([])", None),
+    ("RandomChoice([Pad(1)], [1, 2])", None),
+    ("RandomOrder(3)", None),
+    ("RandomOrder([])", None),
+    ("RandomErasing(2)", None),
+    ("RandomErasing(value=None)", None),
+    ("RandomErasing(value='red')", None),
+    ("RandomErasing(scale=0.5)", None),
+    ("RandomErasing(ratio=0.5)", None),
+    ("RandomErasing(scale=(-0.1, 0.5))", None),
+    ("RandomErasing(scale=(0.1, 1.5))", None),
+    ("RandomErasing(1, value=(1, 2))", "floats"),
     ("Compose(3)", None),
     ("Compose([])", None),
     ("Normalize([0.5], [0.5])", "image"),
@@ -169,15 +220,51 @@ def test_warnings_are_torchvisions(images):
         H.RandomResizedCrop(20, antialias=False)(images[0])
     with pytest.warns(UserWarning, match=r"Scale and ratio should be of kind \(min, max\)"):
         H.RandomResizedCrop(20, scale=(1.0, 0.5))
+    with pytest.warns(UserWarning, match=r"Scale and ratio should be of kind \(min, max\)"):
+        H.RandomErasing(ratio=(1.0, 0.5))
 
 
-@pytest.mark.parametrize("call", ["Resize(4)", "CenterCrop(4)", "RandomCrop(4)", "RandomResizedCrop(4)", "Grayscale()"])
-def test_geometry_refuses_tensors_with_a_remedy(call):
+GEOMETRY = ["Resize(4)", "CenterCrop(4)", "RandomCrop(4)", "RandomResizedCrop(4)", "Grayscale()", "Pad(1)"]
+COLOURS = ["ColorJitter(0.1)", "RandomGrayscale()", "RandomInvert()", "RandomPosterize(3)", "RandomSolarize(9)"]
+
+
+@pytest.mark.parametrize("call", [*GEOMETRY, *COLOURS, "RandomAutocontrast()", "RandomEqualize()"])
+def test_images_only_refuses_tensors_with_a_remedy(call):
     transform = eval(call, vars(H))
     with pytest.raises(
         TypeError, match=rf"img should be PIL Image. Got <class 'torch.Tensor'>; put {call.split('(')[0]} "
     ):
         transform(torch.zeros(3, 8, 8))
+
+
+def test_erasing_refuses_images_with_a_remedy(images):
+    with pytest.raises(TypeError, match=r"img should be Tensor Image.*; put RandomErasing after ToTensor or ToImage"):
+        H.RandomErasing()(images[0])
+
+
+def test_pad_refuses_to_crop():
+    with pytest.raises(ValueError, match=r"a negative padding \(-1\) crops; use CenterCrop"):
+        H.Pad(-1)
+
+
+@pytest.mark.parametrize(
+    "call", [call for call in CALLS if call.startswith(("ColorJitter", "Random")) and "Crop" not in call]
+)
+def test_gray_images_too(torchvision, images, call):
+    ours, theirs = both(torchvision, call)
+    for image in images[:4]:
+        made = []
+        for transform in (ours, theirs):
+            torch.manual_seed(2)
+            made.append([as_array(transform(image.convert("L"))) for _ in range(5)])
+        assert all(np.array_equal(a, b) for a, b in zip(*made, strict=True))
+
+
+def test_erasing_in_place_or_not():
+    for inplace in (False, True):
+        tensor = torch.zeros(3, 9, 9)
+        made = H.RandomErasing(1, (0.2, 0.3), value=1, inplace=inplace)(tensor)
+        assert made.any() and (made is tensor) == inplace == bool(tensor.any())
 
 
 def test_names_and_signatures_are_torchvisions(torchvision):

@@ -1,21 +1,30 @@
-"""Runs torchvision's own transforms on headrace's draws, by answering the calls they make to torch's generator."""
+"""Runs torchvision's own transforms on headrace's draws, by answering the calls they make to random generators."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import math
+import random
+import sys
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
 import torch
 
 from headrace import steps as S
+from headrace.recipe import Recipe
 from headrace.recognition import leaves
 
 _MODULES = (
     "torchvision.transforms.transforms",
+    "torchvision.transforms.v2._augment",
+    "torchvision.transforms.v2._color",
+    "torchvision.transforms.v2._container",
     "torchvision.transforms.v2._geometry",
     "torchvision.transforms.v2._transform",
 )
+_FACTORS = {"brightness": S.Brightness, "contrast": S.Contrast, "saturation": S.Saturation, "hue": S.Hue}
 
 
 class _Value:
@@ -30,8 +39,14 @@ class _Value:
     def __int__(self) -> int:
         return int(self.value)
 
+    def __float__(self) -> float:
+        return float(self.value)
+
     def __lt__(self, other: float) -> bool:
         return self.value < other
+
+    def __gt__(self, other: float) -> bool:
+        return self.value > other
 
     def __ge__(self, other: float) -> bool:
         return self.value >= other
@@ -43,21 +58,49 @@ class FedTorch:
     def __init__(self) -> None:
         self._tries: list[float] = []
         self._places: list[float] = []
+        self._order: list[int] = []
+        self._choice = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(torch, name)
 
-    def feed(self, step: S.Step, draws: Sequence[float]) -> None:
-        """The next transform is `step`: its columns are the next random numbers."""
-        if isinstance(step, S.RandomResizedCrop):
+    def feed(self, step: S.Step | None, draws: Sequence[float], transform: Any = None) -> None:
+        """The next transform is `step`: its columns are the next random numbers. None: it changes nothing."""
+        if type(transform).__name__ == "ColorJitter":
+            self._feed_jitter(step, draws, transform)
+        elif step is None:
+            self._tries = [0.5]
+        elif isinstance(step, S.RandomResizedCrop):
             self._tries = list(draws[step.draw : step.draw + 20])
             self._places = list(draws[step.draw + 20 : step.draw + 22])
         elif isinstance(step, S.RandomCrop):
             self._places = list(draws[step.draw : step.draw + 2])
-        elif isinstance(step, (S.HorizontalFlip, S.VerticalFlip)):
+        elif isinstance(step, (S.HorizontalFlip, S.VerticalFlip, S.When)):
             self._tries = [draws[step.draw]]
+        elif isinstance(step, S.OneOf):
+            self._choice = [bound > draws[step.draw] for bound in step.bounds].index(True)
+            if hasattr(transform, "interpolation"):  # timm's crop with one of several filters
+                self.feed(step.branches[self._choice][0], draws)
+        elif isinstance(step, S.Shuffled):
+            self._order = _permutation(step, draws)
+        elif isinstance(step, S.Erase):
+            self._tries = list(draws[step.draw : step.draw + 21])
+            self._places = list(draws[step.draw + 21 : step.draw + 23])
 
-    # What torchvision calls: empty(1).uniform_(a, b).item(), exp(...).item(), rand(1) < p, randint(0, n, size).
+    def _feed_jitter(self, step: S.Step | None, draws: Sequence[float], jitter: Any) -> None:
+        """ColorJitter asks for an order of all four factors, then for those that it has, in the order of _FACTORS."""
+        done: list[Any] = [] if step is None else [step]
+        if isinstance(step, S.Shuffled):
+            done = [step.branches[i][0] for i in _permutation(step, draws)]
+        kinds = list(_FACTORS.values())
+        self._order = [kinds.index(type(one)) for one in done]
+        self._order += [i for i in range(4) if i not in self._order]
+        drawn = {type(one): draws[one.draw] for one in done}
+        # Some factors change nothing in a gray image, and are not drawn for it.
+        self._tries = [drawn.get(kind, 0.25) for name, kind in _FACTORS.items() if getattr(jitter, name) is not None]
+
+    # What v2 calls: empty(1).uniform_(a, b).item(), exp(...).item(), rand(1) < p, randint(0, n, size), randperm(n),
+    # multinomial(p, 1).
 
     def empty(self, size: int) -> FedTorch:
         return self
@@ -75,19 +118,112 @@ class FedTorch:
         assert low == 0
         return _Value(int(self._places.pop(0) * high))
 
+    def randperm(self, count: int) -> list[int]:
+        assert sorted(self._order) == list(range(count))
+        return self._order
+
+    def multinomial(self, p: torch.Tensor, count: int) -> _Value:
+        return _Value(self._choice)
+
+
+class FedRandom:
+    """Stands for the module random inside v1 and timm: everything is Python's but what they draw."""
+
+    def __init__(self, fed: FedTorch) -> None:
+        self._fed = fed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(random, name)
+
+    def shuffle(self, items: list[int]) -> None:
+        items[:] = self._fed.randperm(len(items))
+
+    def choices(self, items: Sequence[Any], weights: Sequence[float] | None) -> list[Any]:
+        return [items[self._fed._choice]]
+
+    def choice(self, items: Sequence[Any]) -> Any:
+        return items[self._fed._choice]
+
+    def random(self) -> float:
+        return self._fed._tries.pop(0)
+
+    def uniform(self, low: float, high: float) -> float:
+        return self._fed._tries.pop(0)
+
+    def randint(self, low: int, high: int) -> int:
+        assert low == 0
+        return int(self._fed._places.pop(0) * (high + 1))
+
+
+class FedMath:
+    """Stands for the module math inside timm: the draw is the ratio itself, not its logarithm."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(math, name)
+
+    def exp(self, value: float) -> float:
+        return value
+
 
 class Feeder:
     """Calls torchvision's transforms one by one, each with the draws of the step it was lowered to."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.torch = FedTorch()
+        self._steps: dict[int, S.Step | None] = {}
+        self._draws: Sequence[float] = ()
+        self._monkeypatch = monkeypatch
         for module in _MODULES:
             monkeypatch.setattr(f"{module}.torch", self.torch)
+        v1 = sys.modules["torchvision.transforms.transforms"]
+        monkeypatch.setattr(v1, "random", FedRandom(self.torch))
+        self.watch(torch.nn.Module)
+        self.watch(v1.RandomOrder)
+        self.watch(v1.RandomChoice)
 
-    def __call__(self, transform: Any, image: Any, recipe: S.Recipe, draws: Sequence[float]) -> torch.Tensor:
-        steps = iter(recipe.steps)
-        for leaf, (_, lowered) in zip(leaves(transform), recipe.names, strict=True):
-            if lowered.startswith("native"):
-                self.torch.feed(next(steps), draws)
+    def feed_timm(self) -> None:
+        """timm's own transforms are fed as well."""
+        transforms, erasing = (sys.modules[f"timm.data.{name}"] for name in ("transforms", "random_erasing"))
+        for module in (transforms, erasing):
+            self._monkeypatch.setattr(module, "random", FedRandom(self.torch))
+            self._monkeypatch.setattr(module, "math", FedMath())
+        self.watch(transforms.RandomResizedCropAndInterpolation)
+        self.watch(erasing.RandomErasing)
+
+    def watch(self, cls: type) -> None:
+        """Objects of the class are fed when they are called, also by a container."""
+        called = cls.__call__
+
+        def fed_call(transform: Any, *args: Any, **kwargs: Any) -> Any:
+            if id(transform) in self._steps:
+                self.torch.feed(self._steps[id(transform)], self._draws, transform)
+            return called(transform, *args, **kwargs)
+
+        self._monkeypatch.setattr(cls, "__call__", fed_call)
+
+    def __call__(self, transform: Any, image: Any, recipe: Recipe, draws: Sequence[float]) -> torch.Tensor:
+        self._steps, self._draws = {}, draws
+        steps, outer = iter(recipe.steps), list(leaves(transform))
+        for leaf, (_, lowered) in zip(outer, recipe.names, strict=True):
+            self._pair(leaf, next(steps) if lowered.startswith("native") else None)
+        for leaf in outer:
             image = leaf(image)
         return image.as_subclass(torch.Tensor)
+
+    def _pair(self, transform: Any, step: S.Step | None) -> None:
+        self._steps[id(transform)] = step
+        if isinstance(step, S.When) and hasattr(transform, "transforms"):
+            self._pair_all(transform.transforms, step.steps)
+        elif isinstance(step, (S.OneOf, S.Shuffled)) and hasattr(transform, "transforms"):
+            for one, branch in zip(transform.transforms, step.branches, strict=True):
+                self._pair_all([one], branch)
+
+    def _pair_all(self, transforms: Iterable[Any], steps: Sequence[S.Step]) -> None:
+        inner = [leaf for transform in transforms for leaf in leaves(transform)]
+        for leaf, step in zip(inner, steps, strict=True):
+            self._pair(leaf, step)
+
+
+def _permutation(step: S.Shuffled, draws: Sequence[float]) -> list[int]:
+    count = len(step.branches)
+    return list(list(itertools.permutations(range(count)))[int(draws[step.draw] * math.factorial(count))])

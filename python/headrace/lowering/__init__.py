@@ -2,61 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 import torch
 
-from headrace.lowering import geometry, pointwise
+from headrace.lowering import colour, containers, erasing, geometry, pointwise, python_steps, timm
 from headrace.lowering.builder import Builder, LoweringError
+from headrace.lowering.images import Lower
 from headrace.recipe import Recipe
 from headrace.recognition import class_origin, has_hooks, leaves
 
 __all__ = ["LoweringError", "lower"]
 
-#: By class name: appends the transform's steps and returns what `explain` shows.
-_LOWERS: dict[str, Callable[[Builder, Any, str], str]] = {**pointwise.LOWERS, **geometry.LOWERS}
+#: By class name, timm's apart: appends the transform's steps and returns what `explain` shows.
+_LOWERS: dict[str, Lower] = {
+    **pointwise.LOWERS,
+    **geometry.LOWERS,
+    **colour.LOWERS,
+    **containers.LOWERS,
+    **erasing.LOWERS,
+}
 
 
 def lower(
-    transform: Any, *, dtype: torch.dtype | None = None, channels: int = 3, size: tuple[int, int] | None = None
+    transform: Any,
+    *,
+    dtype: torch.dtype | None = None,
+    channels: int = 3,
+    size: tuple[int, int] | None = None,
+    native_only: bool = False,
 ) -> Recipe:
     """The recipe of `transform`.
 
     Args:
-        transform: a transform of headrace.transforms, torchvision.transforms or torchvision.transforms.v2, or a
-            Compose or nn.Sequential of them. It is not changed; its pointwise steps are kept and called.
+        transform: a transform of headrace.transforms, torchvision.transforms, torchvision.transforms.v2 or timm.data,
+            or a Compose or nn.Sequential of them. It is not changed; its pointwise steps are kept and called.
         dtype: a last conversion, unscaled, to float32, float16, bfloat16 or uint8; None leaves the transforms' dtype.
-
         channels: of the images, 3 (mode RGB) or 1 (mode L).
         size: (height, width) of every image; None: it varies.
+        native_only: whether a step, an option or an order that has no native twin is refused, instead of being called
+            in Python where it stands.
 
     Raises:
-        LoweringError: a step, an option or an order that has no native twin.
+        LoweringError: a step is refused, or the samples would not be tensors of one size and type.
     """
     if transform is None:
         raise LoweringError(
             "the dataset has no transform, so its images have no common size; give it one that ends in ToTensor() or "
             "ToImage()"
         )
-    builder = Builder(channels, size)
+    builder = Builder(_add, channels, size)
     for step in leaves(transform):
-        _add(builder, step)
-    return builder.finish(dtype)
+        before = builder.checkpoint()
+        try:
+            if builder.rest is not None:
+                raise LoweringError("comes after a step that Python does")
+            _add(builder, step)
+        except LoweringError as refusal:
+            if native_only:
+                raise
+            before()
+            builder.current = step
+            builder.note(python_steps.call(builder, step, refusal.reason), in_python=True)
+    return builder.finish(dtype) if builder.rest is None else python_steps.finish(builder, dtype)
 
 
 def _add(builder: Builder, transform: Any) -> None:
     builder.current = transform
     home, name = class_origin(type(transform)) or ("", "")
+    lowers = timm.LOWERS if home == "timm" else _LOWERS
     if has_hooks(transform):
         builder.refuse("has forward hooks or a replaced method, which would not run; remove them")
     if name == "Identity":
         lowered = "nothing"
-    elif name not in _LOWERS:
-        _refuse_unknown(builder, type(transform))
+    elif name not in lowers:
+        _refuse_unknown(builder, transform)
     else:
         try:
-            lowered = _LOWERS[name](builder, transform, home)
+            lowered = lowers[name](builder, transform, home)
         except (ValueError, TypeError) as error:
             if isinstance(error, LoweringError):
                 raise
@@ -64,9 +87,11 @@ def _add(builder: Builder, transform: Any) -> None:
     builder.note(lowered)
 
 
-def _refuse_unknown(builder: Builder, cls: type) -> NoReturn:
-    for base in cls.__mro__[1:]:
+def _refuse_unknown(builder: Builder, transform: Any) -> NoReturn:
+    for base in type(transform).__mro__[1:]:
         name = (class_origin(base) or ("", ""))[1]
         if name in _LOWERS:
             builder.refuse(f"is a subclass that may do something else than {name}; use {name} itself")
-    builder.refuse("has no native twin in headrace; remove it, or use torch.utils.data.DataLoader for this dataset")
+    if class_origin(type(getattr(transform, "transforms", None))):
+        builder.refuse("is a class that may do something else than its transforms; pass its attribute .transforms")
+    builder.refuse("has no native twin")

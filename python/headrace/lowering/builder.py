@@ -3,48 +3,87 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 import torch
 
 import headrace.steps as S
-from headrace.pointwise import Pointwise, TensorStep, table
+from headrace.lowering.described import described
+from headrace.lowering.sizes import Size, size_after
+from headrace.pointwise import Pointwise, TensorStep, all_bytes, table
 from headrace.recipe import DTYPES, Column, Recipe
+from headrace.recognition import leaves
 
 
 class LoweringError(TypeError):
-    """The transforms cannot be lowered; the message names the step, the reason and a remedy."""
+    """The transforms cannot be lowered; the message names the step, the reason and a remedy.
+
+    Attributes:
+        reason: the message without the step.
+    """
+
+    def __init__(self, reason: str, step: str = "") -> None:
+        super().__init__(f"{step}: {reason}" if step else reason)
+        self.reason = reason
 
 
 class Builder:
     """What has been lowered so far.
 
+    Args:
+        lower_one: lowers one transform, which holds no others that are always applied, into a builder.
+        channels: of the image that comes in, 1 or 3.
+        size: (height, width) of the image that comes in; None: varies from image to image.
+
     Attributes:
         steps, columns, pointwise: of the recipe to be.
-        size: (height, width) of the image at this point; None: varies from image to image.
         channels: of the image at this point, 1 or 3.
         values: the 256 bytes as the tensor steps mapped them so far, (C, 1, 256); None: still a PIL image.
         upright: the same as (C, 256, 1).
+        written: what each Erase writes, as the tensor steps behind it mapped it so far, each (C, 1, 256).
         converter: repr of the step that made a tensor.
+        rest: the transforms that Python does to the end, from one on whose tensor is not of bytes; None: none so far.
+        container: name of the transform in which this is a branch; "": none.
         current: the transform that is being lowered.
     """
 
-    def __init__(self, channels: int = 3, size: tuple[int, int] | None = None) -> None:
+    def __init__(self, lower_one: Callable[[Builder, Any], None], channels: int = 3, size: Size = None) -> None:
         self.steps: list[S.Step] = []
         self.columns: list[Column] = []
         self.pointwise: list[TensorStep] = []
-        self.size = size
         self.channels = channels
         self.values: torch.Tensor | None = None
         self.upright = torch.empty(0)
+        self.written: list[torch.Tensor] = []
         self.converter = ""
+        self.rest: list[Any] | None = None
+        self.container = ""
         self.current: Any = None
+        self._lower_one = lower_one
+        self._first_size = size
         self._names: list[tuple[str, str]] = []
+        self._in_python: set[int] = set()
+        self._where = ""
+
+    @property
+    def size(self) -> Size:
+        """(height, width) of the image at this point; None: varies from image to image."""
+        return size_after(self.steps, self._first_size)
+
+    @property
+    def holds_bytes(self) -> bool:
+        """Whether the image is a uint8 tensor here, of the image's own bytes."""
+        return (
+            self.values is not None
+            and not self.written
+            and self.values.dtype == torch.uint8
+            and torch.equal(self.values.as_subclass(torch.Tensor), all_bytes(self.channels))
+        )
 
     def refuse(self, reason: str, cause: Exception | None = None) -> NoReturn:
         """Raises LoweringError about the current transform."""
-        raise LoweringError(f"step {len(self._names) + 1}, {shown(self.current)}: {reason}") from cause
+        raise LoweringError(reason, f"{self._where}step {len(self._names) + 1}, {shown(self.current)}") from cause
 
     def draw(self, *columns: Column) -> int:
         """The number of the first of these new columns."""
@@ -54,15 +93,48 @@ class Builder:
     def add(self, step: S.Step) -> str:
         """Appends a step; what `explain` shows."""
         self.steps.append(step)
-        return f"native {step}"
+        return f"native {described(step)}"
 
-    def note(self, lowered: str) -> None:
+    def erase(self, step: S.Erase) -> str:
+        """Appends a step that erases, as torch's slice assignment does, on a tensor; what `explain` shows."""
+        assert self.values is not None
+        written = self.values.clone()
+        written[...] = torch.tensor(step.value)[:, None, None]
+        self.written.append(written)
+        return self.add(step)
+
+    def lower(self, transforms: Iterable[Any]) -> None:
+        """Appends what the transforms do, one after the other."""
+        for transform in transforms:
+            for leaf in leaves(transform):
+                self._lower_one(self, leaf)
+
+    def branch(self, transforms: Iterable[Any]) -> Builder:
+        """What the transforms inside the current one do to an image as it is here, in columns of the same draws."""
+        inner = Builder(self._lower_one, self.channels, self.size)
+        inner.columns = self.columns
+        inner.container = type(self.current).__name__
+        inner._where = f"{self._where}step {len(self._names) + 1}, {inner.container}: "
+        inner.lower(transforms)
+        return inner
+
+    def note(self, lowered: str, *, in_python: bool = False) -> None:
         """The current transform is done with."""
+        if in_python:
+            self._in_python.add(len(self._names))
         self._names.append((shown(self.current), lowered))
+
+    def checkpoint(self) -> Callable[[], None]:
+        """Call what it returns to have everything as it is now."""
+        kept = vars(self).copy()
+        kept.update({name: value.copy() for name, value in kept.items() if isinstance(value, (list, set))})
+        return lambda: vars(self).update(kept)
 
     def finish(self, dtype: torch.dtype | None) -> Recipe:
         """The recipe, with a last conversion to `dtype`. Raises LoweringError where outputs would not be of one size
         and type."""
+        if dtype is not None and dtype not in DTYPES:
+            raise LoweringError(f"dtype={dtype} is not one of {_list(DTYPES)}")
         if self.values is None:
             raise LoweringError(
                 "no step makes a tensor, so the dataset would return PIL images; end the transforms with ToTensor(), "
@@ -76,18 +148,29 @@ class Builder:
         made = self.values.dtype
         if dtype is None and made not in DTYPES:
             raise LoweringError(f"the transforms make {made}, which is not one of {_list(DTYPES)}; pass one as dtype=")
-        if dtype is not None and dtype not in DTYPES:
-            raise LoweringError(f"dtype={dtype} is not one of {_list(DTYPES)}")
         if dtype == torch.uint8 and made != torch.uint8:
             raise LoweringError(
                 f"dtype=torch.uint8 would cut the transforms' {made} values to whole numbers; for bytes, end the "
                 "transforms with ToImage() or PILToTensor()"
             )
         pointwise = Pointwise(tuple(self.pointwise), None if dtype == made else dtype)
-        lut = table(pointwise, self.channels)
-        height, width = self.size
+        return self.recipe((self.channels, *self.size), pointwise, table(pointwise, self.channels))
+
+    def recipe(self, shape: tuple[int, int, int], pointwise: Pointwise, lut: torch.Tensor) -> Recipe:
+        """What has been lowered, for outputs of a shape (C, H, W)."""
+        channels, height, width = shape
+        erased = [one.as_subclass(torch.Tensor)[:, 0, 0].to(lut.dtype) for one in self.written]
         return Recipe(
-            tuple(self.steps), tuple(self.columns), height, width, self.channels, pointwise, lut, tuple(self._names)
+            tuple(self.steps),
+            tuple(self.columns),
+            height,
+            width,
+            channels,
+            pointwise,
+            lut,
+            tuple(self._names),
+            torch.stack(erased) if erased else None,
+            frozenset(self._in_python),
         )
 
 

@@ -1,23 +1,26 @@
-"""Lowers the transforms that cut, resize, mirror and gray a PIL image."""
+"""Lowers the transforms that cut, pad, resize, mirror and gray a PIL image."""
 
 from __future__ import annotations
 
 import math
 import operator
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+import torch
 from PIL import Image
 
 import headrace.steps as S
 from headrace import boxes, pillow_ops
 from headrace.lowering.builder import Builder
+from headrace.lowering.images import Lower, on_images
 from headrace.recipe import Column
 from headrace.transforms import filter_name
 
-# A flip of a tensor commutes with the pointwise steps before it: it may be done on the image.
+# A flip of a tensor commutes with the pointwise steps before it: it may be done on the image. It does not commute with
+# an Erase, behind which it stays.
 
 
 def flip_horizontal(builder: Builder, transform: Any, home: str) -> str:
@@ -36,57 +39,80 @@ def resize(builder: Builder, transform: Any, home: str) -> str:
     filter = _filter(builder, transform)
     if len(edges) == 2:
         height, width = _positive(builder, edges)
-        builder.size = height, width
         return builder.add(S.Resize(height, width, filter))
     edge = _positive(builder, edges)[0] if edges else 0
     limit = None if max_size is None else _positive(builder, [max_size])[0]
     boxes.resize_by_edge(1, 1, edge or None, limit)  # torchvision's own refusals
-    if builder.size is not None:
-        builder.size = boxes.resize_by_edge(*builder.size, edge or None, limit)
     return builder.add(S.ResizeShorter(edge, limit, filter))
 
 
 def center_crop(builder: Builder, transform: Any, home: str) -> str:
-    height, width = builder.size = _pair(builder, transform.size)
+    height, width = pair(builder, transform.size)
     return builder.add(S.CenterCrop(height, width))
 
 
 def random_resized_crop(builder: Builder, transform: Any, home: str) -> str:
-    height, width = builder.size = _pair(builder, transform.size)
-    if len(transform.scale) != 2 or len(transform.ratio) != 2:
+    return builder.add(*resized_crops(builder, transform, [_filter(builder, transform)]))
+
+
+def resized_crops(builder: Builder, transform: Any, filters: Sequence[str]) -> list[S.RandomResizedCrop]:
+    """The crop of the transform's size, scale and ratio, once for each filter, in the same columns."""
+    height, width = pair(builder, transform.size)
+    share, aspect = area_and_ratio(builder, transform.scale, transform.ratio)
+    if builder.values is not None and (round(transform.ratio[1]) < 1 or round(1 / transform.ratio[0]) < 1):
+        builder.refuse("may crop nothing of a sliver, which a tensor's resize does not take")
+    narrow, wide = transform.ratio
+    scale, ratio = (share.low, share.high), (float(narrow), float(wide))
+    draw = builder.draw(*[share, aspect] * 10, Column(), Column())
+    return [S.RandomResizedCrop(height, width, scale, ratio, filter, draw) for filter in filters]
+
+
+def area_and_ratio(builder: Builder, scale: Sequence[float], ratio: Sequence[float]) -> tuple[Column, Column]:
+    """The columns of a share of the area, uniform in `scale`, and of a ratio of edges, log-uniform in `ratio`."""
+    if len(scale) != 2 or len(ratio) != 2:
         builder.refuse("scale and ratio are two numbers each; mend them")
-    (low, high), (narrow, wide) = transform.scale, transform.ratio
+    (low, high), (narrow, wide) = scale, ratio
     if not 0 <= low <= high < math.inf or not 0 < narrow <= wide < math.inf:
         builder.refuse("scale and ratio are (smallest, largest) with 0 <= scale and 0 < ratio; mend them")
-    area = Column(float(low), float(high))
     # Decimal's logarithm is correctly rounded, so that the recipe's fingerprint is the same on every machine.
-    aspect = Column(float(Decimal(narrow).ln()), float(Decimal(wide).ln()), exp=True)
-    filter = _filter(builder, transform)
-    draw = builder.draw(*[area, aspect] * 10, Column(), Column())
-    scale, ratio = (float(low), float(high)), (float(narrow), float(wide))
-    return builder.add(S.RandomResizedCrop(height, width, scale, ratio, filter, draw))
+    return Column(float(low), float(high)), Column(float(Decimal(narrow).ln()), float(Decimal(wide).ln()), exp=True)
 
 
 def random_crop(builder: Builder, transform: Any, home: str) -> str:
-    height, width = builder.size = _pair(builder, transform.size)
-    padding, fill = transform.padding or None, transform.fill
-    if home == "v2":
-        if padding:
-            left, right, top, bottom = padding  # the order in which v2 keeps it
-            padding = left, top, right, bottom
-        fill = transform._fill.get(Image.Image, transform._fill.get("others"))
-    padding = pillow_ops.four_paddings(padding)
-    if min(padding) < 0:
-        builder.refuse("a negative padding crops; use CenterCrop or leave it out")
-    mode = transform.padding_mode
-    if mode not in pillow_ops.PADDING_MODES:
-        builder.refuse("padding_mode is one of constant, edge, reflect and symmetric")
+    height, width = pair(builder, transform.size)
+    given = transform.padding or None
+    if home == "v2" and given:
+        left, right, top, bottom = given  # the order in which v2 keeps it
+        given = left, top, right, bottom
+    padding, color, mode = _padding(builder, given, transform, home)
     needed = bool(transform.pad_if_needed)
     if home == "v1" and any(padding) and needed and mode in ("reflect", "symmetric"):
         builder.refuse("torchvision v1 pads a small image twice, mirroring its own border; use v2.RandomCrop")
-    color = pillow_ops.fill_color(fill, builder.channels)
     draw = builder.draw(Column(), Column())
     return builder.add(S.RandomCrop(height, width, padding, needed, color, mode, draw))
+
+
+def pad(builder: Builder, transform: Any, home: str) -> str:
+    return builder.add(S.Pad(*_padding(builder, transform.padding, transform, home)))
+
+
+def _padding(
+    builder: Builder, given: Any, transform: Any, home: str
+) -> tuple[tuple[int, int, int, int], tuple[int, int, int], str]:
+    """Left, top, right, bottom; the fill's colour; the mode."""
+    padding = pillow_ops.four_paddings(given)
+    if min(padding) < 0:
+        builder.refuse("a negative padding crops; use CenterCrop or leave it out")
+    if transform.padding_mode not in pillow_ops.PADDING_MODES:
+        builder.refuse("padding_mode is one of constant, edge, reflect and symmetric")
+    fill = transform._fill.get(Image.Image, transform._fill.get("others")) if home == "v2" else transform.fill
+    color = pillow_ops.fill_color(fill, builder.channels)
+    if builder.values is not None:
+        if transform.padding_mode not in ("constant", "edge"):
+            builder.refuse("mirrors a tensor's border, which torch refuses where the image is small")
+        if transform._fill.keys() != {"others"} or (fill is not None and list(color) != _as_three(fill)):
+            builder.refuse("fill is not of bytes, which a tensor takes in its own way")
+    return padding, color, transform.padding_mode
 
 
 def grayscale(builder: Builder, transform: Any, home: str) -> str:
@@ -105,6 +131,8 @@ def rgb(builder: Builder, transform: Any, home: str) -> str:
 
 
 def _filter(builder: Builder, transform: Any) -> str:
+    if builder.values is not None:
+        return _tensor_filter(builder, transform)
     if transform.antialias is False:
         warnings.warn(
             "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=5
@@ -112,7 +140,18 @@ def _filter(builder: Builder, transform: Any) -> str:
     return filter_name(transform.interpolation)
 
 
-def _pair(builder: Builder, size: Any) -> tuple[int, int]:
+def _tensor_filter(builder: Builder, transform: Any) -> str:
+    """Of torch's kernel for bytes, where torchvision takes that."""
+    name = f"tensor_{filter_name(transform.interpolation)}"
+    if name not in S.TENSOR_FILTERS or not transform.antialias:
+        builder.refuse("resizes a tensor in a way that has no native twin; antialias=True and bilinear or bicubic have")
+    if torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
+        builder.refuse("resizes a tensor, for which torchvision goes through floats on this processor")
+    return name
+
+
+def pair(builder: Builder, size: Any) -> tuple[int, int]:
+    """(height, width) of a size."""
     height, width = _positive(builder, list(size))
     return height, width
 
@@ -124,30 +163,19 @@ def _positive(builder: Builder, numbers: Sequence[Any]) -> list[int]:
     return values
 
 
-_MIXES_PIXELS = {"Resize", "RandomResizedCrop", "Grayscale"}
+def _as_three(fill: Any) -> list[Any]:
+    values = list(fill) if isinstance(fill, Sequence) else [fill]
+    return values if len(values) == 3 else values * 3
 
 
-def _on_images(lower: Callable[[Builder, Any, str], str]) -> Callable[[Builder, Any, str], str]:
-    """The same where the image is still a PIL image; a refusal where it is a tensor."""
-
-    def checked(builder: Builder, transform: Any, home: str) -> str:
-        if builder.values is not None:
-            why = "other pixels than Pillow's" if type(transform).__name__ in _MIXES_PIXELS else "no native twin"
-            builder.refuse(
-                f"works on a tensor here, through a kernel of torch with {why}; put it before {builder.converter}"
-            )
-        return lower(builder, transform, home)
-
-    return checked
-
-
-LOWERS = {
+LOWERS: dict[str, Lower] = {
     "RandomHorizontalFlip": flip_horizontal,
     "RandomVerticalFlip": flip_vertical,
-    "Resize": _on_images(resize),
-    "CenterCrop": _on_images(center_crop),
-    "RandomResizedCrop": _on_images(random_resized_crop),
-    "RandomCrop": _on_images(random_crop),
-    "Grayscale": _on_images(grayscale),
-    "RGB": _on_images(rgb),
+    "Resize": on_images(resize),
+    "CenterCrop": on_images(center_crop),
+    "RandomResizedCrop": on_images(random_resized_crop),
+    "Pad": on_images(pad),
+    "RandomCrop": on_images(random_crop),
+    "Grayscale": on_images(grayscale),
+    "RGB": on_images(rgb),
 }

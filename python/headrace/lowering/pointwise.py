@@ -7,21 +7,30 @@ from typing import Any
 from PIL import Image
 
 from headrace.lowering.builder import Builder, shown
+from headrace.lowering.images import Lower
 from headrace.pointwise import FromArray, TensorStep, all_bytes
 
-_CONVERTERS = ("ToTensor", "PILToTensor", "ToImage")
+_FROM_ARRAYS = ("ToTensor", "MaybeToTensor")
+_OF_BYTES = ("PILToTensor", "MaybePILToTensor")
+_CONVERTERS = (*_FROM_ARRAYS, *_OF_BYTES, "ToImage")
 
 
 def tensor_step(builder: Builder, transform: Any, home: str) -> str:
     """Runs the transform on the 256 bytes; what it does to them is what it does."""
     name = type(transform).__name__
+    converts = builder.values is None and name in _CONVERTERS
+    if converts and builder.container:
+        builder.refuse(
+            f"makes a tensor inside {builder.container}, where only transforms of PIL images are lowered; put it "
+            "after that"
+        )
     try:
-        if builder.values is None and name in _CONVERTERS:
+        if converts:
             builder.converter = shown(transform)
-            step: TensorStep = FromArray(transform) if name == "ToTensor" else transform
+            step: TensorStep = FromArray(transform) if name in _FROM_ARRAYS else transform
             builder.values = all_bytes(builder.channels)
             builder.upright = builder.values.transpose(1, 2)
-            if name == "PILToTensor":
+            if name in _OF_BYTES:
                 return "nothing: bytes stay as they are"
         elif builder.values is None:
             # On a PIL image torchvision's v1 raises here and most of v2 passes it on: ask the object itself.
@@ -31,6 +40,7 @@ def tensor_step(builder: Builder, transform: Any, home: str) -> str:
             step = transform
         # In both shapes: a mean that varies over the image can fit one of them at most, and is refused by torch.
         mapped, upright = step(builder.values.clone()), step(builder.upright.clone())
+        written = [step(one.clone()) for one in builder.written]
     except (TypeError, ValueError, RuntimeError) as error:
         builder.refuse(str(error), error)
     if mapped.shape != builder.values.shape:
@@ -38,9 +48,10 @@ def tensor_step(builder: Builder, transform: Any, home: str) -> str:
             f"turns {builder.values.shape[0]} channels into {mapped.shape[0]} by broadcasting; give it as many means "
             "as the image has channels, or use Grayscale(num_output_channels=3)"
         )
-    builder.values, builder.upright = mapped, upright
+    builder.values, builder.upright, builder.written = mapped, upright, written
     builder.pointwise.append(step)
     return f"a table of 256 values a channel, {mapped.dtype}"
 
 
-LOWERS = dict.fromkeys([*_CONVERTERS, "ToPureTensor", "ToDtype", "ConvertImageDtype", "Normalize"], tensor_step)
+_NAMES = ("ToTensor", "PILToTensor", "ToImage", "ToPureTensor", "ToDtype", "ConvertImageDtype", "Normalize")
+LOWERS: dict[str, Lower] = dict.fromkeys(_NAMES, tensor_step)

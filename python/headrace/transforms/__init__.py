@@ -1,14 +1,26 @@
 """The transforms that headrace runs natively, under torchvision v2's names, argument orders and defaults.
 
-They need no torchvision, and each is callable on its own: on a PIL image for the geometric ones, on a tensor for the
-rest, with torch's global generator, from which they draw exactly what torchvision's do. torchvision's own objects of
-these classes, v1 and v2, serve a `DataLoader` as well.
+They need no torchvision, and each is callable on its own: on a PIL image for those of geometry and colour, on a tensor
+for the rest, with torch's global generator, from which they draw exactly what torchvision's do. torchvision's own
+objects of these classes, v1 and v2, serve a `DataLoader` as well.
 """
 
 from headrace.transforms._base import Compose, Transform
+from headrace.transforms._colour import (
+    ColorJitter,
+    RandomAutocontrast,
+    RandomEqualize,
+    RandomGrayscale,
+    RandomInvert,
+    RandomPosterize,
+    RandomSolarize,
+)
+from headrace.transforms._containers import RandomApply, RandomChoice, RandomOrder
+from headrace.transforms._erasing import RandomErasing
 from headrace.transforms._geometry import (
     CenterCrop,
     Grayscale,
+    Pad,
     RandomCrop,
     RandomHorizontalFlip,
     RandomResizedCrop,
@@ -20,14 +32,26 @@ from headrace.transforms._pointwise import Normalize, PILToTensor, ToDtype, ToIm
 
 __all__ = [
     "CenterCrop",
+    "ColorJitter",
     "Compose",
     "Grayscale",
     "InterpolationMode",
     "Normalize",
     "PILToTensor",
+    "Pad",
+    "RandomApply",
+    "RandomAutocontrast",
+    "RandomChoice",
     "RandomCrop",
+    "RandomEqualize",
+    "RandomErasing",
+    "RandomGrayscale",
     "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomOrder",
+    "RandomPosterize",
     "RandomResizedCrop",
+    "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",
     "ToDtype",

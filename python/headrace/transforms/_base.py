@@ -1,4 +1,4 @@
-"""What all transforms share: being a module with a readable repr, and being composed."""
+"""What transforms share: being a module with a readable repr, a probability, what they take, and being composed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from PIL import Image
 from torch import nn
 
 
@@ -17,6 +18,35 @@ class Transform(nn.Module):
         shown = (bool, int, float, str, tuple, list, enum.Enum, torch.dtype)
         public = {k: v for k, v in vars(self).items() if not k.startswith("_") and k != "training"}
         return ", ".join(f"{k}={v}" for k, v in public.items() if isinstance(v, shown))
+
+
+def pil_image(image: Any, transform: Transform) -> Image.Image:
+    """The image; TypeError with a remedy where it is no PIL image."""
+    if not isinstance(image, Image.Image):
+        raise TypeError(
+            f"img should be PIL Image. Got {type(image)}; put {type(transform).__name__} before the step that makes a "
+            "tensor"
+        )
+    return image
+
+
+def torch_place(n: int) -> int:
+    """A number in [0, n) from torch's global generator."""
+    return int(torch.randint(0, n, size=(1,)).item())
+
+
+class RandomTransform(Transform):
+    """Base of those that do something with probability `p`.
+
+    Raises:
+        ValueError: p is outside [0, 1].
+    """
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        if not 0.0 <= p <= 1.0:
+            raise ValueError("`p` should be a floating point value in the interval [0.0, 1.0].")
+        self.p = p
 
 
 class Compose(Transform):

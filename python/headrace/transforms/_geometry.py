@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from headrace import boxes, pillow_ops
-from headrace.transforms._base import Transform
+from headrace.transforms._base import RandomTransform, Transform, pil_image, torch_place
 from headrace.transforms._interpolation import Interpolation, filter_name
 
 Size = int | Sequence[int]
@@ -28,15 +28,6 @@ def _height_width(size: Size) -> tuple[int, int]:
     return size[0], size[1]
 
 
-def _pil(image: Any, transform: Transform) -> Image.Image:
-    if not isinstance(image, Image.Image):
-        raise TypeError(
-            f"img should be PIL Image. Got {type(image)}; put {type(transform).__name__} before the step that makes a "
-            "tensor"
-        )
-    return image
-
-
 def _warn_if_not_antialiased(antialias: bool | None) -> None:
     if antialias is False:
         warnings.warn(
@@ -44,8 +35,15 @@ def _warn_if_not_antialiased(antialias: bool | None) -> None:
         )
 
 
-def _torch_place(n: int) -> int:
-    return int(torch.randint(0, n, size=(1,)).item())
+def _check_padding(padding: int | Sequence[int] | None, fill: Any, mode: str) -> None:
+    try:
+        pillow_ops.four_paddings(padding)
+    except TypeError:
+        raise ValueError(f"Padding must be an int or a 1, 2, or 4 element of tuple or list, got {padding}.") from None
+    if mode not in pillow_ops.PADDING_MODES:
+        raise ValueError("Padding mode should be either constant, edge, reflect or symmetric")
+    if fill is not None and not isinstance(fill, (numbers.Number, tuple, list)):
+        raise TypeError("Got inappropriate fill arg, only Numbers, tuples, lists and dicts are allowed.")
 
 
 class Resize(Transform):
@@ -85,7 +83,7 @@ class Resize(Transform):
         self.antialias = antialias
 
     def forward(self, image: Any) -> Image.Image:
-        image = _pil(image, self)
+        image = pil_image(image, self)
         _warn_if_not_antialiased(self.antialias)
         if self.size is not None and len(self.size) == 2:
             height, width = self.size
@@ -103,9 +101,37 @@ class CenterCrop(Transform):
         self.size = _height_width(size)
 
     def forward(self, image: Any) -> Image.Image:
-        image = _pil(image, self)
+        image = pil_image(image, self)
         padding, box = boxes.center_crop(image.height, image.width, *self.size)
         return pillow_ops.crop(pillow_ops.pad(image, padding, (0, 0, 0), "constant"), box)
+
+
+class Pad(Transform):
+    """Adds `padding` pixels at the borders.
+
+    Args:
+        padding: pixels, not below 0: one number, (left and right, top and bottom) or (left, top, right, bottom).
+        fill: one number or (R, G, B), for padding_mode "constant".
+        padding_mode: "constant", "edge", "reflect" or "symmetric".
+    """
+
+    def __init__(
+        self, padding: int | Sequence[int], fill: float | Sequence[float] | None = 0, padding_mode: str = "constant"
+    ) -> None:
+        super().__init__()
+        if padding is None:
+            raise ValueError("Padding must be an int or a 1, 2, or 4 element of tuple or list, got None.")
+        _check_padding(padding, fill, padding_mode)
+        if min(pillow_ops.four_paddings(padding)) < 0:
+            raise ValueError(f"a negative padding ({padding}) crops; use CenterCrop")
+        self.padding = padding if isinstance(padding, int) else list(padding)
+        self.fill = fill
+        self.padding_mode = padding_mode
+
+    def forward(self, image: Any) -> Image.Image:
+        image = pil_image(image, self)
+        fill = pillow_ops.fill_color(self.fill, len(image.getbands()))
+        return pillow_ops.pad(image, pillow_ops.four_paddings(self.padding), fill, self.padding_mode)
 
 
 class RandomCrop(Transform):
@@ -129,31 +155,22 @@ class RandomCrop(Transform):
     ) -> None:
         super().__init__()
         self.size = _height_width(size)
-        try:
-            pillow_ops.four_paddings(padding)
-        except TypeError:
-            raise ValueError(
-                f"Padding must be an int or a 1, 2, or 4 element of tuple or list, got {padding}."
-            ) from None
-        if padding_mode not in pillow_ops.PADDING_MODES:
-            raise ValueError("Padding mode should be either constant, edge, reflect or symmetric")
-        if fill is not None and not isinstance(fill, (numbers.Number, tuple, list)):
-            raise TypeError("Got inappropriate fill arg, only Numbers, tuples, lists and dicts are allowed.")
+        _check_padding(padding, fill, padding_mode)
         self.padding = padding
         self.pad_if_needed = pad_if_needed
         self.fill = fill
         self.padding_mode = padding_mode
 
     def forward(self, image: Any) -> Image.Image:
-        image = _pil(image, self)
+        image = pil_image(image, self)
         padding, box = boxes.random_crop(
             image.height,
             image.width,
             *self.size,
             pillow_ops.four_paddings(self.padding),
             self.pad_if_needed,
-            _torch_place,
-            _torch_place,
+            torch_place,
+            torch_place,
         )
         fill = pillow_ops.fill_color(self.fill, len(image.getbands()))
         return pillow_ops.crop(pillow_ops.pad(image, padding, fill, self.padding_mode), box)
@@ -199,38 +216,28 @@ class RandomResizedCrop(Transform):
             yield share, torch.exp(torch.empty(1).uniform_(low, high)).item()
 
     def forward(self, image: Any) -> Image.Image:
-        image = _pil(image, self)
+        image = pil_image(image, self)
         _warn_if_not_antialiased(self.antialias)
-        box = boxes.random_resized_crop(
-            image.height, image.width, self.ratio, self._tries(), _torch_place, _torch_place
-        )
+        box = boxes.random_resized_crop(image.height, image.width, self.ratio, self._tries(), torch_place, torch_place)
         return pillow_ops.resize(pillow_ops.crop(image, box), *self.size, filter_name(self.interpolation))
 
 
-class _RandomFlip(Transform):
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        if not 0.0 <= p <= 1.0:
-            raise ValueError("`p` should be a floating point value in the interval [0.0, 1.0].")
-        self.p = p
-
-
-class RandomHorizontalFlip(_RandomFlip):
+class RandomHorizontalFlip(RandomTransform):
     """Exchanges left and right with probability `p`."""
 
     def forward(self, image: Any) -> Any:
         if torch.rand(1) >= self.p:
             return image
-        return image.flip(-1) if isinstance(image, torch.Tensor) else pillow_ops.flip_horizontal(_pil(image, self))
+        return image.flip(-1) if isinstance(image, torch.Tensor) else pillow_ops.flip_horizontal(pil_image(image, self))
 
 
-class RandomVerticalFlip(_RandomFlip):
+class RandomVerticalFlip(RandomTransform):
     """Exchanges top and bottom with probability `p`."""
 
     def forward(self, image: Any) -> Any:
         if torch.rand(1) >= self.p:
             return image
-        return image.flip(-2) if isinstance(image, torch.Tensor) else pillow_ops.flip_vertical(_pil(image, self))
+        return image.flip(-2) if isinstance(image, torch.Tensor) else pillow_ops.flip_vertical(pil_image(image, self))
 
 
 class Grayscale(Transform):
@@ -243,4 +250,4 @@ class Grayscale(Transform):
         self.num_output_channels = num_output_channels
 
     def forward(self, image: Any) -> Image.Image:
-        return pillow_ops.grayscale(_pil(image, self), self.num_output_channels)
+        return pillow_ops.grayscale(pil_image(image, self), self.num_output_channels)

@@ -7,21 +7,21 @@
 #include <thread>
 #include <vector>
 
-#include "../../csrc/core/pillow_lane.h"
+#include "../../csrc/core/python_lane.h"
 
 using namespace headrace;
 using namespace std::chrono_literals;
 
 namespace {
 
-PillowJob job_of(std::shared_ptr<Batch> batch, int sample) {
+PythonJob job_of(std::shared_ptr<Batch> batch, int sample) {
   return {std::move(batch), sample, {static_cast<uint8_t>(sample)}, "not a JPEG"};
 }
 
 }  // namespace
 
 TEST_CASE("jobs come in order, with their bytes and the reason") {
-  PillowLane lane;
+  PythonLane lane;
   const auto batch = std::make_shared<Batch>();
   lane.push(job_of(batch, 4));
   lane.push(job_of(batch, 2));
@@ -37,7 +37,7 @@ TEST_CASE("jobs come in order, with their bytes and the reason") {
 }
 
 TEST_CASE("patience ends") {
-  PillowLane lane;
+  PythonLane lane;
   CHECK_FALSE(lane.pop(0ms));
   const auto begin = std::chrono::steady_clock::now();
   CHECK_FALSE(lane.pop(30ms));
@@ -45,7 +45,7 @@ TEST_CASE("patience ends") {
 }
 
 TEST_CASE("jobs of a cancelled batch are passed over and dropped") {
-  PillowLane lane;
+  PythonLane lane;
   const auto cancelled = std::make_shared<Batch>(), wanted = std::make_shared<Batch>();
   lane.push(job_of(cancelled, 0));
   lane.push(job_of(wanted, 1));
@@ -59,7 +59,7 @@ TEST_CASE("jobs of a cancelled batch are passed over and dropped") {
 }
 
 TEST_CASE("close wakes whoever waits, drops what waits, and takes nothing any more") {
-  PillowLane lane;
+  PythonLane lane;
   const auto batch = std::make_shared<Batch>();
   std::atomic<int> woken{0};
   std::vector<std::thread> threads;
@@ -81,7 +81,7 @@ TEST_CASE("close wakes whoever waits, drops what waits, and takes nothing any mo
 }
 
 TEST_CASE("many threads on both sides: each job is taken once") {
-  PillowLane lane;
+  PythonLane lane;
   const auto batch = std::make_shared<Batch>();
   constexpr int kJobs = 3000;
   std::vector<std::atomic<int>> taken(kJobs);

@@ -1,4 +1,4 @@
-// Holds the samples that Pillow has to judge, until a Python thread takes them.
+// Holds the samples that Python has to go on with, until one of its threads takes them.
 #pragma once
 
 #include <chrono>
@@ -13,20 +13,24 @@
 #include <vector>
 
 #include "batch.h"
+#include "geometry.h"
 
 namespace headrace {
 
-struct PillowJob {
+struct PythonJob {
   std::shared_ptr<Batch> batch;
   int sample = 0;
-  std::vector<uint8_t> bytes;  // as read, so that Pillow judges what the native stages saw
+  std::vector<uint8_t> bytes;  // to decode: the file as read, so that Pillow judges what the native stages saw
   std::string reason;          // why the native decoder did not take it
+  size_t from = 0;             // the recipe's step to go on with
+  int call = -1;               // which of the recipe's calls is to be made; -1: Pillow decodes
+  Size size{};                 // for a call: `bytes` are an image of this size, RGBX
 };
 
-class PillowLane {
+class PythonLane {
  public:
   /// After close() the job is dropped. Any thread.
-  void push(PillowJob job) {
+  void push(PythonJob job) {
     {
       const std::lock_guard lock(mutex_);
       if (closed_) return;
@@ -37,10 +41,10 @@ class PillowLane {
 
   /// Blocks up to `patience`; nullopt when nothing came or after close(). Passes over jobs of cancelled batches. Any
   /// thread.
-  std::optional<PillowJob> pop(std::chrono::milliseconds patience) {
+  std::optional<PythonJob> pop(std::chrono::milliseconds patience) {
     const auto deadline = std::chrono::steady_clock::now() + patience;
     for (;;) {
-      PillowJob job;  // one of a cancelled batch is dropped without the lock: its memory may be returned by it
+      PythonJob job;  // one of a cancelled batch is dropped without the lock: its memory may be returned by it
       std::unique_lock lock(mutex_);
       // Without patience no wait at all: even one that ends at once costs as much as a hundred small images.
       if (patience.count() > 0) changed_.wait_until(lock, deadline, [&] { return closed_ || !jobs_.empty(); });
@@ -59,7 +63,7 @@ class PillowLane {
 
   /// Wakes everybody; waiting jobs are dropped. Any thread.
   void close() {
-    std::deque<PillowJob> dropped;  // without the lock
+    std::deque<PythonJob> dropped;  // without the lock
     {
       const std::lock_guard lock(mutex_);
       closed_ = true;
@@ -71,7 +75,7 @@ class PillowLane {
  private:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<PillowJob> jobs_;  // guarded by mutex_, as is closed_
+  std::deque<PythonJob> jobs_;  // guarded by mutex_, as is closed_
   bool closed_ = false;
 };
 

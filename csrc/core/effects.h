@@ -1,0 +1,26 @@
+// The inner loops of effects, one set an instruction set: all sets give the same bytes as the scalar one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace headrace {
+
+/// `count` RGBX pixels in a row are changed in place. Tables and histograms hold 256 entries a channel.
+struct EffectLoops {
+  void (*gray)(uint8_t* pixels, size_t count);
+  void (*saturate)(uint8_t* pixels, size_t count, float factor);
+  void (*turn_hue)(uint8_t* pixels, size_t count, int turn);
+  void (*look_up)(uint8_t* pixels, size_t count, const uint8_t* tables);
+  int64_t (*sum_of_luma)(const uint8_t* pixels, size_t count);
+  /// Adds each byte to its channel's histogram.
+  void (*add_to_histograms)(const uint8_t* pixels, size_t count, int32_t* histograms);
+};
+
+extern const EffectLoops kScalarEffects;
+#if defined(__x86_64__) || defined(_M_X64)
+extern const EffectLoops kAvx2Effects;
+extern const EffectLoops kAvx512Effects;
+#endif
+
+}  // namespace headrace

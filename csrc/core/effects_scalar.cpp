@@ -1,0 +1,56 @@
+// The inner loops of effects in plain C++: the ones to read.
+#include <cstring>
+
+#include "effect_math.h"
+#include "effects.h"
+
+namespace headrace {
+namespace {
+
+uint32_t load(const uint8_t* pixel) {
+  uint32_t value = 0;
+  std::memcpy(&value, pixel, kPixelBytes);
+  return value;
+}
+
+template <class Change>
+void each_pixel(uint8_t* pixels, size_t count, Change change) {
+  for (size_t i = 0; i < count; ++i, pixels += kPixelBytes) {
+    const uint32_t changed = change(load(pixels));
+    std::memcpy(pixels, &changed, kPixelBytes);
+  }
+}
+
+void gray(uint8_t* pixels, size_t count) { each_pixel(pixels, count, grayed); }
+
+void saturate(uint8_t* pixels, size_t count, float factor) {
+  each_pixel(pixels, count, [factor](uint32_t pixel) { return saturated(pixel, factor); });
+}
+
+void turn_hue(uint8_t* pixels, size_t count, int turn) {
+  each_pixel(pixels, count, [turn](uint32_t pixel) { return turned(pixel, turn); });
+}
+
+void look_up(uint8_t* pixels, size_t count, const uint8_t* tables) {
+  each_pixel(pixels, count, [tables](uint32_t pixel) {
+    return packed(tables[red(pixel)], tables[256 + green(pixel)], tables[512 + blue(pixel)]);
+  });
+}
+
+int64_t sum_of_luma(const uint8_t* pixels, size_t count) {
+  int64_t sum = 0;
+  for (size_t i = 0; i < count; ++i) sum += luma_of(load(pixels + i * kPixelBytes));
+  return sum;
+}
+
+void add_to_histograms(const uint8_t* pixels, size_t count, int32_t* histograms) {
+  for (size_t i = 0; i < count; ++i, pixels += kPixelBytes) {
+    for (int c = 0; c < 3; ++c) ++histograms[c * 256 + pixels[c]];
+  }
+}
+
+}  // namespace
+
+const EffectLoops kScalarEffects{gray, saturate, turn_hue, look_up, sum_of_luma, add_to_histograms};
+
+}  // namespace headrace

@@ -1,0 +1,84 @@
+// The inner loops of effects, written so that compilers make vectors of them: without branches, a block of pixels at a
+// time. Each instruction set's file includes this text once; all is internal to that file.
+#pragma once
+
+#include <cstring>
+
+#include "effect_math.h"
+#include "effects.h"
+
+namespace headrace {
+namespace {
+
+constexpr size_t kBlock = 64;  // pixels
+
+// Pixels as words: in a block of their own, so that the loops know its length and that nothing else lies there.
+struct Block {
+  alignas(64) uint32_t pixel[kBlock];
+};
+
+template <class Change>
+inline void change_block(uint8_t* pixels, size_t bytes, Block& block, Change change) {
+  std::memcpy(block.pixel, pixels, bytes);
+  for (size_t i = 0; i < kBlock; ++i) block.pixel[i] = change(block.pixel[i]);
+  std::memcpy(pixels, block.pixel, bytes);
+}
+
+template <class Change>
+inline void each_block(uint8_t* pixels, size_t count, Change change) {
+  Block block{};
+  for (; count >= kBlock; count -= kBlock, pixels += sizeof(Block)) change_block(pixels, sizeof(Block), block, change);
+  change_block(pixels, count * kPixelBytes, block, change);
+}
+
+void gray(uint8_t* pixels, size_t count) {
+  each_block(pixels, count, [](uint32_t pixel) { return grayed(pixel); });
+}
+
+void saturate(uint8_t* pixels, size_t count, float factor) {
+  each_block(pixels, count, [factor](uint32_t pixel) { return saturated(pixel, factor); });
+}
+
+void turn_hue(uint8_t* pixels, size_t count, int turn) {
+  each_block(pixels, count, [turn](uint32_t pixel) { return turned(pixel, turn); });
+}
+
+inline int32_t luma_of_block(const Block& block) {
+  int32_t sum = 0;
+  for (size_t i = 0; i < kBlock; ++i) sum += luma_of(block.pixel[i]);
+  return sum;
+}
+
+int64_t sum_of_luma(const uint8_t* pixels, size_t count) {
+  int64_t sum = 0;
+  Block block{};
+  for (; count >= kBlock; count -= kBlock, pixels += sizeof(Block)) {
+    std::memcpy(block.pixel, pixels, sizeof(Block));
+    sum += luma_of_block(block);
+  }
+  block = {};  // black pixels beyond the last add nothing
+  std::memcpy(block.pixel, pixels, count * kPixelBytes);
+  return sum + luma_of_block(block);
+}
+
+// Two histograms a channel: neighbours are often equal, and a count that was just stored is slow to load again.
+void add_to_histograms(const uint8_t* pixels, size_t count, int32_t* histograms) {
+  int32_t other[3 * 256] = {};
+  const auto add = [](const uint8_t* pixel, int32_t* to) {
+    uint32_t word = 0;
+    std::memcpy(&word, pixel, kPixelBytes);
+    ++to[red(word)];
+    ++to[256 + green(word)];
+    ++to[512 + blue(word)];
+  };
+  size_t i = 0;
+  for (; i + 2 <= count; i += 2) {
+    add(pixels + i * kPixelBytes, histograms);
+    add(pixels + (i + 1) * kPixelBytes, other);
+  }
+  if (i < count) add(pixels + i * kPixelBytes, other);
+  for (int k = 0; k < 3 * 256; ++k) histograms[k] += other[k];
+}
+
+}  // namespace
+}  // namespace headrace

@@ -1,0 +1,89 @@
+// The sizes and boxes of single steps, with the rounding rules of torchvision.
+//
+// Note [pass order]: Pillow resizes in two passes with 8-bit rounding between them, so the order shows in the pixels.
+// Up to 12.1 the horizontal pass came first. From 12.2 an image over 100 times as high as wide that gets shorter is
+// split into two resizes, the vertical one first. From 13.0 the vertical pass comes first wherever it removes enough
+// rows.
+#include "plan_geometry.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace headrace {
+
+int round_half_even(double value) { return static_cast<int>(std::nearbyint(value)); }
+
+int uniform_below(double u, int n) { return std::min(static_cast<int>(u * n), n - 1); }
+
+bool vertical_first(PassOrder order, Size in, Size out) {
+  if (in.width == out.width || in.height == out.height) return false;  // one pass alone
+  switch (order) {
+    case PassOrder::kHorizontalFirst:
+      return false;
+    case PassOrder::kTallSplit:
+      return in.height > 100 * in.width && out.height < in.height;
+    case PassOrder::kByReduction:
+      return in.height > out.height && in.height - out.height > 2 * (in.width - out.width);
+  }
+  return false;
+}
+
+// torchvision RandomResizedCrop.get_params: ten tries, then the largest centred box within the ratios.
+Box random_resized_box(const Step& step, const double* draws, Size image) {
+  const int width = image.width, height = image.height;
+  const double area = static_cast<double>(height) * width;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double target_area = area * draws[2 * attempt];
+    const double aspect = draws[2 * attempt + 1];
+    const double exact_w = std::sqrt(target_area * aspect), exact_h = std::sqrt(target_area / aspect);
+    // Compared before the conversion: a user's scale may ask for more pixels than an int holds.
+    if (!(exact_w < width + 1.0 && exact_h < height + 1.0)) continue;
+    const int w = round_half_even(exact_w), h = round_half_even(exact_h);
+    if (0 < w && w <= width && 0 < h && h <= height) {
+      return {uniform_below(draws[21], width - w + 1), uniform_below(draws[20], height - h + 1), w, h};
+    }
+  }
+  const double in_ratio = static_cast<double>(width) / height;
+  int w = width, h = height;
+  if (in_ratio < step.min_ratio) {
+    h = round_half_even(w / step.min_ratio);
+  } else if (in_ratio > step.max_ratio) {
+    w = round_half_even(h * step.max_ratio);
+  }
+  return {(width - w) / 2, (height - h) / 2, w, h};
+}
+
+// torchvision _compute_resized_output_size for one number.
+Size shorter_edge(const Step& step, Size image) {
+  const bool upright = image.width <= image.height;
+  const double in_short = upright ? image.width : image.height;
+  const double in_long = upright ? image.height : image.width;
+  // The products are integers below 2^53, so each quotient is rounded once, as Python's is.
+  double out_short = step.shorter, out_long = std::trunc(step.shorter * in_long / in_short);
+  if (step.shorter == 0) {  // v2's Resize(None, max_size=n): the longer edge becomes n
+    out_long = step.max_size;
+    out_short = std::trunc(step.max_size * in_short / in_long);
+  } else if (step.max_size > 0 && out_long > step.max_size) {
+    out_short = std::trunc(step.max_size * out_short / out_long);
+    out_long = step.max_size;
+  }
+  const int s = static_cast<int>(out_short), l = static_cast<int>(std::min(out_long, 1e9));
+  return upright ? Size{s, l} : Size{l, s};
+}
+
+// torchvision RandomErasing.get_params: ten tries of a box smaller than the image both ways.
+Box erased_box(const double* draws, Size image) {
+  const double area = static_cast<double>(image.height) * image.width;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double erased_area = area * draws[2 * attempt], aspect = draws[2 * attempt + 1];
+    const double exact_h = std::sqrt(erased_area * aspect), exact_w = std::sqrt(erased_area / aspect);
+    if (!(exact_w < image.width && exact_h < image.height)) continue;  // as above, before the conversion
+    const int h = round_half_even(exact_h), w = round_half_even(exact_w);
+    if (h < image.height && w < image.width) {
+      return {uniform_below(draws[21], image.width - w + 1), uniform_below(draws[20], image.height - h + 1), w, h};
+    }
+  }
+  return {};
+}
+
+}  // namespace headrace

@@ -1,0 +1,47 @@
+// The samples in Python's hands.
+#include "python_desk.h"
+
+#include <stdexcept>
+#include <utility>
+
+namespace headrace {
+
+template <class Make>
+void PythonDesk::call_next(const std::shared_ptr<Batch>& batch, int sample, size_t from, Make make) {
+  auto maker = makers_.take([this] { return std::make_unique<SegmentMaker>(kernels_); });
+  RgbxImage image = make(*maker);
+  makers_.give(std::move(maker));
+  const size_t at = options_.recipe.call_after(from);
+  calls.push({batch, sample, std::move(image.pixels), "", at + 1, options_.recipe.steps[at].call, image.size});
+}
+
+void PythonDesk::call_with_file(const std::shared_ptr<Batch>& batch, int sample, std::span<const uint8_t> bytes,
+                                const double* draws) {
+  call_next(batch, sample, 0, [&](SegmentMaker& maker) { return maker.from_file(bytes, draws, options_); });
+}
+
+void PythonDesk::call_with_pixels(const std::shared_ptr<Batch>& batch, int sample, size_t from, const RawImage& image,
+                                  const double* draws) {
+  call_next(batch, sample, from, [&](SegmentMaker& maker) { return maker.from_pixels(image, draws, options_, from); });
+}
+
+std::shared_ptr<Batch> PythonDesk::take_back(PythonJob& job, int64_t ns) {
+  if (job.batch == nullptr) throw std::logic_error("this job is finished already");
+  Time& time = job.call < 0 ? pillow_time_ : call_time_;
+  time.items.fetch_add(1, std::memory_order_relaxed);
+  time.ns.fetch_add(ns, std::memory_order_relaxed);
+  return std::exchange(job.batch, nullptr);
+}
+
+std::vector<StageReport> PythonDesk::stats() const {
+  std::vector<StageReport> report{{"pillow", pillow_time_.items.load(), pillow_time_.ns.load()}};
+  if (has_calls_) report.push_back({"python", call_time_.items.load(), call_time_.ns.load()});
+  return report;
+}
+
+void PythonDesk::close() {
+  pillow.close();
+  calls.close();
+}
+
+}  // namespace headrace

@@ -1,0 +1,102 @@
+// Does a stage's effects: collects the rows of an image, changes their values, passes them on.
+#include "retoucher.h"
+
+#include <cstring>
+
+#include "effect_math.h"
+
+namespace headrace {
+
+void ByteTables::reset() {
+  for (int i = 0; i < 3 * 256; ++i) entries_[i] = static_cast<uint8_t>(i);
+  identity_ = true;
+}
+
+void ByteTables::then(const Effect& effect, int mean) {
+  uint8_t next[256];
+  for (int i = 0; i < 256; ++i) next[i] = mapped(effect, i, mean);
+  for (uint8_t& entry : entries_) entry = next[entry];
+  identity_ = false;
+}
+
+void ByteTables::then(const Effect& effect, const int32_t* histograms) {
+  for (int c = 0; c < 3; ++c) {
+    uint8_t* entries = entries_ + c * 256;
+    int32_t seen[256] = {};  // the histogram after the tables
+    for (int i = 0; i < 256; ++i) seen[entries[i]] += histograms[c * 256 + i];
+    uint8_t next[256];
+    if (effect.kind == Effect::Kind::kEqualize) {
+      equalize_table(seen, next);
+    } else {
+      autocontrast_table(seen, next);
+    }
+    for (int i = 0; i < 256; ++i) entries[i] = next[entries[i]];
+  }
+  identity_ = false;
+}
+
+void Retoucher::begin(std::span<const Effect> effects, Size image, RowSink& next) {
+  effects_ = effects;
+  size_ = image;
+  next_ = &next;
+  collected_ = 0;
+  counted_ = false;
+  image_.resize(size_t(image.width) * size_t(image.height) * kPixelBytes + kRowSlack);
+}
+
+void Retoucher::push(const uint8_t* rows, size_t stride, int count) {
+  const size_t row_bytes = size_t(size_.width) * kPixelBytes;
+  for (int i = 0; i < count; ++i, ++collected_) {
+    std::memcpy(image_.data() + size_t(collected_) * row_bytes, rows + size_t(i) * stride, row_bytes);
+  }
+  if (collected_ < size_.height) return;
+  retouch();
+  next_->push(image_.data(), row_bytes, size_.height);
+}
+
+void Retoucher::retouch() {
+  const size_t pixels = size_t(size_.width) * size_t(size_.height);
+  pending_.reset();
+  for (const Effect& effect : effects_) {
+    if (!is_table(effect.kind)) {
+      make_real();
+      counted_ = false;
+    }
+    switch (effect.kind) {
+      case Effect::Kind::kGray:
+        loops_.gray(image_.data(), pixels);
+        break;
+      case Effect::Kind::kSaturation:
+        loops_.saturate(image_.data(), pixels, effect.factor);
+        break;
+      case Effect::Kind::kHue:
+        loops_.turn_hue(image_.data(), pixels, effect.amount);
+        break;
+      case Effect::Kind::kContrast:
+        make_real();
+        pending_.then(effect, rounded_mean(loops_.sum_of_luma(image_.data(), pixels), static_cast<int64_t>(pixels)));
+        break;
+      case Effect::Kind::kAutocontrast:
+      case Effect::Kind::kEqualize:
+        if (!counted_) {
+          std::memset(histograms_, 0, sizeof(histograms_));
+          loops_.add_to_histograms(image_.data(), pixels, histograms_);
+          counted_ = true;
+        }
+        pending_.then(effect, histograms_);
+        break;
+      default:
+        pending_.then(effect, 0);
+    }
+  }
+  make_real();
+}
+
+void Retoucher::make_real() {
+  if (pending_.identity()) return;
+  loops_.look_up(image_.data(), size_t(size_.width) * size_t(size_.height), pending_.data());
+  pending_.reset();
+  counted_ = false;
+}
+
+}  // namespace headrace

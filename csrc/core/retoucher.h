@@ -1,0 +1,52 @@
+// Does a stage's effects: collects the rows of an image, changes their values, passes them on.
+#pragma once
+
+#include <span>
+
+#include "aligned_array.h"
+#include "geometry.h"
+#include "kernels.h"
+#include "plan.h"
+
+namespace headrace {
+
+/// The tables of a run of effects that map each byte by itself, composed into one. 256 entries a channel.
+class ByteTables {
+ public:
+  void reset();
+  bool identity() const { return identity_; }
+  const uint8_t* data() const { return entries_; }
+  /// Composes with an effect that looks at no histogram. `mean`: of Contrast.
+  void then(const Effect& effect, int mean);
+  /// Composes with Autocontrast or Equalize of an image that has these histograms before the tables.
+  void then(const Effect& effect, const int32_t* histograms);
+
+ private:
+  bool identity_ = true;
+  alignas(64) uint8_t entries_[3 * 256];
+};
+
+class Retoucher final : public RowSink {
+ public:
+  explicit Retoucher(const Kernels& kernels) : loops_(*kernels.effects) {}
+  /// All rows of an image of this size are pushed, and go to `next` once the last has come. `effects` must outlive the
+  /// pushing.
+  void begin(std::span<const Effect> effects, Size image, RowSink& next);
+  void push(const uint8_t* rows, size_t stride, int count) override;
+
+ private:
+  void retouch();
+  void make_real();
+
+  const EffectLoops& loops_;
+  std::span<const Effect> effects_;
+  RowSink* next_ = nullptr;
+  Size size_;
+  int collected_ = 0;
+  AlignedArray<uint8_t> image_;  // rows without gaps
+  ByteTables pending_;           // effects that the pixels have not seen yet
+  int32_t histograms_[3 * 256];  // of the pixels, where counted_
+  bool counted_ = false;
+};
+
+}  // namespace headrace

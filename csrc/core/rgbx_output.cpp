@@ -1,0 +1,21 @@
+// An output of bytes as they are, four a pixel.
+#include "rgbx_output.h"
+
+#include <array>
+
+namespace headrace {
+
+std::span<const uint8_t> byte_entries() {
+  alignas(64) static const auto kEntries = [] {
+    std::array<uint8_t, 3 * 256> entries{};
+    for (size_t i = 0; i < entries.size(); ++i) entries[i] = static_cast<uint8_t>(i);
+    return entries;
+  }();
+  return kEntries;
+}
+
+Output rgbx_output(uint8_t* pixels, Size size) {
+  return {pixels, 1, ptrdiff_t{size.width} * kPixelBytes, kPixelBytes, {1, 3, byte_entries().data()}};
+}
+
+}  // namespace headrace

@@ -1,0 +1,34 @@
+// Makes images up to a step that Python does.
+#include "segment_maker.h"
+
+#include "rgbx_output.h"
+#include "sample_maker.h"
+
+namespace headrace {
+namespace {
+
+RgbxImage empty_image(Size size) {
+  return {std::vector<uint8_t>(static_cast<size_t>(size.width) * static_cast<size_t>(size.height) * kPixelBytes), size};
+}
+
+}  // namespace
+
+RgbxImage SegmentMaker::from_file(std::span<const uint8_t> bytes, const double* draws, const SampleOptions& options) {
+  const JpegHeader header = plain_header(bytes, options.max_pixels);
+  const Plan plan = resolve(options.recipe, draws, header.size);
+  RgbxImage image = empty_image(plan.last.box.size());
+  const Output output = rgbx_output(image.pixels.data(), image.size);
+  decoder_.decode(bytes, header, decode_box(plan, header.size), fuser_.begin(plan, header.size, output));
+  return image;
+}
+
+RgbxImage SegmentMaker::from_pixels(const RawImage& image, const double* draws, const SampleOptions& options,
+                                    size_t from) {
+  const Plan plan = resolve(options.recipe, draws, image.size, from);
+  RgbxImage made = empty_image(plan.last.box.size());
+  const Output output = rgbx_output(made.pixels.data(), made.size);
+  raw_rows_.push(image, decode_box(plan, image.size), fuser_.begin(plan, image.size, output));
+  return made;
+}
+
+}  // namespace headrace

@@ -1,0 +1,134 @@
+// The second kernel: what one block of threads does to the picture of one sample that has effects. The same text runs
+// on a GPU and, thread by thread, on the host.
+//
+// Effects that map bytes are composed into tables, which the pixels go through whenever somebody looks at them. Counts
+// and sums are of integers, so they do not depend on the order in which threads add to them.
+#pragma once
+
+#include "fuse_block.h"
+
+namespace headrace {
+
+struct RetouchMemory {
+  uint8_t table[3 * 256];  // what the picture's bytes have become
+  uint8_t next[3 * 256];   // the table of one effect
+  int32_t histogram[3 * 256];
+  int64_t sum[kBlockThreads];  // of L, of each thread's pixels
+  int mean;
+};
+
+HEADRACE_HD inline void add_one(int32_t* count) {
+#if defined(__CUDA_ARCH__)
+  atomicAdd(count, 1);
+#else
+  ++*count;
+#endif
+}
+
+HEADRACE_HD inline uint32_t looked_up(const uint8_t* table, uint32_t pixel) {
+  return packed(table[red(pixel)], table[256 + green(pixel)], table[512 + blue(pixel)]);
+}
+
+HEADRACE_HD inline uint32_t recoloured(const Effect& effect, uint32_t pixel) {
+  switch (effect.kind) {
+    case Effect::Kind::kGray:
+      return grayed(pixel);
+    case Effect::Kind::kSaturation:
+      return saturated(pixel, effect.factor);
+    case Effect::Kind::kHue:
+      return turned(pixel, effect.amount);
+    default:
+      return pixel;
+  }
+}
+
+/// Fills block.next with the table of an effect that maps bytes.
+template <class Threads>
+HEADRACE_HD void make_table(Threads& threads, RetouchMemory& block, const Effect& effect, const uint32_t* picture,
+                            int64_t pixels) {
+  const bool equalize = effect.kind == Effect::Kind::kEqualize;
+  if (equalize || effect.kind == Effect::Kind::kAutocontrast) {
+    threads.each([&](int thread, ThreadMemory&) {
+      for (int i = thread; i < 3 * 256; i += kBlockThreads) block.histogram[i] = 0;
+    });
+    threads.each([&](int thread, ThreadMemory&) {
+      for (int64_t i = thread; i < pixels; i += kBlockThreads) {
+        const uint32_t pixel = looked_up(block.table, picture[i]);
+        add_one(&block.histogram[red(pixel)]);
+        add_one(&block.histogram[256 + green(pixel)]);
+        add_one(&block.histogram[512 + blue(pixel)]);
+      }
+    });
+    threads.each([&](int thread, ThreadMemory&) {
+      if (thread >= 3) return;
+      if (equalize) {
+        equalize_table(block.histogram + thread * 256, block.next + thread * 256);
+      } else {
+        autocontrast_table(block.histogram + thread * 256, block.next + thread * 256);
+      }
+    });
+    return;
+  }
+  if (effect.kind == Effect::Kind::kContrast) {
+    threads.each([&](int thread, ThreadMemory&) {
+      int64_t sum = 0;
+      for (int64_t i = thread; i < pixels; i += kBlockThreads) sum += luma_of(looked_up(block.table, picture[i]));
+      block.sum[thread] = sum;
+    });
+    threads.each([&](int thread, ThreadMemory&) {
+      if (thread > 0) return;
+      int64_t sum = 0;
+      for (const int64_t part : block.sum) sum += part;
+      block.mean = rounded_mean(sum, pixels);
+    });
+  }
+  threads.each([&](int thread, ThreadMemory&) {
+    for (int i = thread; i < 3 * 256; i += kBlockThreads) block.next[i] = mapped(effect, i & 255, block.mean);
+  });
+}
+
+/// One block of the launch: the effects of one sample, then its output.
+template <class Threads>
+HEADRACE_HD void retouch_block(Threads& threads, RetouchMemory& block, const FuseLaunch& launch, int number) {
+  const SampleJob& job = launch.jobs[number];
+  if (job.skip || job.retouch.count == 0) return;
+  uint32_t* picture = job.retouch.picture;
+  const int64_t pixels = static_cast<int64_t>(job.last.width) * job.last.height;
+  const auto forget_table = [&] {
+    threads.each([&](int thread, ThreadMemory&) {
+      for (int i = thread; i < 3 * 256; i += kBlockThreads) block.table[i] = static_cast<uint8_t>(i);
+      if (thread == 0) block.mean = 0;
+    });
+  };
+  forget_table();
+  for (int e = 0; e < job.retouch.count; ++e) {
+    const Effect& effect = job.retouch.effects[e];
+    if (is_table(effect.kind)) {
+      make_table(threads, block, effect, picture, pixels);
+      threads.each([&](int thread, ThreadMemory&) {
+        for (int i = thread; i < 3 * 256; i += kBlockThreads) block.table[i] = block.next[(i & ~255) + block.table[i]];
+      });
+    } else {
+      threads.each([&](int thread, ThreadMemory&) {
+        for (int64_t i = thread; i < pixels; i += kBlockThreads) {
+          picture[i] = recoloured(effect, looked_up(block.table, picture[i]));
+        }
+      });
+      forget_table();
+    }
+  }
+  const TakeMap& after = job.retouch.after;
+  threads.each([&](int thread, ThreadMemory&) {
+    for (int v = thread / kTile; v < after.height; v += kBlockThreads / kTile) {
+      const int row = after.row(v);
+      for (int u = thread % kTile; u < after.width; u += kTile) {
+        const int column = after.column(u);
+        const bool filled = column < 0 || row < 0;
+        const ptrdiff_t at = static_cast<ptrdiff_t>(row) * job.last.width + column;
+        store_pixel(job, launch.format, u, v, after.tint(filled ? after.fill : looked_up(block.table, picture[at])));
+      }
+    }
+  });
+}
+
+}  // namespace headrace

@@ -1,0 +1,90 @@
+"""Python threads in which the transforms run that have no native twin."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+import torch
+
+from headrace._native import core
+from headrace.calls import CallFunction
+from headrace.python_lane import PythonLane
+from headrace.sample_randomness import sample_randomness
+from headrace.steps import Call
+
+_HERE = str(Path(__file__).parent)
+
+
+class CallLane(PythonLane):
+    """Hands images from the pipeline to the recipe's calls and gives back what they made.
+
+    Each thread calls copies of its own, as each of torch's worker processes has its own: transforms need not be safe
+    for threads. A recipe that draws from the whole process's generators is served in the caller's thread.
+
+    Args:
+        calls: of the recipe, in order.
+        channels_last: whether finished samples lie so in the batch.
+    """
+
+    name = "python"
+
+    def __init__(self, pipeline: core.Pipeline, threads: int, calls: Sequence[Call], *, channels_last: bool) -> None:
+        self._calls = calls
+        self._channels_last = channels_last
+        self._own = threading.local()
+        super().__init__(pipeline, 0 if any(call.process_wide for call in calls) else threads)
+
+    @staticmethod
+    def _next_job(pipeline: core.Pipeline, seconds: float) -> core.PythonJob | None:
+        return pipeline.next_call(seconds)
+
+    def _waiting(self) -> int:
+        return self._pipeline.calls_waiting
+
+    def _function(self, number: int) -> CallFunction:
+        if self.threads == 0:
+            return self._calls[number].function
+        mine: dict[int, CallFunction] = self._own.__dict__.setdefault("functions", {})
+        if number not in mine:
+            try:
+                mine[number] = copy.deepcopy(self._calls[number].function)
+            except Exception:  # what cannot be copied is shared
+                mine[number] = self._calls[number].function
+        return mine[number]
+
+    def _do(self, job: core.PythonJob) -> None:
+        begin = time.perf_counter_ns()
+        call = self._calls[job.call]
+        try:
+            with sample_randomness(job.draw(call.draw), process_wide=call.process_wide):
+                made = self._function(job.call).on_pixels(job.pixels)
+        except Exception as error:
+            error.__traceback__ = _of_the_call(error.__traceback__)
+            self.note(job, error)
+            self._pipeline.fail(job, f"{call.name}: {error}" if str(error) else f"{call.name}: {type(error).__name__}")
+            return
+        if isinstance(made, torch.Tensor):
+            self._pipeline.finish_elements(job, self._elements(made), time.perf_counter_ns() - begin)
+        else:
+            height, width = made.shape[:2]
+            self._pipeline.finish(job, np.ascontiguousarray(made), width, height, time.perf_counter_ns() - begin)
+
+    def _elements(self, made: torch.Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+        """The finished tensor's bytes, as they lie in the batch."""
+        ordered = made.permute(1, 2, 0) if self._channels_last else made
+        elements: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] = ordered.contiguous().view(torch.uint8).numpy()
+        return elements
+
+
+def _of_the_call(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback from the first frame that is not headrace's own; whole where there is none."""
+    inner = trace
+    while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_HERE):
+        inner = inner.tb_next
+    return inner or trace

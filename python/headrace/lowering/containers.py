@@ -1,0 +1,90 @@
+"""Lowers the transforms that choose among other transforms, or order them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import headrace.steps as S
+from headrace.lowering.builder import Builder
+from headrace.lowering.images import Lower
+from headrace.recipe import Column
+
+_MOST_BRANCHES = 18  # 18! is below 2^53: one draw can name every order
+
+
+def random_apply(builder: Builder, transform: Any, home: str) -> str:
+    way = builder.branch(transform.transforms)
+    _common_channels(builder, [way.channels, builder.channels])
+    if not way.steps:
+        return "nothing"
+    return builder.add(S.When(float(transform.p), tuple(way.steps), builder.draw(Column())))
+
+
+def random_choice(builder: Builder, transform: Any, home: str) -> str:
+    ways = [builder.branch([one]) for one in transform.transforms]
+    if not ways:
+        builder.refuse("has no transforms to choose from; give it some")
+    bounds = _bounds([1.0] * len(ways) if transform.p is None else [float(p) for p in transform.p], len(ways))
+    builder.channels = _common_channels(builder, [way.channels for way in ways])
+    if not any(way.steps for way in ways):
+        return "nothing"
+    return builder.add(S.OneOf(tuple(tuple(way.steps) for way in ways), bounds, builder.draw(Column())))
+
+
+def random_order(builder: Builder, transform: Any, home: str) -> str:
+    ways = [builder.branch([one]) for one in transform.transforms]
+    if any(way.channels != builder.channels for way in ways):
+        builder.refuse(
+            "holds a transform that changes the number of channels, on which the others depend; use "
+            "Grayscale(num_output_channels=3)"
+        )
+    return add_shuffled(builder, [tuple(way.steps) for way in ways])
+
+
+def add_shuffled(builder: Builder, branches: Iterable[tuple[S.Step, ...]]) -> str:
+    """Appends all branches, in a random order; returns what `explain` shows."""
+    branches = [branch for branch in branches if branch]  # an empty one changes no order of the others
+    if len(branches) > _MOST_BRANCHES:
+        builder.refuse(f"orders more than {_MOST_BRANCHES} transforms, which one draw cannot; nest several")
+    if not branches:
+        return "nothing"
+    if len(branches) == 1:
+        return ", ".join(builder.add(step) for step in branches[0])
+    return builder.add(S.Shuffled(tuple(branches), builder.draw(Column())))
+
+
+def _bounds(weights: Sequence[float], count: int) -> tuple[float, ...]:
+    """The running shares of the weights, from the last weight that is not 0 on exactly 1."""
+    if len(weights) != count:
+        raise ValueError(f"Length of p doesn't match the number of transforms: {len(weights)} != {count}")
+    sums = list(itertools.accumulate(weights))
+    if not min(weights) >= 0 or not 0 < sums[-1] < math.inf:
+        raise ValueError("p holds the weights of the transforms, none below 0 and one above; mend it")
+    return tuple(1.0 if reached == sums[-1] else reached / sums[-1] for reached in sums)
+
+
+def _common_channels(builder: Builder, channels: Sequence[int]) -> int:
+    if len(set(channels)) != 1:
+        builder.refuse(
+            "leaves images of one channel on some ways and of three on others; use Grayscale(num_output_channels=3)"
+        )
+    return channels[0]
+
+
+def _on_images(lower: Lower) -> Lower:
+    def checked(builder: Builder, transform: Any, home: str) -> str:
+        if builder.values is not None:
+            builder.refuse(f"is lowered where its transforms get PIL images alone; put it before {builder.converter}")
+        return lower(builder, transform, home)
+
+    return checked
+
+
+LOWERS: dict[str, Lower] = {
+    "RandomApply": _on_images(random_apply),
+    "RandomChoice": _on_images(random_choice),
+    "RandomOrder": _on_images(random_order),
+}

@@ -1,0 +1,24 @@
+"""What `explain` says of a step, on one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import headrace.steps as S
+
+
+def described(step: S.Step) -> str:
+    """The step; of a random choice of steps, in words."""
+    if isinstance(step, S.When):
+        return f"with p={step.p:g} [{_all(step.steps)}]"
+    if isinstance(step, S.OneOf):
+        shares = [high - low for low, high in zip((0.0, *step.bounds), step.bounds, strict=False)]
+        ways = [f"p={share:.4g}: {_all(branch)}" for share, branch in zip(shares, step.branches, strict=True)]
+        return f"one of [{' | '.join(ways)}]"
+    if isinstance(step, S.Shuffled):
+        return f"in random order [{' | '.join(_all(branch) for branch in step.branches)}]"
+    return str(step)
+
+
+def _all(steps: Sequence[S.Step]) -> str:
+    return ", ".join(described(step) for step in steps) or "nothing"

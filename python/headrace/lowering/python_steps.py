@@ -1,0 +1,148 @@
+"""Lowers what has no native twin to a call of Python, where it stands."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+import headrace.steps as S
+from headrace.calls import CallError, OnBytes, OnImage, Rest, described
+from headrace.lowering.builder import Builder, LoweringError, shown
+from headrace.pointwise import Pointwise, table
+from headrace.recipe import DTYPES, Column, Recipe
+from headrace.sample_randomness import draws_process_wide, sample_randomness
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+#: Sizes (height, width) of the made-up images that a transform is tried on where the image's own is not known.
+_SIZES = ((240, 320), (300, 200))
+
+
+def call(builder: Builder, transform: Any, why: str) -> str:
+    """Appends a call of `transform`, which is tried on made-up images to see what it takes and makes.
+
+    Args:
+        why: it is not native.
+
+    Raises:
+        LoweringError: it cannot be tried, or makes what has no place in a batch.
+    """
+    if builder.rest is not None:
+        builder.rest.append(transform)
+    elif not _goes_on(builder, transform):
+        _begin_rest(builder, transform)
+    return f"called where it stands: {why}"
+
+
+def _goes_on(builder: Builder, transform: Any) -> bool:
+    """Appends a call that gives an image back; False where it gives something else."""
+    if builder.values is None:
+        function: OnImage | OnBytes = OnImage(transform, builder.channels)
+    elif builder.holds_bytes:
+        function = OnBytes(tuple(builder.pointwise), transform, builder.channels)
+    else:
+        return False
+    tried = _try(builder, function.on_image, [builder.size] if builder.size else _SIZES)
+    if tried is None:
+        return False
+    made, process_wide = tried
+    sizes = {(image.height, image.width) for image in made}
+    size = sizes.pop() if len(sizes) == 1 else None
+    builder.add(S.Call(_name(transform), builder.draw(Column()), process_wide, False, size, function))
+    return True
+
+
+def _begin_rest(builder: Builder, transform: Any) -> None:
+    if builder.written:
+        raise LoweringError(f"{shown(transform)} comes after RandomErasing, and has no native twin")
+    builder.rest = [transform]
+
+
+def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
+    """The recipe whose last call finishes the samples, `dtype` the last conversion.
+
+    Raises:
+        LoweringError: what it makes cannot be stacked to a batch.
+    """
+    assert builder.rest is not None
+    transforms = tuple(builder.rest) + ((_Cast(dtype),) if dtype is not None else ())
+    before = None if builder.values is None else tuple(builder.pointwise)
+    lut = None
+    if before is not None and builder.values is not None and builder.values.dtype in DTYPES:
+        lut = table(Pointwise(before, None), builder.channels)
+    rest = Rest(before, lut, transforms, builder.channels)
+    tried = _try(builder, rest.on_image, [builder.size] if builder.size else _SIZES)
+    if tried is None:
+        raise LoweringError("the transforms do not return a tensor")
+    made, process_wide = tried
+    one = made[0]
+    if one.ndim != 3 or any((tensor.shape, tensor.dtype) != (one.shape, one.dtype) for tensor in made):
+        raise LoweringError(f"the transforms return tensors of several shapes, such as {described(one)}")
+    if one.dtype not in DTYPES:
+        raise LoweringError(f"the transforms return {one.dtype}, which the native path does not write")
+    channels, height, width = one.shape
+    rest = replace(rest, shape=(channels, height, width), dtype=one.dtype)
+    name = ", ".join(_name(transform) for transform in transforms)
+    builder.add(S.Call(name, builder.draw(Column()), process_wide, True, (height, width), rest))
+    return builder.recipe((channels, height, width), Pointwise((), None), torch.zeros((channels, 256), dtype=one.dtype))
+
+
+def _try(
+    builder: Builder, function: Callable[[Any], Any], sizes: Sequence[tuple[int, int]]
+) -> tuple[list[Any], bool] | None:
+    """What the function makes of made-up images, and whether it draws process-wide; None where the kind is wrong."""
+    made: list[Any] = []
+    process_wide = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for height, width in sizes:
+            for uniform in (0.25, 0.75):
+                image = made_up_image(height, width, builder.channels)
+
+                def once(image: Image.Image = image, uniform: float = uniform) -> None:
+                    with sample_randomness(uniform):
+                        made.append(function(image))
+
+                try:
+                    process_wide |= draws_process_wide(once)
+                except CallError:
+                    return None
+                except Exception as error:
+                    raise LoweringError(
+                        f"{shown(builder.current)} raised {type(error).__name__} on a made-up image of "
+                        f"{width} x {height} pixels: {error}"
+                    ) from error
+    return made, process_wide
+
+
+def made_up_image(height: int, width: int, channels: int) -> Image.Image:
+    """Noise, always the same."""
+    noise = np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    image = Image.fromarray(noise)
+    return image if channels == 3 else image.convert("L")
+
+
+class _Cast:
+    """The loader's last conversion."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+
+    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.to(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"to({self.dtype})"
+
+
+def _name(transform: Any) -> str:
+    """The same in every process: no addresses in it."""
+    if hasattr(transform, "__qualname__"):
+        return f"{transform.__module__}.{transform.__qualname__}"
+    return _ADDRESS.sub("", shown(transform))

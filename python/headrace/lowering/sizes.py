@@ -1,0 +1,59 @@
+"""The size of an image behind steps, where it is known without the image."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+import headrace.steps as S
+from headrace import boxes
+
+#: (height, width), pixels; None: varies from image to image.
+Size = tuple[int, int] | None
+
+_SIZING = (S.RandomResizedCrop, S.Resize, S.ResizeShorter, S.CenterCrop, S.RandomCrop, S.Pad)
+_MOST_ORDERED = 6  # branches that set sizes, of which every order is followed: 720 orders
+
+
+def size_after(steps: Sequence[S.Step], size: Size) -> Size:
+    """The size behind `steps`; known only if it is the same on every way through them."""
+    for step in steps:
+        size = _after(step, size)
+    return size
+
+
+def _after(step: S.Step, size: Size) -> Size:
+    if isinstance(step, (S.RandomResizedCrop, S.Resize, S.CenterCrop, S.RandomCrop)):
+        return step.height, step.width
+    if isinstance(step, S.ResizeShorter):
+        return size and boxes.resize_by_edge(*size, step.size or None, step.max_size)
+    if isinstance(step, S.Pad):
+        left, top, right, bottom = step.padding
+        return size and (size[0] + top + bottom, size[1] + left + right)
+    if isinstance(step, S.Call):
+        return step.size
+    if isinstance(step, S.When):
+        return _common([size, size_after(step.steps, size)])
+    if isinstance(step, S.OneOf):
+        return _common(size_after(branch, size) for branch in step.branches)
+    if isinstance(step, S.Shuffled):
+        sizing = [branch for branch in step.branches if not all(_keeps(one) for one in branch)]
+        if len(sizing) > _MOST_ORDERED:
+            return None
+        orders = itertools.permutations(sizing)
+        return _common(size_after(list(itertools.chain(*order)), size) for order in orders)
+    return size
+
+
+def _keeps(step: S.Step) -> bool:
+    """Whether a step keeps every size."""
+    if isinstance(step, S.When):
+        return all(_keeps(one) for one in step.steps)
+    if isinstance(step, (S.OneOf, S.Shuffled)):
+        return all(_keeps(one) for branch in step.branches for one in branch)
+    return not isinstance(step, _SIZING)
+
+
+def _common(found: Iterable[Size]) -> Size:
+    sizes = set(found)
+    return sizes.pop() if len(sizes) == 1 else None

@@ -1,0 +1,63 @@
+"""Lowers the transforms of timm's own; it is recognised, never imported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import headrace.steps as S
+from headrace import pillow_ops
+from headrace.lowering.builder import Builder
+from headrace.lowering.erasing import add_erasing
+from headrace.lowering.geometry import pair, resized_crops
+from headrace.lowering.images import Lower, on_images
+from headrace.lowering.pointwise import tensor_step
+from headrace.recipe import Column
+from headrace.transforms import filter_name
+
+
+def random_resized_crop(builder: Builder, transform: Any, home: str) -> str:
+    """torchvision's crop, but that a try may round to no pixels: never in an image of more than a few."""
+    modes = transform.interpolation if isinstance(transform.interpolation, tuple) else (transform.interpolation,)
+    # The filter is chosen when the box is known: the crops share its columns.
+    crops = resized_crops(builder, transform, [filter_name(mode) for mode in modes])
+    if len(crops) == 1:
+        return builder.add(crops[0])
+    bounds = tuple((i + 1) / len(crops) for i in range(len(crops)))
+    return builder.add(S.OneOf(tuple((crop,) for crop in crops), bounds, builder.draw(Column())))
+
+
+def center_crop_or_pad(builder: Builder, transform: Any, home: str) -> str:
+    height, width = pair(builder, transform.size)
+    if transform.padding_mode != "constant" or any(pillow_ops.fill_color(transform.fill, builder.channels)):
+        builder.refuse("pads by another fill than black, which has no native twin; use fill=0")
+    return builder.add(S.CenterCrop(height, width))
+
+
+def random_erasing(builder: Builder, transform: Any, home: str) -> str:
+    if transform.rand_color or transform.per_pixel:
+        builder.refuse(f'mode="{transform.mode}" draws the values, which has no native twin; use mode="const"')
+    if (transform.min_count, transform.max_count) != (1, 1):
+        builder.refuse("erases several boxes, which has no native twin; use max_count=1")
+    area = Column(float(transform.min_area), float(transform.max_area))
+    low, high = transform.log_aspect_ratio
+    aspect = Column(low, high, exp=True)
+    return add_erasing(builder, transform.probability, (area, aspect), [0.0])
+
+
+def _refused(reason: str) -> Lower:
+    def refuse(builder: Builder, transform: Any, home: str) -> str:
+        builder.refuse(reason)
+
+    return refuse
+
+
+LOWERS: dict[str, Lower] = {
+    "RandomResizedCropAndInterpolation": on_images(random_resized_crop),
+    "CenterCropOrPad": on_images(center_crop_or_pad),
+    "RandomErasing": random_erasing,
+    "MaybeToTensor": tensor_step,
+    "MaybePILToTensor": tensor_step,
+    "ToTensor": _refused("makes floats up to 255; use MaybePILToTensor() and a conversion of torchvision's"),
+    "ToNumpy": _refused("makes arrays; use MaybePILToTensor(), which makes tensors of the same bytes"),
+    "ResizeKeepRatio": _refused("rounds sizes otherwise than Resize, which has no native twin; use Resize(size)"),
+}

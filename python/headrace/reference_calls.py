@@ -1,0 +1,18 @@
+"""The oracle's steps that are the user's own objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from PIL import Image
+
+import headrace.steps as S
+from headrace.reference_steps import apply
+from headrace.sample_randomness import sample_randomness
+
+
+@apply.register
+def _(step: S.Call, image: Image.Image, draws: Sequence[float]) -> Any:
+    with sample_randomness(draws[step.draw], process_wide=step.process_wide):
+        return step.function.on_image(image)

@@ -1,0 +1,56 @@
+"""The oracle's steps that change colours, through Pillow's own functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PIL import Image, ImageEnhance, ImageOps
+
+import headrace.steps as S
+from headrace import pillow_ops
+from headrace.reference_steps import apply
+
+
+@apply.register
+def _(step: S.Brightness, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return ImageEnhance.Brightness(image).enhance(draws[step.draw])
+
+
+@apply.register
+def _(step: S.Contrast, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return ImageEnhance.Contrast(image).enhance(draws[step.draw])
+
+
+@apply.register
+def _(step: S.Saturation, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return ImageEnhance.Color(image).enhance(draws[step.draw])
+
+
+@apply.register
+def _(step: S.Hue, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return pillow_ops.turn_hue(image, draws[step.draw])
+
+
+@apply.register
+def _(step: S.Invert, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return ImageOps.invert(image)
+
+
+@apply.register
+def _(step: S.Posterize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return ImageOps.posterize(image, step.bits)
+
+
+@apply.register
+def _(step: S.Solarize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return ImageOps.solarize(image, step.threshold)  # type: ignore[arg-type]  # torchvision passes a float as well
+
+
+@apply.register
+def _(step: S.Autocontrast, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return ImageOps.autocontrast(image)
+
+
+@apply.register
+def _(step: S.Equalize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return ImageOps.equalize(image)

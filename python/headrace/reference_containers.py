@@ -1,0 +1,45 @@
+"""The oracle's steps that choose among other steps, or order them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from PIL import Image
+
+import headrace.steps as S
+from headrace.reference_steps import apply
+
+
+def apply_all(steps: Sequence[S.Step], image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    """The image after several steps."""
+    for step in steps:
+        image = apply(step, image, draws)
+    return image
+
+
+def permutation(n: int, uniform: float) -> list[int]:
+    """The order of n branches that a uniform in [0, 1) stands for: number ``floor(u n!)`` of itertools.permutations."""
+    number, left, order = int(uniform * math.factorial(n)), list(range(n)), []
+    while left:
+        place, number = divmod(number, math.factorial(len(left) - 1))
+        order.append(left.pop(place))
+    return order
+
+
+@apply.register
+def _(step: S.When, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return apply_all(step.steps, image, draws) if draws[step.draw] < step.p else image
+
+
+@apply.register
+def _(step: S.OneOf, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    chosen = next(i for i, bound in enumerate(step.bounds) if bound > draws[step.draw])
+    return apply_all(step.branches[chosen], image, draws)
+
+
+@apply.register
+def _(step: S.Shuffled, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    for i in permutation(len(step.branches), draws[step.draw]):
+        image = apply_all(step.branches[i], image, draws)
+    return image

@@ -1,0 +1,142 @@
+"""The transforms of colours, run by Pillow on a PIL image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from PIL import Image, ImageEnhance, ImageOps
+
+from headrace import pillow_ops
+from headrace.transforms._base import RandomTransform, Transform, pil_image
+
+Factor = float | Sequence[float]
+
+
+def _factor_range(
+    value: Factor | None, name: str, center: float = 1.0, bound: tuple[float, float] = (0, float("inf"))
+) -> tuple[float, float] | None:
+    """(smallest, largest) factor; None where it can only be the one that changes nothing."""
+    if value is None:
+        return None
+    if isinstance(value, (int, float)):
+        if value < 0:
+            raise ValueError(f"If {name} is a single number, it must be non negative.")
+        low, high = center - value, center + value
+        low = low if center == 0 else max(low, 0.0)
+    elif isinstance(value, Sequence) and len(value) == 2:
+        low, high = float(value[0]), float(value[1])
+    else:
+        raise TypeError(f"{name}={value} should be a single number or a sequence with length 2.")
+    if not bound[0] <= low <= high <= bound[1]:
+        raise ValueError(f"{name} values should be between {bound} and increasing, but got {[low, high]}.")
+    return None if low == high == center else (float(low), float(high))
+
+
+class ColorJitter(Transform):
+    """Changes brightness, contrast, saturation and hue by random factors, in a random order.
+
+    Args:
+        brightness, contrast, saturation: (smallest, largest) factor, not below 0; or x for (max(0, 1 - x), 1 + x).
+        hue: (smallest, largest) turn of the circle of hues, in [-0.5, 0.5]; or x for (-x, x).
+
+    Raises:
+        ValueError: other bounds. TypeError: neither a number nor two.
+    """
+
+    def __init__(
+        self,
+        brightness: Factor | None = None,
+        contrast: Factor | None = None,
+        saturation: Factor | None = None,
+        hue: Factor | None = None,
+    ) -> None:
+        super().__init__()
+        self.brightness = _factor_range(brightness, "brightness")
+        self.contrast = _factor_range(contrast, "contrast")
+        self.saturation = _factor_range(saturation, "saturation")
+        self.hue = _factor_range(hue, "hue", 0, (-0.5, 0.5))
+
+    def forward(self, image: Any) -> Image.Image:
+        made = pil_image(image, self)
+        order = torch.randperm(4).tolist()
+        ranges = (self.brightness, self.contrast, self.saturation, self.hue)
+        factors = [None if one is None else torch.empty(1).uniform_(*one).item() for one in ranges]
+        for i in order:
+            factor = factors[i]
+            if factor is not None:
+                made = _ADJUST[i](made, factor)
+        return made
+
+
+_ADJUST: tuple[Callable[[Image.Image, float], Image.Image], ...] = (
+    lambda image, factor: ImageEnhance.Brightness(image).enhance(factor),
+    lambda image, factor: ImageEnhance.Contrast(image).enhance(factor),
+    lambda image, factor: ImageEnhance.Color(image).enhance(factor),
+    pillow_ops.turn_hue,
+)
+
+
+class _Recoloured(RandomTransform):
+    """`_recoloured` of the image with probability `p`."""
+
+    def forward(self, image: Any) -> Image.Image:
+        image = pil_image(image, self)
+        return image if torch.rand(1) >= self.p else self._recoloured(image)
+
+    def _recoloured(self, image: Image.Image) -> Image.Image:
+        raise NotImplementedError
+
+
+class RandomGrayscale(_Recoloured):
+    """Pillow's mode L with probability `p`, in as many equal channels as the image has."""
+
+    def __init__(self, p: float = 0.1) -> None:
+        super().__init__(p)
+
+    def _recoloured(self, image: Image.Image) -> Image.Image:
+        return pillow_ops.grayscale(image, len(image.getbands()))
+
+
+class RandomInvert(_Recoloured):
+    """255 minus every value, with probability `p`."""
+
+    def _recoloured(self, image: Image.Image) -> Image.Image:
+        return ImageOps.invert(image)
+
+
+class RandomPosterize(_Recoloured):
+    """Keeps the upper `bits` (1 to 8) of every value, with probability `p`."""
+
+    def __init__(self, bits: int, p: float = 0.5) -> None:
+        super().__init__(p)
+        self.bits = bits
+
+    def _recoloured(self, image: Image.Image) -> Image.Image:
+        return ImageOps.posterize(image, self.bits)
+
+
+class RandomSolarize(_Recoloured):
+    """255 minus every value that is not below `threshold`, with probability `p`."""
+
+    def __init__(self, threshold: float, p: float = 0.5) -> None:
+        super().__init__(p)
+        self.threshold = threshold
+
+    def _recoloured(self, image: Image.Image) -> Image.Image:
+        return ImageOps.solarize(image, self.threshold)  # type: ignore[arg-type]  # it compares, so floats do
+
+
+class RandomAutocontrast(_Recoloured):
+    """Stretches every channel to 0 to 255, with probability `p`."""
+
+    def _recoloured(self, image: Image.Image) -> Image.Image:
+        return ImageOps.autocontrast(image)
+
+
+class RandomEqualize(_Recoloured):
+    """Makes every channel's histogram as flat as it gets, with probability `p`."""
+
+    def _recoloured(self, image: Image.Image) -> Image.Image:
+        return ImageOps.equalize(image)

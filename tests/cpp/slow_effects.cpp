@@ -1,0 +1,118 @@
+// Effects the slow way: whole images, one effect after the other, each as its definition reads.
+#include "slow_effects.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace headrace::test {
+namespace {
+
+int gray_of(const Pixel& p) { return (p[0] * 19595 + p[1] * 38470 + p[2] * 7471 + 32768) / 65536; }
+
+int blend(int from, int to, float factor) {
+  const float product = factor * float(to - from);
+  const float sum = float(from) + product;
+  return sum <= 0 ? 0 : sum >= 255 ? 255 : int(sum);
+}
+
+// Pillow's conversions, in its mix of float and double.
+Pixel turn_hue(const Pixel& p, int turn) {
+  const auto [r, g, b] = p;
+  const int max = std::max({r, g, b}), min = std::min({r, g, b});
+  int hue = 0, saturation = 0;
+  if (max != min) {
+    const float range = float(max - min), s = range / float(max);
+    const float rc = float(max - r) / range, gc = float(max - g) / range, bc = float(max - b) / range;
+    float h = 0;
+    if (r == max) {
+      h = bc - gc;
+    } else if (g == max) {
+      h = float(2.0 + rc - bc);
+    } else {
+      h = float(4.0 + gc - rc);
+    }
+    h = float(std::fmod(h / 6.0 + 1.0, 1.0));
+    hue = int(h * 255.0);
+    saturation = int(s * 255.0);
+  }
+  hue = (hue + turn) % 256;
+  if (saturation == 0) return {max, max, max};
+  const int sector = int(std::floor(float(hue) * 6.0 / 255.0));
+  const float f = float(float(hue) * 6.0 / 255.0 - sector), s = float(float(saturation) / 255.0);
+  const int low = int(std::round(max * (1.0 - s))), falling = int(std::round(max * (1.0 - s * f))),
+            rising = int(std::round(max * (1.0 - s * (1.0 - f))));
+  const Pixel sectors[6] = {{max, rising, low},  {falling, max, low}, {low, max, rising},
+                            {low, falling, max}, {rising, low, max},  {max, low, falling}};
+  return sectors[sector % 6];
+}
+
+int autocontrast(const std::map<int, int>& counts, int value) {
+  const int low = counts.begin()->first, high = counts.rbegin()->first;
+  if (low == high) return value;
+  const double scale = 255.0 / (high - low), offset = -low * scale;
+  const double scaled = value * scale;
+  return std::clamp(int(scaled + offset), 0, 255);
+}
+
+int equalize(const std::map<int, int>& counts, int value) {
+  int all = 0, below = 0;
+  for (const auto& [at, count] : counts) {
+    all += count;
+    below += at < value ? count : 0;
+  }
+  const int step = (all - counts.rbegin()->second) / 255;
+  return step == 0 ? value : std::min((step / 2 + below) / step, 255);
+}
+
+}  // namespace
+
+void apply(const Effect& effect, Picture& picture) {
+  double sum = 0;
+  std::map<int, int> counts[3];
+  for (const Pixel& p : picture) {
+    sum += gray_of(p);
+    for (int c = 0; c < 3; ++c) ++counts[c][p[size_t(c)]];
+  }
+  const int mean = int(sum / double(picture.size()) + 0.5);
+  for (Pixel& p : picture) {
+    const int gray = gray_of(p);
+    if (effect.kind == Effect::Kind::kHue) p = turn_hue(p, effect.amount);
+    for (int c = 0; c < 3; ++c) {
+      int& v = p[size_t(c)];
+      switch (effect.kind) {
+        case Effect::Kind::kGray:
+          v = gray;
+          break;
+        case Effect::Kind::kBrightness:
+          v = blend(0, v, effect.factor);
+          break;
+        case Effect::Kind::kContrast:
+          v = blend(mean, v, effect.factor);
+          break;
+        case Effect::Kind::kSaturation:
+          v = blend(gray, v, effect.factor);
+          break;
+        case Effect::Kind::kHue:
+          break;
+        case Effect::Kind::kInvert:
+          v = 255 - v;
+          break;
+        case Effect::Kind::kPosterize:
+          v &= effect.amount;
+          break;
+        case Effect::Kind::kSolarize:
+          v = v < effect.amount ? v : 255 - v;
+          break;
+        case Effect::Kind::kAutocontrast:
+          v = autocontrast(counts[c], v);
+          break;
+        case Effect::Kind::kEqualize:
+          v = equalize(counts[c], v);
+          break;
+      }
+    }
+  }
+}
+
+}  // namespace headrace::test

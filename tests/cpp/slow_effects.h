@@ -1,0 +1,15 @@
+// Effects the slow way: whole images, one effect after the other, each as its definition reads.
+#pragma once
+
+#include <vector>
+
+#include "../../csrc/core/plan.h"
+
+namespace headrace::test {
+
+using Pixel = std::array<int, 3>;
+using Picture = std::vector<Pixel>;
+
+void apply(const Effect& effect, Picture& picture);
+
+}  // namespace headrace::test

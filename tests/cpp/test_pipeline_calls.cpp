@@ -1,0 +1,145 @@
+// The pipeline and the steps that Python does: it gets the image as it is there, and what it makes goes on from there.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <thread>
+
+#include "../../csrc/core/fuse.h"
+#include "../../csrc/core/rgbx_output.h"
+#include "pipeline_samples.h"
+
+using namespace headrace;
+using namespace headrace::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+Step call(int number) {
+  Step step;
+  step.kind = Step::Kind::kCall;
+  step.call = number;
+  return step;
+}
+
+/// RandomCrop of 24 by 20, a call, and a second call at the end.
+PipelineOptions crops_and_calls(int threads) {
+  PipelineOptions options = crops(threads);
+  options.recipe.steps.push_back(call(0));
+  options.recipe.steps.push_back(call(1));
+  return options;
+}
+
+/// What the calls do: every byte plus its call's number, plus one.
+void serve(Pipeline& pipeline, PythonJob& job) {
+  Bytes pixels = job.bytes;
+  for (uint8_t& byte : pixels) byte = static_cast<uint8_t>(byte + job.call + 1);
+  pipeline.finish(job, pixels.data(), job.size, 10);
+}
+
+Bytes three_more(Bytes bytes) {
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(byte + 3);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("calls stand where they are, one after the other") {
+  const Rows rows = some_rows(24);
+  const Bytes truth = three_more(expected(crops(0), rows));
+  for (const int threads : {0, 1, 3}) {
+    CAPTURE(threads);
+    Pipeline pipeline(crops_and_calls(threads));
+    std::vector<std::thread> lanes;
+    for (int i = 0; i < 2; ++i) {
+      lanes.emplace_back([&] {
+        while (!pipeline.closed())
+          if (auto job = pipeline.next_call(kLong)) serve(pipeline, *job);
+      });
+      lanes.emplace_back([&] {
+        while (!pipeline.closed())
+          if (auto job = pipeline.next_pillow_job(kLong)) {
+            const auto image = static_cast<size_t>(rows[static_cast<size_t>(job->sample)]);
+            pipeline.finish(*job, Images::all().pixels[image].data(), Images::all().sizes[image], 1);
+          }
+      });
+    }
+    for (int i = 0; i < 5; ++i) {
+      const auto batch = submit(pipeline, Images::all().table, rows);
+      if (threads == 0) {
+        while (pipeline.run_one()) {
+        }
+      }
+      REQUIRE(pipeline.wait(*batch, kLong));
+      CHECK(batch->take_failures().empty());
+      CHECK(contents(pipeline, *batch) == truth);
+    }
+    const auto stats = pipeline.stats();
+    const auto python =
+        std::find_if(stats.begin(), stats.end(), [](const StageReport& one) { return one.stage == "python"; });
+    REQUIRE(python != stats.end());
+    CHECK(python->items == 2 * 5 * 24);
+    CHECK(python->busy_ns == 2 * 5 * 24 * 10);
+    pipeline.close();
+    for (std::thread& lane : lanes) lane.join();
+  }
+}
+
+TEST_CASE("a call may finish the sample") {
+  PipelineOptions options = crops(1);
+  options.recipe.steps.push_back(call(0));
+  Pipeline pipeline(options);
+  const auto batch = submit(pipeline, Images::all().table, {0, 2});
+  const size_t each = pipeline.options().layout.sample_bytes;
+  Bytes truth;
+  for (int i = 0; i < 2; ++i) {
+    auto job = pipeline.next_call(kLong);
+    REQUIRE(job);
+    CHECK(job->size == Size{24, 20});
+    CHECK(job->bytes.size() == 20 * 24 * kPixelBytes);
+    const Bytes elements(each, static_cast<uint8_t>(7 + job->sample));
+    CHECK_THROWS_AS(pipeline.finish_elements(*job, std::span(elements).first(each - 1), 0), std::invalid_argument);
+    pipeline.finish_elements(*job, elements, 0);
+    CHECK_THROWS_AS(pipeline.finish_elements(*job, elements, 0), std::logic_error);
+  }
+  REQUIRE(pipeline.wait(*batch, kLong));
+  for (int sample = 0; sample < 2; ++sample) truth.insert(truth.end(), each, static_cast<uint8_t>(7 + sample));
+  CHECK(contents(pipeline, *batch) == truth);
+}
+
+TEST_CASE("an error of a call, and an image of another size than the batch holds, are the sample's") {
+  Pipeline pipeline(crops_and_calls(0));
+  const auto batch = submit(pipeline, Images::all().table, {0, 2});
+  while (pipeline.run_one()) {
+  }
+  auto first = pipeline.next_call(0ms), second = pipeline.next_call(0ms);
+  REQUIRE(first);
+  REQUIRE(second);
+  pipeline.fail(*first, "no light");
+  const Bytes pixel(kPixelBytes);
+  pipeline.finish(*second, pixel.data(), {1, 1}, 0);  // the second call gets it
+  auto last = pipeline.next_call(0ms);
+  REQUIRE(last);
+  CHECK(last->size == Size{1, 1});
+  pipeline.finish(*last, pixel.data(), {1, 1}, 0);
+  REQUIRE(pipeline.wait(*batch, 0ms));
+  const auto failures = batch->take_failures();
+  REQUIRE(failures.size() == 2);
+  CHECK(failures[0].stage == Stage::kTransform);
+  CHECK(failures[0].reason == "no light");
+  CHECK(failures[1].stage == Stage::kPlan);
+}
+
+TEST_CASE("calls of cancelled batches are dropped, and so is a late answer") {
+  Pipeline pipeline(crops_and_calls(0));
+  auto memory = std::make_unique<Bytes>(2 * pipeline.options().layout.sample_bytes);
+  const auto cancelled = submit(pipeline, Images::all().table, {0, 2}, 1, memory->data());
+  while (pipeline.run_one()) {
+  }
+  auto late = pipeline.next_call(0ms);
+  REQUIRE(late);
+  pipeline.cancel(*cancelled);
+  memory.reset();
+  serve(pipeline, *late);
+  CHECK_FALSE(pipeline.next_call(0ms));
+}

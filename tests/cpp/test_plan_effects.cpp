@@ -1,0 +1,146 @@
+// How effects, nested steps and erased boxes are resolved: what stays pending, what becomes real, in which order.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "../../csrc/core/error.h"
+#include "../../csrc/core/plan.h"
+
+using namespace headrace;
+using Kind = Step::Kind;
+using Does = Effect::Kind;
+
+namespace {
+
+Step of(Kind kind, int draw = 0) { return {.kind = kind, .draw = draw}; }
+Step flip(int draw) { return {.kind = Kind::kHorizontalFlip, .p = 0.5, .draw = draw}; }
+Step resize(int height, int width) { return {.kind = Kind::kResize, .height = height, .width = width}; }
+Step when(double p, int draw, std::vector<Step> steps) {
+  return {.kind = Kind::kWhen, .p = p, .draw = draw, .branches = {std::move(steps)}};
+}
+Step erase(int draw, int value = 0) { return {.kind = Kind::kErase, .p = 0.5, .draw = draw, .value = value}; }
+
+Plan plan_of(std::vector<Step> steps, Size image, Size output, std::vector<double> draws) {
+  const Recipe recipe{std::move(steps), static_cast<int>(draws.size()), output, PassOrder::kHorizontalFirst};
+  return resolve(recipe, draws.data(), image);
+}
+
+std::vector<Does> kinds(const Plan& plan) {
+  std::vector<Does> all;
+  for (const PlanStage& stage : plan.stages) {
+    for (const Effect& effect : stage.effects) all.push_back(effect.kind);
+  }
+  return all;
+}
+
+/// Ten tries of (fraction, ratio), the last repeated, then top and left; before them whether it is done at all.
+std::vector<double> erasing(std::vector<std::pair<double, double>> pairs, double top, double left) {
+  pairs.resize(10, pairs.back());
+  std::vector<double> draws{0};
+  for (const auto& [fraction, ratio] : pairs) draws.insert(draws.end(), {fraction, ratio});
+  draws.insert(draws.end(), {top, left});
+  return draws;
+}
+
+}  // namespace
+
+TEST_CASE("effects belong to the resize before them, and flips stay pending") {
+  const Plan plan =
+      plan_of({resize(4, 6), flip(0), of(Kind::kBrightness, 1), of(Kind::kHue, 2)}, {9, 9}, {6, 4}, {0, 1.5, -0.1});
+  REQUIRE(plan.stages.size() == 1);
+  CHECK(plan.stages[0].effects == std::vector<Effect>{{Does::kBrightness, 1.5f}, {Does::kHue, 0, 231}});  // -25
+  CHECK(plan.last == Take{.box = {0, 0, 6, 4}, .flip_horizontal = true});
+}
+
+TEST_CASE("without a resize the window is made real, its flips stay pending") {
+  const Step crop{.kind = Kind::kCenterCrop, .height = 2, .width = 4};
+  const Plan plan = plan_of({crop, flip(0), of(Kind::kInvert)}, {8, 8}, {4, 2}, {0});
+  REQUIRE(plan.stages.size() == 1);
+  CHECK(plan.stages[0].take == Take{.box = {2, 3, 4, 2}});
+  CHECK(plan.stages[0].resize == Size{4, 2});
+  CHECK(plan.last == Take{.box = {0, 0, 4, 2}, .flip_horizontal = true});
+}
+
+TEST_CASE("gray is an effect where another follows, and stays with the take where none does") {
+  const Step gray = of(Kind::kGrayscale), invert = of(Kind::kInvert);
+  const Plan between = plan_of({resize(4, 4), invert, when(0.5, 0, {gray}), invert}, {9, 9}, {4, 4}, {0.4});
+  CHECK(kinds(between) == std::vector{Does::kInvert, Does::kGray, Does::kInvert});
+  CHECK_FALSE(between.last.gray);
+  const Plan last = plan_of({resize(4, 4), invert, gray}, {9, 9}, {4, 4}, {});
+  CHECK(kinds(last) == std::vector{Does::kInvert});
+  CHECK(last.last.gray);
+  const Plan first = plan_of({gray, invert}, {4, 4}, {4, 4}, {});
+  CHECK(first.stages.at(0).take.gray);
+  CHECK(kinds(first) == std::vector{Does::kInvert});
+  const Plan drawn_above = plan_of({resize(4, 4), when(0.5, 0, {gray})}, {9, 9}, {4, 4}, {0.5});
+  CHECK_FALSE(drawn_above.last.gray);
+}
+
+TEST_CASE("padding after an effect, and a crop before the next one") {
+  const Step pad{.kind = Kind::kPad, .padding = {1, 2, 3, 4}, .fill = {9, 8, 7}};
+  const Plan plan = plan_of({of(Kind::kInvert), pad, of(Kind::kInvert)}, {5, 6}, {9, 12}, {});
+  REQUIRE(plan.stages.size() == 2);
+  CHECK(plan.stages[0].take == Take{.box = {0, 0, 5, 6}});
+  CHECK(plan.stages[1].take == Take{.box = {-1, -2, 9, 12}, .fill = {9, 8, 7}});
+  CHECK(plan.last == Take{.box = {0, 0, 9, 12}});
+}
+
+TEST_CASE("posterize keeps the upper bits, solarize begins at the next whole value") {
+  const auto amount = [](Step step) { return plan_of({step}, {2, 2}, {2, 2}, {}).stages.at(0).effects.at(0).amount; };
+  CHECK(amount({.kind = Kind::kPosterize, .bits = 0}) == 0);
+  CHECK(amount({.kind = Kind::kPosterize, .bits = 3}) == 0xE0);
+  CHECK(amount({.kind = Kind::kPosterize, .bits = 8}) == 255);
+  CHECK(amount({.kind = Kind::kSolarize, .threshold = 128}) == 128);
+  CHECK(amount({.kind = Kind::kSolarize, .threshold = 127.5}) == 128);
+  CHECK(amount({.kind = Kind::kSolarize, .threshold = -3}) == 0);
+  CHECK(amount({.kind = Kind::kSolarize, .threshold = 1e9}) == 256);
+}
+
+TEST_CASE("a branch is chosen by the first bound above the draw") {
+  const Step one{
+      .kind = Kind::kOneOf, .branches = {{of(Kind::kInvert)}, {}, {of(Kind::kEqualize)}}, .bounds = {0.25, 0.5, 1.0}};
+  const auto chosen = [&](double u) { return kinds(plan_of({one}, {2, 2}, {2, 2}, {u})); };
+  CHECK(chosen(0.0) == std::vector{Does::kInvert});
+  CHECK(chosen(0.25).empty());
+  CHECK(chosen(0.5) == std::vector{Does::kEqualize});
+  CHECK(chosen(1.0 - 0x1p-53) == std::vector{Does::kEqualize});
+}
+
+TEST_CASE("permutations come in the order of itertools") {
+  const Step all{.kind = Kind::kShuffled,
+                 .branches = {{of(Kind::kInvert)}, {of(Kind::kEqualize)}, {of(Kind::kAutocontrast)}}};
+  const auto order = [&](double u) { return kinds(plan_of({all}, {2, 2}, {2, 2}, {u})); };
+  const Does a = Does::kInvert, b = Does::kEqualize, c = Does::kAutocontrast;
+  const std::vector<std::vector<Does>> orders{{a, b, c}, {a, c, b}, {b, a, c}, {b, c, a}, {c, a, b}, {c, b, a}};
+  for (size_t k = 0; k < orders.size(); ++k) CHECK(order((double(k) + 0.5) / 6) == orders[k]);
+  CHECK(order(1.0 - 0x1p-53) == orders[5]);
+}
+
+TEST_CASE("a box is erased as high over wide as drawn, and mirrored by the flips behind it") {
+  std::vector<double> draws = erasing({{0.02, 4.0}}, 0.9, 0.25);  // of 100 by 50: 100 pixels, 20 high, 5 wide
+  const auto boxes = [&](std::vector<Step> steps) {
+    return plan_of(std::move(steps), {100, 50}, {100, 50}, draws).erased;
+  };
+  CHECK(boxes({erase(0, 2)}) == std::vector<Erased>{{{24, 27, 5, 20}, 2}});  // 0.25 of 96, 0.9 of 31
+  CHECK(boxes({flip(0), erase(0)}) == std::vector<Erased>{{{24, 27, 5, 20}, 0}});
+  CHECK(boxes({erase(0), flip(0)}) == std::vector<Erased>{{{71, 27, 5, 20}, 0}});
+  CHECK(boxes({erase(0), {.kind = Kind::kVerticalFlip, .p = 1}}) == std::vector<Erased>{{{24, 3, 5, 20}, 0}});
+  CHECK(boxes({erase(0), erase(0, 1)}).size() == 2);
+  draws[0] = 0.5;
+  CHECK(boxes({erase(0)}).empty());
+}
+
+TEST_CASE("what does not fit is tried again, and nothing is erased where no try fits or nothing is left of the box") {
+  const auto boxes = [](std::vector<double> draws) { return plan_of({erase(0)}, {10, 10}, {10, 10}, draws).erased; };
+  CHECK(boxes(erasing({{1.0, 1.0}, {0.25, 1.0}}, 0, 0)) == std::vector<Erased>{{{0, 0, 5, 5}, 0}});
+  CHECK(boxes(erasing({{1.0, 1.0}}, 0, 0)).empty());
+  CHECK(boxes(erasing({{0.001, 1.0}}, 0, 0)).empty());
+  CHECK(boxes(erasing({{1e300, 1e-300}}, 0, 0)).empty());
+}
+
+TEST_CASE("only flips may follow an erased box") {
+  const std::vector<double> draws = erasing({{0.25, 1.0}}, 0, 0);
+  CHECK_THROWS_WITH_AS(plan_of({erase(0), of(Kind::kInvert)}, {10, 10}, {10, 10}, draws),
+                       "only flips can follow RandomErasing; move it to the end", Error);
+}

@@ -1,0 +1,228 @@
+"""The oracle equals torchvision itself, v1 and v2, on the same draws: colours, random choices and orders, erasing."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from types import ModuleType
+
+import pytest
+import torch
+from PIL import Image
+
+from headrace import steps as S
+from headrace.draws import Draws
+from headrace.lowering import lower
+from headrace.reference import reference_sample
+from headrace.reference_containers import permutation
+from test_oracle import MEAN, STD, assert_equal_on
+from torchvision_feed import Feeder
+
+
+@pytest.fixture(params=["v1", "v2"])
+def T(request, torchvision) -> ModuleType:
+    """torchvision's transforms, v1 and v2."""
+    return torchvision.transforms if request.param == "v1" else torchvision.transforms.v2
+
+
+@pytest.fixture
+def feeder(torchvision, monkeypatch) -> Feeder:
+    return Feeder(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def pictures(images) -> list[Image.Image]:
+    """Images of every shape, and of few colours: one colour, two, all bytes at once, every hue."""
+    ramp = Image.frombytes("L", (16, 16), bytes(range(256)))
+    full = ramp.point([255] * 256)
+    return [
+        *images,
+        Image.new("RGB", (20, 30), (7, 7, 7)),
+        Image.new("RGB", (9, 40), (200, 0, 55)),
+        Image.merge("RGB", (ramp, ramp.rotate(90), ramp.point(lambda byte: 40 * (byte > 99)))),
+        Image.merge("HSV", (ramp, full, ramp.rotate(90))).convert("RGB"),
+    ]
+
+
+def check(pictures, feeder, T, *steps, count: int = 6) -> None:
+    assert_equal_on(pictures, feeder, T.Compose([*steps, T.CenterCrop(33), T.PILToTensor()]), count)
+
+
+@pytest.mark.parametrize(
+    "factors",
+    [
+        {"brightness": 0.4},
+        {"brightness": (0.0, 0.0)},
+        {"brightness": (1.0, 9.0)},
+        {"contrast": 0.9},
+        {"contrast": (2.0, 60.0)},
+        {"saturation": 1.5},
+        {"saturation": (0.0, 0.01)},
+        {"hue": 0.5},
+        {"hue": (-0.5, -0.5)},
+        {"hue": (0.001, 0.02)},
+        {"brightness": 0.4, "hue": 0.1},
+        {"brightness": 0.4, "contrast": 0.4, "saturation": 0.4},
+        {"brightness": 0.8, "contrast": 0.8, "saturation": 0.8, "hue": 0.2},
+    ],
+    ids=str,
+)
+def test_color_jitter(T, feeder, pictures, factors):
+    check(pictures, feeder, T, T.ColorJitter(**factors), count=12)
+    check(pictures, feeder, T, T.RandomResizedCrop(40), T.ColorJitter(**factors), count=3)
+
+
+def test_color_jitter_of_gray_images(T, feeder, pictures):
+    jitter = T.ColorJitter(0.5, 0.5, 0.5, 0.3)
+    check(pictures, feeder, T, T.Grayscale(), jitter, T.RandomGrayscale(1.0), count=8)
+    assert isinstance(lower(T.Compose([T.CenterCrop(8), T.Grayscale(), jitter, T.PILToTensor()])).steps[2], S.Shuffled)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.4, 1.0])
+def test_what_is_done_at_times(T, feeder, pictures, p):
+    for step in (
+        T.RandomGrayscale(p),
+        T.RandomInvert(p),
+        T.RandomAutocontrast(p),
+        T.RandomEqualize(p),
+        T.RandomPosterize(3, p),
+        T.RandomSolarize(100, p),
+    ):
+        check(pictures, feeder, T, step)
+        check(pictures, feeder, T, T.Grayscale(), step, count=3)
+
+
+@pytest.mark.parametrize("bits", range(1, 9))
+def test_posterize(T, feeder, pictures, bits):
+    check(pictures, feeder, T, T.RandomPosterize(bits, 1.0), count=1)
+
+
+@pytest.mark.parametrize("threshold", [-3, 0, 0.5, 1, 127.5, 128, 255, 255.5, 300])
+def test_solarize(T, feeder, pictures, threshold):
+    check(pictures, feeder, T, T.RandomSolarize(threshold, 1.0), count=1)
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric"])
+@pytest.mark.parametrize("padding", [0, 5, [3], (4, 1), [1, 2, 0, 70]])
+def test_pad(T, feeder, pictures, padding, mode):
+    check(pictures, feeder, T, T.Pad(padding, (7, 300, -2), mode), count=1)
+    check(pictures, feeder, T, T.RandomCrop(20, pad_if_needed=True), T.Pad(padding, 9, mode), count=2)
+
+
+@pytest.mark.parametrize("fill", [5, 9.7, (1, 2, 3), [4.5]])
+def test_pad_fill(T, feeder, pictures, fill):
+    check(pictures, feeder, T, T.Pad(6, fill), count=1)
+
+
+def test_pad_fill_by_type(torchvision, feeder, pictures):
+    T = torchvision.transforms.v2
+    for fill in ({Image.Image: (9, 8, 7), "others": 1}, {"others": 3}, {torch.Tensor: 3}, None):
+        check(pictures, feeder, T, T.Pad(6, fill), count=1)
+
+
+def test_size_behind_pad(T):
+    recipe = lower(T.Compose([T.Resize((20, 30)), T.Pad([1, 2, 3, 4]), T.PILToTensor()]))
+    assert (recipe.height, recipe.width) == (26, 34)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0])
+def test_random_apply(T, feeder, pictures, p):
+    some = [T.RandomHorizontalFlip(), T.Compose([T.ColorJitter(0.4, 0.4), T.Pad(3)]), T.RandomInvert()]
+    check(pictures, feeder, T, T.RandomApply(some, p))
+    check(pictures, feeder, T, T.RandomApply(torch.nn.ModuleList([T.RandomSolarize(99, 0.7)]), p))
+
+
+def test_random_choice(T, feeder, pictures):
+    for p in (None, [1, 1, 1, 1], [0.1, 0.0, 0.2, 0.3], [0, 0, 7, 0]):
+        ways = [T.RandomInvert(), T.Resize((30, 20)), T.RandomCrop(50, pad_if_needed=True), T.ColorJitter(hue=0.5)]
+        check(pictures, feeder, T, T.RandomChoice(ways, p), count=16)
+
+
+def test_random_order(T, feeder, pictures):
+    ways = [T.ColorJitter(0.9), T.RandomSolarize(90, 0.8), T.RandomEqualize(0.6), T.RandomVerticalFlip()]
+    check(pictures, feeder, T, T.RandomOrder(ways), count=30)
+    moving = [T.RandomResizedCrop((30, 50)), T.Pad(4, fill=250), T.Grayscale(3), T.CenterCrop(40)]
+    check(pictures, feeder, T, T.RandomOrder(moving), count=20)
+
+
+def test_containers_in_containers(T, feeder, pictures):
+    inner = T.RandomOrder([T.RandomInvert(), T.RandomApply([T.ColorJitter(0.6, 0.6, 0.6, 0.4)], 0.8)])
+    choice = T.RandomChoice([inner, torch.nn.Sequential(T.RandomHorizontalFlip(), T.RandomPosterize(2)), T.Pad(1)])
+    check(pictures, feeder, T, T.RandomApply([T.RandomResizedCrop(40), choice, T.RandomGrayscale(0.3)], 0.9), count=40)
+
+
+def test_permutations_are_those_of_itertools():
+    for n in range(6):
+        numbers = range(math.factorial(n))
+        made = [permutation(n, (number + 0.5) / math.factorial(n)) for number in numbers]
+        assert made == [list(order) for order in itertools.permutations(range(n))]
+    assert permutation(18, 1 - 2**-53) == list(range(18))[::-1] and permutation(18, 0.0) == list(range(18))
+
+
+def floats(T) -> list:
+    return [T.PILToTensor(), T.ConvertImageDtype(torch.float32)]
+
+
+ERASINGS = [
+    {"p": 1.0},
+    {"p": 0.5, "scale": (0.1, 0.9), "ratio": (0.1, 9.0)},
+    {"p": 1.0, "scale": (0.9, 1.0), "ratio": (0.1, 0.2)},  # mostly no try fits
+    {"p": 1.0, "scale": (0.0, 0.001)},  # mostly empty
+    {"p": 1.0, "value": 7},
+    {"p": 1.0, "value": (0.1, 100.7, 2.5)},
+    {"p": 1.0, "value": [3.2], "inplace": True},
+    {"p": 0.0},
+]
+
+
+@pytest.mark.parametrize("options", ERASINGS, ids=str)
+def test_random_erasing(T, feeder, pictures, options):
+    ends = (
+        [T.PILToTensor(), T.RandomErasing(**options)],
+        [*floats(T), T.Normalize(MEAN, STD), T.RandomErasing(**options)],
+        [T.PILToTensor(), T.RandomErasing(**options), T.ConvertImageDtype(torch.float16), T.Normalize(MEAN, STD)],
+        [*floats(T), T.RandomErasing(**options), T.RandomHorizontalFlip(), T.ConvertImageDtype(torch.bfloat16)],
+    )
+    for end in ends:
+        assert_equal_on(pictures, feeder, T.Compose([T.Resize((37, 52)), *end]), 4)
+
+
+def test_erasing_twice_between_flips(T, feeder, pictures):
+    steps = [
+        *(T.RandomHorizontalFlip(), T.Resize((37, 52)), T.PILToTensor(), T.RandomVerticalFlip()),
+        *(T.RandomErasing(value=(3, 60, 9)), T.ConvertImageDtype(torch.float32), T.RandomHorizontalFlip()),
+        *(T.Normalize(MEAN, STD), T.RandomErasing(value=-4.5), T.RandomVerticalFlip()),
+    ]
+    assert_equal_on(pictures, feeder, T.Compose(steps), 24)
+
+
+def test_erasing_of_tv_tensors(torchvision, feeder, pictures):
+    """Later steps still see an Image of torchvision's, whose dtype they may be told apart."""
+    T, Kind = torchvision.transforms.v2, torchvision.tv_tensors.Image
+    to_float = T.ToDtype({Kind: torch.float32, "others": None}, scale=True)
+    steps = [T.ToImage(), T.RandomErasing(1.0, value=9), T.RandomHorizontalFlip(), to_float, T.ToPureTensor()]
+    assert_equal_on(pictures, feeder, T.Compose([T.Resize((37, 52)), *steps]), 6)
+    assert lower(T.Compose([T.CenterCrop(9), *steps])).erased[0, 0] == 9 * (1 / 255)
+
+
+def test_erasing_of_gray_tensors(T, feeder, pictures):
+    for value in (0.5, [0.25]):
+        steps = [T.Grayscale(), T.CenterCrop(40), *floats(T), T.RandomErasing(1.0, value=value)]
+        assert_equal_on(pictures, feeder, T.Compose(steps), 4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_erased_is_what_the_oracle_writes(T, pictures, dtype):
+    erasings = [T.RandomErasing(1.0, (0.5, 0.5), (1, 1), value=(0.3, 17, -2)) for _ in range(2)]
+    steps = [*floats(T), erasings[0], T.Normalize(MEAN, STD), erasings[1], T.Normalize([0.1] * 3, [0.7] * 3)]
+    recipe = lower(T.Compose([T.CenterCrop(24), *steps]), dtype=dtype)
+    assert recipe.erased.shape == (2, 3) and recipe.erased.dtype == dtype and type(recipe.erased) is torch.Tensor
+    row = Draws(recipe.columns, 4).batch(0, [1], [0])[0]
+    for number, later in enumerate((steps[3:], steps[5:])):
+        one = torch.tensor([0.3, 17, -2]).reshape(3, 1, 1)
+        for step in later[::2]:
+            one = step(one)
+        assert torch.equal(recipe.erased[number], one.to(dtype).flatten())
+    made = reference_sample(pictures[0], recipe, row)
+    found = [(made == value[:, None, None]).all(0).sum().item() for value in recipe.erased]
+    assert found[1] == 17**2 and 0 < found[0] < 17**2  # the second box lies on the first

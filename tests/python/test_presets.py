@@ -1,0 +1,113 @@
+"""The oracle equals the presets of torchvision's reference scripts, and recipes of papers, on the same draws."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+import torch
+from PIL import Image
+
+from headrace.lowering import LoweringError, lower
+from test_oracle import MEAN, STD, assert_equal_on
+from torchvision_feed import Feeder
+
+
+@pytest.fixture(params=["v1", "v2"])
+def T(request, torchvision) -> ModuleType:
+    """torchvision's transforms, v1 and v2."""
+    return torchvision.transforms if request.param == "v1" else torchvision.transforms.v2
+
+
+@pytest.fixture
+def feeder(torchvision, monkeypatch) -> Feeder:
+    return Feeder(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def pictures(images) -> list[Image.Image]:
+    """Images that are not so long that Resize makes millions of pixels of them."""
+    return [image for image in images if max(image.size) / min(image.size) < 30]
+
+
+def to_floats(T: ModuleType) -> list:
+    """The ends of torchvision's presets."""
+    if T.__name__.endswith("v2"):
+        return [T.PILToTensor(), T.ToDtype(torch.float32, scale=True), T.Normalize(MEAN, STD)]
+    return [T.PILToTensor(), T.ConvertImageDtype(torch.float32), T.Normalize(MEAN, STD)]
+
+
+class ClassificationPresetTrain:
+    """The preset for training, as references/classification/presets.py composes it on PIL images."""
+
+    def __init__(self, T, crop_size, interpolation="bilinear", hflip_prob=0.5, policy=None, random_erase_prob=0.0):
+        mode = T.InterpolationMode(interpolation)
+        steps = [T.RandomResizedCrop(crop_size, interpolation=mode, antialias=True)]
+        if hflip_prob > 0:
+            steps.append(T.RandomHorizontalFlip(hflip_prob))
+        if policy is not None:
+            steps.append(policy)
+        steps.extend(to_floats(T))
+        if random_erase_prob > 0:
+            steps.append(T.RandomErasing(p=random_erase_prob))
+        if T.__name__.endswith("v2"):
+            steps.append(T.ToPureTensor())
+        self.transforms = T.Compose(steps)
+
+    def __call__(self, image):
+        return self.transforms(image)
+
+
+@pytest.mark.parametrize("random_erase_prob", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
+def test_classification_preset_for_training(T, feeder, pictures, interpolation, random_erase_prob):
+    preset = ClassificationPresetTrain(T, 44, interpolation, random_erase_prob=random_erase_prob)
+    assert_equal_on(pictures, feeder, preset.transforms, 8)
+
+
+def test_classification_preset_without_flips(T, feeder, pictures):
+    assert_equal_on(pictures, feeder, ClassificationPresetTrain(T, 30, hflip_prob=0.0).transforms, 4)
+
+
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
+def test_classification_preset_for_evaluation(T, feeder, pictures, interpolation):
+    resize = T.Resize(40, interpolation=T.InterpolationMode(interpolation), antialias=True)
+    assert_equal_on(pictures, feeder, T.Compose([resize, T.CenterCrop(35), *to_floats(T)]), 1)
+
+
+class Doubled(ClassificationPresetTrain):
+    """A preset that does more."""
+
+    def __call__(self, image):
+        return 2 * self.transforms(image)
+
+
+def test_a_preset_is_its_transforms_if_that_is_all_it_calls(T):
+    preset = ClassificationPresetTrain(T, 30)
+    assert lower(preset, native_only=True) == lower(preset.transforms)
+    with pytest.raises(LoweringError, match=r"may do something else than its transforms; pass its attribute .transf"):
+        lower(Doubled(T, 30), native_only=True)
+
+
+@pytest.mark.parametrize("policy", ["AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix"])
+def test_augmentation_policies_are_refused_by_name(T, policy):
+    preset = ClassificationPresetTrain(T, 30, policy=getattr(T, policy)())
+    with pytest.raises(LoweringError, match=rf"step 3, {policy}\(.*has no native twin"):
+        lower(preset.transforms, native_only=True)
+
+
+def test_simclr_without_blur(T, feeder, pictures):
+    jitter = T.RandomApply([T.ColorJitter(0.8, 0.8, 0.8, 0.2)], p=0.8)
+    steps = [T.RandomResizedCrop(36), T.RandomHorizontalFlip(), jitter, T.RandomGrayscale(0.2), *to_floats(T)]
+    assert_equal_on(pictures, feeder, T.Compose(steps), 12)
+
+
+def test_cifar(T, feeder, pictures):
+    steps = [T.Resize((32, 32)), T.RandomCrop(32, padding=4), T.RandomHorizontalFlip(), *to_floats(T)]
+    assert_equal_on(pictures, feeder, T.Compose([*steps, T.RandomErasing(0.5, (0.06, 0.06), (1, 1))]), 8)
+
+
+def test_three_augment_of_deit(T, feeder, pictures):
+    three = T.RandomChoice([T.RandomGrayscale(1.0), T.RandomSolarize(128, 1.0), T.RandomInvert(0.0)])
+    steps = [T.Resize(40), T.RandomCrop(40, 4, padding_mode="reflect"), T.RandomHorizontalFlip(), three]
+    assert_equal_on(pictures, feeder, T.Compose([*steps, T.ColorJitter(0.3, 0.3, 0.3), *to_floats(T)]), 12)

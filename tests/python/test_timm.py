@@ -1,0 +1,154 @@
+"""What timm.data.create_transform makes is lowered, and the oracle equals it on the same draws; or refused by name."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import warnings
+from types import ModuleType
+
+import pytest
+import torch
+from PIL import Image
+
+from headrace import steps as S
+from headrace.draws import Draws
+from headrace.lowering import LoweringError, lower
+from headrace.reference import reference_sample
+from headrace.transforms import Compose
+from test_oracle import assert_equal_on
+from torchvision_feed import Feeder
+
+
+@pytest.fixture(scope="module")
+def timm(torchvision) -> ModuleType:
+    """timm.data, or a skip where it is not installed."""
+    pytest.importorskip("timm", exc_type=ImportError)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return importlib.import_module("timm.data")
+
+
+@pytest.fixture
+def feeder(timm, monkeypatch) -> Feeder:
+    feeder = Feeder(monkeypatch)
+    feeder.feed_timm()
+    return feeder
+
+
+@pytest.fixture(scope="module")
+def pictures(images) -> list[Image.Image]:
+    """Images that are no slivers: timm's crop of those can round to no pixels, which Pillow makes black."""
+    return [image for image in images if min(image.size) > 4 and max(image.size) / min(image.size) < 30]
+
+
+TRAINING = [
+    {},
+    {"interpolation": "bicubic", "scale": (0.3, 1), "ratio": (0.5, 1.5)},
+    {"interpolation": "random"},
+    {"input_size": (3, 40, 24), "vflip": 0.5, "hflip": 0.0},
+    {"color_jitter": (0.4, 0.3, 0.2, 0.1)},
+    {"color_jitter": 0.8, "color_jitter_prob": 0.8, "grayscale_prob": 0.3},
+    {"color_jitter": None},
+    {"re_prob": 0.5},
+    {"re_prob": 1.0, "mean": (0.5,) * 3, "std": (0.5,) * 3},
+    {"normalize": False},
+    {"use_prefetcher": True, "re_prob": 0.5},
+    {"no_aug": True},
+]
+EVALUATION = [
+    {},
+    {"crop_pct": 1.0, "interpolation": "bicubic"},
+    {"crop_mode": "squash", "crop_pct": 0.9},
+    {"crop_mode": "squash", "input_size": (3, 24, 30)},
+    {"use_prefetcher": True},
+    {"normalize": False},
+]
+CALLS = [{"is_training": True, **options} for options in TRAINING] + EVALUATION
+
+
+@pytest.mark.parametrize("options", CALLS, ids=str)
+def test_create_transform(timm, feeder, pictures, options):
+    assert_equal_on(pictures, feeder, timm.create_transform(**{"input_size": 28, **options}), 8)
+
+
+def test_random_interpolation_is_one_of_two_crops_in_the_same_columns(timm):
+    transform = timm.create_transform(28, is_training=True, interpolation="random", color_jitter=None)
+    recipe = lower(transform)
+    crops = [S.RandomResizedCrop(28, 28, (0.08, 1.0), (0.75, 4 / 3), name, 0) for name in ("bilinear", "bicubic")]
+    assert recipe.steps[0] == S.OneOf(((crops[0],), (crops[1],)), (0.5, 1.0), 22)
+    assert [step.draw for step in recipe.steps] == [22, 23]
+
+
+def test_lowered_as_torchvisions(timm, torchvision):
+    T = torchvision.transforms
+    theirs = lower(timm.create_transform(28, is_training=True, color_jitter=0.4))
+    mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+    ours = [T.RandomResizedCrop(28), T.RandomHorizontalFlip(), T.ColorJitter(0.4, 0.4, 0.4), T.ToTensor()]
+    assert theirs.fingerprint() == lower(T.Compose([*ours, T.Normalize(mean, std)])).fingerprint()
+
+
+def test_center_crop_or_pad(timm, feeder, images):
+    for fill in (0, (0, 0, 0)):
+        crop = timm.transforms.CenterCropOrPad((30, 64), fill)
+        assert_equal_on(images, feeder, Compose([crop, timm.transforms.MaybePILToTensor()]), 1)
+
+
+REFUSED = [
+    ({"auto_augment": "rand-m9-mstd0.5-inc1"}, r"RandAugment\(.*has no native twin"),
+    ({"gaussian_blur_prob": 0.1}, r"RandomApply: step 1, GaussianBlur\(.*has no native twin"),
+    ({"re_prob": 0.2, "re_mode": "pixel"}, r'RandomErasing\(.*mode="pixel" draws the values.*; use mode="const"'),
+    ({"re_prob": 0.2, "re_mode": "rand"}, r'RandomErasing\(.*mode="rand" draws the values'),
+    ({"re_prob": 0.2, "re_count": 2}, r"RandomErasing\(.*erases several boxes, which .*; use max_count=1"),
+    ({"train_crop_mode": "rkrc"}, r"step 1, ResizeKeepRatio\(.*rounds sizes otherwise than Resize"),
+    ({"train_crop_mode": "rkrr"}, r"step 1, ResizeKeepRatio\(.*rounds sizes otherwise than Resize"),
+    ({"is_training": False, "crop_mode": "border"}, r"step 1, ResizeKeepRatio\(.*use Resize\(size\)"),
+    ({"is_training": False, "input_size": (3, 24, 30)}, r"step 1, ResizeKeepRatio\(.*use Resize\(size\)"),
+    ({"is_training": False, "crop_border_pixels": 2}, r"step 1, TrimBorder\(.*has no native twin"),
+    ({"is_training": False, "patchify": True}, r"step 5, .*Patchify.*has no native twin"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED, ids=lambda one: str(one)[:40])
+def test_refusals(timm, options, message):
+    with pytest.raises(LoweringError, match=message):
+        lower(
+            timm.create_transform(**{"input_size": 28, "is_training": True, "color_jitter": None, **options}),
+            native_only=True,
+        )
+
+
+def test_refusals_of_single_transforms(timm):
+    t = timm.transforms
+    for step, message in (
+        (t.ToNumpy(), r"step 1, .*ToNumpy.*: makes arrays; use MaybePILToTensor\(\)"),
+        (t.ToTensor(), r"step 1, .*ToTensor.*: makes floats up to 255; use MaybePILToTensor\(\) and a conversion"),
+        (t.CenterCropOrPad(9, 3), r"step 1, CenterCropOrPad\(.*pads by another fill than black.*; use fill=0"),
+        (t.CenterCropOrPad(9, 0, "reflect"), r"step 1, CenterCropOrPad\(.*pads by another fill than black"),
+        (t.RandomCropOrPad(9), r"step 1, RandomCropOrPad\(.*has no native twin"),
+    ):
+        with pytest.raises(LoweringError, match=message):
+            lower(Compose([step]), native_only=True)
+    crop = t.RandomResizedCropAndInterpolation(9)
+    crop.get_params = lambda *arguments: (0, 0, 1, 1)
+    with pytest.raises(LoweringError, match="has forward hooks or a replaced method"):
+        lower(Compose([crop]), native_only=True)
+
+
+def test_erasing_draws_as_timm(timm):
+    """Without a feed: the share of erased images, and of erased pixels, is timm's."""
+    count, edge = 3000, 24
+    recipe = lower(timm.create_transform(edge, is_training=True, color_jitter=None, re_prob=0.4))
+    image = Image.new("RGB", (40, 40), (255, 0, 0))
+    draws = Draws(recipe.columns, 0).batch(0, range(count), [0] * count)
+    ours = [(reference_sample(image, recipe, row) == 0).all(0).float().mean().item() for row in draws]
+    state = random.getstate()
+    random.seed(0)
+    erase = timm.random_erasing.RandomErasing(0.4, device="cpu")
+    theirs = [(erase(torch.ones(3, edge, edge)) == 0).all(0).float().mean().item() for _ in range(count)]
+    random.setstate(state)
+    # Hoeffding, each of the two means of values in [0, 1]: 1e-6 that one is off by half of this.
+    bound = 2 * (torch.tensor(2e6).log() / (2 * count)).sqrt().item()
+    for measure in (lambda share: share, lambda share: share > 0):
+        means = [sum(map(measure, shares)) / count for shares in (ours, theirs)]
+        assert abs(means[0] - means[1]) < bound
