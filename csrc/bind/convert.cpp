@@ -1,4 +1,4 @@
-// Reads the fields of headrace.recipe's dataclasses.
+// Reads the fields of the dataclasses of headrace.recipe and headrace.steps.
 #include "convert.h"
 
 #include <map>
@@ -126,19 +126,10 @@ Step to_step(const py::handle& from, int& erases) {
   return step;
 }
 
-int erases_of(const std::vector<Step>& steps) {
-  int count = 0;
-  for (const Step& step : steps) {
-    count += step.kind == Step::Kind::kErase;
-    for (const std::vector<Step>& branch : step.branches) count += erases_of(branch);
-  }
-  return count;
-}
-
 Recipe to_recipe(const py::handle& from, const std::string& pass_order) {
   Recipe recipe;
-  int erases = 0, calls = 0;
-  recipe.steps = to_steps(from.attr("steps"), erases);
+  recipe.steps = to_steps(from.attr("steps"), recipe.erases);
+  int calls = 0;
   for (Step& step : recipe.steps) {
     if (step.kind == Step::Kind::kCall) step.call = calls++;
   }
@@ -169,7 +160,7 @@ SampleOptions to_sample_options(const py::object& recipe, const py::buffer& lut,
   const int element_bytes = static_cast<int>(options.lut.size()) / (256 * channels);
   const auto erased = py::cast<std::string>(recipe.attr("erase_bytes"));
   options.erased.assign(erased.begin(), erased.end());
-  if (options.erased.size() != static_cast<size_t>(erases_of(options.recipe.steps) * channels * element_bytes)) {
+  if (options.erased.size() != static_cast<size_t>(options.recipe.erases * channels * element_bytes)) {
     throw py::value_error("erased: one element a channel for each Erase");
   }
   options.layout = layout == "channels_last" ? channels_last(channels, options.recipe.output, element_bytes)

@@ -47,6 +47,7 @@ struct Kernels {
   void (*resample_y)(const uint8_t* src, size_t src_stride, const TableView& table, int index, int bytes, uint8_t* dst);
   /// One row through the table into the output, mirrored if asked. One channel reads R.
   void (*store)(const uint8_t* row, int plane_stride, int pixels, bool mirror, const Lut& lut, const RowTarget& target);
+  /// Of the same instruction set.
   const EffectLoops* effects;
 };
 

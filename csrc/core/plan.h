@@ -79,6 +79,7 @@ struct Recipe {
   int draws = 0;  // columns of the draws array
   Size output;    // of every sample
   PassOrder pass_order = PassOrder::kHorizontalFirst;
+  int erases = 0;  // Erase steps, nested ones too: values that they write
 
   /// The first step from `from` on that Python does; steps.size() where there is none.
   size_t call_after(size_t from) const {

@@ -52,3 +52,14 @@ def test_a_missing_checkpoint_is_one_sentence(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 1
     assert done.stderr == f"there is no {tmp_path / 'none.pt'}: run examples/train.py first\n"
+
+
+def test_batches_are_transformed_where_they_are() -> None:
+    lines = run(EXAMPLES / "batch_transforms.py")
+    assert [line.split(":")[0] for line in lines] == ["batch 0", "batch 1", "batch 2"]
+
+
+def test_a_step_of_ones_own_is_named_and_verified() -> None:
+    lines = run(EXAMPLES / "own_steps.py")
+    assert any("Sharpened" in line and "Python" in line for line in lines)
+    assert any(line.endswith("compared with Pillow and torch: 0 differ") for line in lines)

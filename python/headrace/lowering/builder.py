@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
@@ -174,9 +175,12 @@ class Builder:
         )
 
 
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
 def shown(transform: Any) -> str:
-    """The transform's repr, on one line of bounded length."""
-    return textwrap.shorten(repr(transform), 200, placeholder=" ...")
+    """The transform's repr, on one line of bounded length, the same in every process."""
+    return textwrap.shorten(_ADDRESS.sub("", repr(transform)), 200, placeholder=" ...")
 
 
 def _list(dtypes: Sequence[torch.dtype]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,7 +18,6 @@ from headrace.pointwise import Pointwise, table
 from headrace.recipe import DTYPES, Column, Recipe
 from headrace.sample_randomness import draws_process_wide, sample_randomness
 
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 #: Sizes (height, width) of the made-up images that a transform is tried on where the image's own is not known.
 _SIZES = ((240, 320), (300, 200))
 
@@ -145,4 +143,4 @@ def _name(transform: Any) -> str:
     """The same in every process: no addresses in it."""
     if hasattr(transform, "__qualname__"):
         return f"{transform.__module__}.{transform.__qualname__}"
-    return _ADDRESS.sub("", shown(transform))
+    return shown(transform)
