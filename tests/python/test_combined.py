@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -185,3 +187,20 @@ def attempts(loader: Any) -> list[Any]:
     except Exception as error:
         batches.append(error)
     return batches
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+@pytest.mark.parametrize("name", ["a subset of joined", "nested", "an array"])
+def test_copies_of_loaders(name, duplicate):
+    loader = DataLoader(some()[name], 2, True, seed=1, num_workers=1)
+    again = duplicate(loader)
+    assert again.native and again.source.is_current()
+    recipe = again.recipe()
+    assert_same(again, list(loader))
+    assert again.recipe() is recipe  # nothing looks exchanged
+
+
+def test_an_array_is_pickled_once():
+    data = Arrays(np.zeros((4, 500, 500, 3), dtype=np.uint8), None, FIXED)
+    assert len(pickle.dumps(data)) < 3_100_000
+    assert pickle.loads(pickle.dumps(data))[3].shape == (3, 12, 10)

@@ -174,7 +174,8 @@ def test_what_only_the_native_path_can_do_is_refused_with_the_reason(options):
 
 def test_the_cpu_is_no_device_to_refuse():
     assert len(list(DataLoader(Noise(), 3, device="cpu", decoder="auto", max_errors=3))) == 4
-    assert len(list(DataLoader(Noise(), 3, device=torch.device("cpu")))) == 4
+    for device in ("cpu:0", torch.device("cpu"), torch.device("cpu", 0)):
+        assert len(list(DataLoader(Noise(), 3, device=device))) == 4
 
 
 def test_errors_in_torchs_arguments_are_torchs():
