@@ -41,7 +41,7 @@ def refuse_native_only(reason: str, given: dict[str, Any]) -> None:
         TypeError: one of them is not as it is by default.
     """
     for name, value in given.items():
-        if value != _DEFAULTS[name] and not (name == "device" and str(value) == "cpu"):
+        if value != _DEFAULTS[name] and not (name == "device" and str(value).partition(":")[0] == "cpu"):
             raise TypeError(
                 f"{name}={value!r} needs headrace's native path, but torch's DataLoader would serve here: {reason}"
             )

@@ -38,6 +38,11 @@ class Epochs:
         self._progress: Progress | None = None  # of the newest epoch, until another one is asked for
 
     @property
+    def upcoming(self) -> int:
+        """The number of the epoch that `begin` would begin."""
+        return self._next
+
+    @property
     def generators(self) -> int:
         """How many generators the order follows from."""
         return len(self._generators)

@@ -32,6 +32,10 @@ class TorchEpochs:
         self._next = epoch
         tell_samplers(loader, epoch)
 
+    def go_on(self, epoch: int) -> None:
+        """The next epoch is this one; the samplers know."""
+        self._next = epoch
+
     def begin(self, loader: Any, start: Callable[[], Iterator[Any]]) -> Iterator[Any]:
         """The iterator that `start` makes, torch's own for the loader."""
         epoch, self._next = self._next, self._next + 1

@@ -107,15 +107,16 @@ class DataLoader(TorchDataLoader[Any]):
         self.target = target.resolve(device, decoder, deterministic)
         batched = batch_size is not None or batch_sampler is not None
         self._route = routing.decide(dataset, batched, collate_fn, worker_init_fn, dtype)
+        self._own = {"device": device, "decoder": decoder, "deterministic": deterministic, "dtype": dtype}
+        self._own |= {"memory_format": memory_format, "on_error": on_error}
         if isinstance(self._route, Handed):
-            own = {"device": device, "decoder": decoder, "deterministic": deterministic, "dtype": dtype}
-            own |= {"memory_format": memory_format, "on_error": on_error}
-            arguments.refuse_native_only(self._route.reason, own)
+            arguments.refuse_native_only(self._route.reason, self._own)
         else:
             arguments.warn_of_no_effect(multiprocessing_context, pin_memory_device)
             arguments.check_types(batch_size, sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
             arguments.check_pinning(pin_memory, self.target.device, self.target.way)
-            arguments.check_epoch_length(len(self.source), batch_size if batch_sampler is None else None, drop_last)
+            samples = len(self._route.source)
+            arguments.check_epoch_length(samples, batch_size if batch_sampler is None else None, drop_last)
         super().__init__(
             dataset,
             batch_size,
@@ -140,9 +141,7 @@ class DataLoader(TorchDataLoader[Any]):
         own_order = seed is not None and generator is None and bool(shuffle)
         self._torch_epochs = TorchEpochs(self.seed, own_order=own_order)
         if not isinstance(self._route, Handed):
-            self._epochs = Epochs(
-                self, len(self.source), self.seed, own_order=own_order, keeps_base_seed=persistent_workers
-            )
+            self._epochs = Epochs(self, samples, self.seed, own_order=own_order, keeps_base_seed=persistent_workers)
         self._progress: state.Progress | None = None  # of the newest iterator
         self._engine: Engine | None = None  # of the newest iterator
         self._iterators: weakref.WeakSet[NativeIterator] = weakref.WeakSet()
@@ -153,8 +152,19 @@ class DataLoader(TorchDataLoader[Any]):
         """Whether headrace's threads deliver; False: torch's DataLoader does, and ``explain()`` says why."""
         return not isinstance(self._route, Handed)
 
+    def _renew_route(self) -> None:
+        """Looks again at the dataset and at what may be set anew. torch delivers from now on where that asks for it."""
+        if isinstance(self._route, Handed):
+            return
+        route = routing.renewed(self._route, self)
+        if isinstance(route, Handed):
+            arguments.refuse_native_only(route.reason, self._own)
+            self._torch_epochs.go_on(self._epochs.upcoming)
+        self._route = route
+
     def _native_route(self, what: str) -> Native:
         """Raises RuntimeError where torch delivers, which has no `what`."""
+        self._renew_route()
         if isinstance(self._route, Handed):
             self._route.refuse(what)
         return self._route
@@ -168,8 +178,7 @@ class DataLoader(TorchDataLoader[Any]):
 
     def recipe(self) -> Recipe:
         """The dataset's transform, lowered; again only when the transform is another one."""
-        self._route = routing.renewed(self._native_route("recipe()"), self.dataset, self.dtype)
-        return self._route.recipe
+        return self._native_route("recipe()").recipe
 
     @property
     def batched(self) -> bool:
@@ -199,6 +208,7 @@ class DataLoader(TorchDataLoader[Any]):
     # ---- iteration ---------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        self._renew_route()
         if not self.native:
             batches = self._torch_epochs.begin(self, super().__iter__)
             return batches if self.out_transform is None else TransformedBatches(batches, self.out_transform)
@@ -302,9 +312,10 @@ class DataLoader(TorchDataLoader[Any]):
 
     def explain(self) -> report.Explanation:
         """What runs natively, what in Python, and why; print it."""
-        return (
-            report.explain_torch(self, self._route.reason) if isinstance(self._route, Handed) else report.explain(self)
-        )
+        self._renew_route()
+        if isinstance(self._route, Handed):
+            return report.explain_torch(self, self._route.reason)
+        return report.explain(self)
 
     def stats(self) -> stats.Stats:
         """Where the time of the newest epoch goes, and its one bottleneck; print it."""

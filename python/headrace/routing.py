@@ -57,34 +57,48 @@ def decide(
         batched: whether samples come in batches, which torch collates by default; single ones it converts.
         dtype: that the images are to have, as in the loader.
     """
-    if collate_fn is not None and collate_fn is not (default_collate if batched else default_convert):
-        return Handed("collate_fn takes lists of samples, which native threads never make; leave it out")
-    if worker_init_fn is not None:
-        return Handed("worker_init_fn runs in worker processes, and native threads run no Python; leave it out")
+    reason = _needs_python(batched, collate_fn, worker_init_fn)
+    if reason is not None:
+        return Handed(reason)
     try:
-        source = as_source(dataset)
-        return _native(source, dtype)
+        return _native(as_source(dataset), dtype)
     except (NotNative, LoweringError) as error:
         return Handed(str(error))
 
 
-def renewed(route: Native, dataset: Any, dtype: torch.dtype | None) -> Native:
-    """The same route, unless the dataset has another transform or other contents now.
+def renewed(route: Native, loader: Any) -> Native | Handed:
+    """The route of a loader's next epoch: the same, unless what the dataset holds, its transform, or the loader's
+    ``collate_fn`` or ``worker_init_fn`` is another one now.
 
     Raises:
-        LoweringError, NotNative: it would not be native any more. A new loader would be handed to torch.
-        RuntimeError: its length is another one.
+        RuntimeError: the dataset's length is another one.
     """
-    source = route.source if route.source.is_current() else as_source(dataset)
-    if len(source) != len(route.source):
-        raise RuntimeError(
-            f"the dataset had {len(route.source)} samples when this loader was made and has {len(source)} now; make a "
-            "new DataLoader"
-        )
-    same = source is route.source and len(source.variants) == len(route.variants)
-    if same and all(a.transform is b.transform for a, b in zip(source.variants, route.variants, strict=True)):
-        return route
-    return _native(source, dtype)
+    reason = _needs_python(loader.batched, loader.collate_fn, loader.worker_init_fn)
+    if reason is not None:
+        return Handed(reason)
+    try:
+        source = route.source if route.source.is_current() else as_source(loader.dataset)
+        if len(source) != len(route.source):
+            raise RuntimeError(
+                f"the dataset had {len(route.source)} samples when this loader was made and has {len(source)} now; "
+                "make a new DataLoader"
+            )
+        same = source is route.source and len(source.variants) == len(route.variants)
+        if same and all(a.transform is b.transform for a, b in zip(source.variants, route.variants, strict=True)):
+            return route
+        return _native(source, loader.dtype)
+    except (NotNative, LoweringError) as error:
+        return Handed(str(error))
+
+
+def _needs_python(
+    batched: bool, collate_fn: Callable[..., Any] | None, worker_init_fn: Callable[[int], None] | None
+) -> str | None:
+    if collate_fn is not None and collate_fn is not (default_collate if batched else default_convert):
+        return "collate_fn takes lists of samples, which native threads never make; leave it out"
+    if worker_init_fn is not None:
+        return "worker_init_fn runs in worker processes, and native threads run no Python; leave it out"
+    return None
 
 
 def _native(source: BlobDataset, dtype: torch.dtype | None) -> Native:

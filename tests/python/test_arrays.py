@@ -69,6 +69,21 @@ def test_a_gray_recipe_that_makes_colours_by_broadcasting_does_so_in_python():
     assert_same(loader, TorchDataLoader(data, 2))
 
 
+def turned(image: Image.Image) -> Image.Image:
+    return image.rotate(30)
+
+
+@pytest.mark.parametrize("device", [None, "emulated"])
+@pytest.mark.parametrize("images", [COLOUR, GRAY], ids=["colours", "gray"])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_steps_that_python_does(images, device, workers):
+    for steps in ([turned, T.Resize((9, 8)), T.ToTensor()], [T.Resize((9, 8)), T.ToTensor(), torch.square]):
+        data = Arrays(images, range(23), T.Compose(steps))
+        loader = DataLoader(data, 5, num_workers=workers, device=device)
+        assert loader.native
+        assert_same(loader, TorchDataLoader(data, 5))
+
+
 STRIDED = {
     "every other image": COLOUR[::2],
     "backwards": COLOUR[::-1],

@@ -174,7 +174,8 @@ def test_what_only_the_native_path_can_do_is_refused_with_the_reason(options):
 
 def test_the_cpu_is_no_device_to_refuse():
     assert len(list(DataLoader(Noise(), 3, device="cpu", decoder="auto", max_errors=3))) == 4
-    assert len(list(DataLoader(Noise(), 3, device=torch.device("cpu")))) == 4
+    for device in ("cpu:0", torch.device("cpu"), torch.device("cpu", 0)):
+        assert len(list(DataLoader(Noise(), 3, device=device))) == 4
 
 
 def test_errors_in_torchs_arguments_are_torchs():
@@ -291,3 +292,38 @@ def test_copies():
 
 def test_native_loaders_say_so():
     assert DataLoader(blobs(6, train(8))).native
+
+
+def test_what_is_set_later_holds_from_the_next_epoch_on():
+    orders = []
+    for late in (False, True):
+        loader = DataLoader(blobs(6, TINY), 4, True, seed=3)
+        orders.append([[labels.tolist() for _, labels in loader]])
+        if late:
+            loader.worker_init_fn = print
+        orders[-1] += [[labels.tolist() for _, labels in loader] for _ in range(2)]
+        assert loader.native is not late
+    assert orders[0] == orders[1]
+    loader = DataLoader(blobs(6, TINY), 4)
+    loader.collate_fn = len
+    assert list(loader) == [4, 2] and "collate_fn takes lists" in str(loader.explain())
+
+
+def test_a_transform_exchanged_for_one_that_makes_no_batch_fails_as_in_torch():
+    data = blobs(6, TINY)
+    ours, theirs = DataLoader(data, 6), TorchDataLoader(data, 6)
+    list(ours)
+    data.transform = T.ToTensor()
+    with pytest.raises(RuntimeError) as wanted:
+        next(iter(theirs))
+    with pytest.raises(RuntimeError) as raised:
+        next(iter(ours))
+    assert str(raised.value) == str(wanted.value) and not ours.native
+    kept = DataLoader(blobs(6, TINY), 6, dtype=torch.float16)
+    kept.dataset.transform = None
+    for call in (kept.verify, kept.state_dict, lambda: iter(kept)):
+        with pytest.raises(
+            TypeError, match=r"dtype=torch.float16 needs headrace's native path, .*: the dataset has no"
+        ):
+            call()
+    assert kept.native

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 from pathlib import Path
@@ -234,3 +235,21 @@ def test_recognition_imports_nothing():
         "print([name for name in sys.modules if name.startswith('torchvision')])"
     )
     assert output_of(code) == "[]\n"
+
+
+def test_imagenet(torchvision, tmp_path):
+    """Its constructor wants the archives."""
+    folder = torchvision.datasets.ImageFolder(write_folder(tmp_path), FIXED)
+    made = torchvision.datasets.ImageNet.__new__(torchvision.datasets.ImageNet)
+    made.__dict__.update(vars(folder))
+    loader = DataLoader(made, 5)
+    assert loader.native
+    assert_same(loader, TorchDataLoader(made, 5))
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_copies_of_loaders(family, duplicate):
+    loader = DataLoader(family(), 4, True, seed=1)
+    again = duplicate(loader)
+    assert again.native and again.source.is_current()
+    assert_same(again, list(loader))

@@ -82,6 +82,13 @@ class Arrays(BlobDataset):
             )
         return core.BlobTable.of_pixels(self._pixels)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The view would be pickled as a second copy.
+        return {name: value for name, value in self.__dict__.items() if name != "_pixels"}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self.__dict__.update(kept, _pixels=_checked(kept["_images"]))
+
     def __repr__(self) -> str:
         return f"Arrays({len(self)} images of {' x '.join(map(str, self._pixels.shape[1:]))})"
 
