@@ -64,21 +64,30 @@ class CallLane(PythonLane):
         try:
             with sample_randomness(job.draw(call.draw), process_wide=call.process_wide):
                 made = self._function(job.call).on_pixels(job.pixels)
+            elements = self._elements(made) if isinstance(made, torch.Tensor) else np.ascontiguousarray(made)
         except Exception as error:
-            error.__traceback__ = _of_the_call(error.__traceback__)
-            self.note(job, error)
-            self._pipeline.fail(job, f"{call.name}: {error}" if str(error) else f"{call.name}: {type(error).__name__}")
-            return
-        if isinstance(made, torch.Tensor):
-            self._pipeline.finish_elements(job, self._elements(made), time.perf_counter_ns() - begin)
+            self._fail(job, error, str(error) or type(error).__name__)
+        except BaseException as error:  # sys.exit: in this thread it would leave the batch waiting for ever
+            if self.threads == 0:
+                raise
+            self._fail(job, RuntimeError(f"it raised {error!r}").with_traceback(error.__traceback__), repr(error))
         else:
-            height, width = made.shape[:2]
-            self._pipeline.finish(job, np.ascontiguousarray(made), width, height, time.perf_counter_ns() - begin)
+            took = time.perf_counter_ns() - begin
+            if isinstance(made, torch.Tensor):
+                self._pipeline.finish_elements(job, elements, took)
+            else:
+                self._pipeline.finish(job, elements, made.shape[1], made.shape[0], took)
+
+    def _fail(self, job: core.PythonJob, error: Exception, reason: str) -> None:
+        error.__traceback__ = _of_the_call(error.__traceback__)
+        self.note(job, error)
+        self._pipeline.fail(job, f"{self._calls[job.call].name}: {reason}")
 
     def _elements(self, made: torch.Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
         """The finished tensor's bytes, as they lie in the batch."""
         ordered = made.permute(1, 2, 0) if self._channels_last else made
-        elements: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] = ordered.contiguous().view(torch.uint8).numpy()
+        # Flat first: an axis of length 1 may have any stride, with which no bytes can be viewed.
+        elements: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] = ordered.flatten().view(torch.uint8).numpy()
         return elements
 
 
