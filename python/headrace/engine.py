@@ -176,10 +176,11 @@ class Engine:
         """Whether it can go on with another epoch of this recipe."""
         return not self.closed and self.recipe is recipe and self.max_pixels == (Image.MAX_IMAGE_PIXELS or 0)
 
-    def close(self) -> None:
-        """Ends the threads. Batches already handed out stay as they are. Idempotent."""
+    def close(self, *, wait: bool = True) -> None:
+        """Ends the threads; `wait`: for the step that each Python thread has in hand, too. Batches already handed out
+        stay as they are. Idempotent."""
         for lane in self._lanes:
-            lane.close()
+            lane.close(wait=wait)
 
     def __del__(self) -> None:
         if hasattr(self, "_lanes"):  # not where __init__ failed

@@ -137,7 +137,7 @@ class NativeIterator:
             raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
         except BaseException:
             self._engine.cancel(flight)
-            self.close()
+            self._give_up(wait=False)  # for a step that may never end
             raise
 
     def _deliver(self, begun: _Begun) -> Any:
@@ -199,6 +199,9 @@ class NativeIterator:
 
     def close(self) -> None:
         """Gives up the batches in flight; asking for more raises RuntimeError. Idempotent."""
+        self._give_up(wait=True)
+
+    def _give_up(self, *, wait: bool) -> None:
         if self._closed:
             return
         self._closed = True
@@ -207,7 +210,7 @@ class NativeIterator:
                 self._engine.cancel(self._flying.popleft().flight)
         finally:
             if self._owns_engine:
-                self._engine.close()
+                self._engine.close(wait=wait)
         if not self._options.quiet:
             self._faults.warn()
 

@@ -13,6 +13,7 @@ from headrace._native import core
 # Daemon threads must not be inside the core when the interpreter goes down: it would end them in the middle of C++.
 _live: weakref.WeakSet[PythonLane] = weakref.WeakSet()
 _PATIENCE_S = 3600.0  # close() wakes a waiting thread; this only bounds one call
+_PARTING_S = 10.0  # for a job in hand when the interpreter goes down; it may never end
 
 
 class PythonLane:
@@ -29,6 +30,7 @@ class PythonLane:
         self._limit = threads
         self._pid = os.getpid()
         self._lock = threading.Lock()
+        self._waits = True
         self._threads: list[threading.Thread] = []
         self._errors: dict[int, dict[int, BaseException]] = {}  # by batch id and sample
         if threads > 0:
@@ -86,13 +88,19 @@ class PythonLane:
         """The exceptions that Python raised for samples of a batch, once."""
         return self._errors.pop(batch_id, {})
 
-    def close(self) -> None:
-        """Ends the threads; waits for the job that each has in hand."""
+    def close(self, *, wait: bool = True) -> None:
+        """Ends the threads; waits for the job that each has in hand, unless it was ever called not to."""
         self._pipeline.close()
+        self._waits &= wait
+        if self._waits:
+            self.join()
+
+    def join(self, seconds: float | None = None) -> None:
+        """Waits for each thread to end, up to `seconds`."""
         if self._pid == os.getpid():  # in a forked child they do not exist
             for thread in self._threads:
                 if thread is not threading.current_thread():
-                    thread.join()
+                    thread.join(seconds)
 
 
 def _serve(
@@ -115,5 +123,8 @@ def _serve(
 
 @atexit.register
 def _close_all() -> None:
-    for lane in list(_live):
-        lane.close()
+    lanes = list(_live)
+    for lane in lanes:
+        lane.close(wait=False)
+    for lane in lanes:
+        lane.join(_PARTING_S)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +15,7 @@ from PIL import Image
 import headrace
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
-from support import assert_same, pictures
+from support import assert_same, output_of, pictures
 
 
 def loader_of(*steps: Callable[[Any], Any], **options: Any) -> DataLoader:
@@ -22,9 +24,11 @@ def loader_of(*steps: Callable[[Any], Any], **options: Any) -> DataLoader:
     return DataLoader(Blobs(pictures(8), None, T.Compose(steps)), 4, seed=0, **options)
 
 
+SIZE = (104, 72)  # of the third of the pictures, and of no made-up image
+
+
 def third(image: Image.Image) -> bool:
-    """Whether it is the third of the pictures, whose size no made-up image has."""
-    return image.size == (104, 72)
+    return image.size == SIZE
 
 
 def quits(image: Image.Image) -> Image.Image:
@@ -50,3 +54,51 @@ def test_axes_of_length_one(size, channels):
     steps = [T.Resize(size), T.ToTensor(), lambda image: 2 * image[:channels]]
     loader = loader_of(*steps, num_workers=2, memory_format=torch.channels_last)
     assert assert_same(loader, list(loader.reference())) == 2
+
+
+class Stuck:
+    """Does not come back from one image before it is told to."""
+
+    told = threading.Event()
+
+    def __call__(self, image: Image.Image) -> Image.Image:
+        if third(image):
+            Stuck.told.wait(20)
+        return image
+
+    def __deepcopy__(self, memo: Any) -> Stuck:
+        return self
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_timeout_does_not_wait_for_a_step_that_is_stuck(persistent):
+    Stuck.told.clear()
+    loader = loader_of(
+        Stuck(), T.Resize((20, 20)), T.ToTensor(), num_workers=2, timeout=0.3, persistent_workers=persistent
+    )
+    begin = time.monotonic()
+    with pytest.raises(RuntimeError, match="timed out after"):
+        list(loader)
+    assert time.monotonic() - begin < 5
+    Stuck.told.set()
+    assert len(list(loader)) == 2
+
+
+def test_a_program_ends_though_a_step_is_stuck():
+    code = f"""
+import time
+from headrace import Blobs, DataLoader, python_lane, transforms as T
+from support import pictures
+python_lane._PARTING_S = 0.5
+
+def stuck(image):
+    if image.size == {SIZE}:
+        time.sleep(60)
+    return image
+
+loader = DataLoader(Blobs(pictures(8), None, T.Compose([stuck, T.Resize((9, 9)), T.ToTensor()])), 4, num_workers=2)
+iterator = iter(loader)
+time.sleep(0.3)
+print("end")
+"""
+    assert output_of(code, seconds=30) == "end\n"
