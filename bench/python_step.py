@@ -2,7 +2,7 @@
 
     python -m bench.python_step FOLDER [--rounds 5] [--seconds 3] [--cores 1] [--out NAME.json]
 
-Times, interleaved: the train recipe without and with RandAugment behind the flip, in headrace's and in torch's DataLoader,
+Times, interleaved: the train recipe without and with RandAugment behind the flip, in headrace's and torch's DataLoader,
 and RandAugment alone on the very images that it gets there. The batches are compared with the oracle before.
 """
 
