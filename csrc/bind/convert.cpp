@@ -104,6 +104,10 @@ Step to_step(const py::handle& from, int& erases) {
     if (py::hasattr(from, "draw")) step.draw = integer("draw");
     if (kind == "Posterize") step.bits = integer("bits");
     if (kind == "Solarize") step.threshold = py::cast<double>(from.attr("threshold"));
+  } else if (kind == "GaussianBlur") {
+    step.kind = Step::Kind::kGaussianBlur;
+    output_size();
+    step.draw = integer("draw");
   } else if (kind == "When") {
     step.kind = Step::Kind::kWhen;
     chance();

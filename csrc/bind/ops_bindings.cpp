@@ -5,6 +5,7 @@
 #include <string>
 
 #include "convert.h"
+#include "blur.h"
 #include "fuse.h"
 #include "kernels.h"
 #include "plan.h"
@@ -104,6 +105,30 @@ void fuse(const py::array_t<uint8_t, py::array::c_style>& image, const py::list&
   Fuser(set).run(plan, pixels, static_cast<size_t>(size.width) * kPixelBytes, size, output);
 }
 
+py::array_t<float> blur(const py::array_t<uint8_t, py::array::c_style>& image,
+                        const py::array_t<float, py::array::c_style>& row,
+                        const py::array_t<float, py::array::c_style>& column, const std::optional<std::string>& isa) {
+  if (image.ndim() != 3 || image.shape(2) != kPixelBytes) throw py::value_error("image: uint8 of shape (H, W, 4)");
+  if (row.ndim() != 1 || column.ndim() != 1 || row.size() < 1 || column.size() < 1) {
+    throw py::value_error("row, column: at least one weight each");
+  }
+  const Size size{static_cast<int>(image.shape(1)), static_cast<int>(image.shape(0))};
+  if (row.size() / 2 >= size.width || column.size() / 2 >= size.height) {
+    throw py::value_error("the image is no larger than half the kernel");
+  }
+  py::array_t<float> made({image.shape(0), image.shape(1), image.shape(2)});
+  const BlurWeights weights{{row.data(), static_cast<size_t>(row.size())},
+                            {column.data(), static_cast<size_t>(column.size())}};
+  const EffectLoops& loops = *set_of(isa).effects;
+  const uint8_t* pixels = image.data();
+  float* to = made.mutable_data();
+  {
+    const py::gil_scoped_release unlocked;
+    Blur().run(pixels, size, weights, loops, to);
+  }
+  return made;
+}
+
 py::tuple resample_table(int in, int out, int filter, int first, int count) {
   ResampleTable table;
   {
@@ -123,6 +148,8 @@ void bind_ops(py::module_& m) {
         "Runs a plan on one RGBX image. A take is a dict {box: (x, y, w, h), flip_horizontal, flip_vertical, gray,\n"
         "pad_mode, fill}; a stage is a take with {resize: (w, h), filter, vertical_first, effects}; `last` is\n"
         "a take. An effect is (name, factor, amount), as plan.h has them.");
+  m.def("blur", &blur, py::arg("image"), py::arg("row"), py::arg("column"), py::arg("isa") = py::none(),
+        "torchvision's GaussianBlur of an RGBX image with these weights, before it is rounded: float32 (H, W, 4).");
   m.def("resample_table", &resample_table, py::arg("in_size"), py::arg("out_size"), py::arg("filter"), py::arg("first"),
         py::arg("count"), "(start, taps, weights) of Pillow's resize along one axis.");
   m.def(

@@ -5,6 +5,7 @@
 // compilers make vectors of them, and no sum of a product, which a GPU would round once where a CPU rounds twice.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "pixel_math.h"
@@ -79,8 +80,21 @@ HEADRACE_HD static inline uint32_t turned(uint32_t pixel, int turn) {
 
 /// Whether an effect maps each byte by itself, once what it looks at is known.
 HEADRACE_HD static inline bool is_table(Effect::Kind kind) {
-  return kind != Effect::Kind::kGray && kind != Effect::Kind::kSaturation && kind != Effect::Kind::kHue;
+  return kind != Effect::Kind::kGray && kind != Effect::Kind::kSaturation && kind != Effect::Kind::kHue &&
+         kind != Effect::Kind::kBlur;
 }
+
+/// a b + c, rounded once, as torch's convolution adds a term.
+HEADRACE_HD static inline float fused(float a, float b, float c) {
+#if defined(__CUDA_ARCH__)
+  return __fmaf_rn(a, b, c);
+#else
+  return __builtin_fmaf(a, b, c);
+#endif
+}
+
+/// The byte of a blurred value: halves to the even one, as torch.round.
+HEADRACE_HD static inline int blurred_byte(float value) { return clamp_to_byte(static_cast<int>(rintf(value))); }
 
 /// What Contrast blends with: Python's int(mean + 0.5) of the image's L.
 HEADRACE_HD static inline int rounded_mean(int64_t sum, int64_t count) {

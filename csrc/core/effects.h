@@ -15,7 +15,13 @@ struct EffectLoops {
   int64_t (*sum_of_luma)(const uint8_t* pixels, size_t count);
   /// Adds each byte to its channel's histogram.
   void (*add_to_histograms)(const uint8_t* pixels, size_t count, int32_t* histograms);
+  /// One row of a convolution: out[x] = sum of kernel[i * taps + j] * rows[i][x + j * step], a fused term at a time, i
+  /// outside and j inside. Rows and out may be read and written up to a multiple of kBlurBlock elements.
+  void (*convolve)(const float* const* rows, int row_count, int taps, int step, const float* kernel, size_t count,
+                   float* out);
 };
+
+inline constexpr size_t kBlurBlock = 64;
 
 extern const EffectLoops kScalarEffects;
 #if defined(__x86_64__) || defined(_M_X64)

@@ -49,8 +49,19 @@ void add_to_histograms(const uint8_t* pixels, size_t count, int32_t* histograms)
   }
 }
 
+void convolve(const float* const* rows, int row_count, int taps, int step, const float* kernel, size_t count,
+              float* out) {
+  for (size_t x = 0; x < count; ++x) {
+    float sum = 0;
+    for (int i = 0; i < row_count; ++i) {
+      for (int j = 0; j < taps; ++j) sum = fused(kernel[i * taps + j], rows[i][x + static_cast<size_t>(j * step)], sum);
+    }
+    out[x] = sum;
+  }
+}
+
 }  // namespace
 
-const EffectLoops kScalarEffects{gray, saturate, turn_hue, look_up, sum_of_luma, add_to_histograms};
+const EffectLoops kScalarEffects{gray, saturate, turn_hue, look_up, sum_of_luma, add_to_histograms, convolve};
 
 }  // namespace headrace

@@ -80,5 +80,21 @@ void add_to_histograms(const uint8_t* pixels, size_t count, int32_t* histograms)
   for (int k = 0; k < 3 * 256; ++k) histograms[k] += other[k];
 }
 
+// A block of outputs in registers, while all terms are added to it.
+void convolve(const float* const* rows, int row_count, int taps, int step, const float* kernel, size_t count,
+              float* out) {
+  for (size_t x = 0; x < count; x += kBlurBlock) {
+    float sum[kBlurBlock] = {};
+    for (int i = 0; i < row_count; ++i) {
+      const float* from = rows[i] + x;
+      for (int j = 0; j < taps; ++j, from += step) {
+        const float weight = kernel[i * taps + j];
+        for (size_t k = 0; k < kBlurBlock; ++k) sum[k] = fused(weight, from[k], sum[k]);
+      }
+    }
+    std::memcpy(out + x, sum, sizeof(sum));
+  }
+}
+
 }  // namespace
 }  // namespace headrace

@@ -12,7 +12,9 @@ namespace headrace {
 namespace {
 
 #if defined(__x86_64__) || defined(_M_X64)
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); }
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
+}
 
 // Ice Lake, Zen 4 and newer: byte permutes (VBMI) and byte dot products (VNNI) are what these loops are made of.
 bool has_avx512() {

@@ -94,6 +94,8 @@ class Resolver {
         return effect({Effect::Kind::kAutocontrast});
       case Step::Kind::kEqualize:
         return effect({Effect::Kind::kEqualize});
+      case Step::Kind::kGaussianBlur:
+        return blur(step);
       case Step::Kind::kWhen:
         return draw < step.p ? apply(step.branches.front()) : void();
       case Step::Kind::kOneOf: {
@@ -148,6 +150,26 @@ class Resolver {
     still_an_image();
     make_real_for_effects();
     plan_.stages.back().effects.push_back(effect);
+  }
+
+  void blur(const Step& step) {
+    if (step.width / 2 >= size().width || step.height / 2 >= size().height) {
+      throw Error(Stage::kPlan, "GaussianBlur mirrors " + pair(step.height / 2, step.width / 2) +
+                                    " pixels (height, width), which an image of " + pair(size().height, size().width) +
+                                    " does not have");
+    }
+    still_an_image();
+    // A mirrored image has its terms summed up in another order.
+    if (take_.flip_horizontal || take_.flip_vertical) {
+      make_real();
+    } else {
+      make_real_for_effects();
+    }
+    const int begin = static_cast<int>(plan_.weights.size());
+    for (int i = 0; i < step.width + step.height; ++i) {
+      plan_.weights.push_back(static_cast<float>(draws_[step.draw + 1 + i]));
+    }
+    plan_.stages.back().effects.push_back({Effect::Kind::kBlur, 0, 0, step.width, step.height, begin});
   }
 
   // The flips stay pending: effects cannot tell a mirrored image, and taking the window alone needs no whole image.

@@ -49,6 +49,7 @@ struct Step {
     kSolarize,
     kAutocontrast,
     kEqualize,
+    kGaussianBlur,
     kWhen,
     kOneOf,
     kShuffled,
@@ -56,7 +57,8 @@ struct Step {
     kCall
   };
   Kind kind{};
-  int height = 0, width = 0;      // RandomResizedCrop, Resize, CenterCrop, RandomCrop: the output size
+  // RandomResizedCrop, Resize, CenterCrop, RandomCrop: the output size; GaussianBlur: the kernel's
+  int height = 0, width = 0;
   int shorter = 0, max_size = 0;  // ResizeShorter: length of the shorter edge; 0 = no limit to the longer one
   Filter filter = Filter::kBilinear;
   double min_ratio = 0, max_ratio = 0;  // RandomResizedCrop: its fall-back when ten tries fail
@@ -107,8 +109,8 @@ struct Take {
 /// Factors beyond do what this one does: each byte that differs from what it is blended with goes to 0 or 255.
 inline constexpr float kMostFactor = 1e6f;
 
-/// A change of values that moves no pixel. Looking at more than one pixel, it looks at the whole image: at its mean L
-/// (Contrast) or at its histograms (Autocontrast, Equalize).
+/// A change of values. Looking at more than one pixel, it looks at the whole image: at its mean L (Contrast), at its
+/// histograms (Autocontrast, Equalize), or at the neighbours of each pixel (Blur).
 struct Effect {
   enum class Kind : uint8_t {
     kGray,  // R = G = B = L
@@ -120,11 +122,14 @@ struct Effect {
     kPosterize,
     kSolarize,
     kAutocontrast,
-    kEqualize
+    kEqualize,
+    kBlur
   };
   Kind kind{};
   float factor = 0;  // Brightness, Contrast, Saturation; within kMostFactor
   int amount = 0;    // Hue: added to H; Posterize: the mask of the bits that stay; Solarize: the first value inverted
+  // Blur: the kernel's size, and where its weights begin in the plan's: those of a row, then those of a column.
+  int width = 0, height = 0, weights = 0;
   bool operator==(const Effect&) const = default;
 };
 
@@ -149,6 +154,7 @@ struct Plan {
   std::vector<PlanStage> stages;
   Take last;
   std::vector<Erased> erased{};
+  std::vector<float> weights{};  // of blurs
 };
 
 /// Exact: + - * / sqrt and round-half-even only, so that it agrees with the Python oracle to the integer.

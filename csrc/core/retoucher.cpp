@@ -35,8 +35,9 @@ void ByteTables::then(const Effect& effect, const int32_t* histograms) {
   identity_ = false;
 }
 
-void Retoucher::begin(std::span<const Effect> effects, Size image, RowSink& next) {
+void Retoucher::begin(std::span<const Effect> effects, std::span<const float> weights, Size image, RowSink& next) {
   effects_ = effects;
+  weights_ = weights;
   size_ = image;
   next_ = &next;
   collected_ = 0;
@@ -72,6 +73,13 @@ void Retoucher::retouch() {
       case Effect::Kind::kHue:
         loops_.turn_hue(image_.data(), pixels, effect.amount);
         break;
+      case Effect::Kind::kBlur: {
+        const auto row = weights_.subspan(static_cast<size_t>(effect.weights), static_cast<size_t>(effect.width));
+        const auto column =
+            weights_.subspan(static_cast<size_t>(effect.weights + effect.width), static_cast<size_t>(effect.height));
+        blur_.run(image_.data(), size_, {row, column}, loops_);
+        break;
+      }
       case Effect::Kind::kContrast:
         make_real();
         pending_.then(effect, rounded_mean(loops_.sum_of_luma(image_.data(), pixels), static_cast<int64_t>(pixels)));

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "aligned_array.h"
+#include "blur.h"
 #include "geometry.h"
 #include "kernels.h"
 #include "plan.h"
@@ -29,9 +30,9 @@ class ByteTables {
 class Retoucher final : public RowSink {
  public:
   explicit Retoucher(const Kernels& kernels) : loops_(*kernels.effects) {}
-  /// All rows of an image of this size are pushed, and go to `next` once the last has come. `effects` must outlive the
-  /// pushing.
-  void begin(std::span<const Effect> effects, Size image, RowSink& next);
+  /// All rows of an image of this size are pushed, and go to `next` once the last has come. `effects` and `weights`,
+  /// the plan's, must outlive the pushing.
+  void begin(std::span<const Effect> effects, std::span<const float> weights, Size image, RowSink& next);
   void push(const uint8_t* rows, size_t stride, int count) override;
 
  private:
@@ -40,10 +41,12 @@ class Retoucher final : public RowSink {
 
   const EffectLoops& loops_;
   std::span<const Effect> effects_;
+  std::span<const float> weights_;
   RowSink* next_ = nullptr;
   Size size_;
   int collected_ = 0;
   AlignedArray<uint8_t> image_;  // rows without gaps
+  Blur blur_;
   ByteTables pending_;           // effects that the pixels have not seen yet
   int32_t histograms_[3 * 256];  // of the pixels, where counted_
   bool counted_ = false;

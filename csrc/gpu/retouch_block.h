@@ -87,12 +87,30 @@ HEADRACE_HD void make_table(Threads& threads, RetouchMemory& block, const Effect
   });
 }
 
+/// The pixel (u, v) of a picture after a blur.
+HEADRACE_HD inline uint32_t blurred(const Effect& effect, const float* weights, const uint32_t* picture, int width,
+                                    int height, int u, int v) {
+  const float *row = weights + effect.weights, *column = row + effect.width;
+  float sum[3] = {0, 0, 0};
+  for (int i = 0; i < effect.height; ++i) {
+    const int64_t y = padded_source(v + i - effect.height / 2, height, PadMode::kReflect);
+    for (int j = 0; j < effect.width; ++j) {
+      const uint32_t pixel = picture[y * width + padded_source(u + j - effect.width / 2, width, PadMode::kReflect)];
+      const float weight = column[i] * row[j];
+      sum[0] = fused(weight, static_cast<float>(red(pixel)), sum[0]);
+      sum[1] = fused(weight, static_cast<float>(green(pixel)), sum[1]);
+      sum[2] = fused(weight, static_cast<float>(blue(pixel)), sum[2]);
+    }
+  }
+  return packed(blurred_byte(sum[0]), blurred_byte(sum[1]), blurred_byte(sum[2]));
+}
+
 /// One block of the launch: the effects of one sample, then its output.
 template <class Threads>
 HEADRACE_HD void retouch_block(Threads& threads, RetouchMemory& block, const FuseLaunch& launch, int number) {
   const SampleJob& job = launch.jobs[number];
   if (job.skip || job.retouch.count == 0) return;
-  uint32_t* picture = job.retouch.picture;
+  uint32_t *picture = job.retouch.picture, *other = job.retouch.other;
   const int64_t pixels = static_cast<int64_t>(job.last.width) * job.last.height;
   const auto forget_table = [&] {
     threads.each([&](int thread, ThreadMemory&) {
@@ -115,6 +133,17 @@ HEADRACE_HD void retouch_block(Threads& threads, RetouchMemory& block, const Fus
         }
       });
       forget_table();
+    }
+    if (effect.kind == Effect::Kind::kBlur) {
+      threads.each([&](int thread, ThreadMemory&) {
+        for (int64_t i = thread; i < pixels; i += kBlockThreads) {
+          const int u = static_cast<int>(i % job.last.width), v = static_cast<int>(i / job.last.width);
+          other[i] = blurred(effect, job.retouch.weights, picture, job.last.width, job.last.height, u, v);
+        }
+      });
+      uint32_t* const made = other;
+      other = picture;
+      picture = made;
     }
   }
   const TakeMap& after = job.retouch.after;

@@ -48,6 +48,8 @@ struct Retouch {
   const Effect* effects = nullptr;
   int32_t count = 0;
   uint32_t* picture = nullptr;  // packed pixels, without gaps
+  uint32_t* other = nullptr;    // room for another such picture, where an effect is a blur
+  const float* weights = nullptr;
   TakeMap after;
 };
 

@@ -24,6 +24,9 @@ def fuse(
     layout: str = "nchw",
     isa: str | None = None,
 ) -> None: ...
+def blur(
+    image: npt.NDArray[np.uint8], row: npt.NDArray[np.float32], column: npt.NDArray[np.float32], isa: str | None = None
+) -> npt.NDArray[np.float32]: ...
 def resample_table(
     in_size: int, out_size: int, filter: int, first: int, count: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]: ...

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from headrace.recipe import Column
+from headrace.gaussian import gaussian_weights
+from headrace.recipe import Column, GaussianWeight
 
 UInt64Array = npt.NDArray[np.uint64]
 Int64Array = npt.NDArray[np.int64]
@@ -40,11 +41,15 @@ class Draws:
         seed: any integer, of which the low 64 bits count.
     """
 
-    def __init__(self, columns: Sequence[Column], seed: int) -> None:
+    def __init__(self, columns: Sequence[Column | GaussianWeight], seed: int) -> None:
         self._seed = seed % 2**64
-        self._low = np.array([column.low for column in columns], dtype=np.float64)
-        self._span = np.array([column.high for column in columns], dtype=np.float64) - self._low
-        self._exp = np.flatnonzero([column.exp for column in columns])
+        drawn = [column for column in columns if isinstance(column, Column)]
+        self._low = np.array([column.low for column in drawn], dtype=np.float64)
+        self._span = np.array([column.high for column in drawn], dtype=np.float64) - self._low
+        self._exp = np.flatnonzero([column.exp for column in drawn])
+        self._kernels = tuple(dict.fromkeys(column for column in columns if isinstance(column, GaussianWeight)))
+        self._drawn = np.flatnonzero([isinstance(column, Column) for column in columns])
+        self._count = len(columns)
 
     def batch(self, epoch: int, indices: npt.ArrayLike, occurrences: npt.ArrayLike) -> Float64Array:
         """The draws of samples.
@@ -67,6 +72,15 @@ class Draws:
         draws += self._low
         if len(self._exp):
             draws[:, self._exp] = _exp(draws[:, self._exp])
+        return draws if not self._kernels else self._with_weights(draws)
+
+    def _with_weights(self, drawn: Float64Array) -> Float64Array:
+        """All columns: what was drawn, and the weights that follow from it."""
+        draws = np.empty((len(drawn), self._count))
+        draws[:, self._drawn] = drawn
+        for kernel in self._kernels:
+            weights = gaussian_weights(draws[:, kernel.sigma], kernel.size, kernel.softmax)
+            draws[:, kernel.first : kernel.first + kernel.size] = weights
         return draws
 
 

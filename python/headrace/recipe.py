@@ -28,6 +28,19 @@ class Column:
 
 
 @dataclass(frozen=True)
+class GaussianWeight:
+    """One of the `size` weights of torchvision's Gaussian kernel along one axis, of the sigma in column `sigma`.
+
+    They stand side by side, the first one at `first`. `softmax`: by v2's operations, else by v1's.
+    """
+
+    sigma: int
+    size: int
+    softmax: bool
+    first: int
+
+
+@dataclass(frozen=True)
 class Recipe:
     """What is done to every sample of a dataset.
 
@@ -45,7 +58,7 @@ class Recipe:
     """
 
     steps: tuple[Step, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[Column | GaussianWeight, ...]
     height: int
     width: int
     channels: int

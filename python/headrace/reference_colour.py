@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PIL import Image, ImageEnhance, ImageOps
 
 import headrace.steps as S
-from headrace import pillow_ops
+from headrace import pillow_ops, tensor_ops
 from headrace.reference_steps import apply
 
 
@@ -54,3 +54,8 @@ def _(step: S.Autocontrast, image: Image.Image, draws: Sequence[float]) -> Image
 @apply.register
 def _(step: S.Equalize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageOps.equalize(image)
+
+
+@apply.register
+def _(step: S.GaussianBlur, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return tensor_ops.gaussian_blur(image, step.width, step.height, draws[step.draw], softmax=step.softmax)

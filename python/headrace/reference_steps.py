@@ -5,12 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-import numpy as np
-import torch
 from PIL import Image
 
 import headrace.steps as S
-from headrace import boxes, pillow_ops
+from headrace import boxes, pillow_ops, tensor_ops
 
 
 @functools.singledispatch
@@ -21,19 +19,8 @@ def apply(step: S.Step, image: Image.Image, draws: Sequence[float]) -> Image.Ima
 
 def _resize(image: Image.Image, height: int, width: int, filter: str) -> Image.Image:
     if filter in S.TENSOR_FILTERS:
-        return _resize_as_tensor(image, height, width, S.TENSOR_FILTERS[filter])
+        return tensor_ops.resize(image, height, width, S.TENSOR_FILTERS[filter])
     return pillow_ops.resize(image, height, width, filter)
-
-
-def _resize_as_tensor(image: Image.Image, height: int, width: int, mode: str) -> Image.Image:
-    """What torchvision v2 does with a uint8 tensor (C, H, W)."""
-    pixels = np.array(image).reshape(image.height, image.width, len(image.getbands()))
-    tensor = torch.from_numpy(pixels).permute(2, 0, 1)
-    if tensor.shape[1:] == (height, width):
-        return image
-    resized = torch.nn.functional.interpolate(tensor[None], (height, width), mode=mode, antialias=True)[0]
-    made = resized.permute(1, 2, 0).contiguous().numpy()
-    return Image.fromarray(made[..., 0] if image.mode == "L" else made)
 
 
 @apply.register

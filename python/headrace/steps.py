@@ -170,6 +170,21 @@ class Equalize:
 
 
 @dataclass(frozen=True)
+class GaussianBlur:
+    """torchvision's blur of a PIL image: a convolution in float32, its borders mirrored, rounded to bytes.
+
+    Columns: `draw` is sigma; the `width` ones behind it are the weights of a row of the kernel, and the `height` ones
+    behind these those of a column, as they follow from sigma (`recipe.GaussianWeight`). `softmax`: v2 makes them of
+    other operations than v1.
+    """
+
+    width: int
+    height: int
+    softmax: bool
+    draw: int
+
+
+@dataclass(frozen=True)
 class When:
     """Do `steps` where column `draw`, uniform in [0, 1), is below `p`."""
 
@@ -252,6 +267,7 @@ Step = (
     | Solarize
     | Autocontrast
     | Equalize
+    | GaussianBlur
     | When
     | OneOf
     | Shuffled

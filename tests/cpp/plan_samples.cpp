@@ -1,6 +1,8 @@
 // Random images, takes and plans of every kind, and samples to write them into.
 #include "plan_samples.h"
 
+#include <algorithm>
+
 #include "../../csrc/core/geometry.h"
 
 namespace headrace::test {
@@ -46,14 +48,19 @@ Plan PlanMaker::plan(Size image, int most_stages) {
   return plan;
 }
 
-std::vector<Effect> PlanMaker::effects(int most) {
-  std::vector<Effect> effects(size_t(between(0, most)));
-  for (Effect& effect : effects) {
-    effect.kind = static_cast<Effect::Kind>(between(0, 9));
+void PlanMaker::add_effects(Plan& plan, PlanStage& stage, int most) {
+  stage.effects.resize(size_t(between(0, most)));
+  for (Effect& effect : stage.effects) {
+    effect.kind = static_cast<Effect::Kind>(between(0, 10));
+    if (effect.kind == Effect::Kind::kBlur) {
+      effect.width = 2 * between(0, std::min(3, stage.resize.width - 1)) + 1;
+      effect.height = 2 * between(0, std::min(3, stage.resize.height - 1)) + 1;
+      effect.weights = static_cast<int>(plan.weights.size());
+      for (int i = 0; i < effect.width + effect.height; ++i) plan.weights.push_back(float(between(0, 999)) / 3000);
+    }
     effect.factor = float(between(0, 1000)) / float(between(0, 2) == 0 ? 300 : 1000);
     effect.amount = effect.kind == Effect::Kind::kPosterize ? 256 - (256 >> between(0, 8)) : between(0, 255);
   }
-  return effects;
 }
 
 std::vector<Erased> PlanMaker::erased(Size output, int values) {

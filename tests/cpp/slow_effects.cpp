@@ -65,9 +65,37 @@ int equalize(const std::map<int, int>& counts, int value) {
   return step == 0 ? value : std::min((step / 2 + below) / step, 255);
 }
 
+// One output after the other, with the one order of terms that counts.
+Picture blurred(const Effect& effect, const std::vector<float>& weights, Size size, const Picture& picture) {
+  const auto mirrored = [](int at, int edge) { return at < 0 ? -at : at >= edge ? 2 * edge - 2 - at : at; };
+  Picture made(picture.size());
+  for (int v = 0; v < size.height; ++v) {
+    for (int u = 0; u < size.width; ++u) {
+      for (size_t c = 0; c < 3; ++c) {
+        float sum = 0;
+        for (int i = 0; i < effect.height; ++i) {
+          for (int j = 0; j < effect.width; ++j) {
+            const int y = mirrored(v + i - effect.height / 2, size.height);
+            const int x = mirrored(u + j - effect.width / 2, size.width);
+            const float weight =
+                weights[size_t(effect.weights + effect.width + i)] * weights[size_t(effect.weights + j)];
+            sum = std::fma(weight, float(picture[size_t(y) * size_t(size.width) + size_t(x)][c]), sum);
+          }
+        }
+        made[size_t(v) * size_t(size.width) + size_t(u)][c] = std::clamp(int(std::nearbyint(sum)), 0, 255);
+      }
+    }
+  }
+  return made;
+}
+
 }  // namespace
 
-void apply(const Effect& effect, Picture& picture) {
+void apply(const Effect& effect, const std::vector<float>& weights, Size size, Picture& picture) {
+  if (effect.kind == Effect::Kind::kBlur) {
+    picture = blurred(effect, weights, size, picture);
+    return;
+  }
   double sum = 0;
   std::map<int, int> counts[3];
   for (const Pixel& p : picture) {
@@ -94,6 +122,7 @@ void apply(const Effect& effect, Picture& picture) {
           v = blend(gray, v, effect.factor);
           break;
         case Effect::Kind::kHue:
+        case Effect::Kind::kBlur:
           break;
         case Effect::Kind::kInvert:
           v = 255 - v;

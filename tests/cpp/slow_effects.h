@@ -10,6 +10,7 @@ namespace headrace::test {
 using Pixel = std::array<int, 3>;
 using Picture = std::vector<Pixel>;
 
-void apply(const Effect& effect, Picture& picture);
+/// `weights`: the plan's; `size`: of the picture.
+void apply(const Effect& effect, const std::vector<float>& weights, Size size, Picture& picture);
 
 }  // namespace headrace::test

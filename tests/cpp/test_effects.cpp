@@ -51,7 +51,7 @@ void run_slowly(const Plan& plan, std::vector<uint8_t> image, Size size, const O
     size = stage.resize;
     Picture picture;
     for (size_t i = 0; i < image.size(); i += kPixelBytes) picture.push_back({image[i], image[i + 1], image[i + 2]});
-    for (const Effect& effect : stage.effects) apply(effect, picture);
+    for (const Effect& effect : stage.effects) apply(effect, plan.weights, size, picture);
     for (size_t i = 0; i < image.size(); ++i) {
       if (i % kPixelBytes < 3) image[i] = static_cast<uint8_t>(picture[i / kPixelBytes][i % kPixelBytes]);
     }
@@ -84,7 +84,7 @@ TEST_CASE("plans with effects and erased boxes give the slow way's bytes on ever
     const Size size{maker.between(1, 90), maker.between(1, 90)};
     const std::vector<uint8_t> image = maker.image(size);
     Plan plan = maker.plan(size);
-    for (PlanStage& stage : plan.stages) stage.effects = maker.effects(4);
+    for (PlanStage& stage : plan.stages) maker.add_effects(plan, stage, 4);
     const Size out = plan.last.box.size();
     plan.erased = maker.erased(out, kValues);
     const int element = 1 << maker.between(0, 2), channels = maker.coin() ? 3 : 1;

@@ -106,7 +106,7 @@ TEST_CASE("with effects and erased boxes the emulated kernels write the CPU's by
       plan.stages.push_back(part);
       plan.last = maker.take(part.resize, maker.coin());
     }
-    plan.stages.back().effects = maker.effects(5);
+    maker.add_effects(plan, plan.stages.back(), 5);
     const Size out = plan.last.box.size();
     plan.erased = maker.erased(out, 4);
     if (!fits_kernel(plan)) continue;  // the dice chose no effect

@@ -25,7 +25,7 @@ huffman kernels plane_layout
 jpeg_session
 jpeg_decoder plane_decoder
 slot_ring thread_pool stage_stats output pool
-rgbx_output taker resampler retoucher row_store raw_rows
+rgbx_output taker resampler blur retoucher row_store raw_rows
 fuse
 batch
 sample_worker
@@ -50,15 +50,16 @@ _native errors boxes pointwise
 calls
 steps
 recipe
-pillow_ops
+pillow_ops tensor_ops
 sources.labels
 sources.dataset sources.packed_paths sources.unchanged sources.followed
 sources.image_files sources.blobs sources.arrays sources.combined
 sources.image_folder sources.torchvision_files sources.torchvision_arrays sources.torch_combined sources.opt_in
 sources.recognise
 sources
+gaussian
 draws
-pillow_rule
+pillow_rule blur_rule
 transforms
 recognition target
 sample_randomness
@@ -66,7 +67,7 @@ lowering.sizes lowering.described
 lowering.builder
 lowering.images
 lowering.geometry lowering.pointwise lowering.containers lowering.python_steps
-lowering.colour lowering.erasing
+lowering.colour lowering.erasing lowering.blur
 lowering.timm
 lowering reference_steps
 reference_colour reference_containers reference_tensor reference_calls

@@ -169,8 +169,8 @@ def test_refusals(T):
             r"step 2, RandomApply: step 2, PILToTensor\(\): makes a tensor inside RandomApply, where only .*put it aft",
         ),
         (
-            [T.RandomChoice([T.RandomOrder([T.GaussianBlur(3)])])],
-            r"step 1, RandomChoice: step 1, RandomOrder: step 1, GaussianBlur\(.*has no native twin",
+            [T.RandomChoice([T.RandomOrder([T.RandAugment()])])],
+            r"step 1, RandomChoice: step 1, RandomOrder: step 1, RandAugment\(.*has no native twin",
         ),
         ([T.RandomOrder([T.RandomErasing()])], r"step 1, RandomOrder: step 1, RandomErasing\(.*PIL image here, where"),
         ([T.RandomErasing(), *tensor], r"step 1, RandomErasing\(.*put it after ToTensor\(\) or ToImage\(\)"),

@@ -22,6 +22,7 @@ _MODULES = (
     "torchvision.transforms.v2._color",
     "torchvision.transforms.v2._container",
     "torchvision.transforms.v2._geometry",
+    "torchvision.transforms.v2._misc",
     "torchvision.transforms.v2._transform",
 )
 _FACTORS = {"brightness": S.Brightness, "contrast": S.Contrast, "saturation": S.Saturation, "hue": S.Hue}
@@ -75,7 +76,7 @@ class FedTorch:
             self._places = list(draws[step.draw + 20 : step.draw + 22])
         elif isinstance(step, S.RandomCrop):
             self._places = list(draws[step.draw : step.draw + 2])
-        elif isinstance(step, (S.HorizontalFlip, S.VerticalFlip, S.When)):
+        elif isinstance(step, (S.HorizontalFlip, S.VerticalFlip, S.When, S.GaussianBlur)):
             self._tries = [draws[step.draw]]
         elif isinstance(step, S.OneOf):
             self._choice = [bound > draws[step.draw] for bound in step.bounds].index(True)

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from headrace.lowering import colour, containers, erasing, geometry, pointwise, python_steps, timm
+from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, python_steps, timm
 from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.images import Lower
 from headrace.recipe import Recipe
@@ -19,6 +19,7 @@ _LOWERS: dict[str, Lower] = {
     **pointwise.LOWERS,
     **geometry.LOWERS,
     **colour.LOWERS,
+    **blur.LOWERS,
     **containers.LOWERS,
     **erasing.LOWERS,
 }

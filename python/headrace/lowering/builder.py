@@ -13,7 +13,7 @@ import headrace.steps as S
 from headrace.lowering.described import described
 from headrace.lowering.sizes import Size, size_after
 from headrace.pointwise import Pointwise, TensorStep, all_bytes, table
-from headrace.recipe import DTYPES, Column, Recipe
+from headrace.recipe import DTYPES, Column, GaussianWeight, Recipe
 from headrace.recognition import leaves
 
 
@@ -51,7 +51,7 @@ class Builder:
 
     def __init__(self, lower_one: Callable[[Builder, Any], None], channels: int = 3, size: Size = None) -> None:
         self.steps: list[S.Step] = []
-        self.columns: list[Column] = []
+        self.columns: list[Column | GaussianWeight] = []
         self.pointwise: list[TensorStep] = []
         self.channels = channels
         self.values: torch.Tensor | None = None
@@ -86,7 +86,7 @@ class Builder:
         """Raises LoweringError about the current transform."""
         raise LoweringError(reason, f"{self._where}step {len(self._names) + 1}, {shown(self.current)}") from cause
 
-    def draw(self, *columns: Column) -> int:
+    def draw(self, *columns: Column | GaussianWeight) -> int:
         """The number of the first of these new columns."""
         self.columns.extend(columns)
         return len(self.columns) - len(columns)

@@ -6,6 +6,7 @@ objects of these classes, v1 and v2, serve a `DataLoader` as well.
 """
 
 from headrace.transforms._base import Compose, Transform
+from headrace.transforms._blur import GaussianBlur
 from headrace.transforms._colour import (
     ColorJitter,
     RandomAutocontrast,
@@ -34,6 +35,7 @@ __all__ = [
     "CenterCrop",
     "ColorJitter",
     "Compose",
+    "GaussianBlur",
     "Grayscale",
     "InterpolationMode",
     "Normalize",

@@ -1,0 +1,37 @@
+// torchvision's GaussianBlur of a PIL image: a convolution in float32, its terms in the order of torch's kernel.
+#pragma once
+
+#include <span>
+
+#include "aligned_array.h"
+#include "effects.h"
+#include "geometry.h"
+
+namespace headrace {
+
+/// The weights of a row and of a column of the kernel; the kernel's own are their products.
+struct BlurWeights {
+  std::span<const float> row, column;
+};
+
+/// One a worker, for its memory.
+class Blur {
+ public:
+  /// Blurs an image, RGBX rows without gaps, in place. It has more pixels along each axis than half the kernel.
+  void run(uint8_t* pixels, Size size, const BlurWeights& weights, const EffectLoops& loops);
+  /// The same before it is rounded to bytes: `to` gets four floats a pixel.
+  void run(const uint8_t* pixels, Size size, const BlurWeights& weights, const EffectLoops& loops, float* to);
+
+ private:
+  void prepare(const uint8_t* pixels, Size size, const BlurWeights& weights);
+  const float* row(int y, const EffectLoops& loops);
+
+  Size size_;
+  int taps_ = 0, row_count_ = 0;
+  size_t stride_ = 0;           // floats from row to row of source_
+  AlignedArray<float> source_;  // the image with its borders mirrored left and right
+  AlignedArray<float> kernel_, out_;
+  AlignedArray<const float*> rows_;  // of source_, under the kernel
+};
+
+}  // namespace headrace

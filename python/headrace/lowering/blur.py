@@ -1,0 +1,30 @@
+"""Lowers GaussianBlur of a PIL image."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import headrace.steps as S
+from headrace import blur_rule
+from headrace.lowering.builder import Builder
+from headrace.lowering.images import Lower, on_images
+from headrace.recipe import Column, GaussianWeight
+
+
+def gaussian_blur(builder: Builder, transform: Any, home: str) -> str:
+    if builder.channels == 1:
+        builder.refuse("blurs an image of one channel, whose sums torch orders otherwise")
+    if not blur_rule.native():
+        builder.refuse("adds up in torch's convolution in another order on this processor than natively")
+    width, height = (operator.index(edge) for edge in transform.kernel_size)
+    low, high = (float(sigma) for sigma in transform.sigma)
+    softmax, draw = home != "v1", len(builder.columns)
+    builder.draw(Column(low, high))
+    for size in (width, height):
+        first = len(builder.columns)
+        builder.draw(*[GaussianWeight(draw, size, softmax, first)] * size)
+    return builder.add(S.GaussianBlur(width, height, softmax, draw))
+
+
+LOWERS: dict[str, Lower] = {"GaussianBlur": on_images(gaussian_blur)}

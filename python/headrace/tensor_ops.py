@@ -1,0 +1,54 @@
+"""The operations on a PIL image that torchvision does on a tensor of it, through the same torch calls."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from PIL import Image
+from torch.nn.functional import conv2d, interpolate, pad
+
+
+def resize(image: Image.Image, height: int, width: int, mode: str) -> Image.Image:
+    """torchvision v2's resize of a uint8 tensor: antialiased, `mode` bilinear or bicubic."""
+    if (image.height, image.width) == (height, width):
+        return image
+    return _to_image(interpolate(_to_tensor(image), (height, width), mode=mode, antialias=True))
+
+
+def gaussian_blur(image: Image.Image, width: int, height: int, sigma: float, *, softmax: bool) -> Image.Image:
+    """GaussianBlur with a kernel of odd (height, width); `softmax`: its weights as v2 makes them, else as v1.
+
+    Raises:
+        ValueError: the image has no more pixels along an axis than half the kernel, which are mirrored.
+    """
+    kernel = _kernel(height, sigma, softmax)[:, None] * _kernel(width, sigma, softmax)
+    tensor = _to_tensor(image).to(torch.float32)
+    channels = tensor.shape[1]
+    try:
+        tensor = pad(tensor, [width // 2, width // 2, height // 2, height // 2], mode="reflect")
+    except RuntimeError as error:
+        raise ValueError(str(error)) from error
+    blurred = conv2d(tensor, kernel.expand(channels, 1, height, width), groups=channels)
+    return _to_image(blurred.round().to(torch.uint8))
+
+
+def _kernel(size: int, sigma: float, softmax: bool) -> torch.Tensor:
+    if softmax:
+        reach = (size - 1) / (2.0 * math.sqrt(2.0))
+        return torch.softmax(torch.linspace(-reach, reach, steps=size).div(sigma).pow(2).neg(), dim=0)
+    reach = (size - 1) * 0.5
+    density = torch.exp(-0.5 * (torch.linspace(-reach, reach, steps=size) / sigma).pow(2))
+    return density / density.sum()
+
+
+def _to_tensor(image: Image.Image) -> torch.Tensor:
+    """uint8 (1, C, H, W)."""
+    pixels = np.array(image).reshape(image.height, image.width, len(image.getbands()))
+    return torch.from_numpy(pixels).permute(2, 0, 1)[None]
+
+
+def _to_image(tensor: torch.Tensor) -> Image.Image:
+    pixels = tensor[0].permute(1, 2, 0).contiguous().numpy()
+    return Image.fromarray(pixels if pixels.shape[2] == 3 else pixels[..., 0])
