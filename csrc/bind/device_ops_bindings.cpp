@@ -16,6 +16,7 @@ namespace {
 
 // An image as Python names it: address, row stride, channel stride, height, width.
 using ImageTuple = std::array<int64_t, 5>;
+
 DeviceImage image_of(const ImageTuple& from) {
   DeviceImage image;
   for (int c = 0; c < 3; ++c) image.plane[c] = reinterpret_cast<const uint8_t*>(from[0] + c * from[2]);
@@ -27,17 +28,13 @@ DeviceImage image_of(const ImageTuple& from) {
 void fuse(DeviceOps& self, const std::vector<ImageTuple>& images, const std::vector<PlanTuple>& plans, int height,
           int width, int filter, const py::buffer& lut, bool nhwc, uintptr_t output, uintptr_t stream) {
   const Size size{width, height};
-  const py::buffer_info table = bytes_of(lut);
-  const auto bytes = static_cast<size_t>(table.size * table.itemsize);
-  const int element_bytes = static_cast<int>(bytes / (3 * 256));
+  const ElementTable table(lut, size, nhwc);
   std::vector<DeviceImage> sources;
-  std::vector<Plan> resolved;
   for (const ImageTuple& one : images) sources.push_back(image_of(one));
-  for (const PlanTuple& one : plans) resolved.push_back(plan_of(one, size, static_cast<Filter>(filter)));
-  const OutputLayout layout = nhwc ? channels_last(3, size, element_bytes) : planar(3, size, element_bytes);
+  const std::vector<Plan> resolved = plans_of(plans, size, static_cast<Filter>(filter));
   const py::gil_scoped_release unlocked;
-  self.fuse(sources, resolved, size, layout, {static_cast<const uint8_t*>(table.ptr), bytes},
-            reinterpret_cast<uint8_t*>(output), static_cast<Stream>(stream));
+  self.fuse(sources, resolved, size, table.layout, table.entries, reinterpret_cast<uint8_t*>(output),
+            static_cast<Stream>(stream));
 }
 
 // False: the file is for Pillow.

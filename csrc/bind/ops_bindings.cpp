@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "convert.h"
 #include "blur.h"
+#include "convert.h"
 #include "fuse.h"
 #include "kernels.h"
 #include "plan.h"

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <array>
+#include <span>
+#include <vector>
 
+#include "../core/output.h"
 #include "../core/plan.h"
+#include "convert.h"
 
 namespace headrace {
 
@@ -26,5 +30,24 @@ inline Plan plan_of(const PlanTuple& from, Size size, Filter filter) {
   }
   return plan;
 }
+
+inline std::vector<Plan> plans_of(const std::vector<PlanTuple>& from, Size size, Filter filter) {
+  std::vector<Plan> plans;
+  for (const PlanTuple& one : from) plans.push_back(plan_of(one, size, filter));
+  return plans;
+}
+
+/// A table of three channels, and how outputs of this size lie in memory with its elements. Valid while `buffer` is.
+struct ElementTable {
+  ElementTable(const pybind11::buffer& buffer, Size size, bool nhwc) : info(bytes_of(buffer)) {
+    entries = {static_cast<const uint8_t*>(info.ptr), static_cast<size_t>(info.size * info.itemsize)};
+    const int element_bytes = static_cast<int>(entries.size() / (3 * 256));
+    layout = nhwc ? channels_last(3, size, element_bytes) : planar(3, size, element_bytes);
+  }
+
+  pybind11::buffer_info info;
+  std::span<const uint8_t> entries;
+  OutputLayout layout;
+};
 
 }  // namespace headrace

@@ -26,17 +26,12 @@ py::tuple fuse(const std::string& kind, int index, const std::vector<py::bytes>&
                int repeats) {
   const auto spans = spans_of(files);
   const Size size{width, height};
-  std::vector<Plan> resolved;
-  for (const PlanTuple& one : plans) resolved.push_back(plan_of(one, size, static_cast<Filter>(filter)));
-  const py::buffer_info table = bytes_of(lut);
-  const auto bytes = static_cast<size_t>(table.size * table.itemsize);
-  const int element_bytes = static_cast<int>(bytes / (3 * 256));
+  const std::vector<Plan> resolved = plans_of(plans, size, static_cast<Filter>(filter));
+  const ElementTable table(lut, size, nhwc);
   FuseTiming timing;
   {
     const py::gil_scoped_release unlocked;
-    const OutputLayout layout = nhwc ? channels_last(3, size, element_bytes) : planar(3, size, element_bytes);
-    timing = time_fuse(*device_of(kind, index), spans, resolved, size, layout,
-                       {static_cast<const uint8_t*>(table.ptr), bytes}, repeats);
+    timing = time_fuse(*device_of(kind, index), spans, resolved, size, table.layout, table.entries, repeats);
   }
   return py::make_tuple(timing.ms, timing.bytes);
 }

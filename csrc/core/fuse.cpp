@@ -76,7 +76,7 @@ RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
       next = &s.stage(i + 1).taker;
     } else if (!after.box.inside(image)) {
       next = &s.last;
-    } else if (s.kernels.planar && stage.effects.empty() && !after.gray && box.width != image.width) {
+    } else if (s.kernels.planar && !output.rgbx && stage.effects.empty() && !after.gray && box.width != image.width) {
       plane_stride = (after.box.width + kTableBlock - 1) / kTableBlock * kTableBlock;
     }
     if (!stage.effects.empty()) {

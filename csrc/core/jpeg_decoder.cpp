@@ -34,28 +34,21 @@ JpegDecoder::~JpegDecoder() = default;
 void JpegDecoder::decode(std::span<const uint8_t> data, const JpegHeader& header, Box box, RowSink& sink) {
   JpegSession& session = state_->session;
   RowBuffer& rows = state_->rows;
-  // Whatever ends this call, the next image starts clean; stopping after the last row needed leaves the rest unread.
-  struct Abort {
-    JpegSession& session;
-    ~Abort() { session.abort(); }
-  } abort{session};
-  const auto check = [&session](bool fine) {
-    if (!fine) throw NeedsPillow(Stage::kDecode, session.message);
-  };
+  const JpegImage image(session);
 
   // One pixel of margin on both sides: fancy upsampling looks at the neighbour, and at the cut there is none.
   int left = std::max(box.x - 1, 0), right = std::min(box.x + box.width + 1, header.size.width);
   right = std::min(std::max(right, left + kMinCropWidth), header.size.width);
   left = std::max(std::min(left, right - kMinCropWidth), 0);
   JDIMENSION from = static_cast<JDIMENSION>(left), width = static_cast<JDIMENSION>(right - left);
-  check(session.start(data, header, &from, &width));
+  image.require(session.start(data, header, &from, &width));
 
   rows.reset(JpegSession::kBatchRows, static_cast<int>(width) * kPixelBytes + kRowOffset);
   uint8_t* const first = rows.row(0) + kRowOffset;
-  if (box.y > 0) check(session.skip(static_cast<JDIMENSION>(box.y)));
+  if (box.y > 0) image.require(session.skip(static_cast<JDIMENSION>(box.y)));
   for (int done = 0; done < box.height;) {
     const int count = std::min(JpegSession::kBatchRows, box.height - done);
-    check(session.read(first, rows.stride(), count));
+    image.require(session.read(first, rows.stride(), count));
     sink.push(first + static_cast<size_t>(box.x - static_cast<int>(from)) * kPixelBytes, rows.stride(), count);
     done += count;
   }

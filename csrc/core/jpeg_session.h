@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 
+#include "error.h"
 #include "huffman.h"
 #include "jpeg_header.h"
 
@@ -75,6 +76,23 @@ class JpegSession {
   std::jmp_buf escape_{};
   HuffmanDecoder huffman_;
   std::array<HuffmanSpec, 8> specs_;  // DC 0 to 3, AC 0 to 3
+};
+
+/// One image: whatever ends it, the session is fit for the next one. Rows that were not read stay unread.
+class JpegImage {
+ public:
+  explicit JpegImage(JpegSession& session) : session_(session) {}
+  ~JpegImage() { session_.abort(); }
+  JpegImage(const JpegImage&) = delete;
+  JpegImage& operator=(const JpegImage&) = delete;
+
+  /// For what a call to the session returned; throws NeedsPillow where it is false.
+  void require(bool fine) const {
+    if (!fine) throw NeedsPillow(Stage::kDecode, session_.message);
+  }
+
+ private:
+  JpegSession& session_;
 };
 
 }  // namespace headrace

@@ -15,6 +15,7 @@ struct Output {
   ptrdiff_t channel_stride = 0, row_stride = 0, pixel_stride = 0;  // bytes
   Lut lut;
   const uint8_t* erased = nullptr;  // [value][lut.channels] elements, of the plan's erased boxes
+  bool rgbx = false;                // pixels as they are between stages: nothing is mapped, and nothing erased
 };
 
 /// The memory of one output sample: strides in bytes between neighbours along each axis, and its whole size.

@@ -24,21 +24,15 @@ PlaneDecoder::~PlaneDecoder() = default;
 void PlaneDecoder::decode(std::span<const uint8_t> data, const JpegHeader& header, const PlaneLayout& layout,
                           uint8_t* to) {
   JpegSession& session = state_->session;
-  struct Abort {
-    JpegSession& session;
-    ~Abort() { session.abort(); }
-  } abort{session};
-  const auto check = [&session](bool fine) {
-    if (!fine) throw NeedsPillow(Stage::kDecode, session.message);
-  };
+  const JpegImage image(session);
 
   JDIMENSION from = static_cast<JDIMENSION>(layout.left), width = static_cast<JDIMENSION>(layout.right - layout.left);
-  check(session.start(data, header, &from, &width));
+  image.require(session.start(data, header, &from, &width));
   const J_COLOR_SPACE colours = session.cinfo.jpeg_color_space;
   if (colours != JCS_GRAYSCALE && (colours == JCS_RGB) != (layout.image.colour == Colour::kRgb))
     throw NeedsPillow(Stage::kDecode, "a colour space that the markers do not tell");
-  check(session.use_planes());
-  if (layout.first_imcu_row > 0) check(session.skip_imcu_rows(layout.first_imcu_row));
+  image.require(session.use_planes());
+  if (layout.first_imcu_row > 0) image.require(session.skip_imcu_rows(layout.first_imcu_row));
 
   JSAMPROW rows[3][kMostRows];
   JSAMPARRAY planes[3] = {rows[0], rows[1], rows[2]};
@@ -49,7 +43,7 @@ void PlaneDecoder::decode(std::span<const uint8_t> data, const JpegHeader& heade
       uint8_t* first = to + layout.offset[c] + static_cast<size_t>(i) * static_cast<size_t>(count) * stride;
       for (int y = 0; y < count; ++y) rows[c][y] = first + static_cast<size_t>(y) * stride;
     }
-    check(session.read_planes(planes));
+    image.require(session.read_planes(planes));
   }
 }
 

@@ -15,7 +15,11 @@ std::span<const uint8_t> byte_entries() {
 }
 
 Output rgbx_output(uint8_t* pixels, Size size) {
-  return {pixels, 1, ptrdiff_t{size.width} * kPixelBytes, kPixelBytes, {1, 3, byte_entries().data()}};
+  Output output;
+  output.base = pixels;
+  output.row_stride = ptrdiff_t{size.width} * kPixelBytes;
+  output.rgbx = true;
+  return output;
 }
 
 }  // namespace headrace

@@ -11,7 +11,7 @@ namespace headrace {
 /// The element table of three channels that leaves bytes as they are.
 std::span<const uint8_t> byte_entries();
 
-/// Where a sample of this size goes, RGBX, rows without gaps. X is not written.
+/// Where a sample of this size goes, RGBX, rows without gaps.
 Output rgbx_output(uint8_t* pixels, Size size);
 
 /// The plan that leaves an image as it is.

@@ -11,14 +11,6 @@ namespace headrace {
 void RowStore::begin(const Output& output, Size size, const Take* last, int skip_pixels, int skip_rows,
                      int plane_stride, std::span<const Erased> erased) {
   output_ = &output;
-  const size_t lut_bytes = size_t(output.lut.channels) * 256 * size_t(output.lut.element_bytes);
-  if (lut_.channels != output.lut.channels || lut_.element_bytes != output.lut.element_bytes ||
-      std::memcmp(entries_, output.lut.entries, lut_bytes) != 0) {
-    std::memcpy(entries_, output.lut.entries, lut_bytes);
-    split_lut(output.lut, planes_);
-  }
-  lut_ = output.lut;
-  lut_.planes = planes_;
   size_ = size;
   mirror_ = last && last->flip_horizontal;
   upside_down_ = last && last->flip_vertical;
@@ -28,6 +20,15 @@ void RowStore::begin(const Output& output, Size size, const Take* last, int skip
   row_ = -skip_rows;
   erased_ = erased;
   if (gray_) gray_row_.reset(1, size.width * kPixelBytes);
+  if (output.rgbx) return;
+  const size_t lut_bytes = size_t(output.lut.channels) * 256 * size_t(output.lut.element_bytes);
+  if (lut_.channels != output.lut.channels || lut_.element_bytes != output.lut.element_bytes ||
+      std::memcmp(entries_, output.lut.entries, lut_bytes) != 0) {
+    std::memcpy(entries_, output.lut.entries, lut_bytes);
+    split_lut(output.lut, planes_);
+  }
+  lut_ = output.lut;
+  lut_.planes = planes_;
 }
 
 void RowStore::push(const uint8_t* rows, size_t stride, int count) {
@@ -40,11 +41,25 @@ void RowStore::push(const uint8_t* rows, size_t stride, int count) {
       from = gray_row_.row(0);
     }
     const ptrdiff_t y = upside_down_ ? size_.height - 1 - row_ : row_;
+    if (output_->rgbx) {
+      copy_pixels(from, output_->base + y * output_->row_stride);
+      continue;
+    }
     const RowTarget target{output_->base + y * output_->row_stride, output_->channel_stride, output_->pixel_stride};
     kernels_.store(from, plane_stride_, size_.width, mirror_, lut_, target);
     if (row_ + 1 == size_.height) {
       for (const Erased& one : erased_) erase(one);
     }
+  }
+}
+
+void RowStore::copy_pixels(const uint8_t* from, uint8_t* to) const {
+  if (!mirror_) {
+    std::memcpy(to, from, size_t(size_.width) * kPixelBytes);
+    return;
+  }
+  for (int x = 0; x < size_.width; ++x, from += kPixelBytes) {
+    std::memcpy(to + ptrdiff_t{size_.width - 1 - x} * kPixelBytes, from, kPixelBytes);
   }
 }
 

@@ -23,6 +23,7 @@ class RowStore final : public RowSink {
 
  private:
   void erase(const Erased& erased) const;
+  void copy_pixels(const uint8_t* from, uint8_t* to) const;
 
   const Kernels& kernels_;
   const Output* output_ = nullptr;

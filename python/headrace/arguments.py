@@ -47,7 +47,9 @@ def refuse_native_only(reason: str, given: dict[str, Any]) -> None:
             )
 
 
-def check_own_arguments(seed: Any, dtype: Any, memory_format: Any, on_error: Any, max_errors: Any) -> None:
+def check_own_arguments(
+    seed: Any, dtype: Any, memory_format: Any, on_error: Any, max_errors: Any, out_transform: Any
+) -> None:
     """headrace's own arguments.
 
     Raises:
@@ -64,6 +66,8 @@ def check_own_arguments(seed: Any, dtype: Any, memory_format: Any, on_error: Any
         raise ValueError(f"on_error must be one of {', '.join(faults.POLICIES)}, not {on_error!r}")
     if max_errors is not None:
         whole_number("max_errors", max_errors, smallest=0)
+    if out_transform is not None and not callable(out_transform):
+        raise TypeError(f"out_transform must be a function of a batch or None, not {out_transform!r}")
 
 
 def check_types(

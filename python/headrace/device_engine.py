@@ -28,7 +28,16 @@ def moved(value: Any, device: torch.device) -> Any:
     return value
 
 
-class FusedEngine(Engine):
+class _DeviceEngine(Engine):
+    """What both ways to a device have in common: a batch's targets go there as well."""
+
+    _target: Target
+
+    def place(self, targets: Any) -> Any:
+        return moved(targets, self._target.device)
+
+
+class FusedEngine(_DeviceEngine):
     """Workers stage planes of samples, the device's kernel writes the batch into a tensor of torch's allocator.
 
     The tensor is allocated at submission on the stream that is current then. The kernel waits for an event of that
@@ -64,9 +73,6 @@ class FusedEngine(Engine):
         memory = self._empty(len(rows), device=self._target.device)
         batch = self._pipeline.submit(table, rows, draws, memory.data_ptr(), stream)
         return _DeviceFlight(self._pipeline, batch, memory, stream)
-
-    def place(self, targets: Any) -> Any:
-        return moved(targets, self._target.device)
 
     def repair(
         self,
@@ -112,7 +118,7 @@ class _DeviceFlight(Flight):
             self._pipeline.cancel(self.batch)
 
 
-class CopyEngine(Engine):
+class CopyEngine(_DeviceEngine):
     """Batches are made in pinned memory and copied on a stream of their own."""
 
     def __init__(
@@ -121,9 +127,6 @@ class CopyEngine(Engine):
         super().__init__(recipe, memory_format, threads=threads, slots_kept=slots_kept, pin=True)
         self._target = target
         self._copies = torch.cuda.Stream(target.device)  # type: ignore[no-untyped-call]
-
-    def place(self, targets: Any) -> Any:
-        return moved(targets, self._target.device)
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
         pinned = super().tensor(flight, places)

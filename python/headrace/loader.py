@@ -103,7 +103,7 @@ class DataLoader(TorchDataLoader[Any]):
         max_errors: int | None = 100,
         out_transform: OutTransform | None = None,
     ) -> None:
-        arguments.check_own_arguments(seed, dtype, memory_format, on_error, max_errors)
+        arguments.check_own_arguments(seed, dtype, memory_format, on_error, max_errors, out_transform)
         self.target = target.resolve(device, decoder, deterministic)
         batched = batch_size is not None or batch_sampler is not None
         self._route = routing.decide(dataset, batched, collate_fn, worker_init_fn, dtype)

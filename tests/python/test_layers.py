@@ -62,7 +62,7 @@ draws
 pillow_rule blur_rule
 transforms
 recognition target
-sample_randomness
+sample_randomness own_generators
 lowering.sizes lowering.described
 lowering.builder
 lowering.images

@@ -82,7 +82,7 @@ def test_what_is_dropped_is_collected(persistent, pillow):
         del iterator
         assert gone[0]() is None
         assert persistent or eventually(lambda: threads() <= before)
-        gone = [weakref.ref(one) for one in (loader, loader._engine, loader._engine._lane)]
+        gone = [weakref.ref(one) for one in (loader, loader._engine, loader._engine._lanes[0])]
         del loader, data
         assert [one() for one in gone] == [None] * 3
         assert eventually(lambda: threads() <= before)

@@ -94,3 +94,8 @@ def test_where_torch_delivers_it_is_called_as_well():
     assert not loader.native
     assert [batch.tolist() for batch in loader] == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10]]
     assert len(iter(loader)) == 3
+
+
+def test_what_is_not_a_function_is_refused():
+    with pytest.raises(TypeError, match="out_transform must be a function of a batch or None, not 3"):
+        DataLoader(DATA, 5, out_transform=3)

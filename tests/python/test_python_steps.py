@@ -48,6 +48,32 @@ def shrunk(image: Image.Image) -> torch.Tensor:
     return torch.from_numpy(np.array(image.resize((20, 10)))).permute(2, 0, 1).to(torch.float32)
 
 
+class Own:
+    """Keeps a generator of its own, as albumentations' transforms do."""
+
+    def __init__(self) -> None:
+        self.generator = np.random.default_rng()
+
+    def set_random_seed(self, seed: int) -> None:
+        self.generator = np.random.default_rng(seed)
+
+    def __call__(self, image: Image.Image) -> Image.Image:
+        return image.rotate(self.generator.uniform(-30, 30))
+
+
+class Wrapper:
+    """A user's class around such a transform."""
+
+    def __init__(self) -> None:
+        self.inner = Own()
+
+    def __call__(self, image: Image.Image) -> Image.Image:
+        return self.inner(image)
+
+
+REACHED = Own()
+
+
 CROP, FLIP = T.RandomResizedCrop(48), T.RandomHorizontalFlip()
 RECIPES: dict[str, list[Callable[[Any], Any]]] = {
     "on images": [CROP, FLIP, Turned(), *TENSOR],
@@ -58,6 +84,9 @@ RECIPES: dict[str, list[Callable[[Any], Any]]] = {
     "on floats": [CROP, T.ToTensor(), Noisy(), T.Normalize(MEAN, STD), FLIP],
     "makes the tensor": [T.Resize(64), shrunk, FLIP],
     "makes bytes": [CROP, T.Grayscale(), Turned(), T.PILToTensor()],
+    "own generator": [CROP, Own(), *TENSOR],
+    "own generator inside": [CROP, Wrapper(), *TENSOR],
+    "own generator of a function": [CROP, lambda image: REACHED(image), *TENSOR],
     "process-wide": [CROP, shaken, *TENSOR],
     "process-wide at the end": [CROP, *TENSOR, lambda image: image * random.random()],
 }
@@ -251,6 +280,19 @@ def test_stats_count_the_calls():
     list(loader)
     stage = next(stage for stage in loader.stats().stages if stage.name == "python")
     assert stage.items == 24 and stage.busy_s > 0
+
+
+def test_albumentations_draws_alike_in_any_thread():
+    albumentations = pytest.importorskip("albumentations")
+    augment = albumentations.Compose([albumentations.HorizontalFlip(), albumentations.RandomBrightnessContrast(p=1)])
+    steps = [CROP, lambda image: Image.fromarray(augment(image=np.array(image))["image"]), *TENSOR]
+    dataset = Blobs(pictures(), None, T.Compose(steps))
+    alone = list(DataLoader(dataset, 6, seed=2))
+    for threads in (2, 7):
+        loader = DataLoader(dataset, 6, seed=2, num_workers=threads)
+        assert all(map(torch.equal, loader, alone))
+    loader = DataLoader(dataset, 6, seed=2)
+    assert_same(loader, list(loader.reference()))
 
 
 def test_the_fingerprint_is_the_same_in_every_process():

@@ -14,6 +14,7 @@ from PIL import Image
 import headrace.steps as S
 from headrace.calls import CallError, OnBytes, OnImage, Rest, described
 from headrace.lowering.builder import Builder, LoweringError, shown
+from headrace.own_generators import Reseeded, reseeded
 from headrace.pointwise import Pointwise, table
 from headrace.recipe import DTYPES, Column, Recipe
 from headrace.sample_randomness import draws_process_wide, sample_randomness
@@ -31,6 +32,7 @@ def call(builder: Builder, transform: Any, why: str) -> str:
     Raises:
         LoweringError: it cannot be tried, or makes what has no place in a batch.
     """
+    transform = reseeded(transform)
     if builder.rest is not None:
         builder.rest.append(transform)
     elif not _goes_on(builder, transform):
@@ -52,6 +54,7 @@ def _goes_on(builder: Builder, transform: Any) -> bool:
     made, process_wide = tried
     sizes = {(image.height, image.width) for image in made}
     size = sizes.pop() if len(sizes) == 1 else None
+    process_wide = process_wide or _is_shared(transform)
     builder.add(S.Call(_name(transform), builder.draw(Column()), process_wide, False, size, function))
     return True
 
@@ -86,6 +89,7 @@ def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
         raise LoweringError(f"the transforms return {one.dtype}, which the native path does not write")
     channels, height, width = one.shape
     rest = replace(rest, shape=(channels, height, width), dtype=one.dtype)
+    process_wide = process_wide or any(map(_is_shared, transforms))
     name = ", ".join(_name(transform) for transform in transforms)
     builder.add(S.Call(name, builder.draw(Column()), process_wide, True, (height, width), rest))
     return builder.recipe((channels, height, width), Pointwise((), None), torch.zeros((channels, 256), dtype=one.dtype))
@@ -119,6 +123,10 @@ def _try(
     return made, process_wide
 
 
+def _is_shared(transform: Any) -> bool:
+    return isinstance(transform, Reseeded) and transform.shared
+
+
 def made_up_image(height: int, width: int, channels: int) -> Image.Image:
     """Noise, always the same."""
     noise = np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
@@ -141,6 +149,7 @@ class _Cast:
 
 def _name(transform: Any) -> str:
     """The same in every process: no addresses in it."""
+    transform = transform.transform if isinstance(transform, Reseeded) else transform
     if hasattr(transform, "__qualname__"):
         return f"{transform.__module__}.{transform.__qualname__}"
     return shown(transform)

@@ -1,0 +1,103 @@
+"""What one transform that Python does costs a recipe: against the transform alone, and in torch's loader.
+
+    python -m bench.python_step FOLDER [--rounds 5] [--seconds 3] [--cores 1] [--out NAME.json]
+
+Times, interleaved: the train recipe without and with RandAugment behind the flip, in headrace's and torch's DataLoader,
+and RandAugment alone on the very images that it gets there. The batches are compared with the oracle before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.contenders._common import Job, import_torchvision, torchvision_transform
+from bench.machine import describe, pick_cpus
+
+IMAGES = 256
+
+
+def loader_of(kind: str, recipe: str, job: Job) -> Any:
+    from torch.utils.data import DataLoader as TorchDataLoader
+    from torchvision.datasets import ImageFolder
+
+    from headrace import DataLoader
+
+    dataset = ImageFolder(str(job.root), torchvision_transform(recipe))
+    options = {"batch_size": job.batch_size, "shuffle": True, "num_workers": job.cores, "persistent_workers": True}
+    return TorchDataLoader(dataset, **options) if kind == "torch" else DataLoader(dataset, **options, seed=0)
+
+
+def ms_a_sample(loader: Any, seconds: float) -> float:
+    """Of steady state: the first batches are not counted."""
+    taken, start, begun = 0, 0.0, False
+    while True:
+        for number, (images, _) in enumerate(loader):
+            if not begun:
+                begun, start = number >= 3, time.perf_counter()
+                continue
+            taken += len(images)
+            if time.perf_counter() - start > seconds:
+                return 1e3 * (time.perf_counter() - start) / taken
+
+
+def step_alone(root: Path) -> Callable[[], float]:
+    """Times RandAugment on crops of the folder's images, in one thread: ms an image."""
+    from PIL import Image
+    from torchvision import transforms as T
+
+    before, step = T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip()]), T.RandAugment()
+    paths = [path for path in sorted(root.rglob("*")) if path.is_file()][:IMAGES]
+    crops = [before(Image.open(path).convert("RGB")) for path in paths]
+
+    def timed() -> float:
+        start = time.perf_counter()
+        for crop in crops:
+            step(crop)
+        return 1e3 * (time.perf_counter() - start) / len(crops)
+
+    return timed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    os.sched_setaffinity(0, pick_cpus(args.cores))
+    import_torchvision()
+    import torch
+
+    torch.set_num_threads(1)
+    job = Job(args.folder, "train", args.cores)
+    loaders = {(kind, recipe): loader_of(kind, recipe, job) for kind in ("torch", "headrace") for recipe in RECIPES}
+    print("verified:", loaders["headrace", "randaugment"].verify(2))
+    alone = step_alone(args.folder)
+    rounds: list[dict[str, float]] = []
+    for _ in range(args.rounds):
+        ms = {f"{kind} {recipe}": ms_a_sample(one, args.seconds) for (kind, recipe), one in loaders.items()}
+        rounds.append({**ms, "step alone": alone()})
+    for one in rounds:
+        for kind in ("torch", "headrace"):
+            one[f"{kind}: added"] = one[f"{kind} randaugment"] - one[f"{kind} train"]
+    names = list(rounds[0])
+    for name in names:
+        values = [one[name] for one in rounds]
+        print(f"{name:<22} {median(values):7.3f} ms a sample ({min(values):.3f} to {max(values):.3f})")
+    if args.out:
+        args.out.write_text(json.dumps({"machine": describe(), "cores": args.cores, "rounds": rounds}, indent=1) + "\n")
+
+
+RECIPES = ("train", "randaugment")
+
+if __name__ == "__main__":
+    main()
