@@ -44,6 +44,18 @@ class _OwnGenerator(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
+class FixedRand(TorchFunctionMode):
+    """Inside it ``torch.rand`` gives `number` alone, in this thread."""
+
+    def __init__(self, number: float) -> None:
+        super().__init__()
+        self._number = number
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        return made.fill_(self._number) if func in (torch.rand, torch.rand_like) else made
+
+
 def seed_of(uniform: float) -> int:
     """The seed that a draw in [0, 1) stands for: 53 bits."""
     return int(uniform * 2.0**53)

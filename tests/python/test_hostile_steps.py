@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import random
 import sys
 import threading
 import time
 from collections.abc import Callable
+from io import BytesIO
 from typing import Any
 
 import pytest
 import torch
-from PIL import Image
+from PIL import ExifTags, Image, ImageOps
 
 import headrace
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
-from support import assert_same, output_of, pictures
+from headrace.lowering import LoweringError, lower
+from support import TENSOR, assert_same, output_of, pictures
 
 
 def loader_of(*steps: Callable[[Any], Any], **options: Any) -> DataLoader:
@@ -102,3 +105,55 @@ time.sleep(0.3)
 print("end")
 """
     assert output_of(code, seconds=30) == "end\n"
+
+
+def _turned_file(orientation: int) -> bytes:
+    out, exif = BytesIO(), Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    with Image.open(BytesIO(pictures(1)[0])) as image:
+        image.resize((60, 40)).save(out, "JPEG", exif=exif.tobytes())
+    return out.getvalue()
+
+
+def transposed(image: Image.Image) -> torch.Tensor:
+    """The same, but makes the tensor, too."""
+    return T.ToTensor()(ImageOps.exif_transpose(image).resize((20, 20)))
+
+
+@pytest.mark.parametrize("steps", [[ImageOps.exif_transpose, T.Resize((20, 20)), T.ToTensor()], [transposed]])
+def test_a_step_that_looks_at_the_orientation_is_left_to_torch(steps):
+    dataset = Blobs([_turned_file(6), _turned_file(1)], None, T.Compose(steps))
+    loader = DataLoader(dataset, 1)
+    assert_same(loader, list(torch.utils.data.DataLoader(dataset, 1)))
+    assert "EXIF orientation" in str(loader.explain())
+
+
+def resaved(image: Image.Image) -> Image.Image:
+    """Writes a file, whose metadata Pillow looks at."""
+    out = BytesIO()
+    image.save(out, "JPEG", quality=int(torch.randint(30, 90, ())))
+    return Image.open(out)
+
+
+def test_what_only_passes_metadata_on_is_native():
+    assert loader_of(resaved, T.Resize((20, 20)), T.ToTensor()).native
+
+
+def rarely(image: Image.Image) -> Image.Image:
+    if float(torch.rand(())) < 0.01:
+        return image.rotate(random.uniform(0, 90))
+    return image
+
+
+def otherwise(image: Image.Image) -> Image.Image:
+    return image.rotate(random.uniform(0, 90)) if torch.rand(1).item() > 0.999 else image
+
+
+@pytest.mark.parametrize("step", [rarely, otherwise, T.RandomApply([rarely], p=0.02)])
+def test_what_is_rarely_drawn_from_the_process_is_found(step):
+    assert [call.process_wide for call in lower(T.Compose([step, T.CenterCrop(9), *TENSOR])).calls] == [True]
+
+
+def test_a_step_whose_tensors_are_elsewhere_is_left_to_torch():
+    with pytest.raises(LoweringError, match="on meta, not in this machine's memory"):
+        lower(T.Compose([T.CenterCrop(9), T.ToTensor(), lambda image: image.to("meta")]))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL import ExifTags, Image
 
 import headrace.steps as S
 from headrace.calls import CallError, OnBytes, OnImage, Rest, described
@@ -17,7 +18,7 @@ from headrace.lowering.builder import Builder, LoweringError, shown
 from headrace.own_generators import Reseeded, reseeded
 from headrace.pointwise import Pointwise, table
 from headrace.recipe import DTYPES, Column, Recipe
-from headrace.sample_randomness import draws_process_wide, sample_randomness
+from headrace.sample_randomness import FixedRand, draws_process_wide, kept_generators, sample_randomness
 
 #: Sizes (height, width) of the made-up images that a transform is tried on where the image's own is not known.
 _SIZES = ((240, 320), (300, 200))
@@ -85,6 +86,8 @@ def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
     one = made[0]
     if one.ndim != 3 or any((tensor.shape, tensor.dtype) != (one.shape, one.dtype) for tensor in made):
         raise LoweringError(f"the transforms return tensors of several shapes, such as {described(one)}")
+    if one.device.type != "cpu" or one.layout != torch.strided:
+        raise LoweringError(f"the transforms return {one.layout} tensors on {one.device}, not in this machine's memory")
     if one.dtype not in DTYPES:
         raise LoweringError(f"the transforms return {one.dtype}, which the native path does not write")
     channels, height, width = one.shape
@@ -120,7 +123,60 @@ def _try(
                         f"{shown(builder.current)} raised {type(error).__name__} on a made-up image of "
                         f"{width} x {height} pixels: {error}"
                     ) from error
+        image = made_up_image(*sizes[0], builder.channels)
+        process_wide |= _rarely_draws_process_wide(lambda: function(image.copy()))
+        _check_metadata(builder, function, image, process_wide)
     return made, process_wide
+
+
+def _rarely_draws_process_wide(function: Callable[[], Any]) -> bool:
+    """The same of what is only done where ``torch.rand`` gives a small or a large number, as in RandomApply."""
+    found = False
+    for number in (0.0, 1.0 - 2.0**-24):
+        # What it raises for a number that may never come is its own business.
+        with suppress(Exception), FixedRand(number):
+            found |= draws_process_wide(function)
+    return found
+
+
+def _check_metadata(builder: Builder, function: Callable[[Any], Any], image: Image.Image, process_wide: bool) -> None:
+    """Raises LoweringError for what makes something else of an image that has metadata: natively there is none."""
+
+    def made(one: Image.Image) -> Any:
+        with kept_generators(), sample_randomness(0.25, process_wide=process_wide):
+            return function(one)
+
+    with_metadata = image.copy()
+    with_metadata.info.update(_metadata())
+    first = made(image.copy())
+    try:
+        if _same(first, made(with_metadata)):
+            return
+    except Exception as error:
+        _refuse_metadata(builder, error)
+    if _same(first, made(image.copy())):  # else it differs each time, by a generator of its own
+        _refuse_metadata(builder)
+
+
+def _refuse_metadata(builder: Builder, cause: Exception | None = None) -> NoReturn:
+    raise LoweringError(
+        f"{shown(builder.current)} looks at metadata of the image, such as its EXIF orientation, which native steps do "
+        "not carry along"
+    ) from cause
+
+
+def _metadata() -> dict[str, Any]:
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6
+    return {"exif": exif.tobytes(), "icc_profile": b"unknown"}
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, torch.Tensor):
+        if a.device.type != "cpu":  # nothing that the native path takes
+            return True
+        return a.shape == b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())
+    return bool(a.size == b.size and a.tobytes() == b.tobytes())
 
 
 def _is_shared(transform: Any) -> bool:
