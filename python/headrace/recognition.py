@@ -85,3 +85,14 @@ def leaves(transform: Any) -> Iterator[Any]:
         yield v1.Normalize(transform.mean, transform.std)
     else:
         yield transform
+
+
+def attributes(value: Any) -> str:
+    """What is in a transform, in the transforms inside it too: another string once something of it was changed."""
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(attributes, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name!r}: {attributes(one)}' for name, one in value.items())}}}"
+    if class_origin(type(value)) is not None:
+        return f"{type(value).__name__}{attributes(vars(value))}"
+    return repr(value)

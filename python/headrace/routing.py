@@ -11,7 +11,17 @@ from torch.utils.data import default_collate, default_convert
 
 from headrace.lowering import LoweringError, lower
 from headrace.recipe import Recipe
+from headrace.recognition import attributes, leaves
 from headrace.sources import BlobDataset, NotNative, Variant, as_source
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A transform, and what was in it when it was lowered: "" where the object itself is called, with what is in it
+    then."""
+
+    transform: Any
+    held: str
 
 
 @dataclass(frozen=True)
@@ -20,13 +30,13 @@ class Native:
 
     Attributes:
         source: where the samples lie.
-        variants: the source's transforms, when they were lowered.
         recipe: what is made of the samples.
+        lowered: the transforms that it was made of.
     """
 
     source: BlobDataset
-    variants: tuple[Variant, ...]
     recipe: Recipe
+    lowered: tuple[Lowered, ...]
 
 
 @dataclass(frozen=True)
@@ -67,8 +77,8 @@ def decide(
 
 
 def renewed(route: Native, loader: Any) -> Native | Handed:
-    """The route of a loader's next epoch: the same, unless what the dataset holds, its transform, or the loader's
-    ``collate_fn`` or ``worker_init_fn`` is another one now.
+    """The route of a loader's next epoch: the same, unless what the dataset holds, its transform and the attributes of
+    that, or the loader's ``collate_fn`` or ``worker_init_fn`` is another one now.
 
     Raises:
         RuntimeError: the dataset's length is another one.
@@ -83,8 +93,7 @@ def renewed(route: Native, loader: Any) -> Native | Handed:
                 f"the dataset had {len(route.source)} samples when this loader was made and has {len(source)} now; "
                 "make a new DataLoader"
             )
-        same = source is route.source and len(source.variants) == len(route.variants)
-        if same and all(a.transform is b.transform for a, b in zip(source.variants, route.variants, strict=True)):
+        if source is route.source and _same(_lowered(source.variants, route.recipe), route.lowered):
             return route
         return _native(source, loader.dtype)
     except (NotNative, LoweringError) as error:
@@ -112,4 +121,19 @@ def _native(source: BlobDataset, dtype: torch.dtype | None) -> Native:
             raise NotNative(
                 "the datasets of the ConcatDataset have transforms that make other images; give them the same one"
             )
-    return Native(source, variants, first)
+    return Native(source, first, _lowered(variants, first))
+
+
+def _lowered(variants: tuple[Variant, ...], recipe: Recipe) -> tuple[Lowered, ...]:
+    different = {id(one.transform): one.transform for one in variants}
+    return tuple(
+        Lowered(leaf, "" if number in recipe.in_python else attributes(leaf))
+        for transform in different.values()
+        for number, leaf in enumerate(leaves(transform))
+    )
+
+
+def _same(now: tuple[Lowered, ...], then: tuple[Lowered, ...]) -> bool:
+    return len(now) == len(then) and all(
+        a.transform is b.transform and a.held == b.held for a, b in zip(now, then, strict=True)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import sys
 import threading
@@ -18,7 +19,7 @@ import headrace
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
 from headrace.lowering import LoweringError, lower
-from support import TENSOR, assert_same, output_of, pictures
+from support import MEAN, STD, TENSOR, assert_same, output_of, pictures
 
 
 def loader_of(*steps: Callable[[Any], Any], **options: Any) -> DataLoader:
@@ -139,6 +140,11 @@ def test_what_only_passes_metadata_on_is_native():
     assert loader_of(resaved, T.Resize((20, 20)), T.ToTensor()).native
 
 
+def marked(image: Image.Image, mark: Image.Image) -> Image.Image:
+    image.paste(mark)
+    return image
+
+
 def rarely(image: Image.Image) -> Image.Image:
     if float(torch.rand(())) < 0.01:
         return image.rotate(random.uniform(0, 90))
@@ -154,6 +160,61 @@ def test_what_is_rarely_drawn_from_the_process_is_found(step):
     assert [call.process_wide for call in lower(T.Compose([step, T.CenterCrop(9), *TENSOR])).calls] == [True]
 
 
+def test_a_step_that_holds_an_image_has_the_same_fingerprint_everywhere():
+    def of(mark: Image.Image) -> str:
+        step = functools.partial(marked, mark=mark)
+        return lower(T.Compose([step, T.CenterCrop(9), *TENSOR])).fingerprint()
+
+    one, other = Image.new("RGB", (4, 4)), Image.new("RGB", (4, 4))
+    assert " at 0x" in repr(one) and repr(one) != repr(other)
+    assert of(one) == of(other)
+
+
 def test_a_step_whose_tensors_are_elsewhere_is_left_to_torch():
     with pytest.raises(LoweringError, match="on meta, not in this machine's memory"):
         lower(T.Compose([T.CenterCrop(9), T.ToTensor(), lambda image: image.to("meta")]))
+
+
+@pytest.mark.parametrize("home", ["ours", "v1", "v2"])
+def test_a_transform_changed_in_place_is_lowered_anew(home, torchvision):
+    M = {"ours": T, "v1": torchvision.transforms, "v2": torchvision.transforms.v2}[home]
+    resize, flip, normalize = M.Resize((30, 20)), M.RandomHorizontalFlip(1.0), M.Normalize(MEAN, STD)
+    dataset = Blobs(pictures(4), None, M.Compose([resize, M.RandomApply([flip], p=1.0), T.ToTensor(), normalize]))
+    loader = DataLoader(dataset, 4, num_workers=2, persistent_workers=True, seed=0)
+    first = loader.recipe()
+    assert list(loader) and loader.recipe() is first
+
+    def check() -> None:
+        assert_same(loader, list(torch.utils.data.DataLoader(dataset, 4)))
+
+    check()
+    resize.size = (12, 10)
+    check()
+    flip.p = 0.0
+    check()
+    normalize.mean = [0.0, 0.0, 0.0]
+    check()
+    dataset.transform.transforms[1].p = 0.0
+    flip.p = 1.0
+    check()
+    dataset.transform.transforms.insert(0, M.CenterCrop(30))
+    check()
+
+
+def test_a_step_of_python_may_change_without_being_tried_again():
+    class Counts:
+        def __init__(self) -> None:
+            self.calls = 0
+
+        def __call__(self, image: Image.Image) -> Image.Image:
+            self.calls += 1
+            return image
+
+        def __repr__(self) -> str:
+            return f"Counts({self.calls})"
+
+    counts = Counts()
+    loader = loader_of(counts, T.Resize((20, 20)), T.ToTensor())
+    tried = counts.calls
+    assert len(list(loader)) == len(list(loader)) == 2
+    assert counts.calls == tried + 16

@@ -175,7 +175,7 @@ class Builder:
         )
 
 
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # Pillow writes capitals
 
 
 def shown(transform: Any) -> str:
