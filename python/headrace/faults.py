@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 import warnings
 from collections.abc import Sequence
 from typing import NoReturn, Protocol
@@ -60,6 +61,7 @@ class FaultLog:
         for error in errors:
             if error.index not in self._indices:
                 self._indices.add(error.index)
+                _forget_locals(error)
                 noted.append(error)
         if self._limit is not None and len(noted) > self._limit:
             self.give_up(f"{len(noted)} samples of this epoch could not be made, more than max_errors={self._limit}")
@@ -83,3 +85,11 @@ class FaultLog:
             UserWarning,
             stacklevel=5,
         )
+
+
+def _forget_locals(error: BaseException) -> None:
+    """Tracebacks stay readable, but what is kept for the whole epoch must not keep the images of failed steps."""
+    one: BaseException | None = error
+    while one is not None:
+        traceback.clear_frames(one.__traceback__)
+        one = one.__cause__ or one.__context__

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import functools
+import gc
 import random
 import sys
 import threading
 import time
+import traceback
+import weakref
 from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from PIL import ExifTags, Image, ImageOps
@@ -91,6 +95,8 @@ def test_a_timeout_does_not_wait_for_a_step_that_is_stuck(persistent):
 def test_a_program_ends_though_a_step_is_stuck():
     code = f"""
 import time
+import traceback
+import weakref
 from headrace import Blobs, DataLoader, python_lane, transforms as T
 from support import pictures
 python_lane._PARTING_S = 0.5
@@ -218,3 +224,25 @@ def test_a_step_of_python_may_change_without_being_tried_again():
     tried = counts.calls
     assert len(list(loader)) == len(list(loader)) == 2
     assert counts.calls == tried + 16
+
+
+def test_skipped_samples_do_not_keep_what_the_step_held():
+    held: list[weakref.ref[Any]] = []
+
+    def fails(image: Image.Image) -> Image.Image:
+        if third(image):
+            large = np.zeros(9)
+            held.append(weakref.ref(large))
+            try:
+                raise KeyError("first")
+            except KeyError:
+                raise ValueError("then") from None
+        return image
+
+    loader = loader_of(fails, T.Resize((20, 20)), T.ToTensor(), num_workers=2, on_error="skip")
+    with pytest.warns(UserWarning, match="1 samples could not be made"):
+        list(loader)
+    (error,) = loader.errors
+    assert 'raise ValueError("then")' in "".join(traceback.format_exception(error))
+    gc.collect()
+    assert [one() for one in held] == [None]
