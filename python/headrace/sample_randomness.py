@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -69,7 +71,8 @@ def sample_randomness(
 
     Args:
         process_wide: also `random`, `numpy.random` and what torch draws past its Python functions. Their generators are
-            the whole process's: they are put back afterwards, and no other thread may draw meanwhile.
+            the whole process's: they are put back afterwards, and no thread but a loader's may draw
+            meanwhile.
         device: of which torch's default generator is meant too.
     """
     seed = seed_of(uniform)
@@ -88,14 +91,24 @@ def sample_randomness(
 
 @contextmanager
 def kept_generators() -> Iterator[None]:
-    """The process's generators are afterwards where they were."""
-    before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        random.setstate(before[0])
-        np.random.set_state(before[1])  # noqa: NPY002
-        torch.set_rng_state(before[2])
+    """The process's generators are afterwards where they were. One thread at a time: two loaders' may both ask."""
+    with _alone:
+        before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+        try:
+            yield
+        finally:
+            random.setstate(before[0])
+            np.random.set_state(before[1])  # noqa: NPY002
+            torch.set_rng_state(before[2])
+
+
+def _forget_the_parents_threads() -> None:
+    global _alone
+    _alone = threading.RLock()  # one of them may have held it
+
+
+_alone = threading.RLock()  # a step may iterate over a loader of its own
+os.register_at_fork(after_in_child=_forget_the_parents_threads)
 
 
 @contextmanager

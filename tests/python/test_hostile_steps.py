@@ -246,3 +246,27 @@ def test_skipped_samples_do_not_keep_what_the_step_held():
     assert 'raise ValueError("then")' in "".join(traceback.format_exception(error))
     gc.collect()
     assert [one() for one in held] == [None]
+
+
+def test_loaders_of_several_threads_share_the_process_generators():
+    dataset = Blobs(pictures(), None, T.Compose([T.Resize((20, 20)), rarely, waits, *TENSOR]))
+    expected = list(DataLoader(dataset, 6, seed=1))
+    before, same = random.getstate(), []
+
+    def work() -> None:
+        for _ in range(3):
+            loader = DataLoader(dataset, 6, seed=1, num_workers=1)
+            same.append(all(map(torch.equal, loader, expected)))
+
+    workers = [threading.Thread(target=work) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert same == [True] * 9 and random.getstate() == before
+
+
+def waits(image: Image.Image) -> Image.Image:
+    """Lets other threads in before it draws."""
+    time.sleep(0.001)
+    return image.rotate(random.uniform(0, 90))
