@@ -60,9 +60,12 @@ def explain(loader: DataLoader) -> Explanation:
         ]
     else:
         lines.append(Line("read", "native", f"{threads}, pixels in memory: nothing to decode"))
+    alone = any(call.process_wide for call in recipe.calls)
+    where = "; in the caller's thread, for generators of the whole process are drawn from" if alone else ""
     for number, (name, how) in enumerate(recipe.names):
-        runs = "Python" if number in recipe.in_python else "native"
-        lines.append(Line(textwrap.shorten(name, 60, placeholder=" ..."), runs, how.removeprefix("native ")))
+        part, how = textwrap.shorten(name, 60, placeholder=" ..."), how.removeprefix("native ")
+        python = number in recipe.in_python
+        lines.append(Line(part, "Python", how + where) if python else Line(part, "native", how))
     if loader.source.has_targets:
         transform = loader.source.target_transform
         lines.append(

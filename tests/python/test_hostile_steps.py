@@ -270,3 +270,10 @@ def waits(image: Image.Image) -> Image.Image:
     """Lets other threads in before it draws."""
     time.sleep(0.001)
     return image.rotate(random.uniform(0, 90))
+
+
+@pytest.mark.parametrize(("step", "caller"), [(waits, True), (resaved, False)])
+def test_explain_says_which_steps_hold_up_the_caller(step, caller):
+    explained = loader_of(step, T.Resize((20, 20)), T.ToTensor(), num_workers=2).explain()
+    (line,) = (line for line in explained.lines if line.runs == "Python" and "called" in line.how)
+    assert ("in the caller's thread" in line.how) is caller
