@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <tuple>
@@ -83,6 +84,9 @@ PyBlobTable table_of_pixels(const py::array_t<uint8_t>& images) {
   RawImage first;
   first.channels = images.ndim() == 3 ? 1 : static_cast<int>(images.shape(3));
   if (first.channels != 1 && first.channels != 3) throw py::value_error("an image has 1 or 3 channels");
+  constexpr py::ssize_t kMost = std::numeric_limits<int>::max();
+  if (images.shape(1) > kMost || images.shape(2) > kMost)
+    throw py::value_error("an image's edges are below 2^31 pixels");
   first.data = static_cast<const uint8_t*>(images.data());
   first.size = {static_cast<int>(images.shape(2)), static_cast<int>(images.shape(1))};
   first.row_stride = images.strides(1);
@@ -94,7 +98,7 @@ PyBlobTable table_of_pixels(const py::array_t<uint8_t>& images) {
 PyBlobTable table_of_parts(const py::list& parts) {
   std::vector<std::shared_ptr<const BlobTable>> tables;
   for (const py::handle part : parts) tables.push_back(py::cast<PyBlobTable&>(part).table);
-  return {BlobTable::of_parts(std::move(tables)), parts};
+  return {BlobTable::of_parts(std::move(tables)), py::tuple(parts)};  // whose list may change
 }
 
 PyBlobTable table_of_rows(const py::object& table, const Int64s& rows) {

@@ -98,7 +98,10 @@ struct Pipeline::State final : PipelineHooks {
   // The same with the right to write the sample; false: the batch is cancelled.
   template <typename Body>
   bool guarded(Batch& batch, int sample, Stage stage, Body body) {
-    if (!batch.begin_writing()) return false;
+    if (!batch.begin_writing()) {
+      wake();  // who cancels may have counted this thread as one that writes
+      return false;
+    }
     noted(batch, sample, stage, body);
     end_writing(batch);
     return true;

@@ -13,14 +13,29 @@
 namespace headrace {
 namespace {
 
-std::string pair(int height, int width) { return "(" + std::to_string(height) + ", " + std::to_string(width) + ")"; }
+// Pixels along an edge; a row of so many has fewer bytes than an int counts. Pillow's limit is twice as far away.
+constexpr int kMostEdge = 1 << 28;
+
+std::string pair(int64_t height, int64_t width) {
+  return "(" + std::to_string(height) + ", " + std::to_string(width) + ")";
+}
+
+// The size of an image that a step is about to make.
+Size checked(int64_t width, int64_t height) {
+  if (std::max(width, height) > kMostEdge) {
+    throw Error(Stage::kPlan, "an image of " + pair(height, width) + " pixels (height, width) would be made, and " +
+                                  std::to_string(kMostEdge) +
+                                  " is the most along an edge; take less padding, or resize");
+  }
+  return {static_cast<int>(width), static_cast<int>(height)};
+}
 
 // Follows the image through the steps. `take_` is what has been cut from the last real image (size `source_`) so far.
 class Resolver {
  public:
   Resolver(const Recipe& recipe, const double* draws, Size image) : recipe_(recipe), draws_(draws) {
     if (image.width < 1 || image.height < 1) throw Error(Stage::kPlan, "the image has no pixels");
-    restart(image);
+    restart(checked(image.width, image.height));
   }
 
   Plan run(size_t from) {
@@ -195,20 +210,26 @@ class Resolver {
     const auto offset = [](int image, int crop) {
       return crop > image ? -((crop - image) / 2) : round_half_even((image - crop) / 2.0);
     };
-    pad_and_crop({offset(size().width, step.width), offset(size().height, step.height), step.width, step.height},
-                 PadMode::kConstant, {0, 0, 0});
+    const auto [width, height] = checked(step.width, step.height);
+    pad_and_crop({offset(size().width, width), offset(size().height, height), width, height}, PadMode::kConstant,
+                 {0, 0, 0});
+  }
+
+  Size padded(const std::array<int, 4>& padding) const {
+    const auto [left, top, right, bottom] = padding;
+    return checked(int64_t{size().width} + left + right, int64_t{size().height} + top + bottom);
   }
 
   void random_crop(const Step& step) {
     auto [left, top, right, bottom] = step.padding;
-    int width = size().width + left + right, height = size().height + top + bottom;
+    auto [width, height] = padded(step.padding);
     if (step.pad_if_needed && width < step.width) {
       left += step.width - width;
-      width = 2 * step.width - width;
+      width = checked(int64_t{2} * step.width - width, 1).width;
     }
     if (step.pad_if_needed && height < step.height) {
       top += step.height - height;
-      height = 2 * step.height - height;
+      height = checked(1, int64_t{2} * step.height - height).height;
     }
     if (height < step.height || width < step.width) {
       throw Error(Stage::kPlan, "Required crop size " + pair(step.height, step.width) +
@@ -221,8 +242,8 @@ class Resolver {
   }
 
   void pad(const Step& step) {
-    const auto [left, top, right, bottom] = step.padding;
-    const Box box{-left, -top, size().width + left + right, size().height + top + bottom};
+    const auto [width, height] = padded(step.padding);
+    const Box box{-step.padding[0], -step.padding[1], width, height};
     if (box.width < 1 || box.height < 1) throw Error(Stage::kPlan, "Pad takes away every pixel of the image");
     pad_and_crop(box, step.pad_mode, step.fill);
   }
@@ -257,7 +278,7 @@ class Resolver {
 
   void resize(Size to, Filter filter) {
     if (to.width < 1 || to.height < 1) throw Error(Stage::kPlan, "height and width must be > 0");
-    if (to != size()) push_stage(to, filter);
+    if (to != size()) push_stage(checked(to.width, to.height), filter);
   }
 
   void push_stage(Size to, Filter filter) {

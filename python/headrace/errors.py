@@ -58,7 +58,10 @@ def _rebuild(bases: tuple[type[BaseException], ...], stage: str, index: int, loc
 
 def _make(kind: type[SampleError], stage: str, index: int, location: str, reason: str) -> SampleError:
     message = f"{stage}: sample {index} ({location}): {reason}; {REMEDY}"
-    error = kind.__new__(kind, message)
+    try:
+        error = kind.__new__(kind, message)
+    except TypeError:  # MemoryError's own refuses classes that it is not the first base of
+        error = Exception.__new__(kind, message)
     Exception.__init__(error, message)
     error.stage, error.index, error.location, error.reason = stage, index, location, reason
     return error

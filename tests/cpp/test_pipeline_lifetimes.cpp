@@ -60,6 +60,25 @@ TEST_CASE("cancelling at any moment, in the caller's memory or in a slot") {
   CHECK(contents(pipeline, *batch) == expected(training(0), some_rows(8)));
 }
 
+TEST_CASE("who cancels in the caller's memory is woken by threads that find the batch cancelled") {
+  const Bytes pixel(3);
+  const auto table = BlobTable::of_pixels({pixel.data(), {1, 1}, 3, 3, 3, 1}, 0, 1);
+  PipelineOptions options = crops(4);
+  options.recipe.steps.clear();
+  options.recipe.output = {1, 1};
+  options.layout = planar(3, {1, 1}, 1);
+  Pipeline pipeline(options);
+  Bytes memory(3 * 4096);
+  for (int i = 0; i < 3000; ++i) {
+    const auto batch = submit(pipeline, table, Rows(4096), 1, memory.data());
+    while (batch->remaining > 4096 - 1 - i % 64) std::this_thread::yield();
+    auto cancelling = std::async(std::launch::async, [&] { pipeline.cancel(*batch); });
+    const bool woken = cancelling.wait_for(5s) == std::future_status::ready;
+    if (!woken) pipeline.close();  // wakes it
+    REQUIRE(woken);
+  }
+}
+
 TEST_CASE("close wakes whoever waits, and the threads leave the rest of the batch") {
   const GatedFiles files;
   auto pipeline = std::make_unique<Pipeline>(training(2));

@@ -294,6 +294,24 @@ TEST_CASE("a size that the batch does not hold is refused, and so is an image wi
   CHECK(reason_of({resize(5, 4)}, {0, 8}, {4, 5}) == "the image has no pixels");
 }
 
+TEST_CASE("what no memory holds is refused, whatever the numbers add up to") {
+  constexpr int kFar = 1 << 30, kMost = 1 << 28;
+  const std::string words =
+      "an image of (2147483653, 2147483654) pixels (height, width) would be made, and 268435456 "
+      "is the most along an edge; take less padding, or resize";
+  CHECK(reason_of({{.kind = Kind::kPad, .padding = {kFar, kFar, kFar, kFar}}}, {6, 5}, {1, 1}) == words);
+  CHECK(reason_of({random_crop(4, 4, 0, {kFar, kFar, kFar, kFar})}, {6, 5}, {4, 4}, {0, 0}) == words);
+  Step needed = random_crop(4, kMost, 0);
+  needed.pad_if_needed = true;
+  CHECK(reason_of({needed}, {6, 5}, {kMost, 4}, {0, 0}).starts_with("an image of (1, 536870906) pixels"));
+  CHECK(
+      reason_of({center_crop(2, kMost + 1)}, {6, 5}, {kMost + 1, 2}).starts_with("an image of (2, 268435457) pixels"));
+  CHECK(reason_of({shorter(60'000)}, {1, 60'000}, {1, 1}).starts_with("an image of (1000000000, 60000) pixels"));
+  CHECK(reason_of({}, {kMost + 1, 1}, {kMost + 1, 1}).starts_with("an image of (1, 268435457) pixels"));
+  const Step million{.kind = Kind::kPad, .padding = {1'000'000, 1'000'000, 1'000'000, 1'000'000}};
+  CHECK(plan_of({million, center_crop(8, 8)}, {6, 6}, {8, 8}).last.box == Box{-1, -1, 8, 8});
+}
+
 TEST_CASE("a recipe without steps is the image as it is") {
   const Plan plan = plan_of({}, {8, 6}, {8, 6});
   CHECK(plan.stages.empty());

@@ -211,6 +211,12 @@ def test_what_is_no_array_of_images_is_refused(images, error, words):
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 2**32 + 1), (1, 2**31, 1, 3)])
+def test_an_edge_that_no_int_holds_is_not_cut_to_one_that_it_does(shape):
+    with pytest.raises(ValueError, match="edges are below"):
+        core.BlobTable.of_pixels(np.broadcast_to(np.uint8(7), shape))
+
+
 def test_labels_and_lengths():
     with pytest.raises(ValueError, match="there are 23 images but 22 labels"):
         Arrays(COLOUR, range(22))

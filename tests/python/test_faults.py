@@ -223,6 +223,15 @@ def test_permission_denied():
     assert isinstance(headrace.errors.sample_error("read", 3, "a.jpg", "Permission denied", denied), PermissionError)
 
 
+def test_an_image_for_which_there_is_no_memory():
+    no_memory = headrace.errors.native_cause("resize", "not enough memory", errno.ENOMEM, "a.jpg")
+    error = headrace.errors.sample_error("resize", 3, "a.jpg", "not enough memory", no_memory)
+    assert isinstance(error, MemoryError) and isinstance(error, headrace.SampleError)
+    assert str(error).startswith("resize: sample 3 (a.jpg): not enough memory; ")
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy).__bases__, str(copy)) == (type(error).__bases__, str(error))
+
+
 def test_a_directory_that_vanishes_in_the_middle_of_an_epoch(tmp_path):
     root = write_folder(tmp_path / "data", 24, 1)
     iterator = iter(DataLoader(ImageFolder(root, FULL), 2, num_workers=1, prefetch_factor=1))
