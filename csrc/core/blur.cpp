@@ -61,8 +61,7 @@ void Blur::run(uint8_t* pixels, Size size, const BlurWeights& weights, const Eff
   prepare(pixels, size, weights);
   const size_t count = static_cast<size_t>(size.width) * kPixelBytes;
   for (int y = 0; y < size.height; ++y, pixels += count) {
-    const float* made = row(y, loops);
-    for (size_t i = 0; i < count; ++i) pixels[i] = static_cast<uint8_t>(blurred_byte(made[i]));
+    loops.round(row(y, loops), count, pixels);
   }
 }
 

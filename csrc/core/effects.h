@@ -19,6 +19,8 @@ struct EffectLoops {
   /// outside and j inside. Rows and out may be read and written up to a multiple of kBlurBlock elements.
   void (*convolve)(const float* const* rows, int row_count, int taps, int step, const float* kernel, size_t count,
                    float* out);
+  /// Blurred values as bytes.
+  void (*round)(const float* values, size_t count, uint8_t* bytes);
 };
 
 inline constexpr size_t kBlurBlock = 64;

@@ -60,8 +60,12 @@ void convolve(const float* const* rows, int row_count, int taps, int step, const
   }
 }
 
+void round(const float* values, size_t count, uint8_t* bytes) {
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(blurred_byte(values[i]));
+}
+
 }  // namespace
 
-const EffectLoops kScalarEffects{gray, saturate, turn_hue, look_up, sum_of_luma, add_to_histograms, convolve};
+const EffectLoops kScalarEffects{gray, saturate, turn_hue, look_up, sum_of_luma, add_to_histograms, convolve, round};
 
 }  // namespace headrace

@@ -96,5 +96,9 @@ void convolve(const float* const* rows, int row_count, int taps, int step, const
   }
 }
 
+void round(const float* values, size_t count, uint8_t* bytes) {
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(blurred_byte(values[i]));
+}
+
 }  // namespace
 }  // namespace headrace

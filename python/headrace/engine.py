@@ -121,7 +121,11 @@ class Engine:
                 pass
             # Others may still be at work, and may give a sample back.
             left = deadline - time.monotonic()
-            if self._pipeline.wait(flight.batch, max(0.0, min(_STEP_S, left))):
+            patience = max(0.0, min(_STEP_S, left))
+            if not self._inline and not self._pipeline.wait(flight.batch, 0.0):
+                self._served_here[-1].run_waiting(patience)  # wakes up for the next call
+                patience = 0.0
+            if self._pipeline.wait(flight.batch, patience):
                 return True
             if left <= 0 or self._pipeline.closed:
                 return False
