@@ -16,7 +16,6 @@ from support import TENSOR, assert_same, pictures
 from test_oracle import assert_equal_on
 from torchvision_feed import Feeder
 
-pytestmark = pytest.mark.pixels
 ordered_alike = pytest.mark.skipif(
     not blur_rule.native(), reason="torch's convolution adds up in another order on this processor: Python blurs"
 )

@@ -96,7 +96,6 @@ def data(name: str) -> Blobs:
     return Blobs(pictures(), range(24), T.Compose(RECIPES[name]))
 
 
-@pytest.mark.pixels
 @pytest.mark.parametrize("name", RECIPES)
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
 def test_equal_to_the_oracle(name, memory_format):
@@ -122,7 +121,6 @@ def test_same_batches_with_any_number_of_threads_and_after_resume(name):
 
 
 @pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.pixels
 def test_the_emulated_device_delivers_the_same(name):
     pytest.importorskip("headrace._gpu")
     loader = DataLoader(data(name), 8, seed=1, num_workers=2, device="emulated")

@@ -61,7 +61,6 @@ def dataset(request: pytest.FixtureRequest) -> Any:
     return photographs(*of_torchvision(request.getfixturevalue("torchvision"))[request.param])
 
 
-@pytest.mark.pixels
 def test_same_batches_with_any_number_of_threads_and_after_resume(dataset):
     def loader(threads: int) -> DataLoader:
         return DataLoader(dataset, 7, shuffle=True, seed=3, num_workers=threads)
@@ -78,7 +77,6 @@ def test_same_batches_with_any_number_of_threads_and_after_resume(dataset):
         assert_same(second, alone[taken:])
 
 
-@pytest.mark.pixels
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
 def test_a_device_delivers_the_same(dataset, memory_format):
     pytest.importorskip("headrace._gpu")
