@@ -43,14 +43,12 @@ def dataset(files: list[Path], transform: Any) -> ImageFiles:
     return ImageFiles(files, range(len(files)), transform)
 
 
-@pytest.mark.pixels
 def test_every_file_in_training(files):
     ours = emulated(dataset(files, train(64)), shuffle=True)
     with silent_pillow():
         assert assert_same(ours, list(ours.reference())) == -(-len(files) // 32)
 
 
-@pytest.mark.pixels
 def test_every_file_in_evaluation(files):
     small = T.Compose([T.Resize(72), T.CenterCrop(64), *TENSOR])
     with silent_pillow():
@@ -58,7 +56,6 @@ def test_every_file_in_evaluation(files):
         assert_same(ours, list(ours.reference()))
 
 
-@pytest.mark.pixels
 def test_a_recipe_of_usual_size(photographs):
     for recipe in (train(), evaluation()):
         ours = emulated(dataset(photographs, recipe))
@@ -72,7 +69,6 @@ def mixture(files) -> list[Path]:
 
 
 @pytest.mark.parametrize("filter", FILTERS)
-@pytest.mark.pixels
 def test_every_filter_and_both_orders_of_passes(mixture, filter):
     mode = T.InterpolationMode(filter)
     with silent_pillow():
@@ -97,7 +93,6 @@ PADDED += [T.RandomCrop(64, padding=200)]
     ],
     ids=repr,
 )
-@pytest.mark.pixels
 def test_every_other_step(mixture, steps):
     with silent_pillow():
         ours = emulated(dataset(mixture, T.Compose([*steps, *TENSOR])))
@@ -224,7 +219,6 @@ def test_stats_count_the_samples():
     assert stages["read"] == len(loader.dataset)
 
 
-@pytest.mark.pixels
 def test_ops_on_a_device(photographs):
     encoded = [path.read_bytes() for path in photographs[:8]] + [pictures()[3]]  # a PNG
     images = ops.decode_jpeg(encoded, device="emulated")
