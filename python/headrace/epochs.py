@@ -117,7 +117,7 @@ class Epochs:
         if self._resume is not None and self._resume.start.epoch != epoch:
             self._resume = None
         self._progress = None
-        self._tell_samplers(epoch)
+        tell_samplers((self._sampler, self._batch_sampler), epoch)
 
     def position(self) -> Resume:
         """Where a copy of the loader has to go on to deliver what is still to come."""
@@ -132,10 +132,7 @@ class Epochs:
         self._resume, self._progress = at, None
         self._next, self._base_seed = at.start.epoch, at.start.base_seed
         if at.start.sampler_epoch is not None:
-            self._tell_samplers(at.start.sampler_epoch)
-
-    def _tell_samplers(self, epoch: int) -> None:
-        _tell((self._sampler, self._batch_sampler), epoch)
+            tell_samplers((self._sampler, self._batch_sampler), at.start.sampler_epoch)
 
     def _sampler_epoch(self) -> int | None:
         for sampler in (self._sampler, self._batch_sampler):
@@ -145,12 +142,8 @@ class Epochs:
         return None
 
 
-def tell_samplers(loader: Any, epoch: int) -> None:
-    """Calls ``set_epoch`` of the loader's sampler and batch sampler, where they have it."""
-    _tell((loader.sampler, loader.batch_sampler), epoch)
-
-
-def _tell(samplers: tuple[Any, ...], epoch: int) -> None:
+def tell_samplers(samplers: tuple[Any, ...], epoch: int) -> None:
+    """Calls ``set_epoch`` of those that have it."""
     for sampler in samplers:
         forward = getattr(sampler, "set_epoch", None)
         if forward is not None:

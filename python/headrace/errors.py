@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from errno import ENOMEM
 
 _SYSTEM = ("errno", "strerror", "filename")  # what OSError knows more
@@ -86,3 +87,11 @@ def native_cause(stage: str, reason: str, errno: int, location: str) -> BaseExce
     if stage == "plan":
         return ValueError(reason)
     return RuntimeError(reason)
+
+
+def with_causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it came of, one after the other."""
+    one: BaseException | None = error
+    while one is not None:
+        yield one
+        one = one.__cause__ or one.__context__

@@ -30,7 +30,7 @@ class TorchEpochs:
     def set(self, loader: Any, epoch: int) -> None:
         """The next epoch is this one; the samplers are told."""
         self._next = epoch
-        tell_samplers(loader, epoch)
+        tell_samplers((loader.sampler, loader.batch_sampler), epoch)
 
     def go_on(self, epoch: int) -> None:
         """The next epoch is this one; the samplers know."""

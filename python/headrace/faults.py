@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
 from headrace.engine import Failure
-from headrace.errors import SampleError, native_cause, sample_error
+from headrace.errors import SampleError, native_cause, sample_error, with_causes
 
 POLICIES = ("raise", "skip", "replace")
 
@@ -89,7 +89,5 @@ class FaultLog:
 
 def _forget_locals(error: BaseException) -> None:
     """Tracebacks stay readable, but what is kept for the whole epoch must not keep the images of failed steps."""
-    one: BaseException | None = error
-    while one is not None:
+    for one in with_causes(error):
         traceback.clear_frames(one.__traceback__)
-        one = one.__cause__ or one.__context__

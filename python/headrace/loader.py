@@ -209,22 +209,21 @@ class DataLoader(TorchDataLoader[Any]):
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         self._renew_route()
-        if not self.native:
+        if isinstance(self._route, Handed):
             batches = self._torch_epochs.begin(self, super().__iter__)
             return batches if self.out_transform is None else TransformedBatches(batches, self.out_transform)
-        recipe = self.recipe()
+        source, recipe = self._route.source, self._route.recipe
         depth = max(1, self.prefetch_factor or 1) if self.num_workers > 0 else 0
         engine = self._pool(recipe, depth, self.target.way == "memory" and arguments.can_pin(self.pin_memory))
-        if self._table is None or self._table[0] is not self.source:
-            self._table = self.source, checked_table(self.source)
-        source, table = self._table
+        if self._table is None or self._table[0] is not source:
+            self._table = source, checked_table(source)
         progress, order = self._epochs.begin()
         out = self.seeded_out_transform(progress)
         options = IteratorOptions(depth, self.batched, self.timeout, self.on_error, self.max_errors, out=out)
         progress.before = engine.stages()
         iterator = NativeIterator(
             source,
-            table,
+            self._table[1],
             engine,
             order,
             Draws(recipe.columns, progress.seed),
@@ -272,8 +271,8 @@ class DataLoader(TorchDataLoader[Any]):
 
     # ---- state -------------------------------------------------------------------------------------------------------
 
-    def _identity(self) -> state.Identity:
-        return state.Identity.of(self, len(self.source), self.recipe(), self._epochs.generators)
+    def _identity(self, route: Native) -> state.Identity:
+        return state.Identity.of(self, len(route.source), route.recipe, self._epochs.generators)
 
     def state_dict(self) -> dict[str, Any]:
         """Epoch and batches yielded so far: loading it continues with exactly the batches that were still to come.
@@ -281,8 +280,8 @@ class DataLoader(TorchDataLoader[Any]):
         It holds what the order follows from: the seed, and the states of torch's default generator and of those that
         the loader and torch's samplers were given. A sampler of your own must draw from these or from ``set_epoch``.
         """
-        self._native_route("state_dict()")
-        return state.save(self._identity(), self._epochs.position())
+        route = self._native_route("state_dict()")
+        return state.save(self._identity(route), self._epochs.position())
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """The next ``iter(loader)`` continues where the state was taken, with any number of workers.
@@ -291,8 +290,8 @@ class DataLoader(TorchDataLoader[Any]):
             ValueError: the state belongs to another dataset, batch size, recipe, seed, way of sampling or Pillow rule.
             RuntimeError: torch delivers, whose epochs cannot be resumed.
         """
-        self._native_route("load_state_dict()")
-        self._epochs.resume(state.load(state_dict, self._identity()))
+        route = self._native_route("load_state_dict()")
+        self._epochs.resume(state.load(state_dict, self._identity(route)))
 
     # ---- proof and insight -------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import re
 import time
 
 from headrace._native import core
+from headrace.errors import with_causes
 from headrace.pillow_ops import open_rgb
 from headrace.python_lane import PythonLane
 
@@ -47,8 +48,6 @@ def _in_words(error: BaseException) -> str:
 
 def _without_frames(error: BaseException) -> BaseException:
     """The error and its causes without tracebacks, whose frames hold the image, its bytes and this lane."""
-    one: BaseException | None = error
-    while one is not None:
+    for one in with_causes(error):
         one.__traceback__ = None
-        one = one.__cause__ or one.__context__
     return error

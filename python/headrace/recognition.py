@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Iterator
 from types import FunctionType
@@ -55,11 +56,8 @@ def _only_calls_its_transforms(cls: type) -> bool:
     call = vars(cls).get("__call__")
     if not isinstance(call, FunctionType) or issubclass(cls, nn.Module):
         return False
-    code, known = call.__code__, _Preset.__call__.__code__
-    return (code.co_code, code.co_names, code.co_argcount, code.co_flags) == (
-        *(known.co_code, known.co_names, known.co_argcount),
-        known.co_flags,
-    )
+    compared = operator.attrgetter("co_code", "co_names", "co_argcount", "co_flags")
+    return bool(compared(call.__code__) == compared(_Preset.__call__.__code__))
 
 
 def leaves(transform: Any) -> Iterator[Any]:

@@ -38,7 +38,7 @@ class Explanation:
 
 def explain(loader: DataLoader) -> Explanation:
     """The table for one loader."""
-    recipe = loader.recipe()
+    source, recipe = loader.source, loader.recipe()
     target = loader.target
     threads = f"{loader.num_workers} threads" if loader.num_workers else "the caller's thread (num_workers=0)"
     odd = "Python threads" if loader.num_workers else "the caller's thread"
@@ -46,10 +46,10 @@ def explain(loader: DataLoader) -> Explanation:
         Line(
             "dataset",
             "native",
-            f"{loader.source!r} of {type(loader.dataset).__module__}.{type(loader.dataset).__qualname__}",
+            f"{source!r} of {type(loader.dataset).__module__}.{type(loader.dataset).__qualname__}",
         ),
     ]
-    if loader.source.encoded:
+    if source.encoded:
         lines += [
             Line(
                 "read, decode",
@@ -66,8 +66,8 @@ def explain(loader: DataLoader) -> Explanation:
         part, how = textwrap.shorten(name, 60, placeholder=" ..."), how.removeprefix("native ")
         python = number in recipe.in_python
         lines.append(Line(part, "Python", how + where) if python else Line(part, "native", how))
-    if loader.source.has_targets:
-        transform = loader.source.target_transform
+    if source.has_targets:
+        transform = source.target_transform
         lines.append(
             Line("targets", "Python", "one array look-up a batch" if transform is None else f"{transform!r} a sample")
         )

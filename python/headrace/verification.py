@@ -120,12 +120,13 @@ def verify(loader: DataLoader, n: int) -> Report:
         raise ValueError(f"n must be a number of batches from 1 up, not {n!r}")
     progress, order = loader.peek_epoch(n)
     oracle = _oracle(loader, progress, order)
-    engine = make_engine(loader.recipe(), loader.memory_format, loader.target, threads=loader.num_workers, slots_kept=2)
+    source, recipe = loader.source, loader.recipe()
+    engine = make_engine(recipe, loader.memory_format, loader.target, threads=loader.num_workers, slots_kept=2)
     depth = 1 if loader.num_workers else 0
     options = IteratorOptions(depth, loader.batched, 0, loader.on_error, loader.max_errors, quiet=True)
-    draws = Draws(loader.recipe().columns, progress.seed)
-    table = checked_table(loader.source)
-    native = NativeIterator(loader.source, table, engine, iter(order), draws, progress, options, owns_engine=True)
+    draws = Draws(recipe.columns, progress.seed)
+    table = checked_table(source)
+    native = NativeIterator(source, table, engine, iter(order), draws, progress, options, owns_engine=True)
     batches = samples = size = greatest = 0
     total = 0.0
     try:
@@ -139,7 +140,7 @@ def verify(loader: DataLoader, n: int) -> Report:
             size += images.nbytes
     finally:
         native.close()
-    elements = size // loader.recipe().dtype.itemsize
+    elements = size // recipe.dtype.itemsize
     return Report(batches, samples, size, greatest, total / max(1, elements))
 
 

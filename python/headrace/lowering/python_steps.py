@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -49,7 +49,7 @@ def _goes_on(builder: Builder, transform: Any) -> bool:
         function = OnBytes(tuple(builder.pointwise), transform, builder.channels)
     else:
         return False
-    tried = _try(builder, function.on_image, [builder.size] if builder.size else _SIZES)
+    tried = _try(builder, function.on_image)
     if tried is None:
         return False
     made, process_wide = tried
@@ -79,7 +79,7 @@ def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
     if before is not None and builder.values is not None and builder.values.dtype in DTYPES:
         lut = table(Pointwise(before, None), builder.channels)
     rest = Rest(before, lut, transforms, builder.channels)
-    tried = _try(builder, rest.on_image, [builder.size] if builder.size else _SIZES)
+    tried = _try(builder, rest.on_image)
     if tried is None:
         raise LoweringError("the transforms do not return a tensor")
     made, process_wide = tried
@@ -98,12 +98,11 @@ def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
     return builder.recipe((channels, height, width), Pointwise((), None), torch.zeros((channels, 256), dtype=one.dtype))
 
 
-def _try(
-    builder: Builder, function: Callable[[Any], Any], sizes: Sequence[tuple[int, int]]
-) -> tuple[list[Any], bool] | None:
+def _try(builder: Builder, function: Callable[[Any], Any]) -> tuple[list[Any], bool] | None:
     """What the function makes of made-up images, and whether it draws process-wide; None where the kind is wrong."""
     made: list[Any] = []
     process_wide = False
+    sizes = (builder.size,) if builder.size else _SIZES
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for height, width in sizes:

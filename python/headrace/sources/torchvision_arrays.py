@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from headrace.sources.arrays import Arrays
 from headrace.sources.dataset import BlobDataset
 from headrace.sources.followed import Followed
-from headrace.sources.unchanged import attribute, check_samples
+from headrace.sources.unchanged import attribute, is_torchvision
 
 #: The module of torchvision.datasets, the class that makes the samples, the array's type and axes, the labels' types.
 _FAMILIES = (
@@ -30,9 +29,7 @@ class _Array(Followed, Arrays):
 def array(dataset: Any) -> BlobDataset | None:
     """CIFAR and MNIST, and what makes its samples as they do."""
     for module, name, kind, axes, labels in _FAMILIES:
-        original = getattr(sys.modules.get(f"torchvision.datasets.{module}"), name, None)
-        if original is not None and isinstance(dataset, original):
-            check_samples(type(dataset), original)
+        if is_torchvision(dataset, module, name):
             images = attribute(dataset, "data", kind)
             if images.ndim != axes or images.dtype not in (np.uint8, torch.uint8):
                 shape = tuple(images.shape)

@@ -9,7 +9,7 @@ from typing import Any
 from headrace.sources.dataset import BlobDataset
 from headrace.sources.followed import Followed
 from headrace.sources.image_files import ImageFiles
-from headrace.sources.unchanged import NotNative, attribute, check_samples
+from headrace.sources.unchanged import NotNative, attribute, is_torchvision
 
 _DATASETS = "torchvision.datasets"
 
@@ -32,10 +32,8 @@ class _NoTransforms:
 
 def folder(dataset: Any) -> BlobDataset | None:
     """DatasetFolder, and what is one: ImageFolder, ImageNet."""
-    module = sys.modules.get(f"{_DATASETS}.folder")
-    if module is None or not isinstance(dataset, module.DatasetFolder):
+    if not is_torchvision(dataset, "folder", "DatasetFolder"):
         return None
-    check_samples(type(dataset), module.DatasetFolder)
     _check_loader(dataset)
     samples = attribute(dataset, "samples", list)
     return _Files(dataset, ["samples"], [path for path, _ in samples], [label for _, label in samples])
@@ -44,9 +42,7 @@ def folder(dataset: Any) -> BlobDataset | None:
 def listed(dataset: Any) -> BlobDataset | None:
     """Food101 and Flowers102."""
     for name in ("Food101", "Flowers102"):
-        kind = getattr(sys.modules.get(f"{_DATASETS}.{name.lower()}"), name, None)
-        if kind is not None and isinstance(dataset, kind):
-            check_samples(type(dataset), kind)
+        if is_torchvision(dataset, name.lower(), name):
             _check_loader(dataset)
             files, labels = attribute(dataset, "_image_files", list), attribute(dataset, "_labels", list)
             return _Files(dataset, ["_image_files", "_labels"], files, labels)
@@ -55,10 +51,8 @@ def listed(dataset: Any) -> BlobDataset | None:
 
 def pets(dataset: Any) -> BlobDataset | None:
     """OxfordIIITPet, where its targets are numbers."""
-    kind = getattr(sys.modules.get(f"{_DATASETS}.oxford_iiit_pet"), "OxfordIIITPet", None)
-    if kind is None or not isinstance(dataset, kind):
+    if not is_torchvision(dataset, "oxford_iiit_pet", "OxfordIIITPet"):
         return None
-    check_samples(type(dataset), kind)
     wanted = attribute(dataset, "_target_types", list)
     labels = {("category",): "_labels", ("binary-category",): "_bin_labels"}.get(tuple(wanted))
     if labels is None:

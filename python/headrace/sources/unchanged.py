@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 
@@ -25,6 +26,20 @@ def check_samples(cls: type, original: type) -> None:
     for method in ("__getitem__", "__getitems__"):
         if getattr(cls, method, None) is not getattr(original, method, None):
             refuse_override(cls, method, "put that work into transform or target_transform")
+
+
+def is_torchvision(dataset: Any, module: str, name: str) -> bool:
+    """Whether the dataset is one of the class `name` of ``torchvision.datasets.<module>``, which is not imported: an
+    object of a class that is not loaded cannot have been given to us.
+
+    Raises:
+        NotNative: it is one of a subclass that makes its samples otherwise.
+    """
+    original = getattr(sys.modules.get(f"torchvision.datasets.{module}"), name, None)
+    if original is None or not isinstance(dataset, original):
+        return False
+    check_samples(type(dataset), original)
+    return True
 
 
 def attribute(dataset: Any, name: str, kind: type | tuple[type, ...]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from headrace.transforms._base import Transform
+from headrace.transforms._base import RandomTransform, Transform
 
 Transforms = Sequence[Callable[[Any], Any]]
 
@@ -20,7 +20,7 @@ def _check(transforms: Any, kinds: tuple[type, ...], words: str) -> None:
         raise ValueError("Pass at least one transform")
 
 
-class RandomApply(Transform):
+class RandomApply(RandomTransform):
     """Applies all of `transforms`, in order, with probability `p`.
 
     Raises:
@@ -28,12 +28,9 @@ class RandomApply(Transform):
     """
 
     def __init__(self, transforms: Transforms | nn.ModuleList, p: float = 0.5) -> None:
-        super().__init__()
         _check(transforms, (Sequence, nn.ModuleList), "a sequence of callables or a `nn.ModuleList`")
+        super().__init__(p)
         self.transforms = transforms
-        if not 0.0 <= p <= 1.0:
-            raise ValueError("`p` should be a floating point value in the interval [0.0, 1.0].")
-        self.p = p
 
     def forward(self, image: Any) -> Any:
         if torch.rand(1) >= self.p:
