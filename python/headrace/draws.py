@@ -84,6 +84,11 @@ class Draws:
         return draws
 
 
+def epoch_seed(seed: int, epoch: int) -> int:
+    """The seed of an epoch's shuffle, for torch.Generator.manual_seed."""
+    return (seed * 0x9E3779B97F4A7C15 + (epoch + 1) * 0xD1B54A32D192ED03) % 2**63
+
+
 def batch_uniform(seed: int, epoch: int, batch: int) -> float:
     """The draw in [0, 1) of a batch as a whole: of another counter than any sample's."""
     philox = np.random.Philox(counter=[0, batch, 0, 1], key=[seed % 2**64, epoch % 2**64])

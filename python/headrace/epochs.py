@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch.utils.data import RandomSampler
 
-from headrace.order import EpochOrder, OrderedBatch, RandomState, base_seed, epoch_seed, generators_of, names_each_once
+from headrace.draws import epoch_seed
+from headrace.order import EpochOrder, OrderedBatch, RandomState, base_seed, generators_of, names_each_once
 from headrace.state import Progress, Resume, Start
 
 

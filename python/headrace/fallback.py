@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch.utils.data import RandomSampler
 
+from headrace.draws import epoch_seed
 from headrace.epochs import tell_samplers
-from headrace.order import base_seed, epoch_seed
+from headrace.order import base_seed
 
 _WORKERS = 0x5851F42D4C957F2D  # apart from the seed of the order
 

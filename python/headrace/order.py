@@ -13,8 +13,6 @@ from torch.utils.data import RandomSampler, SequentialSampler
 
 from headrace.draws import Occurrences
 
-_MIX = 0x9E3779B97F4A7C15
-
 
 @dataclass(frozen=True)
 class RandomState:
@@ -45,11 +43,6 @@ def generators_of(loader_generator: torch.Generator | None, samplers: Iterable[A
 def base_seed(generator: torch.Generator | None) -> int:
     """Drawn as torch's loader draws its own at the start of an epoch, so that the same numbers follow after it."""
     return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
-
-
-def epoch_seed(seed: int, epoch: int) -> int:
-    """The seed of an epoch's shuffle, for torch.Generator.manual_seed."""
-    return (seed * _MIX + (epoch + 1) * 0xD1B54A32D192ED03) % 2**63
 
 
 def names_each_once(sampler: Any, length: int) -> bool:

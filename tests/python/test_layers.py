@@ -59,6 +59,9 @@ sources.recognise
 sources
 gaussian
 draws
+sampler.permutation sampler.distributed sampler.lengths sampler.aspect
+sampler.repeated
+sampler
 pillow_rule blur_rule
 transforms
 recognition target
