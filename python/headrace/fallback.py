@@ -28,6 +28,11 @@ class TorchEpochs:
         self._seed, self._own_order = seed, own_order
         self._next = 0
 
+    @property
+    def upcoming(self) -> int:
+        """The number of the epoch that `begin` would begin."""
+        return self._next
+
     def set(self, loader: Any, epoch: int) -> None:
         """The next epoch is this one; the samplers are told."""
         self._next = epoch

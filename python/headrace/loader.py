@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -138,6 +139,8 @@ class DataLoader(TorchDataLoader[Any]):
         )
         self.seed, self.dtype, self.memory_format = None if seed is None else int(seed), dtype, memory_format
         self.on_error, self.max_errors, self.out_transform = on_error, max_errors, out_transform
+        # Public, as all arguments: Lightning makes a loader anew from the attributes that have their names.
+        self.device, self.decoder, self.deterministic = device, decoder, deterministic
         own_order = seed is not None and generator is None and bool(shuffle)
         self._torch_epochs = TorchEpochs(self.seed, own_order=own_order)
         if not isinstance(self._route, Handed):
@@ -204,6 +207,20 @@ class DataLoader(TorchDataLoader[Any]):
             self._epochs.set(number)
         else:
             self._torch_epochs.set(self, number)
+
+    @property
+    def upcoming_epoch(self) -> int:
+        """The number of the epoch that the next ``iter(loader)`` will deliver, from its start or from its middle."""
+        return self._epochs.upcoming if self.native else self._torch_epochs.upcoming
+
+    @property
+    def _is_accelerate_prepared(self) -> bool:
+        """Accelerate asks for this at the moment when it would make a torch DataLoader out of our dataset."""
+        if "accelerate.accelerator" in sys.modules:
+            from headrace.integrations import accelerate
+
+            accelerate.take_over(DataLoader)
+        return False
 
     # ---- iteration ---------------------------------------------------------------------------------------------------
 

@@ -84,6 +84,9 @@ faults state
 epochs out_transform
 iterator
 stats report verification arguments routing fallback
+integrations.remake
+integrations.accelerate
+integrations
 loader
 demo commands
 cli

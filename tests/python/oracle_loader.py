@@ -1,0 +1,78 @@
+"""A DataLoader whose batches `reference()` makes, and a runner that puts it in headrace's place in any program.
+
+    python tests/python/oracle_loader.py WHOSE PROGRAM [ARGUMENTS]
+
+WHOSE loader the program gets: `native` headrace's own, `oracle` the oracle's, `processes` the oracle's in torch's
+worker processes, as many as the program asks for threads.
+
+What it delivers comes from Pillow and torch alone: no native engine is made, which `__iter__` proves by having none.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import runpy
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import headrace
+from headrace.state import Progress
+from torchvision_shim import import_torchvision
+
+
+class OracleLoader(headrace.DataLoader):
+    """headrace's DataLoader, its epochs and its state, but with the oracle's batches."""
+
+    processes = False  # whether torch's worker processes make the batches, as many as the loader has threads
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        reference = self.reference()  # of the epoch that begins here
+        if self.processes and self.num_workers:
+            reference.num_workers, reference.prefetch_factor = self.num_workers, 2
+        progress, _order = self._epochs.begin()
+        self._progress = progress
+        assert self._engine is None
+        return _Counted(iter(reference), progress)
+
+
+class _Counted:
+    """Counts the batches that the oracle has yielded, as the native iterator does: states are saved by that."""
+
+    def __init__(self, batches: Iterator[Any], progress: Progress) -> None:
+        self._batches, self._progress = batches, progress
+
+    def __iter__(self) -> _Counted:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            self._progress.finish()
+            raise
+        self._progress.position += 1
+        return batch
+
+
+def main() -> None:
+    # As a module of a name that other processes import too: those that Ray and torchrun start.
+    import oracle_loader
+
+    whose, program, *rest = sys.argv[1:]
+    if whose not in ("native", "oracle", "processes"):
+        raise SystemExit(f"{whose} is nobody's loader")
+    if whose != "native":
+        oracle_loader.OracleLoader.processes = whose == "processes"
+        headrace.DataLoader = oracle_loader.OracleLoader  # type: ignore[misc]
+    if importlib.util.find_spec("torchvision") and re.search("timm|lightning|transformers", Path(program).name):
+        import_torchvision()  # as they would; its operators may not load here
+    sys.argv = [program, *rest]
+    sys.path.insert(0, str(Path(program).resolve().parent))
+    runpy.run_path(program, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Runs the training examples in processes, with headrace's loader or the oracle's, and reads their losses."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import headrace
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+RUNNER = Path(__file__).with_name("oracle_loader.py")
+SECONDS = 240
+
+
+def needs(*modules: str) -> None:
+    """Skips the test where a trainer is not installed."""
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed")
+
+
+def start(*command: object) -> subprocess.Popen[str]:
+    """Starts Python with headrace, these tests and the examples in its path, and torch kept to one thread."""
+    folders = [Path(headrace.__file__).parents[1], Path(__file__).parent, EXAMPLES]
+    variables = {"PYTHONPATH": os.pathsep.join(map(str, folders)), "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
+    return subprocess.Popen(
+        [sys.executable, *map(str, command)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **variables, "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0"},
+    )
+
+
+def finish(process: subprocess.Popen[str], *, killed: bool = False) -> list[str]:
+    """The lines that a program printed; it must end well, or by SIGKILL."""
+    try:
+        out, err = process.communicate(timeout=SECONDS)
+    finally:
+        process.kill()
+    assert process.returncode == (-signal.SIGKILL if killed else 0), f"{process.returncode}\n{out}\n{err[-4000:]}"
+    return out.splitlines()
+
+
+def example(whose: str, name: str, *arguments: object) -> subprocess.Popen[str]:
+    """Starts an example with a loader that is `native`, or the `oracle`'s."""
+    return start(RUNNER, whose, EXAMPLES / f"{name}.py", *arguments)
+
+
+def losses(lines: Sequence[str]) -> dict[int, str]:
+    """Step -> its loss to the last bit; a step that a line names twice must have the same."""
+    found: dict[int, str] = {}
+    for line in lines:
+        if line.startswith("step "):
+            step, loss = int(line.split()[1].rstrip(":")), line.split()[-1]
+            assert found.setdefault(step, loss) == loss
+    return found
+
+
+def curves(name: str, *arguments: object) -> tuple[dict[int, str], dict[int, str]]:
+    """The losses with headrace's loader and with the oracle's, of two processes at the same time."""
+    processes = [example(whose, name, *arguments) for whose in ("native", "oracle")]
+    outputs = [finish(process) for process in processes]
+    for lines in outputs:
+        assert any(line.endswith(" images/s") for line in lines)
+    return losses(outputs[0]), losses(outputs[1])
+
+
+def killed_and_resumed(name: str, *arguments: object, kills: Sequence[int]) -> tuple[dict[int, str], list[int]]:
+    """The losses of runs that are killed after each of `kills` batches or steps; and with which batch each began."""
+    lines: list[str] = []
+    first: list[int] = []
+    for kill in [*kills, None]:
+        options = [] if kill is None else ["--kill-after", kill]
+        run = finish(example("native", name, *arguments, *options), killed=kill is not None)
+        first.append(min(losses(run)))
+        lines += run
+    return losses(lines), first
+
+
+def stock(name: str, folder: Path) -> Path:
+    """A copy of an example with the line that it says it had before."""
+    lines = (EXAMPLES / f"{name}.py").read_text().splitlines()
+    (number,) = [number for number, line in enumerate(lines) if line.strip().startswith("# It was: ")]
+    indent = lines[number][: lines[number].index("#")]
+    before = lines[number].strip().removeprefix("# It was: ")
+    assert "torch.utils.data.DataLoader(" in before and "headrace.DataLoader(" in lines[number + 1]
+    lines[number : number + 2] = [indent + before]
+    lines.insert(lines.index("import headrace"), "import torch")
+    path = folder / f"{name}.py"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def wait_for(condition, seconds: float = 30.0) -> None:
+    """Until it holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
