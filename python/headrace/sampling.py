@@ -11,6 +11,7 @@ from torch.utils.data.distributed import DistributedSampler as TorchDistributedS
 
 from headrace.order import Cut, is_ours, names_each_once
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler, Share
+from headrace.sampler.repeated import RepeatedAugment
 from headrace.sampler.seeded import Seeded
 from headrace.world import World
 
@@ -109,6 +110,8 @@ def _name(sampler: Any, seed: int | None) -> str:
         return SequentialSampler.__qualname__
     if type(sampler) is DistributedSampler and sampler.seed == seed:
         return RandomSampler.__qualname__  # whose order it deals out
+    if isinstance(sampler, RepeatedAugment):
+        kind = f"{kind} of {sampler.repetitions}"
     own = f"{kind}(seed={sampler.seed})" if hasattr(sampler, "seed") else kind
     dealt = isinstance(sampler, TorchDistributedSampler) and not is_ours(sampler)
     return f"{own} of {sampler.num_replicas} ranks" if dealt else own

@@ -24,23 +24,24 @@ class World:
     found: str = ""
 
     @classmethod
-    def of(cls, rank: Any = None, size: Any = None) -> World:
+    def of(cls, rank: Any = None, size: Any = None, name: str = "world_size") -> World:
         """This process's.
 
         Args:
             rank, size: as given by the user; None: found.
+            name: what the user calls the size.
 
         Raises:
             TypeError: they are no whole numbers. ValueError: a rank without a size, or outside of it.
         """
         if size is None:
             if rank is not None:
-                raise ValueError(f"rank={rank!r} is given without world_size")
+                raise ValueError(f"rank={rank!r} is given without {name}")
             return cls.found_out()
-        size = whole_number("world_size", size, smallest=1)
+        size = whole_number(name, size, smallest=1)
         if rank is None:
             if size > 1:
-                raise ValueError(f"world_size={size} is given without rank")
+                raise ValueError(f"{name}={size} is given without rank")
             rank = 0
         rank = whole_number("rank", rank)
         if not 0 <= rank < size:

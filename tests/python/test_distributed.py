@@ -14,7 +14,7 @@ from torch.utils.data.distributed import DistributedSampler as TorchDistributedS
 
 from headrace import Arrays, DataLoader
 from headrace import transforms as T
-from headrace.sampler import DistributedSampler, ShardedSampler
+from headrace.sampler import DistributedSampler, RepeatedAugment, ShardedSampler
 from support import assert_same, blobs, train
 
 PRIME = 10_007
@@ -305,3 +305,34 @@ def test_sharded_samplers_say_what_they_hold():
     assert (list(sampler), len(sampler)) == ([2, 5, 1], 3)
     sampler = ShardedSampler(SequentialSampler(range(7)), 3, 2, drop_last=True)
     assert (list(sampler), len(sampler)) == ([2, 5], 2)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_repeated_augmentation(size):
+    """Copies of a sample meet in a global batch, on other ranks, and no two are alike; the same for every world."""
+    alone = list(DataLoader(FEW, 12, sampler=RepeatedAugment(FEW, seed=4), seed=4))
+    labels = torch.cat([one for _, one in alone])
+    counts = Counter(labels.tolist())
+    assert len(labels) == 22 and len(counts) == 8 and sorted(counts.values()) == [1] + [3] * 7
+    images = torch.cat([one for one, _ in alone])
+    for place in range(0, 21, 3):
+        assert labels[place] == labels[place + 1] == labels[place + 2]
+        assert not torch.equal(images[place], images[place + 1])
+        assert not torch.equal(images[place + 1], images[place + 2])
+    loaders = [
+        DataLoader(FEW, 12 // size, sampler=RepeatedAugment(FEW, size, rank, seed=4), seed=4) for rank in range(size)
+    ]
+    made = whole(loaders)
+    assert_same([[part[: len(known[1])] for part in made] for made, known in zip(made, alone, strict=True)], alone)
+    second = torch.cat([batch[1] for batch in whole(loaders)])
+    assert len(second) == -(-22 // size) * size and set(second.tolist()) != set(labels.tolist())
+    assert_same(list(loaders[-1].reference()), list(loaders[-1]))
+
+
+def test_repeated_augmentation_of_wrong_numbers():
+    with pytest.raises(ValueError, match="repetitions must be 1 or more, not 0"):
+        RepeatedAugment(FEW, repetitions=0)
+    with pytest.raises(ValueError, match="num_replicas=2 is given without rank"):
+        RepeatedAugment(FEW, 2)
+    with pytest.raises(ValueError, match="rank 7 is outside of a world of 2"):
+        DistributedSampler(FEW, 2, 7)

@@ -14,6 +14,7 @@ from torch.utils.data.distributed import DistributedSampler as TorchDistributedS
 from headrace.draws import epoch_seed
 from headrace.sampler.seeded import Seeded
 from headrace.whole_number import whole_number
+from headrace.world import World
 
 Item = TypeVar("Item")
 
@@ -54,7 +55,7 @@ class DistributedSampler(Seeded, TorchDistributedSampler[int]):
 
     Args:
         dataset: anything that has a length.
-        num_replicas, rank: None: those of torch.distributed.
+        num_replicas, rank: None: those of torch.distributed, or of torchrun; without a job, one rank.
         shuffle: False: samples in the dataset's order.
         seed: the same on all ranks.
         drop_last: leaves out the last ``len(dataset) % num_replicas`` samples of the order; else its first ones are
@@ -73,7 +74,9 @@ class DistributedSampler(Seeded, TorchDistributedSampler[int]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
-        super().__init__(dataset, num_replicas, rank, shuffle, whole_number("seed", seed), drop_last)  # type: ignore[arg-type]
+        world = World.of(rank, num_replicas, "num_replicas")
+        number = whole_number("seed", seed)
+        super().__init__(dataset, world.size, world.rank, shuffle, number, drop_last)  # type: ignore[arg-type]
 
     @property
     def share(self) -> Share[int]:
@@ -106,7 +109,7 @@ class ShardedSampler(Seeded, TorchDistributedSampler[Any]):
 
     Args:
         sampler: yields indices, or lists of them; has a length.
-        num_replicas, rank: None: those of torch.distributed.
+        num_replicas, rank: None: those of torch.distributed, or of torchrun; without a job, one rank.
         drop_last: leaves out the items that do not go round; else the first ones are repeated.
 
     Raises:
@@ -122,7 +125,8 @@ class ShardedSampler(Seeded, TorchDistributedSampler[Any]):
     ) -> None:
         if not hasattr(type(sampler), "__len__"):
             raise TypeError(f"{type(sampler).__qualname__} has no length: it cannot be dealt out evenly")
-        super().__init__(sampler, num_replicas, rank, shuffle=False, drop_last=drop_last)  # type: ignore[arg-type]
+        world = World.of(rank, num_replicas, "num_replicas")
+        super().__init__(sampler, world.size, world.rank, shuffle=False, drop_last=drop_last)  # type: ignore[arg-type]
         self.sampler = sampler
 
     @property
