@@ -3,7 +3,7 @@
 from headrace import DataLoader
 """
 
-from headrace import ops, transforms
+from headrace import ops, sampler, transforms
 from headrace.errors import SampleError, VerificationError
 from headrace.loader import DataLoader
 from headrace.lowering import LoweringError
@@ -20,5 +20,6 @@ __all__ = [
     "SampleError",
     "VerificationError",
     "ops",
+    "sampler",
     "transforms",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
 from typing import Any
 
@@ -10,6 +9,8 @@ import torch
 
 from headrace import faults
 from headrace.recipe import DTYPES
+from headrace.whole_number import whole_number
+from headrace.world import World
 
 _MEMORY_FORMATS = (torch.contiguous_format, torch.channels_last)
 _DEFAULTS = {
@@ -99,27 +100,14 @@ def check_types(
         raise TypeError(f"generator must be a torch.Generator or None, not {generator!r}")
 
 
-def whole_number(name: str, value: Any, smallest: int | None = None) -> int:
-    """`value` as an int.
-
-    Raises:
-        TypeError: it is none. ValueError: it is below `smallest`.
-    """
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise TypeError(f"{name} must be a whole number, not {value!r}")
-    number = operator.index(value)
-    if smallest is not None and number < smallest:
-        raise ValueError(f"{name} must be {smallest} or more, not {number}")
-    return number
-
-
-def check_epoch_length(samples: int, batch_size: int | None, drop_last: bool) -> None:
+def check_epoch_length(samples: int, batch_size: int | None, drop_last: bool, world: World) -> None:
     """Raises ValueError for an empty dataset; warns where an epoch would have no batch."""
     if samples == 0:
         raise ValueError("the dataset is empty: there is nothing to load")
-    if drop_last and batch_size is not None and batch_size > samples:
+    ranks = f" for {world.size} ranks" if world.size > 1 else ""
+    if drop_last and batch_size is not None and batch_size > samples // world.size:
         _warn(
-            f"batch_size={batch_size} is larger than the dataset ({samples} samples) and drop_last=True: "
+            f"batch_size={batch_size} is larger than the dataset ({samples} samples{ranks}) and drop_last=True: "
             "an epoch has no batch"
         )
 

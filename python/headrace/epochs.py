@@ -10,7 +10,9 @@ import torch
 from torch.utils.data import RandomSampler
 
 from headrace.draws import epoch_seed
-from headrace.order import EpochOrder, OrderedBatch, RandomState, base_seed, generators_of, names_each_once
+from headrace.order import Cut, EpochOrder, OrderedBatch, RandomState, base_seed, generators_of
+from headrace.sampler.seeded import Seeded
+from headrace.sampling import Order, asked_of, followers, order_of, samplers_of, tell
 from headrace.state import Progress, Resume, Start
 
 
@@ -28,10 +30,10 @@ class Epochs:
     def __init__(self, loader: Any, length: int, seed: int | None, *, own_order: bool, keeps_base_seed: bool) -> None:
         self._sampler, self._batch_sampler = loader.sampler, loader.batch_sampler
         self._generator, self._length, self._seed = loader.generator, length, seed
-        self._unique = loader.batch_size is not None and names_each_once(loader.sampler, length)
         self._keeps_base_seed = keeps_base_seed
-        samplers = (loader.sampler, loader.batch_sampler, getattr(loader.batch_sampler, "sampler", None))
-        self._generators = generators_of(loader.generator, samplers)
+        self._samplers = samplers_of(loader.sampler, loader.batch_sampler)
+        self._followers = followers(self._samplers)
+        self._generators = generators_of(loader.generator, self._samplers)
         self._own_order = own_order and isinstance(loader.sampler, RandomSampler)
         self._next = 0
         self._base_seed: int | None = None
@@ -41,7 +43,8 @@ class Epochs:
     @property
     def upcoming(self) -> int:
         """The number of the epoch that `begin` would begin."""
-        return self._next
+        asked = asked_of(self._followers)
+        return self._next if asked is None else asked
 
     @property
     def generators(self) -> int:
@@ -59,15 +62,20 @@ class Epochs:
     def peek(self, batches: int | None = None) -> tuple[Progress, list[OrderedBatch]]:
         """What `begin` would return, the order's first `batches` or all; leaves all generators as they were."""
         before = RandomState.now(self._generators)
+        told = [(one, one.epoch, one.asked) for one in self._followers]
         try:
             progress, order = self._begin()
             return progress, list(itertools.islice(order, batches))
         finally:
             before.restore(self._generators)
+            for one, epoch, asked in told:
+                one.told(epoch)
+                if asked is not None:
+                    one.set_epoch(asked)
 
     def _begin(self) -> tuple[Progress, EpochOrder]:
         resume = self._resume
-        if resume is None:
+        if resume is None or resume.start.epoch != self.upcoming:
             return self._draw(self._upcoming())
         # The order is replayed from the generators' states of then. Those that belong to the loader stay where that
         # leaves them. torch's default one is its user's: it only moves if this epoch had not moved it before, and if
@@ -75,19 +83,21 @@ class Epochs:
         moved = resume.start.begun or not torch.equal(torch.get_rng_state(), resume.start.random.default)
         with torch.random.fork_rng(devices=[]) if moved else nullcontext():
             resume.start.random.restore(self._generators)
-            progress, order = self._draw(resume.start)
-            order.skip(resume.position)
+            progress, order = self._draw(resume.start, resume.offset)
+            order.skip(resume.offset, resume.position)
             order.draw()
         progress.position = resume.position
         return progress, order
 
-    def _draw(self, start: Start) -> tuple[Progress, EpochOrder]:
-        batches = iter(self._sampler if self._batch_sampler is None else self._batch_sampler)
+    def _draw(self, start: Start, offset: int = 0) -> tuple[Progress, EpochOrder]:
+        for one in self._followers:
+            one.told(start.epoch)
+        items, unique, cut, _ = self.order()
         drew = start.drew_seed if start.begun else not (self._keeps_base_seed and start.base_seed is not None)
         drawn = base_seed(self._generator) if drew else start.base_seed
         seed = self._seed if self._seed is not None else drawn
         assert seed is not None
-        order = EpochOrder(batches, self._length, self._unique)
+        order = EpochOrder(items, unique, self._length, cut)
         # Drawn at once: the order must not depend on when the first batch is asked for, nor on who draws in between.
         if self._own_order:  # and only for this: a sampler that holds a generator does not go into a spawned process
             self._sampler.generator = torch.Generator().manual_seed(epoch_seed(seed, start.epoch))
@@ -97,16 +107,20 @@ class Epochs:
             if self._own_order:
                 self._sampler.generator = None
         begun = Start(start.epoch, True, drawn, drew, start.sampler_epoch, start.random)
-        return Progress(begun, seed, self._count()), order
+        return Progress(begun, seed, self._count(items, cut, offset), offset=offset, cut=cut), order
+
+    def order(self) -> Order:
+        """The order of all ranks together, of the epoch that the samplers were told last."""
+        return order_of(self._sampler, self._batch_sampler, self._length, self._seed)
 
     def _upcoming(self) -> Start:
-        return Start(
-            self._next, False, self._base_seed, False, self._sampler_epoch(), RandomState.now(self._generators)
-        )
+        now = RandomState.now(self._generators)
+        return Start(self.upcoming, False, self._base_seed, False, self._sampler_epoch(), now)
 
-    def _count(self) -> int:
+    @staticmethod
+    def _count(items: Any, cut: Cut, offset: int) -> int:
         try:
-            return len(self._sampler if self._batch_sampler is None else self._batch_sampler)
+            return cut.batches(max(0, len(items) - offset))
         except TypeError:  # a sampler without a length
             return -1
 
@@ -118,34 +132,29 @@ class Epochs:
         if self._resume is not None and self._resume.start.epoch != epoch:
             self._resume = None
         self._progress = None
-        tell_samplers((self._sampler, self._batch_sampler), epoch)
+        tell(self._samplers, epoch)
 
     def position(self) -> Resume:
         """Where a copy of the loader has to go on to deliver what is still to come."""
         if self._resume is not None:
             return self._resume
         if self._progress is None or self._progress.finished:
-            return Resume(self._upcoming(), 0)
-        return Resume(self._progress.start, self._progress.position)
+            return Resume(self._upcoming())
+        progress = self._progress
+        return Resume(progress.start, progress.position, progress.offset, progress.batches)
 
     def resume(self, at: Resume) -> None:
         """`begin` goes on there."""
         self._resume, self._progress = at, None
         self._next, self._base_seed = at.start.epoch, at.start.base_seed
+        for one in self._followers:
+            one.told(at.start.epoch)
         if at.start.sampler_epoch is not None:
-            tell_samplers((self._sampler, self._batch_sampler), at.start.sampler_epoch)
+            tell((one for one in self._samplers if not isinstance(one, Seeded)), at.start.sampler_epoch)
 
     def _sampler_epoch(self) -> int | None:
-        for sampler in (self._sampler, self._batch_sampler):
+        for sampler in self._samplers:
             epoch = getattr(sampler, "epoch", None)
-            if hasattr(sampler, "set_epoch") and isinstance(epoch, int):
+            if hasattr(sampler, "set_epoch") and isinstance(epoch, int) and not isinstance(sampler, Seeded):
                 return epoch
         return None
-
-
-def tell_samplers(samplers: tuple[Any, ...], epoch: int) -> None:
-    """Calls ``set_epoch`` of those that have it."""
-    for sampler in samplers:
-        forward = getattr(sampler, "set_epoch", None)
-        if forward is not None:
-            forward(epoch)

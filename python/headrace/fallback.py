@@ -10,8 +10,8 @@ import torch
 from torch.utils.data import RandomSampler
 
 from headrace.draws import epoch_seed
-from headrace.epochs import tell_samplers
 from headrace.order import base_seed
+from headrace.sampling import asked_of, followers, samplers_of, tell
 
 _WORKERS = 0x5851F42D4C957F2D  # apart from the seed of the order
 
@@ -36,7 +36,7 @@ class TorchEpochs:
     def set(self, loader: Any, epoch: int) -> None:
         """The next epoch is this one; the samplers are told."""
         self._next = epoch
-        tell_samplers((loader.sampler, loader.batch_sampler), epoch)
+        tell(samplers_of(loader.sampler, loader.batch_sampler), epoch)
 
     def go_on(self, epoch: int) -> None:
         """The next epoch is this one; the samplers know."""
@@ -44,7 +44,12 @@ class TorchEpochs:
 
     def begin(self, loader: Any, start: Callable[[], Iterator[Any]]) -> Iterator[Any]:
         """The iterator that `start` makes, torch's own for the loader."""
-        epoch, self._next = self._next, self._next + 1
+        told = followers(samplers_of(loader.sampler, loader.batch_sampler))
+        asked = asked_of(told)
+        epoch = self._next if asked is None else asked
+        self._next = epoch + 1
+        for one in told:
+            one.told(epoch)
         if self._seed is None:
             return start()
         given, sampler = loader.generator, loader.sampler

@@ -92,7 +92,7 @@ class NativeIterator:
             raise
         self._progress.position = self._taken
         if self._options.out is not None:
-            batch = self._options.out(batch, self._taken - 1)
+            batch = self._options.out(batch, self._progress.number(self._taken - 1))
         end = time.perf_counter_ns()
         self._progress.waited_ns += end - begin
         self._progress.lasted_ns = end - self._start_ns
@@ -154,6 +154,7 @@ class NativeIterator:
             if self._options.on_error == "skip":
                 places = sorted(set(range(len(indices))) - set(failed))
                 if not places:
+                    self._leave_out_batch()
                     return None
                 indices = indices[places]
             else:
@@ -179,6 +180,14 @@ class NativeIterator:
             if not places:
                 return indices
         self._faults.give_up("no sample of the dataset could be made")
+
+    def _leave_out_batch(self) -> None:
+        if self._progress.cut.share.world_size > 1:
+            self.close()
+            self._faults.give_up(
+                "no sample of a batch could be made, and a rank that leaves out a batch would leave the others waiting "
+                'for it; use on_error="replace"'
+            )
 
     def _note(self, errors: list[SampleError]) -> None:
         try:

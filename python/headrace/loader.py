@@ -25,7 +25,10 @@ from headrace.order import OrderedBatch
 from headrace.out_transform import OutTransform, SeededBatches, TransformedBatches
 from headrace.recipe import Recipe
 from headrace.routing import Handed, Native
+from headrace.sampling import Samplers, deal
 from headrace.sources import BlobDataset, checked_table
+from headrace.whole_number import whole_number
+from headrace.world import World
 
 
 class DataLoader(TorchDataLoader[Any]):
@@ -65,6 +68,9 @@ class DataLoader(TorchDataLoader[Any]):
         on_error: ``"raise"``; ``"skip"``: a batch shrinks by the samples that could not be made; ``"replace"``: the
             next sample of the dataset takes the place.
         max_errors: most samples of an epoch that may fail to be made before RuntimeError; None: any number.
+        rank, world_size: of this process in a distributed job: it is given every `world_size`-th sample of the order,
+            and `seed` is 0 by default. None: those of torch.distributed, or of torchrun, which are used where no
+            sampler is given; 1 forbids that. Where they are given, the sampler that is given is dealt out, too.
         out_transform: called on each batch as it is handed out, on its device and in the caller's thread: MixUp,
             CutMix, a kornia module. Natively what it draws follows from seed, epoch and batch.
 
@@ -102,10 +108,13 @@ class DataLoader(TorchDataLoader[Any]):
         memory_format: torch.memory_format = torch.contiguous_format,
         on_error: str = "raise",
         max_errors: int | None = 100,
+        rank: int | None = None,
+        world_size: int | None = None,
         out_transform: OutTransform | None = None,
     ) -> None:
         arguments.check_own_arguments(seed, dtype, memory_format, on_error, max_errors, out_transform)
         self.target = target.resolve(device, decoder, deterministic)
+        self.world = World.of(rank, world_size)
         batched = batch_size is not None or batch_sampler is not None
         self._route = routing.decide(dataset, batched, collate_fn, worker_init_fn, dtype)
         self._own = {"device": device, "decoder": decoder, "deterministic": deterministic, "dtype": dtype}
@@ -117,13 +126,17 @@ class DataLoader(TorchDataLoader[Any]):
             arguments.check_types(batch_size, sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
             arguments.check_pinning(pin_memory, self.target.device, self.target.way)
             samples = len(self._route.source)
-            arguments.check_epoch_length(samples, batch_size if batch_sampler is None else None, drop_last)
+            arguments.check_epoch_length(samples, batch_size if batch_sampler is None else None, drop_last, self.world)
+        if self.world.size > 1 and generator is None and seed is None:
+            seed = 0  # as in torch's DistributedSampler: all ranks must agree on the order
+        given = Samplers(shuffle, sampler, batch_sampler)
+        dealt = deal(dataset, self.world, given, drop_last, seed, generator)
         super().__init__(
             dataset,
             batch_size,
-            shuffle,
-            sampler,
-            batch_sampler,
+            dealt.shuffle,
+            dealt.sampler,
+            dealt.batch_sampler,
             num_workers,
             collate_fn,
             pin_memory,
@@ -202,7 +215,7 @@ class DataLoader(TorchDataLoader[Any]):
 
         After ``load_state_dict`` the epoch of the state may be set again: the loader still resumes in its middle.
         """
-        number = arguments.whole_number("epoch", epoch, smallest=0)
+        number = whole_number("epoch", epoch, smallest=0)
         if self.native:
             self._epochs.set(number)
         else:
@@ -225,6 +238,7 @@ class DataLoader(TorchDataLoader[Any]):
     # ---- iteration ---------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        self.world.check()
         self._renew_route()
         if isinstance(self._route, Handed):
             batches = self._torch_epochs.begin(self, super().__iter__)
@@ -289,7 +303,9 @@ class DataLoader(TorchDataLoader[Any]):
     # ---- state -------------------------------------------------------------------------------------------------------
 
     def _identity(self, route: Native) -> state.Identity:
-        return state.Identity.of(self, len(route.source), route.recipe, self._epochs.generators)
+        return state.Identity.of(
+            self.seed, len(route.source), self._epochs.order(), route.recipe, self._epochs.generators
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Epoch and batches yielded so far: loading it continues with exactly the batches that were still to come.

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
-from torch.utils.data import RandomSampler, SequentialSampler
+from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler
 
 from headrace.draws import Occurrences
+from headrace.sampler.distributed import ShardedSampler, Share
+from headrace.sampler.seeded import Seeded
+
+Int64s = npt.NDArray[np.int64]
+
+_AT_ONCE = 65536  # items that are passed over in one go
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,7 @@ class RandomState:
 
 
 def generators_of(loader_generator: torch.Generator | None, samplers: Iterable[Any]) -> tuple[torch.Generator, ...]:
-    """The generators that decide the order, each once: the loader's and those that torch's samplers were given."""
+    """The generators that decide the order, each once: the loader's and those that its samplers were given."""
     found: list[torch.Generator] = []
     for one in (loader_generator, *(getattr(sampler, "generator", None) for sampler in samplers)):
         if isinstance(one, torch.Generator) and all(one is not known for known in found):
@@ -46,64 +53,139 @@ def base_seed(generator: torch.Generator | None) -> int:
 
 
 def names_each_once(sampler: Any, length: int) -> bool:
-    """Whether it is known that an epoch of this sampler names no sample twice."""
+    """Whether it is known that an epoch of this sampler, or batch sampler, names no sample twice."""
+    if type(sampler) is BatchSampler or isinstance(sampler, ShardedSampler):
+        return names_each_once(sampler.sampler, length)
     if type(sampler) is SequentialSampler:
         return True
-    return type(sampler) is RandomSampler and not sampler.replacement and sampler.num_samples <= length
+    if type(sampler) is RandomSampler:
+        return not sampler.replacement and sampler.num_samples <= length
+    return is_ours(sampler) and sampler.unique
+
+
+def is_ours(sampler: Any) -> bool:
+    """Whether it is one of headrace's samplers, and nobody's subclass of one."""
+    return isinstance(sampler, Seeded) and type(sampler).__module__.startswith("headrace.")
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How the items of an order become the batches of one rank.
+
+    Attributes:
+        batch_size: of one rank; None: the items are batches themselves.
+        drop_last: whether an incomplete batch is left out.
+        share: which part of the order is this rank's.
+    """
+
+    batch_size: int | None
+    drop_last: bool = False
+    share: Share[Any] = field(default_factory=Share)
+
+    @property
+    def stride(self) -> int:
+        """The items of a step, of all ranks together."""
+        return (self.batch_size or 1) * self.share.world_size
+
+    def batches(self, items: int) -> int:
+        """How many batches `items` make for each rank."""
+        steps, rest = divmod(items, self.stride)
+        ranks = self.share.world_size
+        return steps + self.keeps(rest // ranks if self.share.drop_last else -(-rest // ranks))
+
+    def keeps(self, last: int) -> bool:
+        """Whether a last batch of so many items is handed out."""
+        return last > 0 and not (self.drop_last and self.batch_size is not None and last < self.batch_size)
 
 
 @dataclass(frozen=True)
 class OrderedBatch:
     """The samples of one batch: int64 (n,) each."""
 
-    indices: np.ndarray[Any, np.dtype[np.int64]]
-    occurrences: np.ndarray[Any, np.dtype[np.int64]]
+    indices: Int64s
+    occurrences: Int64s
 
 
-@dataclass
 class EpochOrder:
-    """Turns what a sampler yields into batches of (index, occurrence).
+    """Turns what a sampler yields into one rank's batches of (index, occurrence).
+
+    Occurrences are counted over all ranks: a sample's augmentation does not depend on how many there are.
 
     Args:
-        batches: lists of indices, or single indices.
+        sampler: of all ranks together: its items are indices, or batches of them.
+        unique: whether it is known that it names no sample twice.
         length: of the dataset.
-        unique: whether it is known that no sample is named twice.
+        cut: how items become batches.
     """
 
-    batches: Iterator[Any]
-    length: int
-    unique: bool
-    _occurrences: Occurrences | None = field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        if not self.unique:
-            self._occurrences = Occurrences(self.length)
+    def __init__(self, sampler: Iterable[Any], unique: bool, length: int, cut: Cut) -> None:
+        self._sampler, self._length, self._cut = sampler, length, cut
+        self._items = iter(sampler)
+        self._head: list[Any] = []  # the first items, which may have to fill up the end
+        self._occurrences = None if unique else Occurrences(length)
 
     def __iter__(self) -> EpochOrder:
         return self
 
     def __next__(self) -> OrderedBatch:
-        indices = self._checked(next(self.batches))
-        if self._occurrences is None:
-            return OrderedBatch(indices, np.zeros_like(indices))
-        return OrderedBatch(indices, self._occurrences.take(indices))
+        cut, share = self._cut, self._cut.share
+        items = self._take(cut.stride)
+        named = len(items)
+        if named < cut.stride:
+            items = share.even(items, self._head)
+            if not cut.keeps(len(items) // share.world_size):
+                raise StopIteration
+        batches = self._name(items, named)
+        if cut.batch_size is None:
+            return batches[share.rank]
+        every = slice(share.rank, None, share.world_size)
+        return OrderedBatch(batches[0].indices[every], batches[0].occurrences[every])
 
-    def skip(self, batches: int) -> None:
-        """Passes over batches without making them.
+    def skip(self, items: int, batches: int) -> None:
+        """Passes over `items` of the order and then over `batches` of this rank, without making them.
 
         Raises:
             ValueError: the order ends before that.
         """
-        for skipped in range(batches):
-            if next(self, None) is None:
-                raise ValueError(f"the state says {batches} batches were yielded, but this epoch has only {skipped}")
+        wanted = items + batches * self._cut.stride
+        passed = 0
+        iter_from = getattr(self._sampler, "iter_from", None)
+        if iter_from is not None and self._occurrences is None:
+            passed = min(wanted, len(self._sampler))  # type: ignore[arg-type]
+            self._head = list(itertools.islice(iter_from(0), self._cut.share.world_size))
+            self._items = iter_from(passed)
+        while passed < wanted and (some := self._take(min(wanted - passed, _AT_ONCE))):
+            passed += len(some)
+            if self._occurrences is not None:
+                self._name(some, len(some))
+        has = self._cut.batches(max(0, passed - items))
+        if has < batches:
+            raise ValueError(f"the state says {batches} batches were yielded, but this epoch has only {has}")
 
     def draw(self) -> None:
         """Lets the sampler draw its random numbers now rather than when its first batch is asked for."""
-        first = list(itertools.islice(self.batches, 1))
-        self.batches = itertools.chain(first, self.batches)
+        first = list(itertools.islice(self._items, 1))
+        self._items = itertools.chain(first, self._items)
 
-    def _checked(self, named: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _take(self, count: int) -> list[Any]:
+        items = list(itertools.islice(self._items, count))
+        self._head += items[: self._cut.share.world_size - len(self._head)]
+        return items
+
+    def _name(self, items: list[Any], named: int) -> list[OrderedBatch]:
+        """Items, of which those from `named` on repeat the order's first: as batches, or as one of all of them."""
+        made = []
+        for number, item in enumerate(items if self._cut.batch_size is None else [items] if items else []):
+            indices = self._checked(item)
+            if self._occurrences is not None:
+                occurrences = self._occurrences.take(indices)
+            else:
+                places = np.full(len(indices), number) if self._cut.batch_size is None else np.arange(len(indices))
+                occurrences = np.where(places < named, 0, 1 + (places - named) // max(1, len(self._head)))
+            made.append(OrderedBatch(indices, occurrences))
+        return made
+
+    def _checked(self, named: Any) -> Int64s:
         if isinstance(named, torch.Tensor):
             named = named.tolist()
         try:
@@ -114,8 +196,8 @@ class EpochOrder:
             raise TypeError(f"the sampler yielded {named!r}; an integer index or a list of them is needed")
         if not indices.size:
             raise ValueError("the batch sampler yielded an empty batch")
-        bad = indices[(indices < -self.length) | (indices >= self.length)]
+        bad = indices[(indices < -self._length) | (indices >= self._length)]
         if bad.size:
-            raise IndexError(f"the sampler named index {bad[0]}, out of range for a dataset of {self.length} samples")
+            raise IndexError(f"the sampler named index {bad[0]}, out of range for a dataset of {self._length} samples")
         indices = indices.astype(np.int64)
-        return np.where(indices < 0, indices + self.length, indices)
+        return np.where(indices < 0, indices + self._length, indices)

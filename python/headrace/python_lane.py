@@ -12,6 +12,9 @@ from headrace._native import core
 
 # Daemon threads must not be inside the core when the interpreter goes down: it would end them in the middle of C++.
 _live: weakref.WeakSet[PythonLane] = weakref.WeakSet()
+_started: weakref.WeakSet[threading.Thread] = (
+    weakref.WeakSet()
+)  # they may outlive their lane, if nobody waited for them
 _PATIENCE_S = 3600.0  # close() wakes a waiting thread; this only bounds one call
 _PARTING_S = 10.0  # for a job in hand when the interpreter goes down; it may never end
 
@@ -60,6 +63,7 @@ class PythonLane:
             )
             thread.start()
             self._threads.append(thread)
+            _started.add(thread)
 
     def _start_another(self) -> None:
         try:
@@ -123,8 +127,7 @@ def _serve(
 
 @atexit.register
 def _close_all() -> None:
-    lanes = list(_live)
-    for lane in lanes:
+    for lane in list(_live):
         lane.close(wait=False)
-    for lane in lanes:
-        lane.join(_PARTING_S)
+    for thread in list(_started):
+        thread.join(_PARTING_S)

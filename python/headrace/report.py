@@ -10,6 +10,7 @@ import PIL
 
 from headrace import pillow_rule
 from headrace._native import core
+from headrace.sampling import order_of
 
 if TYPE_CHECKING:
     from headrace.loader import DataLoader
@@ -71,6 +72,7 @@ def explain(loader: DataLoader) -> Explanation:
         lines.append(
             Line("targets", "Python", "one array look-up a batch" if transform is None else f"{transform!r} a sample")
         )
+    lines += _ranks(loader)
     kernels = "the device's kernel" if target.way == "fused" else f"{core.instruction_set()} kernels"
     lines += [
         Line(
@@ -100,5 +102,21 @@ def explain_torch(loader: DataLoader, reason: str) -> Explanation:
             Line("dataset", "Python", f"{kind.__module__}.{kind.__qualname__} in {workers}"),
             Line("collate_fn", "Python", getattr(loader.collate_fn, "__qualname__", repr(loader.collate_fn))),
             Line("randomness", "torch", seed),
+            *_ranks(loader),
         )
     )
+
+
+def _ranks(loader: DataLoader) -> list[Line]:
+    """Whose samples these are, in a distributed job."""
+    world = loader.world
+    if world.size == 1:
+        return []
+    found = f", as {world.found} says" if world.found else ""
+    one = f"rank {world.rank} of {world.size}{found}: "
+    share = order_of(loader.sampler, loader.batch_sampler, 0, loader.seed).cut.share
+    if share.world_size == 1:
+        return [Line("ranks", "given", one + "the sampler that was given knows which samples are its")]
+    rest = "left out" if share.drop_last else "made up by the first ones"
+    what = "batch" if loader.batch_size is None and loader.batched else "sample"
+    return [Line("ranks", "native", f"{one}one {what} in {world.size} of the order; what does not go round is {rest}")]

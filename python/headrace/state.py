@@ -9,10 +9,12 @@ import PIL
 
 from headrace import pillow_rule
 from headrace.errors import SampleError
-from headrace.order import RandomState
+from headrace.order import Cut, RandomState
 from headrace.recipe import Recipe
+from headrace.sampling import Order
 
-VERSION = 1
+VERSION = 2
+_END = 2**62  # behind the last item of any order
 
 
 @dataclass(frozen=True)
@@ -20,24 +22,24 @@ class Identity:
     """What a state belongs to: resuming with anything else would give other batches."""
 
     samples: int
-    batch_size: int | None
+    world_size: int
+    batch_size: int | None  # of one rank
     drop_last: bool
     sampler: str
-    batch_sampler: str
     seed: int | None
     generators: int
     recipe: str
     pass_order: str
 
     @classmethod
-    def of(cls, loader: Any, samples: int, recipe: Recipe, generators: int) -> Identity:
+    def of(cls, seed: int | None, samples: int, order: Order, recipe: Recipe, generators: int) -> Identity:
         return cls(
             samples,
-            loader.batch_size,
-            bool(loader.drop_last),
-            type(loader.sampler).__qualname__,
-            type(loader.batch_sampler).__qualname__,
-            loader.seed,
+            order.cut.share.world_size,
+            order.cut.batch_size,
+            order.cut.drop_last,
+            order.name,
+            seed,
             generators,
             recipe.fingerprint(),
             pillow_rule.pass_order(),
@@ -61,7 +63,9 @@ class Resume:
     """Where to go on: after `position` batches of an epoch."""
 
     start: Start
-    position: int
+    position: int = 0
+    offset: int = 0  # items of the order of all ranks that were behind before those, in a world of another size
+    batches: int = -1  # of the epoch, behind `offset`
 
 
 @dataclass
@@ -70,7 +74,9 @@ class Progress:
 
     start: Start
     seed: int  # of order and draws
-    batches: int  # of the whole epoch; -1 where the sampler does not say
+    batches: int  # of the whole epoch, behind `offset`; -1 where the sampler does not say
+    cut: Cut
+    offset: int = 0  # as in Resume
     position: int = 0  # batches yielded
     finished: bool = False
     waited_ns: int = 0  # of the time that the epoch has taken so far, what the consumer spent waiting
@@ -82,6 +88,11 @@ class Progress:
     def epoch(self) -> int:
         return self.start.epoch
 
+    def number(self, position: int) -> int:
+        """Of a batch, among those of the epoch and of all ranks."""
+        share = self.cut.share
+        return self.offset // (self.cut.batch_size or 1) + position * share.world_size + share.rank
+
     def finish(self) -> None:
         self.finished = True
 
@@ -91,18 +102,19 @@ _REASONS = {
     "batch_size": "the loader has another batch_size",
     "drop_last": "the loader has another drop_last",
     "sampler": "the loader shuffles or samples in another way",
-    "batch_sampler": "the loader has another batch_sampler",
     "seed": "the loader has another seed",
     "generators": "the loader and its samplers have another number of torch.Generators",
     "recipe": "the transforms, the output size or the dtype differ",
     "pass_order": f"Pillow {PIL.__version__} resizes in another order of passes than the one the state was made with",
 }
 _START = ("epoch", "begun", "base_seed", "drew_seed", "sampler_epoch")
+_PLACE = ("position", "offset", "batches")
 
 
 def save(identity: Identity, at: Resume) -> dict[str, Any]:
     """A dict of ints, strings and tensors: fit for torch.save and for weights_only loading."""
-    state: dict[str, Any] = {"version": VERSION, **vars(identity), "position": at.position}
+    state: dict[str, Any] = {"version": VERSION, **vars(identity)}
+    state.update({name: getattr(at, name) for name in _PLACE})
     state.update({name: getattr(at.start, name) for name in _START})
     state.update(generator_states=list(at.start.random.own), default_generator_state=at.start.random.default)
     return state
@@ -120,10 +132,22 @@ def load(state: Any, identity: Identity) -> Resume:
         saved = {name: state[name] for name in vars(identity)}
         random = RandomState(tuple(state["generator_states"]), state["default_generator_state"])
         start = Start(random=random, **{name: state[name] for name in _START})
-        resume = Resume(start, int(state["position"]))
+        resume = Resume(start, **{name: int(state[name]) for name in _PLACE})
     except KeyError as missing:
         raise ValueError(f"the state lacks its entry {missing}") from None
+    another_world = saved["world_size"] != identity.world_size
     for name, now in vars(identity).items():
+        if name == "world_size" or (name == "batch_size" and another_world and now and saved[name]):
+            continue  # the batch of all ranks together may stay as it was
         if saved[name] != now:
             raise ValueError(f"the state does not fit: {_REASONS[name]} (saved {saved[name]!r}, now {now!r})")
-    return resume
+    return _in_another_world(resume, saved) if another_world else resume
+
+
+def _in_another_world(then: Resume, saved: dict[str, Any]) -> Resume:
+    """The same place in the order, where other ranks take steps of another size."""
+    if 0 <= then.batches <= then.position:  # what is left was to be left out
+        offset = _END
+    else:
+        offset = then.offset + then.position * saved["world_size"] * (saved["batch_size"] or 1)
+    return Resume(then.start, 0, offset)

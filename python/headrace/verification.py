@@ -54,24 +54,25 @@ class ReferenceLoader(TorchDataLoader[Any]):
     """A torch DataLoader over the oracle; batches of which no sample could be made are passed over."""
 
     out: Callable[[Any, int], Any] | None = None
-    first = 0  # number in the epoch of the first batch
+    progress: Progress | None = None  # of the epoch before its first batch
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         # Not a generator: that would end with the first error, where torch's iterator goes on behind it.
-        numbered = zip(itertools.count(self.first), super().__iter__(), strict=False)
+        first = self.progress.position if self.progress is not None else 0
+        numbered = zip(itertools.count(first), super().__iter__(), strict=False)
         made = filter(lambda one: one[1] is not None, numbered)
         return map(self._out, made)
 
     def _out(self, numbered: tuple[int, Any]) -> Any:
-        number, batch = numbered
-        return batch if self.out is None else self.out(batch, number)
+        position, batch = numbered
+        return batch if self.out is None or self.progress is None else self.out(batch, self.progress.number(position))
 
 
 def reference_loader(loader: DataLoader) -> ReferenceLoader:
     """For the epoch that the next ``iter(loader)`` will deliver."""
     progress, order = loader.peek_epoch()
     oracle = _oracle(loader, progress, order)
-    oracle.out, oracle.first = loader.seeded_out_transform(progress), progress.position
+    oracle.out, oracle.progress = loader.seeded_out_transform(progress), progress
     return oracle
 
 

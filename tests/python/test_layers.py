@@ -46,7 +46,8 @@ device_worker
 device_backend
 """
 PYTHON = """
-_native errors boxes pointwise
+_native errors boxes pointwise whole_number
+world
 calls
 steps
 recipe
@@ -59,6 +60,7 @@ sources.recognise
 sources
 gaussian
 draws
+sampler.seeded
 sampler.permutation sampler.distributed sampler.lengths sampler.aspect
 sampler.repeated
 sampler
@@ -80,6 +82,7 @@ pillow_lane call_lane
 ops engine
 device_engine
 order
+sampling
 faults state
 epochs out_transform
 iterator

@@ -207,7 +207,7 @@ BASE = {"batch_size": 4, "shuffle": True, "seed": 5}
         (DATA, {**BASE, "batch_size": 5}, "another batch_size .saved 4, now 5"),
         (DATA, {**BASE, "drop_last": True}, "another drop_last"),
         (DATA, {**BASE, "shuffle": False}, "samples in another way .saved 'RandomSampler', now 'SequentialSampler'"),
-        (DATA, {"batch_sampler": BatchSampler(SequentialSampler(DATA), 4, False), "seed": 5}, "another batch_size"),
+        (DATA, {"batch_sampler": BatchSampler(SequentialSampler(DATA), 4, False), "seed": 5}, "samples in another way"),
         (DATA, {**BASE, "seed": 6}, "another seed .saved 5, now 6"),
         (DATA, {**BASE, "seed": None}, "another seed .saved 5, now None"),
         (DATA, {**BASE, "generator": generator()}, "another number of torch.Generators .saved 0, now 1"),
@@ -230,7 +230,7 @@ def test_another_order_of_passes_is_refused():
         loader.load_state_dict({**loader.state_dict(), "pass_order": "diagonal"})
 
 
-@pytest.mark.parametrize("state", [{}, None, [], {"version": 0}, {"version": 1}, {"version": 1, "epoch": 3}])
+@pytest.mark.parametrize("state", [{}, None, [], {"version": 0}, {"version": 2}, {"version": 2, "epoch": 3}])
 def test_what_is_no_state_is_refused(state):
     with pytest.raises(ValueError, match=r"not a state of headrace's DataLoader|lacks its entry"):
         DataLoader(DATA).load_state_dict(state)

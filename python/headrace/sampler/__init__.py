@@ -1,3 +1,6 @@
 """Samplers for one machine or many: torch's protocol, seeded, in orders that no number of ranks changes."""
 
-__all__: list[str] = []
+from headrace.sampler.distributed import DistributedSampler, ShardedSampler
+from headrace.sampler.repeated import RepeatedAugment
+
+__all__ = ["DistributedSampler", "RepeatedAugment", "ShardedSampler"]

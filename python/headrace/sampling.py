@@ -1,0 +1,145 @@
+"""The samplers of a loader: dealt out to ranks, unwrapped to the order of all ranks, and told the epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils.data import BatchSampler, IterableDataset, RandomSampler, SequentialSampler
+from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
+
+from headrace.order import Cut, is_ours, names_each_once
+from headrace.sampler.distributed import DistributedSampler, ShardedSampler, Share
+from headrace.sampler.repeated import RepeatedAugment
+from headrace.sampler.seeded import Seeded
+from headrace.world import World
+
+
+class Samplers(NamedTuple):
+    """Arguments of torch's DataLoader."""
+
+    shuffle: bool | None
+    sampler: Any
+    batch_sampler: Any
+
+
+def deal(
+    dataset: Any,
+    world: World,
+    given: Samplers,
+    drop_last: bool,
+    seed: int | None,
+    generator: torch.Generator | None,
+) -> Samplers:
+    """What is given, dealt out to the ranks of a world.
+
+    A sampler of the user's is only dealt out where the world was given too; where it was found, it is theirs to know
+    of ranks.
+
+    Raises:
+        ValueError: the sampler deals out by itself, or there is no order to deal out.
+    """
+    shuffle, sampler, batch_sampler = given
+    if world.size == 1:
+        return given
+    if isinstance(dataset, IterableDataset):
+        if world.found:
+            return given
+        raise ValueError("an IterableDataset has no order that could be dealt out to ranks: leave out world_size")
+    if sampler is None and batch_sampler is None:
+        if shuffle and generator is not None:
+            return Samplers(None, _sharded(RandomSampler(dataset, generator=generator), world, drop_last), None)
+        own = DistributedSampler(dataset, world.size, world.rank, bool(shuffle), seed or 0, drop_last)
+        return Samplers(None, own, None)
+    if world.found:
+        return given
+    for one in (sampler, batch_sampler, getattr(batch_sampler, "sampler", None)):
+        if isinstance(one, TorchDistributedSampler):
+            raise ValueError(f"{type(one).__qualname__} deals out to ranks by itself: leave out rank and world_size")
+    if sampler is not None:
+        sampler = _sharded(sampler, world, drop_last)
+    if batch_sampler is not None:
+        batch_sampler = _sharded(batch_sampler, world, drop_last)
+    return Samplers(shuffle, sampler, batch_sampler)
+
+
+def _sharded(sampler: Any, world: World, drop_last: bool) -> ShardedSampler:
+    return ShardedSampler(sampler, world.size, world.rank, drop_last)
+
+
+class Order(NamedTuple):
+    """The order of all ranks together.
+
+    Attributes:
+        items: indices, or batches of them.
+        unique: whether it is known that no sample is named twice.
+        cut: how items become the batches of this rank.
+        name: what it follows from, for `state_dict()`.
+    """
+
+    items: Iterable[Any]
+    unique: bool
+    cut: Cut
+    name: str
+
+
+def order_of(sampler: Any, batch_sampler: Any, length: int, seed: int | None) -> Order:
+    """The order of a loader's samplers, in the epoch that they were told.
+
+    Args:
+        length: of the dataset.
+        seed: of the loader.
+    """
+    outer = sampler if batch_sampler is None else batch_sampler
+    batch_size, drop_last = None, False
+    if type(outer) is BatchSampler:
+        batch_size, drop_last, outer = outer.batch_size, outer.drop_last, outer.sampler
+    items, share = outer, Share[Any]()
+    if isinstance(outer, (DistributedSampler, ShardedSampler)) and is_ours(outer):
+        items, share = outer.whole, outer.share
+    cut = Cut(batch_size, drop_last, share)
+    return Order(items, names_each_once(outer, length), cut, _name(outer, seed))
+
+
+def _name(sampler: Any, seed: int | None) -> str:
+    if isinstance(sampler, ShardedSampler):
+        return _name(sampler.sampler, seed)
+    kind = type(sampler).__qualname__
+    if type(sampler) is DistributedSampler and not sampler.shuffle:
+        return SequentialSampler.__qualname__
+    if type(sampler) is DistributedSampler and sampler.seed == seed:
+        return RandomSampler.__qualname__  # whose order it deals out
+    if isinstance(sampler, RepeatedAugment):
+        kind = f"{kind} of {sampler.repetitions}"
+    own = f"{kind}(seed={sampler.seed})" if hasattr(sampler, "seed") else kind
+    dealt = isinstance(sampler, TorchDistributedSampler) and not is_ours(sampler)
+    return f"{own} of {sampler.num_replicas} ranks" if dealt else own
+
+
+def samplers_of(sampler: Any, batch_sampler: Any) -> list[Any]:
+    """The samplers of a loader, each once: the outer ones first."""
+    found: list[Any] = []
+    for one in (sampler, batch_sampler, getattr(batch_sampler, "sampler", None)):
+        while one is not None and all(one is not known for known in found):
+            found.append(one)
+            one = one.sampler if isinstance(one, ShardedSampler) else None
+    return found
+
+
+def tell(samplers: Iterable[Any], epoch: int) -> None:
+    """Calls ``set_epoch`` of those that have it."""
+    for sampler in samplers:
+        forward = getattr(sampler, "set_epoch", None)
+        if forward is not None:
+            forward(epoch)
+
+
+def followers(samplers: Iterable[Any]) -> list[Seeded]:
+    """Those that a loader tells of each epoch by itself."""
+    return [sampler for sampler in samplers if isinstance(sampler, Seeded)]
+
+
+def asked_of(samplers: Iterable[Seeded]) -> int | None:
+    """The epoch that the user has asked one of them for since an epoch began."""
+    return next((one.asked for one in samplers if one.asked is not None), None)

@@ -1,0 +1,338 @@
+"""Ranks share an epoch: the same global batches for every number of ranks, nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import BatchSampler, Dataset, RandomSampler, SequentialSampler, WeightedRandomSampler
+from torch.utils.data import DataLoader as TorchDataLoader
+from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
+
+from headrace import Arrays, DataLoader
+from headrace import transforms as T
+from headrace.sampler import DistributedSampler, RepeatedAugment, ShardedSampler
+from support import assert_same, blobs, train
+
+PRIME = 10_007
+TINY = T.Compose([T.RandomHorizontalFlip(), T.ToTensor()])
+MANY = Arrays(
+    torch.randint(0, 256, (PRIME, 2, 2, 3), dtype=torch.uint8, generator=torch.Generator()), range(PRIME), TINY
+)
+FEW = blobs(22, train(24))
+
+
+def ranks(world_size: int, data: Any = FEW, **options: Any) -> list[DataLoader]:
+    return [DataLoader(data, rank=rank, world_size=world_size, **options) for rank in range(world_size)]
+
+
+def steps(loaders: Iterable[Any]) -> list[list[Any]]:
+    """Of each step, the ranks' batches."""
+    return [list(step) for step in zip(*loaders, strict=True)]
+
+
+def interleaved(parts: list[torch.Tensor]) -> torch.Tensor:
+    """The global batch in the order's order: item i is rank i mod W's."""
+    return torch.stack(parts, 1).flatten(0, 1)
+
+
+def whole(loaders: list[Any]) -> list[list[torch.Tensor]]:
+    """The global batches: [images, labels]."""
+    return [[interleaved([batch[part] for batch in step]) for part in (0, 1)] for step in steps(loaders)]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_the_same_global_batches_for_every_number_of_ranks(workers, shuffle):
+    """24 samples: pixels, labels and order; three epochs."""
+    data = blobs(24, train(24))
+    alone = DataLoader(data, 12, shuffle, num_workers=workers, seed=3)
+    worlds = {size: ranks(size, data, batch_size=12 // size, shuffle=shuffle, seed=3) for size in (2, 3)}
+    for _ in range(3):
+        expected = list(alone)
+        for loaders in worlds.values():
+            assert_same(whole(loaders), expected)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_what_follows_an_end_that_does_not_go_round(size):
+    """The end is filled up by the order's first samples, augmented anew, or left out."""
+    alone = list(DataLoader(FEW, 6, True, seed=3))
+    labels = torch.cat([batch[1] for batch in alone])
+    images = torch.cat([batch[0] for batch in alone])
+    padded = -(-22 // size) * size
+    made = whole(ranks(size, batch_size=6 // size, shuffle=True, seed=3))
+    assert torch.equal(torch.cat([batch[1] for batch in made]), torch.cat([labels, labels[: padded - 22]]))
+    assert torch.equal(torch.cat([batch[0] for batch in made])[:22], images)
+    again = torch.cat([batch[0] for batch in made])[22:]
+    assert all(not torch.equal(one, first) for one, first in zip(again, images, strict=False))
+    dropped = whole(ranks(size, batch_size=6 // size, shuffle=True, seed=3, drop_last=True))
+    assert_same(dropped, [batch for batch in alone if len(batch[1]) == 6])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_a_prime_number_of_samples(size, drop_last):
+    loaders = ranks(size, MANY, batch_size=64, shuffle=True, seed=1, drop_last=drop_last)
+    batches = [list(loader) for loader in loaders]
+    assert len({len(one) for one in batches}) == 1 and len(batches[0]) == len(loaders[0])
+    seen = Counter(int(label) for one in batches for batch in one for label in torch.as_tensor(batch[1]).reshape(-1))
+    if drop_last:
+        left_out = PRIME % (64 * size)
+        assert set(seen.values()) == {1} and len(seen) == PRIME - left_out
+    else:
+        assert len(seen) == PRIME and sum(seen.values()) == -(-PRIME // size) * size
+        assert set(seen.values()) <= {1, 2}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_samplers_alone_share_a_prime_number_of_samples(size, drop_last):
+    """As torch's own: in number; and in each epoch in another order."""
+    for epoch in (0, 1):
+        parts = []
+        for rank in range(size):
+            ours = DistributedSampler(range(PRIME), size, rank, seed=5, drop_last=drop_last)
+            theirs = TorchDistributedSampler(range(PRIME), size, rank, drop_last=drop_last)
+            ours.set_epoch(epoch)
+            parts.append(list(ours))
+            assert len(parts[-1]) == len(ours) == len(theirs)
+        seen = Counter(index for part in parts for index in part)
+        over = PRIME % size
+        if drop_last:
+            assert set(seen.values()) == {1} and len(seen) == PRIME - over
+        else:
+            assert len(seen) == PRIME and sum(seen.values()) == PRIME + (size - over if over else 0)
+        order = [index for step in zip(*parts, strict=True) for index in step]
+        loader = DataLoader(MANY, PRIME, True, seed=5)
+        loader.set_epoch(epoch)
+        assert order[: PRIME - over] == next(iter(loader))[1].tolist()[: PRIME - over]
+
+
+@pytest.mark.parametrize("then", [1, 2, 3])
+@pytest.mark.parametrize("now", [1, 2, 3])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_resume_in_a_world_of_another_size(then, now, drop_last):
+    """The global batch stays as it is: the same global batches follow, and the same epochs after it."""
+    data = blobs(26, train(24))
+    options = {"shuffle": True, "seed": 3, "drop_last": drop_last}
+    alone = DataLoader(data, 6, **options)
+    expected, following = list(alone), list(alone)
+    before = ranks(then, data, batch_size=6 // then, **options)
+    iterators = [iter(loader) for loader in before]
+    for step in range(len(expected)):
+        states = [loader.state_dict() for loader in before]
+        assert all(state["position"] == step for state in states)
+        after = ranks(now, data, batch_size=6 // now, **options)
+        for rank, loader in enumerate(after):
+            loader.load_state_dict(states[rank % then])
+        rest = whole(after)
+        for made, known in zip(rest, expected[step:], strict=True):  # behind what is known, the end may be filled up
+            assert_same([[part[: len(known[1])] for part in made]], [known])
+        if now == 1 or not 26 % now:
+            assert_same(whole(after), following)
+        [next(one) for one in iterators]
+
+
+def test_resume_twice_and_with_another_global_batch():
+    """What was left is delivered exactly once, whatever the sizes of the steps."""
+    options = {"shuffle": True, "seed": 3}
+    seen = []
+    state = None
+    for size, batch_size, taken in ((2, 5, 3), (3, 7, 20), (2, 11, 6), (1, 64, 10**6)):
+        loaders = ranks(size, MANY, batch_size=batch_size, **options)
+        for loader in loaders:
+            if state is not None:
+                loader.load_state_dict(state)
+        iterators = [iter(loader) for loader in loaders]
+        for _ in range(taken):
+            batches = [next(one, None) for one in iterators]
+            if batches[0] is None:
+                break
+            seen += [label for batch in batches for label in batch[1].tolist()]
+        state = loaders[0].state_dict()
+    assert sorted(seen) == list(range(PRIME))
+
+
+def test_a_finished_epoch_is_not_begun_again_by_its_left_out_end():
+    loaders = ranks(2, batch_size=4, shuffle=True, seed=3, drop_last=True)  # 22 samples: 2 steps of 8
+    iterators = [iter(loader) for loader in loaders]
+    for _ in range(2):
+        [next(one) for one in iterators]
+    alone = DataLoader(FEW, 4, True, seed=3, drop_last=True)
+    alone.load_state_dict(loaders[0].state_dict())
+    assert list(alone) == [] and len(list(alone)) == 5
+
+
+def test_repeated_samples_are_augmented_alike_on_every_number_of_ranks():
+    def sampler() -> WeightedRandomSampler:
+        return WeightedRandomSampler(torch.ones(22), 24, generator=torch.Generator().manual_seed(1))
+
+    alone = list(DataLoader(FEW, 12, sampler=sampler(), seed=3))
+    assert len(torch.cat([labels for _, labels in alone]).unique()) < 24
+    for size in (2, 3):
+        loaders = [
+            DataLoader(FEW, 12 // size, sampler=sampler(), seed=3, rank=rank, world_size=size) for rank in range(size)
+        ]
+        assert_same(whole(loaders), alone)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_batches_of_a_batch_sampler_are_dealt_out(size):
+    def batches() -> BatchSampler:
+        return BatchSampler(RandomSampler(FEW, generator=torch.Generator().manual_seed(1)), 4, False)
+
+    alone = list(DataLoader(FEW, batch_sampler=batches(), seed=3))
+    loaders = [DataLoader(FEW, batch_sampler=batches(), seed=3, rank=rank, world_size=size) for rank in range(size)]
+    assert {len(loader) for loader in loaders} == {-(-len(alone) // size)}
+    made = [batch for step in steps(loaders) for batch in step]
+    assert_same(made[: len(alone)], alone)
+    again = [batch[1].tolist() for batch in made[len(alone) :]]
+    assert again == [batch[1].tolist() for batch in alone][: -len(alone) % size]
+
+
+def test_the_oracle_and_out_transforms_of_a_rank():
+    def noise(batch: list[torch.Tensor]) -> list[torch.Tensor]:
+        return [batch[0] + torch.rand(()), batch[1]]
+
+    firsts = set()
+    for loader in ranks(3, batch_size=2, shuffle=True, seed=3, out_transform=noise):
+        assert "0 differ" in str(loader.verify())
+        expected = list(loader.reference())
+        assert_same(loader, expected)
+        plain = DataLoader(FEW, 2, True, seed=3, rank=loader.world.rank, world_size=3)
+        firsts.add(float((expected[0][0] - next(iter(plain))[0]).mean()))
+    assert len(firsts) == 3  # no two ranks mix their batches alike
+
+
+class Numbers(Dataset):
+    """Nothing that is native."""
+
+    def __len__(self) -> int:
+        return 22
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_what_torch_delivers_is_dealt_out_too(shuffle):
+    orders = []
+    loaders = ranks(2, Numbers(), batch_size=4, shuffle=shuffle)
+    assert not loaders[0].native
+    for _ in range(2):
+        parts = [torch.cat(list(loader)) for loader in loaders]
+        orders.append(interleaved(parts).tolist())
+        assert sorted(orders[-1]) == list(range(22))
+    assert (orders[0] != orders[1]) == shuffle
+    native = [torch.cat([labels for _, labels in loader]) for loader in ranks(2, batch_size=4, shuffle=shuffle)]
+    assert interleaved(native).tolist() == orders[0]
+    assert "rank 0 of 2: one sample in 2" in str(loaders[0].explain())
+
+
+def test_set_epoch_of_the_sampler_is_that_of_the_loader():
+    """As with torch's DistributedSampler: loops call it on ``loader.sampler``."""
+    loader = ranks(2, batch_size=4, shuffle=True)[1]
+    assert isinstance(loader.sampler, TorchDistributedSampler)
+    epochs = [list(loader) for _ in range(4)]
+    again = ranks(2, batch_size=4, shuffle=True)[1]
+    for number in (2, 0, 3):
+        again.sampler.set_epoch(number)
+        assert again.peek_epoch()[0].epoch == number
+        assert_same(again, epochs[number])
+    again.set_epoch(1)
+    assert_same(again, epochs[1])
+    assert_same(again, epochs[2])
+
+
+def test_a_distributed_sampler_of_the_user_is_respected():
+    for kind in (DistributedSampler, TorchDistributedSampler):
+        sampler = kind(FEW, 2, 1, seed=9)
+        loader = DataLoader(FEW, 4, sampler=sampler, seed=1)
+        labels = torch.cat([labels for _, labels in loader]).tolist()
+        assert labels == list(kind(FEW, 2, 1, seed=9))
+    theirs = TorchDataLoader(Numbers(), 4, sampler=DistributedSampler(Numbers(), 2, 1, seed=9))
+    assert torch.cat(list(theirs)).tolist() == list(DistributedSampler(FEW, 2, 1, seed=9))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"rank": 2, "world_size": 2}, ValueError, "rank 2 is outside of a world of 2: ranks go from 0 to 1"),
+        ({"rank": -1, "world_size": 2}, ValueError, "rank -1 is outside of a world of 2"),
+        ({"rank": 0, "world_size": 0}, ValueError, "world_size must be 1 or more, not 0"),
+        ({"rank": 0}, ValueError, "rank=0 is given without world_size"),
+        ({"world_size": 2}, ValueError, "world_size=2 is given without rank"),
+        ({"rank": 0.5, "world_size": 2}, TypeError, "rank must be a whole number"),
+        (
+            {"rank": 0, "world_size": 2, "sampler": DistributedSampler(FEW, 2, 0)},
+            ValueError,
+            "DistributedSampler deals out to ranks by itself: leave out rank and world_size",
+        ),
+        (
+            {"rank": 0, "world_size": 2, "batch_sampler": BatchSampler(TorchDistributedSampler(FEW, 2, 0), 4, False)},
+            ValueError,
+            "DistributedSampler deals out to ranks by itself",
+        ),
+        ({"rank": 0, "world_size": 2, "sampler": iter([1, 2])}, TypeError, "has no length: it cannot be dealt out"),
+        ({"rank": 0, "world_size": 2, "sampler": [1], "shuffle": True}, ValueError, "mutually exclusive with shuffle"),
+    ],
+)
+def test_worlds_that_are_refused(options, error, words):
+    with pytest.raises(error, match=words):
+        DataLoader(FEW, **options)
+
+
+def test_a_state_that_another_world_cannot_take():
+    state = DataLoader(FEW, 4, sampler=TorchDistributedSampler(FEW, 2, 0), seed=1).state_dict()
+    other = DataLoader(FEW, 4, sampler=TorchDistributedSampler(FEW, 3, 0), seed=1)
+    with pytest.raises(ValueError, match=r"DistributedSampler\(seed=0\) of 2 ranks.* of 3 ranks"):
+        other.load_state_dict(state)
+
+
+def test_an_index_out_of_range_is_one_sentence_on_every_rank():
+    for rank in range(2):
+        loader = DataLoader(FEW, 2, sampler=[0, 1, 2, 99], rank=rank, world_size=2)
+        with pytest.raises(IndexError, match="the sampler named index 99, out of range for a dataset of 22 samples"):
+            list(loader)
+
+
+def test_sharded_samplers_say_what_they_hold():
+    sampler = ShardedSampler(SequentialSampler(range(7)), 3, 2)
+    assert (list(sampler), len(sampler)) == ([2, 5, 1], 3)
+    sampler = ShardedSampler(SequentialSampler(range(7)), 3, 2, drop_last=True)
+    assert (list(sampler), len(sampler)) == ([2, 5], 2)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_repeated_augmentation(size):
+    """Copies of a sample meet in a global batch, on other ranks, and no two are alike; the same for every world."""
+    alone = list(DataLoader(FEW, 12, sampler=RepeatedAugment(FEW, seed=4), seed=4))
+    labels = torch.cat([one for _, one in alone])
+    counts = Counter(labels.tolist())
+    assert len(labels) == 22 and len(counts) == 8 and sorted(counts.values()) == [1] + [3] * 7
+    images = torch.cat([one for one, _ in alone])
+    for place in range(0, 21, 3):
+        assert labels[place] == labels[place + 1] == labels[place + 2]
+        assert not torch.equal(images[place], images[place + 1])
+        assert not torch.equal(images[place + 1], images[place + 2])
+    loaders = [
+        DataLoader(FEW, 12 // size, sampler=RepeatedAugment(FEW, size, rank, seed=4), seed=4) for rank in range(size)
+    ]
+    made = whole(loaders)
+    assert_same([[part[: len(known[1])] for part in made] for made, known in zip(made, alone, strict=True)], alone)
+    second = torch.cat([batch[1] for batch in whole(loaders)])
+    assert len(second) == -(-22 // size) * size and set(second.tolist()) != set(labels.tolist())
+    assert_same(list(loaders[-1].reference()), list(loaders[-1]))
+
+
+def test_repeated_augmentation_of_wrong_numbers():
+    with pytest.raises(ValueError, match="repetitions must be 1 or more, not 0"):
+        RepeatedAugment(FEW, repetitions=0)
+    with pytest.raises(ValueError, match="num_replicas=2 is given without rank"):
+        RepeatedAugment(FEW, 2)
+    with pytest.raises(ValueError, match="rank 7 is outside of a world of 2"):
+        DistributedSampler(FEW, 2, 7)
