@@ -64,10 +64,11 @@ class Log:
         self._images = 0
         self._begin: float | None = None
 
-    def step(self, loss: torch.Tensor | float, images: int) -> None:
-        """To be called when a step is done."""
+    def step(self, loss: torch.Tensor | float, images: int, *, quiet: bool = False) -> None:
+        """To be called when a step is done; of several processes, one speaks."""
         value = loss if isinstance(loss, float) else loss.item()
-        print(f"step {self.taken}: loss {value:.6f} {value.hex()}", flush=True)
+        if not quiet:
+            print(f"step {self.taken}: loss {value:.6f} {value.hex()}", flush=True)
         self.taken += 1
         if self._begin is None:  # the first step warms up: it starts threads, allocates, perhaps compiles
             self._begin = time.perf_counter()
@@ -82,10 +83,17 @@ class Log:
         """Goes on counting."""
         self.taken = state["taken"]
 
+    def rate(self) -> float | None:
+        """Images a second since the first step; None: there was but one."""
+        if self._begin is None or not self._images:
+            return None
+        return self._images / (time.perf_counter() - self._begin)
+
     def end(self) -> None:
         """To be called when all is done."""
-        if self._begin is not None and self._images:
-            print(f"{self._images / (time.perf_counter() - self._begin):.1f} images/s")
+        rate = self.rate()
+        if rate is not None:
+            print(f"{rate:.1f} images/s")
 
 
 def save(state: dict[str, Any], path: Path) -> None:

@@ -88,7 +88,7 @@ epochs out_transform
 iterator
 stats report verification arguments routing fallback
 integrations.remake
-integrations.accelerate
+integrations.accelerate integrations.lightning
 integrations
 loader
 demo commands

@@ -3,23 +3,58 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from headrace.demo.folder import lay_out
-from trainers import EXAMPLES, curves, finish, killed_and_resumed, losses, needs, start, stock
+from trainers import EXAMPLES, curve, finish, killed_and_resumed, losses, needs, start, stock
 
-#: Example -> the modules it needs, and its arguments beside the folder. 40 photographs, two epochs of five batches.
+
+@dataclass(frozen=True)
+class Chain:
+    """Runs that are killed behind some batches or steps, each going on where the one before was saved last."""
+
+    arguments: tuple[object, ...]
+    kills: tuple[int, ...]
+    begins: list[int]  # the batches that the runs begin with
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """An example, and how it is run."""
+
+    needs: tuple[str, ...] = ()
+    arguments: tuple[object, ...] = ()
+    ranks: int = 1
+    chains: tuple[Chain, ...] = ()
+
+
+# On 40 photographs: two epochs of five batches.
 TRAINERS = {
-    "resnet18_accumulate": ((), ()),
-    "compiled_step": ((), ()),
-    "timm_train": (("timm", "torchvision"), ()),
-    "lightning_module": (("lightning",), ("--accumulate", 2)),
-    "accelerate_loop": (("accelerate",), ("--resume", "skip")),
-    "transformers_trainer": (("transformers", "accelerate"), ("--accumulate", 2)),
+    # Everything is saved after each batch, half of an accumulated gradient among it.
+    "resnet18_accumulate": Trainer(chains=(Chain((), (5, 8), [0, 5, 8]),)),
+    "ddp": Trainer(arguments=("--batch-size", 4), ranks=2, chains=(Chain((), (3,), [0, 3]),)),
+    "compiled_step": Trainer(),
+    "timm_train": Trainer(("timm", "torchvision")),
+    # Saved with each step of the optimiser: every second batch, and the last of an epoch.
+    "lightning_module": Trainer(
+        ("lightning",),
+        ("--accumulate", 2),
+        chains=(Chain((), (3, 5), [0, 2, 5]), Chain(("--every-epoch",), (7,), [0, 5])),
+    ),
+    "accelerate_loop": Trainer(
+        ("accelerate",),
+        chains=(Chain(("--resume", "stateful"), (3, 5), [0, 2, 5]), Chain(("--resume", "skip"), (4, 7), [0, 4, 7])),
+    ),
+    "transformers_trainer": Trainer(
+        ("transformers", "accelerate"), ("--accumulate", 2), chains=(Chain((), (1, 4), [0, 2, 7]),)
+    ),
 }
-MARK = re.compile(r"^ *# It was: (.*torch\.utils\.data\.DataLoader\(.*\))$", re.MULTILINE)
+MARK = re.compile(r"^ *# It was: (loader = torch\.utils\.data\.DataLoader\(.*\))$", re.MULTILINE)
+OURS = re.compile(r"^ *loader = (?:headrace\.)?DataLoader\(", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -27,64 +62,50 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lay_out(tmp_path_factory.mktemp("trainers") / "set", files=50).train
 
 
-@pytest.fixture(scope="module")
-def whole(folder: Path) -> dict[str, dict[int, str]]:
-    """Example -> the losses of a run from start to end, as tests find them."""
-    return {}
-
-
 @pytest.mark.parametrize("name", TRAINERS)
-def test_the_loss_curve_is_the_oracles(name: str, folder: Path, whole: dict[str, dict[int, str]]) -> None:
-    modules, arguments = TRAINERS[name]
-    needs(*modules)
-    native, oracle = curves(name, folder, *arguments)
-    assert list(native) == list(range(10))
-    assert native == oracle
-    assert len(set(native.values())) == 10
-    whole[name] = native
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "kills", "begins"),
-    [
-        # Everything is saved after each batch, half an accumulated gradient among it.
-        ("resnet18_accumulate", (), (3, 5, 8), [0, 3, 5, 8]),
-        # Saved with each step of the optimiser: every second batch, and the last of an epoch.
-        ("lightning_module", (), (3, 5, 7), [0, 2, 5, 7]),
-        ("lightning_module", ("--every-epoch",), (7,), [0, 5]),
-        ("accelerate_loop", ("--resume", "stateful"), (3, 5, 7), [0, 2, 5, 7]),
-        ("accelerate_loop", ("--resume", "skip"), (4, 7), [0, 4, 7]),
-        ("transformers_trainer", (), (1, 4), [0, 2, 7]),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_a_killed_run_goes_on_with_the_very_next_batch(
-    name: str,
-    arguments: tuple[str, ...],
-    kills: tuple[int, ...],
-    begins: list[int],
-    folder: Path,
-    whole: dict[str, dict[int, str]],
-    tmp_path: Path,
+def test_losses_are_the_oracles_and_a_killed_run_goes_on_with_the_very_next_batch(
+    name: str, folder: Path, tmp_path: Path
 ) -> None:
-    needs(*TRAINERS[name][0])
-    if name not in whole:
-        whole[name] = curves(name, folder, *TRAINERS[name][1])[1]
-    found, first = killed_and_resumed(name, folder, *arguments, "--checkpoint", tmp_path / "state", kills=kills)
-    assert first == begins
-    assert found == whole[name]
+    trainer = TRAINERS[name]
+    needs(*trainer.needs)
+    with ThreadPoolExecutor(2) as two:
+        oracle, native = (
+            two.submit(curve, whose, tmp_path, name, folder, *trainer.arguments, ranks=trainer.ranks)
+            for whose in ("oracle", "native")
+        )
+        runs = []
+        for number, chain in enumerate(trainer.chains):
+            options = (*trainer.arguments, *chain.arguments, "--checkpoint", tmp_path / f"saved-{number}")
+            runs.append(two.submit(killed_and_resumed, name, folder, *options, kills=chain.kills, ranks=trainer.ranks))
+    expected = oracle.result()
+    assert list(expected) == list(range(10))
+    assert len(set(expected.values())) == 10
+    assert native.result() == expected
+    for chain, run in zip(trainer.chains, runs, strict=True):
+        found, begins = run.result()
+        assert begins == chain.begins
+        assert found == expected
 
 
-@pytest.mark.parametrize("name", ["resnet18_accumulate", "compiled_step", "accelerate_loop"])
+def test_ray_starts_killed_workers_anew(folder: Path, tmp_path: Path) -> None:
+    needs("ray", "ray.train")
+    common = (folder, "--batch-size", 4)
+    with ThreadPoolExecutor(2) as two:  # the same training, by torchrun: Ray takes its time to start
+        oracle = two.submit(curve, "oracle", tmp_path, "ddp", *common, ranks=2)
+        native = two.submit(curve, "native", tmp_path, "ray_train", *common, "--every", 3, "--kill-after", 7)
+    assert list(oracle.result()) == list(range(10))
+    assert native.result() == oracle.result()
+
+
+@pytest.mark.parametrize("name", ["resnet18_accumulate", "accelerate_loop"])
 def test_the_stock_line_runs_too(name: str, folder: Path, tmp_path: Path) -> None:
-    needs(*TRAINERS[name][0])
-    found = losses(finish(start(stock(name, tmp_path), folder, *TRAINERS[name][1], "--epochs", 1)))
+    needs(*TRAINERS[name].needs)
+    arguments = ("--resume", "skip") if name == "accelerate_loop" else ()
+    found = losses(finish(start(stock(name, tmp_path), folder, *arguments, "--epochs", 1)))
     assert list(found) == list(range(5))
 
 
 def test_each_example_names_the_one_line_that_changed() -> None:
-    marked = [path for path in EXAMPLES.glob("*.py") if "headrace.DataLoader(" in path.read_text()]
-    assert {path.stem for path in marked} >= set(TRAINERS)
-    for path in marked:
-        text = path.read_text()
-        assert text.count("headrace.DataLoader(") == len(MARK.findall(text)) == 1, path.name
+    for name in (*TRAINERS, "ray_train"):
+        text = (EXAMPLES / f"{name}.py").read_text()
+        assert len(MARK.findall(text)) == len(OURS.findall(text)) == 1, name

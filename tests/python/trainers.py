@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,7 +26,7 @@ def needs(*modules: str) -> None:
             pytest.skip(f"{module} is not installed")
 
 
-def start(*command: object) -> subprocess.Popen[str]:
+def start(*command: object, **more: str) -> subprocess.Popen[str]:
     """Starts Python with headrace, these tests and the examples in its path, and torch kept to one thread."""
     folders = [Path(headrace.__file__).parents[1], Path(__file__).parent, EXAMPLES]
     variables = {"PYTHONPATH": os.pathsep.join(map(str, folders)), "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
@@ -36,23 +35,25 @@ def start(*command: object) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, **variables, "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0"},
+        env={**os.environ, **variables, **more, "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0"},
     )
 
 
-def finish(process: subprocess.Popen[str], *, killed: bool = False) -> list[str]:
-    """The lines that a program printed; it must end well, or by SIGKILL."""
+def finish(process: subprocess.Popen[str], *, killed: bool = False, ranks: int = 1) -> list[str]:
+    """The lines that a program printed; it must end well, or by SIGKILL, which torchrun says by 1."""
     try:
         out, err = process.communicate(timeout=SECONDS)
     finally:
         process.kill()
-    assert process.returncode == (-signal.SIGKILL if killed else 0), f"{process.returncode}\n{out}\n{err[-4000:]}"
+    sudden = -signal.SIGKILL if ranks == 1 else 1
+    assert process.returncode == (sudden if killed else 0), f"{process.returncode}\n{out}\n{err[-4000:]}"
     return out.splitlines()
 
 
-def example(whose: str, name: str, *arguments: object) -> subprocess.Popen[str]:
-    """Starts an example with a loader that is `native`, or the `oracle`'s."""
-    return start(RUNNER, whose, EXAMPLES / f"{name}.py", *arguments)
+def example(whose: str, name: str, *arguments: object, ranks: int = 1, note: str = os.devnull) -> subprocess.Popen[str]:
+    """Starts an example with a loader that is `native`, or the `oracle`'s; by torchrun, with more ranks than one."""
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks] if ranks > 1 else []
+    return start(*torchrun, RUNNER, whose, EXAMPLES / f"{name}.py", *arguments, HEADRACE_ORACLE_LOG=note)
 
 
 def losses(lines: Sequence[str]) -> dict[int, str]:
@@ -65,22 +66,27 @@ def losses(lines: Sequence[str]) -> dict[int, str]:
     return found
 
 
-def curves(name: str, *arguments: object) -> tuple[dict[int, str], dict[int, str]]:
-    """The losses with headrace's loader and with the oracle's, of two processes at the same time."""
-    processes = [example(whose, name, *arguments) for whose in ("native", "oracle")]
-    outputs = [finish(process) for process in processes]
-    for lines in outputs:
-        assert any(line.endswith(" images/s") for line in lines)
-    return losses(outputs[0]), losses(outputs[1])
+def curve(whose: str, notes: Path, name: str, *arguments: object, ranks: int = 1) -> dict[int, str]:
+    """The losses of a whole run with headrace's loader or with the oracle's.
+
+    Args:
+        notes: a folder in which the oracle notes that it delivered.
+    """
+    lines = finish(example(whose, name, *arguments, ranks=ranks, note=str(notes / whose)))
+    assert any(line.endswith(" images/s") for line in lines)
+    assert (notes / whose).exists() == (whose == "oracle")
+    return losses(lines)
 
 
-def killed_and_resumed(name: str, *arguments: object, kills: Sequence[int]) -> tuple[dict[int, str], list[int]]:
+def killed_and_resumed(
+    name: str, *arguments: object, kills: Sequence[int], ranks: int = 1
+) -> tuple[dict[int, str], list[int]]:
     """The losses of runs that are killed after each of `kills` batches or steps; and with which batch each began."""
     lines: list[str] = []
     first: list[int] = []
     for kill in [*kills, None]:
         options = [] if kill is None else ["--kill-after", kill]
-        run = finish(example("native", name, *arguments, *options), killed=kill is not None)
+        run = finish(example("native", name, *arguments, *options, ranks=ranks), killed=kill is not None, ranks=ranks)
         first.append(min(losses(run)))
         lines += run
     return losses(lines), first
@@ -92,17 +98,9 @@ def stock(name: str, folder: Path) -> Path:
     (number,) = [number for number, line in enumerate(lines) if line.strip().startswith("# It was: ")]
     indent = lines[number][: lines[number].index("#")]
     before = lines[number].strip().removeprefix("# It was: ")
-    assert "torch.utils.data.DataLoader(" in before and "headrace.DataLoader(" in lines[number + 1]
+    assert "torch.utils.data.DataLoader(" in before and " = headrace.DataLoader(" in lines[number + 1]
     lines[number : number + 2] = [indent + before]
     lines.insert(lines.index("import headrace"), "import torch")
     path = folder / f"{name}.py"
     path.write_text("\n".join(lines))
     return path
-
-
-def wait_for(condition, seconds: float = 30.0) -> None:
-    """Until it holds."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)

@@ -16,12 +16,12 @@ import accelerate.accelerator
 import torch
 from accelerate.data_loader import DataLoaderShard
 from accelerate.data_loader import prepare_data_loader as stock_prepare
-from torch.utils.data import BatchSampler, IterableDataset, RandomSampler, Sampler, SequentialSampler
+from torch.utils.data import BatchSampler, IterableDataset, RandomSampler
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import DistributedSampler as TorchDistributedSampler
 
-from headrace.draws import epoch_seed
 from headrace.integrations.remake import remade
+from headrace.sampler.distributed import DistributedSampler, ShardedSampler
 
 
 def take_over(ours: type[Any]) -> None:
@@ -68,37 +68,28 @@ def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
 
 
 def dealt_by_the_user(loader: Any) -> bool:
-    """Whether the loader was given a sampler that yields one process's part already."""
+    """Whether the loader was given a sampler that yields one process's part, which is not to be dealt out again."""
     sampler = getattr(loader.batch_sampler, "sampler", loader.sampler)
-    return isinstance(sampler, TorchDistributedSampler)
+    ours = isinstance(sampler, DistributedSampler | ShardedSampler)
+    return isinstance(sampler, TorchDistributedSampler) and not ours
 
 
 def whole_order(loader: Any) -> Any:
-    """A batch sampler of all processes' batches, in the loader's own order."""
-    if loader.batch_size is None or not isinstance(loader.sampler, RandomSampler | SequentialSampler):
+    """A batch sampler of all processes' batches, in the order that the loader has in one process."""
+    if isinstance(loader.batch_sampler, ShardedSampler):
+        return loader.batch_sampler.sampler
+    if loader.batch_size is None:
         return loader.batch_sampler
-    sampler: Sampler[int] = loader.sampler
-    if isinstance(sampler, RandomSampler) and loader.seed is not None and loader.generator is None:
-        sampler = SeededOrder(loader.dataset, loader.seed)
+    sampler: Any = loader.sampler
+    if isinstance(sampler, ShardedSampler):
+        sampler = sampler.sampler
+    elif isinstance(sampler, DistributedSampler):
+        sampler = DistributedSampler(loader.dataset, 1, 0, sampler.shuffle, sampler.seed)
+    elif isinstance(sampler, RandomSampler) and loader.seed is not None and loader.generator is None:
+        sampler = DistributedSampler(loader.dataset, 1, 0, seed=loader.seed)
+    else:
+        return loader.batch_sampler
     return BatchSampler(sampler, loader.batch_size, loader.drop_last)
-
-
-class SeededOrder(Sampler[int]):
-    """The order that a loader with this seed has in one process, epoch by epoch."""
-
-    def __init__(self, dataset: Any, seed: int) -> None:
-        self.dataset, self.seed, self.epoch = dataset, seed, 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """The next pass is this epoch's."""
-        self.epoch = epoch
-
-    def __iter__(self) -> Iterator[int]:
-        generator = torch.Generator().manual_seed(epoch_seed(self.seed, self.epoch))
-        return iter(RandomSampler(self.dataset, generator=generator))
-
-    def __len__(self) -> int:
-        return len(self.dataset)
 
 
 class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
@@ -205,7 +196,7 @@ class Tickets:
 
     @property
     def sampler(self) -> Tickets:
-        """What is told of epochs: Accelerate tells a sampler inside, where a loader skips batches, and not the loader."""
+        """What is told the epoch: Accelerate tells a sampler inside of a loader that skips, and not that loader."""
         return self
 
     def set_epoch(self, epoch: int) -> None:
