@@ -4,6 +4,8 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 PILLOW ?= 12.3.0
+# Without its dependencies: they would bring torchvision's, and so a CUDA build of torch. The trainers' bring the others.
+TIMM ?= 1.0.31
 BENCH ?= --out build/bench.json
 SOURCES := $(shell find csrc python -type f -not -name '*.so' -not -name '*.pyc') CMakeLists.txt pyproject.toml
 
@@ -98,5 +100,6 @@ $(VENV)/.installed: $(SOURCES) $(VENV)/.torch $(VENV)/.system
 	touch $@
 
 $(VENV)/.tools: pyproject.toml $(VENV)/.torch
-	$(PIP) $$($(PY) -c "import tomllib; d = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*d['test'], *d['dev'])")
+	$(PIP) $$($(PY) -c "import tomllib; d = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*d['test'], *d['dev'], *d['trainers'])")
+	$(PIP) --no-deps timm==$(TIMM)
 	touch $@

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lightning.pytorch import Callback
+try:
+    from lightning.pytorch import Callback
+except ImportError:  # under its older name
+    from pytorch_lightning import Callback
 
 
 class RightEpoch(Callback):  # type: ignore[misc]
