@@ -127,7 +127,7 @@ def _native(source: BlobDataset, dtype: torch.dtype | None) -> Native:
 def _lowered(variants: tuple[Variant, ...], recipe: Recipe) -> tuple[Lowered, ...]:
     different = {id(one.transform): one.transform for one in variants}
     return tuple(
-        Lowered(leaf, "" if number in recipe.in_python else attributes(leaf))
+        Lowered(leaf, "" if number in recipe.in_python and not recipe.variants else attributes(leaf))
         for transform in different.values()
         for number, leaf in enumerate(leaves(transform))
     )

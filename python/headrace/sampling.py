@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch.utils.data import BatchSampler, IterableDataset, RandomSampler, SequentialSampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
 from headrace.order import Cut, is_ours, names_each_once
+from headrace.sampler.aspect import AspectRatioBatchSampler
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler, Share
-from headrace.sampler.repeated import RepeatedAugment
 from headrace.sampler.seeded import Seeded
+from headrace.sources import BlobDataset, image_sizes
 from headrace.world import World
+
+# Attributes of samplers that do not decide the order of all ranks together; headrace's and torch's
+_DO_NOT_DECIDE = {"epoch", "rank", "num_replicas", "num_samples", "total_size", "_asked"}
 
 
 class Samplers(NamedTuple):
@@ -110,11 +116,13 @@ def _name(sampler: Any, seed: int | None) -> str:
         return SequentialSampler.__qualname__
     if type(sampler) is DistributedSampler and sampler.seed == seed:
         return RandomSampler.__qualname__  # whose order it deals out
-    if isinstance(sampler, RepeatedAugment):
-        kind = f"{kind} of {sampler.repetitions}"
-    own = f"{kind}(seed={sampler.seed})" if hasattr(sampler, "seed") else kind
-    dealt = isinstance(sampler, TorchDistributedSampler) and not is_ours(sampler)
-    return f"{own} of {sampler.num_replicas} ranks" if dealt else own
+    dealt = isinstance(sampler, TorchDistributedSampler)
+    if not dealt and not is_ours(sampler):
+        return kind
+    plain = {name: value for name, value in vars(sampler).items() if isinstance(value, (bool, int, float, str))}
+    decides = ", ".join(f"{name}={plain[name]!r}" for name in sorted(plain.keys() - _DO_NOT_DECIDE))
+    own = f"{kind}({decides})"
+    return f"{own} of {sampler.num_replicas} ranks" if dealt and not is_ours(sampler) else own
 
 
 def samplers_of(sampler: Any, batch_sampler: Any) -> list[Any]:
@@ -125,6 +133,14 @@ def samplers_of(sampler: Any, batch_sampler: Any) -> list[Any]:
             found.append(one)
             one = one.sampler if isinstance(one, ShardedSampler) else None
     return found
+
+
+def sizes_known_to(sampler: Any, batch_sampler: Any, source: BlobDataset) -> npt.NDArray[np.int32]:
+    """(height, width) of every image, int32 (n, 2): from a sampler that knows them, or from the headers."""
+    for one in samplers_of(sampler, batch_sampler):
+        if isinstance(one, AspectRatioBatchSampler) and len(one.image_sizes) == len(source):
+            return one.image_sizes
+    return image_sizes(source)
 
 
 def tell(samplers: Iterable[Any], epoch: int) -> None:

@@ -289,8 +289,17 @@ def test_worlds_that_are_refused(options, error, words):
 def test_a_state_that_another_world_cannot_take():
     state = DataLoader(FEW, 4, sampler=TorchDistributedSampler(FEW, 2, 0), seed=1).state_dict()
     other = DataLoader(FEW, 4, sampler=TorchDistributedSampler(FEW, 3, 0), seed=1)
-    with pytest.raises(ValueError, match=r"DistributedSampler\(seed=0\) of 2 ranks.* of 3 ranks"):
+    with pytest.raises(
+        ValueError, match=r"DistributedSampler\(drop_last=False, seed=0, shuffle=True\) of 2 ranks.* of 3 ranks"
+    ):
         other.load_state_dict(state)
+
+
+def test_a_state_of_another_sampler_of_the_same_kind():
+    state = DataLoader(FEW, 4, sampler=RepeatedAugment(FEW, seed=1), seed=1).state_dict()
+    for other in (RepeatedAugment(FEW, seed=2), RepeatedAugment(FEW, seed=1, repetitions=2)):
+        with pytest.raises(ValueError, match=r"samples in another way .saved 'RepeatedAugment.*repetitions=3, seed=1"):
+            DataLoader(FEW, 4, sampler=other, seed=1).load_state_dict(state)
 
 
 def test_an_index_out_of_range_is_one_sentence_on_every_rank():

@@ -1,6 +1,7 @@
 """Samplers for one machine or many: torch's protocol, seeded, in orders that no number of ranks changes."""
 
+from headrace.sampler.aspect import AspectRatioBatchSampler
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler
 from headrace.sampler.repeated import RepeatedAugment
 
-__all__ = ["DistributedSampler", "RepeatedAugment", "ShardedSampler"]
+__all__ = ["AspectRatioBatchSampler", "DistributedSampler", "RepeatedAugment", "ShardedSampler"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from io import BytesIO
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,6 +73,11 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
     def image(self, index: int) -> Image.Image:
         """The sample as `transform` gets it: in mode RGB, or L where `channels` is 1."""
         return open_rgb(self.read(index))
+
+    def image_size(self, index: int) -> tuple[int, int]:
+        """(height, width) of the sample before any transform, from its header."""
+        with Image.open(BytesIO(self.read(index))) as image:
+            return image.height, image.width
 
     def location(self, index: int) -> str:
         """Where the sample lies, for messages: its path, if it has one."""
