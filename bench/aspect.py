@@ -77,9 +77,8 @@ def main() -> None:
         }
         print(f"{folder.name}: {len(files)} files")
         for name, loader in loaders.items():
-            print(
-                f"  {name}: {off[name]:.1%} of the pixels cut off; {loader.verify(max(1, len(loader) // options.repeat))}"
-            )
+            compared = loader.verify(max(1, len(loader) // options.repeat))
+            print(f"  {name}: {off[name]:.1%} of the pixels cut off; {compared}")
             rate(loader, 0.2)
         rates: dict[str, list[float]] = {name: [] for name in loaders}
         for _ in range(options.rounds):

@@ -299,9 +299,8 @@ class DataLoader(TorchDataLoader[Any]):
     # ---- state -------------------------------------------------------------------------------------------------------
 
     def _identity(self, route: Native) -> state.Identity:
-        return state.Identity.of(
-            self.seed, len(route.source), self._epochs.order(), route.recipe, self._epochs.generators
-        )
+        samples, order = len(route.source), self._epochs.order()
+        return state.Identity.of(self.seed, samples, route.fingerprint, order, route.recipe, self._epochs.generators)
 
     def state_dict(self) -> dict[str, Any]:
         """Epoch and batches yielded so far: loading it continues with exactly the batches that were still to come.

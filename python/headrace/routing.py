@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -37,6 +38,11 @@ class Native:
     source: BlobDataset
     recipe: Recipe
     lowered: tuple[Lowered, ...]
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Of the source; it takes milliseconds, and a state may be saved with each batch."""
+        return self.source.fingerprint()
 
 
 @dataclass(frozen=True)

@@ -78,20 +78,26 @@ class Order(NamedTuple):
     """The order of all ranks together.
 
     Attributes:
-        items: indices, or batches of them.
+        sampler: yields indices, or batches of them, or deals out what does.
         unique: whether it is known that no sample is named twice.
         cut: how items become the batches of this rank.
         name: what it follows from, for `state_dict()`.
     """
 
-    items: Iterable[Any]
+    sampler: Any
     unique: bool
     cut: Cut
     name: str
 
+    @property
+    def items(self) -> Iterable[Any]:
+        """What is dealt out, in the epoch that the sampler was told."""
+        whole: Iterable[Any] = self.sampler.whole if _deals_out(self.sampler) else self.sampler
+        return whole
+
 
 def order_of(sampler: Any, batch_sampler: Any, length: int, seed: int | None) -> Order:
-    """The order of a loader's samplers, in the epoch that they were told.
+    """The order of a loader's samplers.
 
     Args:
         length: of the dataset.
@@ -101,11 +107,12 @@ def order_of(sampler: Any, batch_sampler: Any, length: int, seed: int | None) ->
     batch_size, drop_last = None, False
     if type(outer) is BatchSampler:
         batch_size, drop_last, outer = outer.batch_size, outer.drop_last, outer.sampler
-    items, share = outer, Share[Any]()
-    if isinstance(outer, (DistributedSampler, ShardedSampler)) and is_ours(outer):
-        items, share = outer.whole, outer.share
-    cut = Cut(batch_size, drop_last, share)
-    return Order(items, names_each_once(outer, length), cut, _name(outer, seed))
+    cut = Cut(batch_size, drop_last, outer.share if _deals_out(outer) else Share())
+    return Order(outer, names_each_once(outer, length), cut, _name(outer, seed))
+
+
+def _deals_out(sampler: Any) -> bool:
+    return isinstance(sampler, (DistributedSampler, ShardedSampler)) and is_ours(sampler)
 
 
 def _name(sampler: Any, seed: int | None) -> str:

@@ -12,10 +12,10 @@ from torch.utils.data import BatchSampler, Dataset, RandomSampler, SequentialSam
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
-from headrace import Arrays, DataLoader
+from headrace import Arrays, Blobs, DataLoader
 from headrace import transforms as T
 from headrace.sampler import DistributedSampler, RepeatedAugment, ShardedSampler
-from support import assert_same, blobs, train
+from support import assert_same, blobs, pictures, train, truncated
 
 PRIME = 10_007
 TINY = T.Compose([T.RandomHorizontalFlip(), T.ToTensor()])
@@ -307,6 +307,21 @@ def test_an_index_out_of_range_is_one_sentence_on_every_rank():
         loader = DataLoader(FEW, 2, sampler=[0, 1, 2, 99], rank=rank, world_size=2)
         with pytest.raises(IndexError, match="the sampler named index 99, out of range for a dataset of 22 samples"):
             list(loader)
+
+
+def test_a_rank_does_not_leave_out_a_batch():
+    """Its batches may shrink; but one that has none left would leave the other ranks waiting in their next step."""
+    files = [truncated(one) if n in (4, 6) else one for n, one in enumerate(pictures(12))]
+    dataset = Blobs(files, range(12), train(16))
+    for rank in range(2):
+        loader = DataLoader(dataset, 2, rank=rank, world_size=2, on_error="skip")
+        if rank:
+            assert len(list(loader)) == 3
+        else:
+            with pytest.raises(RuntimeError, match=r"a rank that leaves out a batch would leave .* on_error=.replace"):
+                list(loader)
+    with pytest.warns(UserWarning, match="2 samples could not be made and were skipped"):
+        assert len(list(DataLoader(dataset, 2, on_error="skip"))) == 6
 
 
 def test_sharded_samplers_say_what_they_hold():

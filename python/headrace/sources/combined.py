@@ -57,6 +57,9 @@ class Selection(BlobDataset):
     def image_size(self, index: int) -> tuple[int, int]:
         return self.base.image_size(int(self.rows[index]))
 
+    def identity(self, index: int) -> str:
+        return self.base.identity(int(self.rows[index]))
+
     def location(self, index: int) -> str:
         return self.base.location(int(self.rows[index]))
 
@@ -117,6 +120,10 @@ class Joined(BlobDataset):
     def image_size(self, index: int) -> tuple[int, int]:
         part, row = self._at(index)
         return part.image_size(row)
+
+    def identity(self, index: int) -> str:
+        part, row = self._at(index)
+        return part.identity(row)
 
     def location(self, index: int) -> str:
         part, row = self._at(index)

@@ -51,6 +51,9 @@ class ImageFiles(BlobDataset):
         with Image.open(self.paths[index]) as image:  # which reads no further than the header
             return image.height, image.width
 
+    def identity(self, index: int) -> str:
+        return "/".join(self.paths[index].split("/")[-2:])
+
     def location(self, index: int) -> str:
         return self.paths[index]
 
