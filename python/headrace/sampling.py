@@ -105,7 +105,8 @@ def order_of(sampler: Any, batch_sampler: Any, length: int, seed: int | None) ->
     """
     outer = sampler if batch_sampler is None else batch_sampler
     batch_size, drop_last = None, False
-    if type(outer) is BatchSampler:
+    # A batch sampler of the user's is an order of batches; but where its samples are dealt out, it cuts a rank's own.
+    if type(outer) is BatchSampler and (outer.sampler is sampler or _deals_out(outer.sampler)):
         batch_size, drop_last, outer = outer.batch_size, outer.drop_last, outer.sampler
     cut = Cut(batch_size, drop_last, outer.share if _deals_out(outer) else Share())
     return Order(outer, names_each_once(outer, length), cut, _name(outer, seed))
@@ -118,6 +119,8 @@ def _deals_out(sampler: Any) -> bool:
 def _name(sampler: Any, seed: int | None) -> str:
     if isinstance(sampler, ShardedSampler):
         return _name(sampler.sampler, seed)
+    if type(sampler) is BatchSampler:
+        return f"batches of {sampler.batch_size} of {_name(sampler.sampler, seed)}, drop_last={sampler.drop_last}"
     kind = type(sampler).__qualname__
     if type(sampler) is DistributedSampler and not sampler.shuffle:
         return SequentialSampler.__qualname__
@@ -133,12 +136,12 @@ def _name(sampler: Any, seed: int | None) -> str:
 
 
 def samplers_of(sampler: Any, batch_sampler: Any) -> list[Any]:
-    """The samplers of a loader, each once: the outer ones first."""
+    """The samplers of a loader, and those that they draw from, each once: the outer ones first."""
     found: list[Any] = []
-    for one in (sampler, batch_sampler, getattr(batch_sampler, "sampler", None)):
+    for one in (sampler, batch_sampler):
         while one is not None and all(one is not known for known in found):
             found.append(one)
-            one = one.sampler if isinstance(one, ShardedSampler) else None
+            one = getattr(one, "sampler", None)
     return found
 
 

@@ -194,6 +194,40 @@ def test_batches_of_a_batch_sampler_are_dealt_out(size):
     assert again == [batch[1].tolist() for batch in alone][: -len(alone) % size]
 
 
+@pytest.mark.parametrize(("then", "now"), [(1, 2), (2, 1), (2, 3)])
+def test_dealt_out_batches_resume_in_a_world_of_another_size(then, now):
+    def loaders(size: int, batch_size: int = 2) -> list[DataLoader]:
+        def batches() -> BatchSampler:
+            return BatchSampler(RandomSampler(FEW, generator=torch.Generator().manual_seed(1)), batch_size, False)
+
+        return [DataLoader(FEW, batch_sampler=batches(), seed=3, rank=rank, world_size=size) for rank in range(size)]
+
+    expected = list(loaders(1)[0])
+    before = loaders(then)
+    iterators = [iter(one) for one in before]
+    made = [next(one) for _ in range(2) for one in iterators]
+    after = loaders(now)
+    for one in after:
+        one.load_state_dict(before[0].state_dict())
+    made += [batch for step in steps(after) for batch in step]
+    assert_same(made[: len(expected)], expected)
+    with pytest.raises(
+        ValueError, match=r"saved 'batches of 2 of RandomSampler, .* now 'batches of 3 of RandomSampler"
+    ):
+        loaders(now, 3)[0].load_state_dict(before[0].state_dict())
+
+
+def test_a_distributed_sampler_within_a_batch_sampler():
+    alone = list(DataLoader(FEW, 6, True, seed=3, drop_last=True))
+    made = whole(
+        [
+            DataLoader(FEW, batch_sampler=BatchSampler(DistributedSampler(FEW, 2, rank, seed=3), 3, True), seed=3)
+            for rank in range(2)
+        ]
+    )
+    assert_same(made, alone)
+
+
 def test_the_oracle_and_out_transforms_of_a_rank():
     def noise(batch: list[torch.Tensor]) -> list[torch.Tensor]:
         return [batch[0] + torch.rand(()), batch[1]]

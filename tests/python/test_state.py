@@ -217,7 +217,11 @@ BASE = {"batch_size": 4, "shuffle": True, "seed": 5}
         (DATA, {**BASE, "batch_size": 5}, "another batch_size .saved 4, now 5"),
         (DATA, {**BASE, "drop_last": True}, "another drop_last"),
         (DATA, {**BASE, "shuffle": False}, "samples in another way .saved 'RandomSampler', now 'SequentialSampler'"),
-        (DATA, {"batch_sampler": BatchSampler(SequentialSampler(DATA), 4, False), "seed": 5}, "samples in another way"),
+        (
+            DATA,
+            {"batch_sampler": BatchSampler(SequentialSampler(DATA), 4, False), "seed": 5},
+            "another batch_size .saved 4, now None",
+        ),
         (DATA, {**BASE, "seed": 6}, "another seed .saved 5, now 6"),
         (DATA, {**BASE, "seed": None}, "another seed .saved 5, now None"),
         (DATA, {**BASE, "generator": generator()}, "another number of torch.Generators .saved 0, now 1"),
