@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
 from typing import Any
 
@@ -10,6 +9,7 @@ import torch
 
 from headrace import faults
 from headrace.recipe import DTYPES
+from headrace.whole import whole_number as whole_number
 
 _MEMORY_FORMATS = (torch.contiguous_format, torch.channels_last)
 _DEFAULTS = {
@@ -97,20 +97,6 @@ def check_types(
         raise ValueError("timeout needs num_workers > 0: without threads, batches are made by the caller itself")
     if generator is not None and not isinstance(generator, torch.Generator):
         raise TypeError(f"generator must be a torch.Generator or None, not {generator!r}")
-
-
-def whole_number(name: str, value: Any, smallest: int | None = None) -> int:
-    """`value` as an int.
-
-    Raises:
-        TypeError: it is none. ValueError: it is below `smallest`.
-    """
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise TypeError(f"{name} must be a whole number, not {value!r}")
-    number = operator.index(value)
-    if smallest is not None and number < smallest:
-        raise ValueError(f"{name} must be {smallest} or more, not {number}")
-    return number
 
 
 def check_epoch_length(samples: int, batch_size: int | None, drop_last: bool) -> None:

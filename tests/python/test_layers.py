@@ -46,7 +46,7 @@ device_worker
 device_backend
 """
 PYTHON = """
-_native errors boxes pointwise
+_native errors whole boxes pointwise
 calls
 steps
 recipe
@@ -59,7 +59,7 @@ sources.recognise
 sources
 gaussian
 draws
-sampler.permutation sampler.distributed sampler.lengths sampler.aspect
+sampler.permutation sampler.padding sampler.distributed sampler.lengths sampler.aspect
 sampler.repeated
 sampler
 pillow_rule blur_rule
