@@ -136,7 +136,7 @@ def test_it_goes_into_processes():
             0,
             [{"a": np.zeros((2, 3))}, {"a": np.zeros((2, 4))}],
             ValueError,
-            r"sample 1 at \['a'\] has the shape \(2, 4\)",
+            r"sample 1 at \['a'\] has the shape \(2, 4",
         ),
         (0, [torch.zeros(2), torch.zeros(2, 1)], ValueError, "only the first dimension may differ"),
         (0, [[1], 3], TypeError, "^sample 1 is of type int, and no sequence of numbers$"),

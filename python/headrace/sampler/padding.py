@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,10 +69,11 @@ def _check_padding(padding: Any) -> None:
         raise TypeError(f"padding_value must be a number or a dict of places and numbers, not {padding!r}")
 
 
-def _collate(samples: list[Any], padding: Any, where: str, named: bool) -> Any:
+def _collate(samples: Any, padding: Any, where: str, named: bool) -> Any:
     """Collates what samples have at a place.
 
     Args:
+        samples: a list or a tuple.
         padding: a number, a dict of places in this one, or None: there is nothing to pad.
         where: the place, as one would write it behind a sample: ``['words'][0]``.
         named: whether the user says that here are sequences.
@@ -87,9 +88,10 @@ def _collate(samples: list[Any], padding: Any, where: str, named: bool) -> Any:
             if unknown:
                 raise ValueError(f"padding_value names {unknown[0]!r}{_at(where)}, but the samples have {places}")
         batch = {}
+        of = list if isinstance(first, Mapping) else tuple  # as in default_collate, which gives strings back in it
         for place in places:
             inner = padding.get(place) if isinstance(padding, Mapping) else padding
-            column = [sample[place] for sample in samples]
+            column = of(sample[place] for sample in samples)
             batch[place] = _collate(column, inner, f"{where}[{place!r}]", named or isinstance(padding, Mapping))
         if isinstance(first, Mapping):
             return batch
@@ -101,7 +103,7 @@ def _collate(samples: list[Any], padding: Any, where: str, named: bool) -> Any:
     return default_collate(samples)
 
 
-def _places(samples: list[Any], where: str) -> list[Any]:
+def _places(samples: Sequence[Any], where: str) -> list[Any]:
     """The keys of dicts, the numbers of tuples: the same in all samples."""
     found: list[Any] = []
     for number, sample in enumerate(samples):
@@ -128,7 +130,7 @@ def _is_sequence(value: Any) -> bool:
     return isinstance(value, (bool, int, float, complex, np.number))
 
 
-def _pad(samples: list[Any], padding: float, where: str) -> Padded:
+def _pad(samples: Sequence[Any], padding: float, where: str) -> Padded:
     for number, sample in enumerate(samples):
         if not _is_sequence(sample):
             raise TypeError(f"sample {number}{_at(where)} is {_kind(sample)}, and no sequence of numbers")
