@@ -90,6 +90,13 @@ def test_a_budget_is_filled():
     assert of_random > 8192, "random batches of the same mean size go beyond the budget"
 
 
+def test_a_budget_is_filled_to_the_last_token():
+    sampler = LengthBucketBatchSampler([4] * 100, max_tokens=20, pool=5)
+    for epoch in range(20):
+        sampler.set_epoch(epoch)
+        assert [len(batch) for batch in sampler] == [5] * 20
+
+
 def test_larger_pools_have_less_padding():
     shares = [
         padding(SENTENCES, list(LengthBucketBatchSampler(SENTENCES, 32, pool=pool))) for pool in (1, 4, 20, 100, None)
