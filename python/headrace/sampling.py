@@ -19,7 +19,7 @@ from headrace.sources import BlobDataset, image_sizes
 from headrace.world import World
 
 # Attributes of samplers that do not decide the order of all ranks together; headrace's and torch's
-_DO_NOT_DECIDE = {"epoch", "rank", "num_replicas", "num_samples", "total_size", "_asked"}
+_DO_NOT_DECIDE = {"epoch", "rank", "num_replicas", "num_samples", "total_size"}
 
 
 class Samplers(NamedTuple):
@@ -130,7 +130,8 @@ def _name(sampler: Any, seed: int | None) -> str:
     if not dealt and not is_ours(sampler):
         return kind
     plain = {name: value for name, value in vars(sampler).items() if isinstance(value, (bool, int, float, str))}
-    decides = ", ".join(f"{name}={plain[name]!r}" for name in sorted(plain.keys() - _DO_NOT_DECIDE))
+    names = sorted(name for name in plain.keys() - _DO_NOT_DECIDE if not name.startswith("_"))
+    decides = ", ".join(f"{name}={plain[name]!r}" for name in names)
     own = f"{kind}({decides})"
     return f"{own} of {sampler.num_replicas} ranks" if dealt and not is_ours(sampler) else own
 

@@ -64,7 +64,7 @@ draws
 pillow_rule blur_rule
 transforms
 sampler.seeded
-sampler.permutation sampler.distributed sampler.lengths sampler.aspect
+sampler.permutation sampler.padding sampler.distributed sampler.lengths sampler.aspect
 sampler.repeated
 sampler
 recognition target

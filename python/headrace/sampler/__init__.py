@@ -2,6 +2,18 @@
 
 from headrace.sampler.aspect import AspectRatioBatchSampler
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler
+from headrace.sampler.lengths import LengthBucketBatchSampler
+from headrace.sampler.padding import Padded, PaddingCollate
+from headrace.sampler.permutation import PermutationSampler
 from headrace.sampler.repeated import RepeatedAugment
 
-__all__ = ["AspectRatioBatchSampler", "DistributedSampler", "RepeatedAugment", "ShardedSampler"]
+__all__ = [
+    "AspectRatioBatchSampler",
+    "DistributedSampler",
+    "LengthBucketBatchSampler",
+    "Padded",
+    "PaddingCollate",
+    "PermutationSampler",
+    "RepeatedAugment",
+    "ShardedSampler",
+]
