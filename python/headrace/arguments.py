@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from headrace import faults
-from headrace.recipe import DTYPES
+from headrace.recipe import DTYPES, Recipe
 from headrace.whole_number import whole_number
 from headrace.world import World
 
@@ -109,6 +109,14 @@ def check_epoch_length(samples: int, batch_size: int | None, drop_last: bool, wo
         _warn(
             f"batch_size={batch_size} is larger than the dataset ({samples} samples{ranks}) and drop_last=True: "
             "an epoch has no batch"
+        )
+
+
+def check_replaceable(recipe: Recipe, on_error: str) -> None:
+    """Raises ValueError where the next sample may be of another size than the one that it should replace."""
+    if recipe.variants and on_error == "replace":
+        raise ValueError(
+            'on_error="replace" does not go with ByAspectRatio: the next sample may be of another size; use "skip"'
         )
 
 

@@ -91,8 +91,25 @@ def epoch_seed(seed: int, epoch: int) -> int:
 
 def batch_uniform(seed: int, epoch: int, batch: int) -> float:
     """The draw in [0, 1) of a batch as a whole: of another counter than any sample's."""
-    philox = np.random.Philox(counter=[0, batch, 0, 1], key=[seed % 2**64, epoch % 2**64])
-    return float(np.random.Generator(philox).random())
+    return float(np.random.Generator(_numpy_philox(seed, epoch, (0, batch, 0, 1))).random())
+
+
+def epoch_words(seed: int, epoch: int, stream: int, count: int) -> UInt64Array:
+    """Words for the order of an epoch: uint64 (count,), of other counters than any sample's or batch's.
+
+    Args:
+        seed, epoch: the low 64 bits of each count.
+        stream: words of different streams, 64 bits each, have nothing to do with each other.
+        count: how many; those of a longer request begin with those of a shorter one.
+    """
+    # Words of the bit generator, not methods of numpy's Generator: those may give other numbers in another version.
+    return _numpy_philox(seed, epoch, (0, stream, 0, 2)).random_raw(count)
+
+
+def _numpy_philox(seed: int, epoch: int, counter: tuple[int, int, int, int]) -> np.random.Philox:
+    # Typed: of a list with large and small integers numpy makes floats.
+    key = np.array([seed % 2**64, epoch % 2**64], dtype=np.uint64)
+    return np.random.Philox(counter=np.array(counter, dtype=np.uint64), key=key)
 
 
 class Occurrences:

@@ -38,6 +38,7 @@ class Flight:
     def __init__(self, batch: core.Batch, memory: torch.Tensor | None) -> None:
         self.batch = batch
         self.memory = memory  # what it is written into; None: a slot of the pipeline's own ring
+        self.engine: Engine | None = None  # whose it is, where there are several
 
 
 class Engine:

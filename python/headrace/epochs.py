@@ -92,12 +92,13 @@ class Epochs:
     def _draw(self, start: Start, offset: int = 0) -> tuple[Progress, EpochOrder]:
         for one in self._followers:
             one.told(start.epoch)
-        items, unique, cut, _ = self.order()
+        order_of_all = self.order()
+        items, cut = order_of_all.items, order_of_all.cut
         drew = start.drew_seed if start.begun else not (self._keeps_base_seed and start.base_seed is not None)
         drawn = base_seed(self._generator) if drew else start.base_seed
         seed = self._seed if self._seed is not None else drawn
         assert seed is not None
-        order = EpochOrder(items, unique, self._length, cut)
+        order = EpochOrder(items, order_of_all.unique, self._length, cut)
         # Drawn at once: the order must not depend on when the first batch is asked for, nor on who draws in between.
         if self._own_order:  # and only for this: a sampler that holds a generator does not go into a spawned process
             self._sampler.generator = torch.Generator().manual_seed(epoch_seed(seed, start.epoch))
@@ -110,7 +111,7 @@ class Epochs:
         return Progress(begun, seed, self._count(items, cut, offset), offset=offset, cut=cut), order
 
     def order(self) -> Order:
-        """The order of all ranks together, of the epoch that the samplers were told last."""
+        """The order of all ranks together."""
         return order_of(self._sampler, self._batch_sampler, self._length, self._seed)
 
     def _upcoming(self) -> Start:

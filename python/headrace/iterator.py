@@ -183,11 +183,13 @@ class NativeIterator:
 
     def _leave_out_batch(self) -> None:
         if self._progress.cut.share.world_size > 1:
-            self.close()
-            self._faults.give_up(
-                "no sample of a batch could be made, and a rank that leaves out a batch would leave the others waiting "
-                'for it; use on_error="replace"'
-            )
+            try:
+                self._faults.give_up(
+                    "no sample of a batch could be made, and a rank that leaves out a batch would leave the others "
+                    'waiting for it; use on_error="replace"'
+                )
+            finally:
+                self.close()
 
     def _note(self, errors: list[SampleError]) -> None:
         try:

@@ -14,6 +14,7 @@ from torch.utils.data import Sampler
 
 from headrace import arguments, report, routing, state, stats, target, verification
 from headrace._native import core
+from headrace.aspect import nearest_of
 from headrace.device_engine import make_engine
 from headrace.draws import Draws
 from headrace.engine import Engine
@@ -25,8 +26,9 @@ from headrace.order import OrderedBatch
 from headrace.out_transform import OutTransform, SeededBatches, TransformedBatches
 from headrace.recipe import Recipe
 from headrace.routing import Handed, Native
-from headrace.sampling import Samplers, deal
+from headrace.sampling import Samplers, deal, sizes_known_to
 from headrace.sources import BlobDataset, checked_table
+from headrace.variant_engine import VariantEngine
 from headrace.whole_number import whole_number
 from headrace.world import World
 
@@ -125,6 +127,7 @@ class DataLoader(TorchDataLoader[Any]):
             arguments.warn_of_no_effect(multiprocessing_context, pin_memory_device)
             arguments.check_types(batch_size, sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
             arguments.check_pinning(pin_memory, self.target.device, self.target.way)
+            arguments.check_replaceable(self._route.recipe, on_error)
             samples = len(self._route.source)
             arguments.check_epoch_length(samples, batch_size if batch_sampler is None else None, drop_last, self.world)
         if self.world.size > 1 and generator is None and seed is None:
@@ -162,6 +165,7 @@ class DataLoader(TorchDataLoader[Any]):
         self._engine: Engine | None = None  # of the newest iterator
         self._iterators: weakref.WeakSet[NativeIterator] = weakref.WeakSet()
         self._table: tuple[BlobDataset, core.BlobTable] | None = None
+        self._sizes: tuple[BlobDataset, Any] | None = None
 
     @property
     def native(self) -> bool:
@@ -283,9 +287,18 @@ class DataLoader(TorchDataLoader[Any]):
         if kept is not None and kept.fits(recipe):
             return kept
         # In flight, in the caller's hands, and the one that the caller is about to drop for it.
-        return make_engine(
-            recipe, self.memory_format, self.target, threads=self.num_workers, slots_kept=depth + 2, pin=pin
-        )
+        return self.new_engine(recipe, slots_kept=depth + 2, pin=pin)
+
+    def new_engine(self, recipe: Recipe, *, slots_kept: int, pin: bool = False) -> Engine:
+        """Threads and memory for a recipe of this loader's."""
+        threads = self.num_workers
+        if not recipe.variants:
+            return make_engine(recipe, self.memory_format, self.target, threads=threads, slots_kept=slots_kept, pin=pin)
+        arguments.check_replaceable(recipe, self.on_error)
+        if self._sizes is None or self._sizes[0] is not self.source:
+            self._sizes = self.source, sizes_known_to(self.sampler, self.batch_sampler, self.source)
+        variant_of = nearest_of(recipe.sizes, self._sizes[1])
+        return VariantEngine(recipe, self.memory_format, self.target, variant_of, threads=threads, pin=pin)
 
     def close(self) -> None:
         """Ends the threads of all iterators and gives up their batches in flight. ``iter(loader)`` starts new ones."""
@@ -303,9 +316,8 @@ class DataLoader(TorchDataLoader[Any]):
     # ---- state -------------------------------------------------------------------------------------------------------
 
     def _identity(self, route: Native) -> state.Identity:
-        return state.Identity.of(
-            self.seed, len(route.source), self._epochs.order(), route.recipe, self._epochs.generators
-        )
+        samples, order = len(route.source), self._epochs.order()
+        return state.Identity.of(self.seed, samples, route.fingerprint, order, route.recipe, self._epochs.generators)
 
     def state_dict(self) -> dict[str, Any]:
         """Epoch and batches yielded so far: loading it continues with exactly the batches that were still to come.
@@ -362,7 +374,7 @@ class DataLoader(TorchDataLoader[Any]):
 
     def __getstate__(self) -> dict[str, Any]:
         # Threads and memory stay behind: a copy makes its own. Its epochs are its own too, even in a shallow copy.
-        left = {"_engine": None, "_iterators": None, "_table": None}
+        left = {"_engine": None, "_iterators": None, "_table": None, "_sizes": None}
         own = {name: copy.copy(self.__dict__[name]) for name in ("_epochs", "_torch_epochs") if name in self.__dict__}
         return {**self.__dict__, **left, **own}
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from headrace.aspect import nearest
 from headrace.pointwise import Pointwise
 from headrace.steps import Call, Step
 
@@ -55,6 +56,8 @@ class Recipe:
             channels), in the final dtype, after all tensor steps; None where there is none.
         names: a line for `explain()` a user's transform: (its repr, what it was lowered to).
         in_python: which of `names` are done by Python.
+        variants: the recipes of images of other aspect ratios, each with another output size; this one is the first of
+            them, and all have the same columns, channels and lut.
     """
 
     steps: tuple[Step, ...]
@@ -67,6 +70,18 @@ class Recipe:
     names: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     erased: torch.Tensor | None = field(default=None, compare=False)
     in_python: frozenset[int] = field(default=frozenset(), compare=False)
+    variants: tuple[Recipe, ...] = ()
+
+    def of(self, height: int, width: int) -> Recipe:
+        """The recipe of an image of that size: of the variant whose aspect ratio is nearest, where there are any."""
+        if not self.variants:
+            return self
+        return self.variants[nearest(self.sizes, height, width)]
+
+    @property
+    def sizes(self) -> list[tuple[int, int]]:
+        """(height, width) of the outputs there are."""
+        return [(one.height, one.width) for one in self.variants or (self,)]
 
     @property
     def dtype(self) -> torch.dtype:
@@ -75,7 +90,7 @@ class Recipe:
     @property
     def calls(self) -> list[Call]:
         """The steps that Python does, in order."""
-        return [step for step in self.steps if isinstance(step, Call)]
+        return [step for one in self.variants or (self,) for step in one.steps if isinstance(step, Call)]
 
     @property
     def finished_by_python(self) -> bool:
@@ -94,6 +109,7 @@ class Recipe:
         import hashlib
 
         parts: list[Any] = [self.steps, self.columns, self.height, self.width, self.channels, str(self.dtype)]
+        parts += [one.fingerprint() for one in self.variants]
         digest = hashlib.sha256(repr(parts).encode())
         digest.update(self.lut.contiguous().view(torch.uint8).numpy().tobytes())
         digest.update(self.erase_bytes)

@@ -28,12 +28,13 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
         draws_row: float64, (k,), a row of `Draws.batch`.
 
     Returns:
-        (channels, height, width) of the recipe, in its dtype, contiguous.
+        (channels, height, width) of the recipe for such an image, in its dtype, contiguous.
 
     Raises:
         ValueError: the image is too small for a step, in torchvision's words.
     """
     draws = [float(draw) for draw in draws_row]
+    recipe = recipe.of(image.height, image.width)
     on_image = next((i for i, step in enumerate(recipe.steps) if isinstance(step, Erase)), len(recipe.steps))
     made = apply_all(recipe.steps[:on_image], image, draws)
     if isinstance(made, torch.Tensor):  # by a call that does all the rest

@@ -73,6 +73,7 @@ def explain(loader: DataLoader) -> Explanation:
             Line("targets", "Python", "one array look-up a batch" if transform is None else f"{transform!r} a sample")
         )
     lines += _ranks(loader)
+    shapes = " or ".join(f"({recipe.channels}, {height}, {width})" for height, width in recipe.sizes)
     kernels = "the device's kernel" if target.way == "fused" else f"{core.instruction_set()} kernels"
     lines += [
         Line(
@@ -83,7 +84,7 @@ def explain(loader: DataLoader) -> Explanation:
         Line(
             "output",
             "native",
-            f"{recipe.dtype}, ({recipe.channels}, {recipe.height}, {recipe.width}), {loader.memory_format}",
+            f"{recipe.dtype}, {shapes}, {loader.memory_format}",
         ),
     ]
     if target.way != "memory":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -37,6 +38,11 @@ class Native:
     source: BlobDataset
     recipe: Recipe
     lowered: tuple[Lowered, ...]
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Of the source; it takes milliseconds, and a state may be saved with each batch."""
+        return self.source.fingerprint()
 
 
 @dataclass(frozen=True)
@@ -127,7 +133,7 @@ def _native(source: BlobDataset, dtype: torch.dtype | None) -> Native:
 def _lowered(variants: tuple[Variant, ...], recipe: Recipe) -> tuple[Lowered, ...]:
     different = {id(one.transform): one.transform for one in variants}
     return tuple(
-        Lowered(leaf, "" if number in recipe.in_python else attributes(leaf))
+        Lowered(leaf, "" if number in recipe.in_python and not recipe.variants else attributes(leaf))
         for transform in different.values()
         for number, leaf in enumerate(leaves(transform))
     )

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch.utils.data import BatchSampler, IterableDataset, RandomSampler, SequentialSampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
 from headrace.order import Cut, is_ours, names_each_once
+from headrace.sampler.aspect import AspectRatioBatchSampler
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler, Share
-from headrace.sampler.repeated import RepeatedAugment
 from headrace.sampler.seeded import Seeded
+from headrace.sources import BlobDataset, image_sizes
 from headrace.world import World
+
+# Attributes of samplers that do not decide the order of all ranks together; headrace's and torch's
+_DO_NOT_DECIDE = {"epoch", "rank", "num_replicas", "num_samples", "total_size"}
 
 
 class Samplers(NamedTuple):
@@ -72,20 +78,26 @@ class Order(NamedTuple):
     """The order of all ranks together.
 
     Attributes:
-        items: indices, or batches of them.
+        sampler: yields indices, or batches of them, or deals out what does.
         unique: whether it is known that no sample is named twice.
         cut: how items become the batches of this rank.
         name: what it follows from, for `state_dict()`.
     """
 
-    items: Iterable[Any]
+    sampler: Any
     unique: bool
     cut: Cut
     name: str
 
+    @property
+    def items(self) -> Iterable[Any]:
+        """What is dealt out, in the epoch that the sampler was told."""
+        whole: Iterable[Any] = self.sampler.whole if _deals_out(self.sampler) else self.sampler
+        return whole
+
 
 def order_of(sampler: Any, batch_sampler: Any, length: int, seed: int | None) -> Order:
-    """The order of a loader's samplers, in the epoch that they were told.
+    """The order of a loader's samplers.
 
     Args:
         length: of the dataset.
@@ -93,38 +105,53 @@ def order_of(sampler: Any, batch_sampler: Any, length: int, seed: int | None) ->
     """
     outer = sampler if batch_sampler is None else batch_sampler
     batch_size, drop_last = None, False
-    if type(outer) is BatchSampler:
+    # A batch sampler of the user's is an order of batches; but where its samples are dealt out, it cuts a rank's own.
+    if type(outer) is BatchSampler and (outer.sampler is sampler or _deals_out(outer.sampler)):
         batch_size, drop_last, outer = outer.batch_size, outer.drop_last, outer.sampler
-    items, share = outer, Share[Any]()
-    if isinstance(outer, (DistributedSampler, ShardedSampler)) and is_ours(outer):
-        items, share = outer.whole, outer.share
-    cut = Cut(batch_size, drop_last, share)
-    return Order(items, names_each_once(outer, length), cut, _name(outer, seed))
+    cut = Cut(batch_size, drop_last, outer.share if _deals_out(outer) else Share())
+    return Order(outer, names_each_once(outer, length), cut, _name(outer, seed))
+
+
+def _deals_out(sampler: Any) -> bool:
+    return isinstance(sampler, (DistributedSampler, ShardedSampler)) and is_ours(sampler)
 
 
 def _name(sampler: Any, seed: int | None) -> str:
     if isinstance(sampler, ShardedSampler):
         return _name(sampler.sampler, seed)
+    if type(sampler) is BatchSampler:
+        return f"batches of {sampler.batch_size} of {_name(sampler.sampler, seed)}, drop_last={sampler.drop_last}"
     kind = type(sampler).__qualname__
     if type(sampler) is DistributedSampler and not sampler.shuffle:
         return SequentialSampler.__qualname__
     if type(sampler) is DistributedSampler and sampler.seed == seed:
         return RandomSampler.__qualname__  # whose order it deals out
-    if isinstance(sampler, RepeatedAugment):
-        kind = f"{kind} of {sampler.repetitions}"
-    own = f"{kind}(seed={sampler.seed})" if hasattr(sampler, "seed") else kind
-    dealt = isinstance(sampler, TorchDistributedSampler) and not is_ours(sampler)
-    return f"{own} of {sampler.num_replicas} ranks" if dealt else own
+    dealt = isinstance(sampler, TorchDistributedSampler)
+    if not dealt and not is_ours(sampler):
+        return kind
+    plain = {name: value for name, value in vars(sampler).items() if isinstance(value, (bool, int, float, str))}
+    names = sorted(name for name in plain.keys() - _DO_NOT_DECIDE if not name.startswith("_"))
+    decides = ", ".join(f"{name}={plain[name]!r}" for name in names)
+    own = f"{kind}({decides})"
+    return f"{own} of {sampler.num_replicas} ranks" if dealt and not is_ours(sampler) else own
 
 
 def samplers_of(sampler: Any, batch_sampler: Any) -> list[Any]:
-    """The samplers of a loader, each once: the outer ones first."""
+    """The samplers of a loader, and those that they draw from, each once: the outer ones first."""
     found: list[Any] = []
-    for one in (sampler, batch_sampler, getattr(batch_sampler, "sampler", None)):
+    for one in (sampler, batch_sampler):
         while one is not None and all(one is not known for known in found):
             found.append(one)
-            one = one.sampler if isinstance(one, ShardedSampler) else None
+            one = getattr(one, "sampler", None)
     return found
+
+
+def sizes_known_to(sampler: Any, batch_sampler: Any, source: BlobDataset) -> npt.NDArray[np.int32]:
+    """(height, width) of every image, int32 (n, 2): from a sampler that knows them, or from the headers."""
+    for one in samplers_of(sampler, batch_sampler):
+        if isinstance(one, AspectRatioBatchSampler) and len(one.image_sizes) == len(source):
+            return one.image_sizes
+    return image_sizes(source)
 
 
 def tell(samplers: Iterable[Any], epoch: int) -> None:

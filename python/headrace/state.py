@@ -22,6 +22,7 @@ class Identity:
     """What a state belongs to: resuming with anything else would give other batches."""
 
     samples: int
+    dataset: str
     world_size: int
     batch_size: int | None  # of one rank
     drop_last: bool
@@ -32,9 +33,12 @@ class Identity:
     pass_order: str
 
     @classmethod
-    def of(cls, seed: int | None, samples: int, order: Order, recipe: Recipe, generators: int) -> Identity:
+    def of(
+        cls, seed: int | None, samples: int, dataset: str, order: Order, recipe: Recipe, generators: int
+    ) -> Identity:
         return cls(
             samples,
+            dataset,
             order.cut.share.world_size,
             order.cut.batch_size,
             order.cut.drop_last,
@@ -99,6 +103,7 @@ class Progress:
 
 _REASONS = {
     "samples": "the dataset has another number of samples",
+    "dataset": "the dataset holds other samples, labels, or another order of them",
     "batch_size": "the loader has another batch_size",
     "drop_last": "the loader has another drop_last",
     "sampler": "the loader shuffles or samples in another way",

@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
-from headrace.device_engine import make_engine, moved
+from headrace.device_engine import moved
 from headrace.draws import Draws
 from headrace.errors import VerificationError
 from headrace.iterator import IteratorOptions, NativeIterator
@@ -122,7 +122,7 @@ def verify(loader: DataLoader, n: int) -> Report:
     progress, order = loader.peek_epoch(n)
     oracle = _oracle(loader, progress, order)
     source, recipe = loader.source, loader.recipe()
-    engine = make_engine(recipe, loader.memory_format, loader.target, threads=loader.num_workers, slots_kept=2)
+    engine = loader.new_engine(recipe, slots_kept=2)
     depth = 1 if loader.num_workers else 0
     options = IteratorOptions(depth, loader.batched, 0, loader.on_error, loader.max_errors, quiet=True)
     draws = Draws(recipe.columns, progress.seed)

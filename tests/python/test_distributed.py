@@ -12,10 +12,10 @@ from torch.utils.data import BatchSampler, Dataset, RandomSampler, SequentialSam
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
-from headrace import Arrays, DataLoader
+from headrace import Arrays, Blobs, DataLoader
 from headrace import transforms as T
 from headrace.sampler import DistributedSampler, RepeatedAugment, ShardedSampler
-from support import assert_same, blobs, train
+from support import assert_same, blobs, pictures, train, truncated
 
 PRIME = 10_007
 TINY = T.Compose([T.RandomHorizontalFlip(), T.ToTensor()])
@@ -194,6 +194,40 @@ def test_batches_of_a_batch_sampler_are_dealt_out(size):
     assert again == [batch[1].tolist() for batch in alone][: -len(alone) % size]
 
 
+@pytest.mark.parametrize(("then", "now"), [(1, 2), (2, 1), (2, 3)])
+def test_dealt_out_batches_resume_in_a_world_of_another_size(then, now):
+    def loaders(size: int, batch_size: int = 2) -> list[DataLoader]:
+        def batches() -> BatchSampler:
+            return BatchSampler(RandomSampler(FEW, generator=torch.Generator().manual_seed(1)), batch_size, False)
+
+        return [DataLoader(FEW, batch_sampler=batches(), seed=3, rank=rank, world_size=size) for rank in range(size)]
+
+    expected = list(loaders(1)[0])
+    before = loaders(then)
+    iterators = [iter(one) for one in before]
+    made = [next(one) for _ in range(2) for one in iterators]
+    after = loaders(now)
+    for one in after:
+        one.load_state_dict(before[0].state_dict())
+    made += [batch for step in steps(after) for batch in step]
+    assert_same(made[: len(expected)], expected)
+    with pytest.raises(
+        ValueError, match=r"saved 'batches of 2 of RandomSampler, .* now 'batches of 3 of RandomSampler"
+    ):
+        loaders(now, 3)[0].load_state_dict(before[0].state_dict())
+
+
+def test_a_distributed_sampler_within_a_batch_sampler():
+    alone = list(DataLoader(FEW, 6, True, seed=3, drop_last=True))
+    made = whole(
+        [
+            DataLoader(FEW, batch_sampler=BatchSampler(DistributedSampler(FEW, 2, rank, seed=3), 3, True), seed=3)
+            for rank in range(2)
+        ]
+    )
+    assert_same(made, alone)
+
+
 def test_the_oracle_and_out_transforms_of_a_rank():
     def noise(batch: list[torch.Tensor]) -> list[torch.Tensor]:
         return [batch[0] + torch.rand(()), batch[1]]
@@ -289,8 +323,17 @@ def test_worlds_that_are_refused(options, error, words):
 def test_a_state_that_another_world_cannot_take():
     state = DataLoader(FEW, 4, sampler=TorchDistributedSampler(FEW, 2, 0), seed=1).state_dict()
     other = DataLoader(FEW, 4, sampler=TorchDistributedSampler(FEW, 3, 0), seed=1)
-    with pytest.raises(ValueError, match=r"DistributedSampler\(seed=0\) of 2 ranks.* of 3 ranks"):
+    with pytest.raises(
+        ValueError, match=r"DistributedSampler\(drop_last=False, seed=0, shuffle=True\) of 2 ranks.* of 3 ranks"
+    ):
         other.load_state_dict(state)
+
+
+def test_a_state_of_another_sampler_of_the_same_kind():
+    state = DataLoader(FEW, 4, sampler=RepeatedAugment(FEW, seed=1), seed=1).state_dict()
+    for other in (RepeatedAugment(FEW, seed=2), RepeatedAugment(FEW, seed=1, repetitions=2)):
+        with pytest.raises(ValueError, match=r"samples in another way .saved 'RepeatedAugment.*repetitions=3, seed=1"):
+            DataLoader(FEW, 4, sampler=other, seed=1).load_state_dict(state)
 
 
 def test_an_index_out_of_range_is_one_sentence_on_every_rank():
@@ -298,6 +341,21 @@ def test_an_index_out_of_range_is_one_sentence_on_every_rank():
         loader = DataLoader(FEW, 2, sampler=[0, 1, 2, 99], rank=rank, world_size=2)
         with pytest.raises(IndexError, match="the sampler named index 99, out of range for a dataset of 22 samples"):
             list(loader)
+
+
+def test_a_rank_does_not_leave_out_a_batch():
+    """Its batches may shrink; but one that has none left would leave the other ranks waiting in their next step."""
+    files = [truncated(one) if n in (4, 6) else one for n, one in enumerate(pictures(12))]
+    dataset = Blobs(files, range(12), train(16))
+    for rank in range(2):
+        loader = DataLoader(dataset, 2, rank=rank, world_size=2, on_error="skip")
+        if rank:
+            assert len(list(loader)) == 3
+        else:
+            with pytest.raises(RuntimeError, match=r"a rank that leaves out a batch would leave .* on_error=.replace"):
+                list(loader)
+    with pytest.warns(UserWarning, match="2 samples could not be made and were skipped"):
+        assert len(list(DataLoader(dataset, 2, on_error="skip"))) == 6
 
 
 def test_sharded_samplers_say_what_they_hold():

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.draws import Draws, Occurrences
+from headrace.draws import Draws, Occurrences, batch_uniform, epoch_words
 from headrace.recipe import Column
 
 words = st.integers(0, 2**64 - 1)
@@ -76,6 +76,18 @@ def test_seed_epoch_index_and_occurrence_all_count():
 def test_any_integer_is_a_seed(seed):
     low_bits = Draws([Column()], seed % 2**64).batch(0, [0], [0])
     assert np.array_equal(Draws([Column()], seed).batch(0, [0], [0]), low_bits)
+
+
+@given(seed=words, epoch=words, number=words)
+def test_batches_and_epochs_draw_from_counters_of_their_own(seed, epoch, number):
+    """The whole key counts, where one half of it is large and the other small as well."""
+    key = np.array([seed, epoch], dtype=np.uint64)
+    batch, order = (
+        np.random.Philox(counter=np.array([0, number, 0, kind], dtype=np.uint64), key=key) for kind in (1, 2)
+    )
+    assert batch_uniform(seed, epoch, number) == np.random.Generator(batch).random()
+    assert np.array_equal(epoch_words(seed, epoch, number, 5), order.random_raw(5))
+    assert np.array_equal(epoch_words(seed - 2**64, epoch, number, 3), epoch_words(seed, epoch, number, 5)[:3])
 
 
 def test_empty_batch_and_no_columns():

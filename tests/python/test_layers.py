@@ -47,6 +47,7 @@ device_backend
 """
 PYTHON = """
 _native errors boxes pointwise whole_number
+aspect
 world
 calls
 steps
@@ -54,18 +55,18 @@ recipe
 pillow_ops tensor_ops
 sources.labels
 sources.dataset sources.packed_paths sources.unchanged sources.followed
-sources.image_files sources.blobs sources.arrays sources.combined
+sources.sizes sources.image_files sources.blobs sources.arrays sources.combined
 sources.image_folder sources.torchvision_files sources.torchvision_arrays sources.torch_combined sources.opt_in
 sources.recognise
 sources
 gaussian
 draws
-sampler.seeded
-sampler.permutation sampler.distributed sampler.lengths sampler.aspect
-sampler.repeated
-sampler
 pillow_rule blur_rule
 transforms
+sampler.seeded
+sampler.permutation sampler.padding sampler.distributed sampler.lengths sampler.aspect
+sampler.repeated
+sampler
 recognition target
 sample_randomness own_generators
 lowering.sizes lowering.described
@@ -81,6 +82,7 @@ device_ops python_lane
 pillow_lane call_lane
 ops engine
 device_engine
+variant_engine
 order
 sampling
 faults state

@@ -8,11 +8,18 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler, WeightedRandomSampler
+from torch.utils.data import (
+    BatchSampler,
+    DistributedSampler,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+    WeightedRandomSampler,
+)
 
-from headrace import Blobs, DataLoader, SampleError
+from headrace import Arrays, Blobs, DataLoader, ImageFolder, SampleError
 from headrace import transforms as T
-from support import assert_same, blobs, pictures, train, truncated
+from support import assert_same, blobs, pictures, train, truncated, write_folder
 
 COUNT = 22
 DATA = blobs(COUNT, train(24))
@@ -204,10 +211,17 @@ BASE = {"batch_size": 4, "shuffle": True, "seed": 5}
     ("data", "options", "words"),
     [
         (blobs(COUNT + 1, train(24)), BASE, "another number of samples .saved 22, now 23"),
+        (Blobs(pictures(COUNT)[::-1], range(COUNT), train(24)), BASE, "the dataset holds other samples, labels, or"),
+        (Blobs(pictures(COUNT), range(1, COUNT + 1), train(24)), BASE, "the dataset holds other samples, labels, or"),
+        (Subset(blobs(44, train(24)), range(3, 25)), BASE, "the dataset holds other samples, labels, or"),
         (DATA, {**BASE, "batch_size": 5}, "another batch_size .saved 4, now 5"),
         (DATA, {**BASE, "drop_last": True}, "another drop_last"),
         (DATA, {**BASE, "shuffle": False}, "samples in another way .saved 'RandomSampler', now 'SequentialSampler'"),
-        (DATA, {"batch_sampler": BatchSampler(SequentialSampler(DATA), 4, False), "seed": 5}, "samples in another way"),
+        (
+            DATA,
+            {"batch_sampler": BatchSampler(SequentialSampler(DATA), 4, False), "seed": 5},
+            "another batch_size .saved 4, now None",
+        ),
         (DATA, {**BASE, "seed": 6}, "another seed .saved 5, now 6"),
         (DATA, {**BASE, "seed": None}, "another seed .saved 5, now None"),
         (DATA, {**BASE, "generator": generator()}, "another number of torch.Generators .saved 0, now 1"),
@@ -222,6 +236,26 @@ def test_a_state_of_another_loader_is_refused(data, options, words):
     with pytest.raises(ValueError, match=f"the state does not fit: .*{words}"):
         other.load_state_dict(state)
     assert len(list(other)) == len(other)  # and nothing has happened to it
+
+
+def test_the_same_files_elsewhere_are_the_same_dataset(tmp_path):
+    first, moved = (ImageFolder(write_folder(tmp_path / name), train(24)) for name in ("here", "there"))
+    state = DataLoader(first, **BASE).state_dict()
+    DataLoader(moved, **BASE).load_state_dict(state)
+    (tmp_path / "there" / "class_0" / "0000.jpg").rename(tmp_path / "there" / "class_0" / "9999.jpg")
+    with pytest.raises(ValueError, match="the dataset holds other samples"):
+        DataLoader(ImageFolder(tmp_path / "there", train(24)), **BASE).load_state_dict(state)
+
+
+def test_arrays_are_told_apart_by_their_pixels():
+    pixels = torch.zeros(9, 8, 8, 3, dtype=torch.uint8)
+    loaders = []
+    for number in range(2):
+        pixels = pixels.clone()
+        pixels[4, 0, 0, 0] += number
+        loaders.append(DataLoader(Arrays(pixels, range(9), T.ToTensor()), 3, seed=1))
+    with pytest.raises(ValueError, match="the dataset holds other samples"):
+        loaders[1].load_state_dict(loaders[0].state_dict())
 
 
 def test_another_order_of_passes_is_refused():

@@ -26,17 +26,19 @@ from headrace.sampler.distributed import DistributedSampler, ShardedSampler
 
 def take_over(ours: type[Any]) -> None:
     """From now on accelerators leave preparing loaders of the class `ours`, and only these, to `prepared`."""
-    if accelerate.accelerator.prepare_data_loader is not stock_prepare:
-        return  # done before, or somebody else's
+    before = accelerate.accelerator.prepare_data_loader
+    if hasattr(before, "_headrace"):
+        return
 
-    @functools.wraps(stock_prepare)
+    @functools.wraps(before)
     def prepare_data_loader(dataloader: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(dataloader, ours) or isinstance(dataloader.dataset, IterableDataset):
-            return stock_prepare(dataloader, *args, **kwargs)
+            return before(dataloader, *args, **kwargs)
         asked = inspect.signature(stock_prepare).bind(dataloader, *args, **kwargs)
         asked.apply_defaults()
         return prepared(**asked.arguments)
 
+    prepare_data_loader._headrace = True  # type: ignore[attr-defined]
     accelerate.accelerator.prepare_data_loader = prepare_data_loader
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import torch
@@ -9,7 +10,8 @@ import torch
 from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, python_steps, timm
 from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.images import Lower
-from headrace.recipe import Recipe
+from headrace.lowering.sizes import Size
+from headrace.recipe import Column, GaussianWeight, Recipe
 from headrace.recognition import class_origin, has_hooks, leaves
 
 __all__ = ["LoweringError", "lower"]
@@ -52,8 +54,45 @@ def lower(
             "the dataset has no transform, so its images have no common size; give it one that ends in ToTensor() or "
             "ToImage()"
         )
-    builder = Builder(_add, channels, size)
-    for step in leaves(transform):
+    steps = list(leaves(transform))
+    by_ratio = [n for n, step in enumerate(steps) if class_origin(type(step)) == ("headrace", "ByAspectRatio")]
+    if not by_ratio:
+        return _lower(steps, Builder(_add, channels, size), dtype, native_only)
+    if by_ratio != [0] or has_hooks(steps[0]):
+        raise LoweringError(
+            "ByAspectRatio looks at the image's own size, so it must be the first step, and the only one"
+        )
+    return _lower_variants(steps[0], steps[1:], dtype, channels, size, native_only)
+
+
+def _lower_variants(
+    by_ratio: Any, rest: list[Any], dtype: torch.dtype | None, channels: int, size: Size, native_only: bool
+) -> Recipe:
+    """A recipe for each size that a ByAspectRatio makes, in columns of the same draws."""
+    columns: list[Column | GaussianWeight] = []
+    made = []
+    for wanted, transform in by_ratio.transforms.items():
+        builder = Builder(_add, channels, size)
+        builder.columns = columns
+        one = _lower([*leaves(transform), *rest], builder, dtype, native_only)
+        if (one.height, one.width) != wanted:
+            raise LoweringError(f"ByAspectRatio: the transform for {wanted} makes {(one.height, one.width)}")
+        columns = list(one.columns)
+        made.append(one)
+    made = [replace(one, columns=tuple(columns)) for one in made]
+    for one in made[1:]:
+        if one.channels != made[0].channels or one.dtype != made[0].dtype or not torch.equal(one.lut, made[0].lut):
+            raise LoweringError("ByAspectRatio: its transforms make other values; only sizes may differ")
+    names: list[tuple[str, str]] = []
+    in_python: set[int] = set()
+    for one in made:
+        in_python |= {number + len(names) for number in one.in_python}
+        names += [(f"{one.height} x {one.width}: {name}", how) for name, how in one.names]
+    return replace(made[0], names=tuple(names), in_python=frozenset(in_python), variants=tuple(made))
+
+
+def _lower(steps: list[Any], builder: Builder, dtype: torch.dtype | None, native_only: bool) -> Recipe:
+    for step in steps:
         before = builder.checkpoint()
         try:
             if builder.rest is not None:

@@ -55,6 +55,17 @@ def random_resized_crop(builder: Builder, transform: Any, home: str) -> str:
     return builder.add(*resized_crops(builder, transform, [_filter(builder, transform)]))
 
 
+def resized_center_crop(builder: Builder, transform: Any, home: str) -> str:
+    """A random crop none of whose tries fits, for each asks for four times the image's area: what is left to it is its
+    fall-back."""
+    height, width = pair(builder, transform.size)
+    never = Column(4.0, 4.0)
+    draw = builder.draw(*[never, Column(1.0, 1.0)] * 10, Column(), Column())
+    ratio = width / height
+    step = S.RandomResizedCrop(height, width, (4.0, 4.0), (ratio, ratio), _filter(builder, transform), draw)
+    return builder.add(step)
+
+
 def resized_crops(builder: Builder, transform: Any, filters: Sequence[str]) -> list[S.RandomResizedCrop]:
     """The crop of the transform's size, scale and ratio, once for each filter, in the same columns."""
     height, width = pair(builder, transform.size)
@@ -174,6 +185,7 @@ LOWERS: dict[str, Lower] = {
     "Resize": on_images(resize),
     "CenterCrop": on_images(center_crop),
     "RandomResizedCrop": on_images(random_resized_crop),
+    "ResizedCenterCrop": on_images(resized_center_crop),
     "Pad": on_images(pad),
     "RandomCrop": on_images(random_crop),
     "Grayscale": on_images(grayscale),

@@ -1,6 +1,19 @@
 """Samplers for one machine or many: torch's protocol, seeded, in orders that no number of ranks changes."""
 
+from headrace.sampler.aspect import AspectRatioBatchSampler
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler
+from headrace.sampler.lengths import LengthBucketBatchSampler
+from headrace.sampler.padding import Padded, PaddingCollate
+from headrace.sampler.permutation import PermutationSampler
 from headrace.sampler.repeated import RepeatedAugment
 
-__all__ = ["DistributedSampler", "RepeatedAugment", "ShardedSampler"]
+__all__ = [
+    "AspectRatioBatchSampler",
+    "DistributedSampler",
+    "LengthBucketBatchSampler",
+    "Padded",
+    "PaddingCollate",
+    "PermutationSampler",
+    "RepeatedAugment",
+    "ShardedSampler",
+]

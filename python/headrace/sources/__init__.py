@@ -6,6 +6,7 @@ from headrace.sources.dataset import BlobDataset, Variant, checked_table
 from headrace.sources.image_files import ImageFiles
 from headrace.sources.image_folder import ImageFolder
 from headrace.sources.recognise import as_source
+from headrace.sources.sizes import image_sizes
 from headrace.sources.unchanged import NotNative
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "Variant",
     "as_source",
     "checked_table",
+    "image_sizes",
 ]

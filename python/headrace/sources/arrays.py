@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from PIL import Image
 
 from headrace._native import core
 from headrace.sources.dataset import BlobDataset
+
+_LOOKED_AT = 32  # rows of each image that tell it from others
 
 
 class Arrays(BlobDataset):
@@ -70,6 +73,9 @@ class Arrays(BlobDataset):
 
     def read(self, index: int) -> bytes:
         raise TypeError("an array's images are not encoded; image(index) gives them")
+
+    def identity(self, index: int) -> str:
+        return f"{self.size} {zlib.crc32(self._pixels[index][:_LOOKED_AT].tobytes())}"
 
     def location(self, index: int) -> str:
         return f"image {index} of an array {tuple(self._pixels.shape)}"

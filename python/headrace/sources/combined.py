@@ -54,6 +54,12 @@ class Selection(BlobDataset):
     def image(self, index: int) -> Image.Image:
         return self.base.image(int(self.rows[index]))
 
+    def image_size(self, index: int) -> tuple[int, int]:
+        return self.base.image_size(int(self.rows[index]))
+
+    def identity(self, index: int) -> str:
+        return self.base.identity(int(self.rows[index]))
+
     def location(self, index: int) -> str:
         return self.base.location(int(self.rows[index]))
 
@@ -110,6 +116,14 @@ class Joined(BlobDataset):
     def image(self, index: int) -> Image.Image:
         part, row = self._at(index)
         return part.image(row)
+
+    def image_size(self, index: int) -> tuple[int, int]:
+        part, row = self._at(index)
+        return part.image_size(row)
+
+    def identity(self, index: int) -> str:
+        part, row = self._at(index)
+        return part.identity(row)
 
     def location(self, index: int) -> str:
         part, row = self._at(index)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
+from io import BytesIO
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +14,8 @@ from PIL import Image
 from headrace._native import core
 from headrace.pillow_ops import open_rgb
 from headrace.sources.labels import collate
+
+_LOOKED_AT = 1000  # samples of a fingerprint
 
 
 class Variant(NamedTuple):
@@ -72,6 +76,25 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
     def image(self, index: int) -> Image.Image:
         """The sample as `transform` gets it: in mode RGB, or L where `channels` is 1."""
         return open_rgb(self.read(index))
+
+    def image_size(self, index: int) -> tuple[int, int]:
+        """(height, width) of the sample before any transform, from its header."""
+        with Image.open(BytesIO(self.read(index))) as image:
+            return image.height, image.width
+
+    def identity(self, index: int) -> str:
+        """Tells the sample from others, on whatever machine and in whatever folder the dataset lies."""
+        return self.location(index)
+
+    def fingerprint(self) -> str:
+        """A hash that other samples, or the same in another order, do not have, for `state_dict()`: hex digits of
+        SHA-256, first 16. It looks at a thousand samples, evenly spaced, and at the numbers among their labels."""
+        places = np.unique(np.linspace(0, len(self) - 1, _LOOKED_AT).astype(np.int64))
+        numbers = self.numbers(places) if self.has_targets else None
+        digest = hashlib.sha256(repr((len(self), None if numbers is None else numbers.tolist())).encode())
+        for place in places.tolist():
+            digest.update(self.identity(place).encode(errors="surrogateescape") + b"\0")
+        return digest.hexdigest()[:16]
 
     def location(self, index: int) -> str:
         """Where the sample lies, for messages: its path, if it has one."""

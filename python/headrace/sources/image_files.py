@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from headrace._native import core
 from headrace.sources.dataset import BlobDataset
@@ -45,6 +46,13 @@ class ImageFiles(BlobDataset):
 
     def read(self, index: int) -> bytes:
         return Path(self.paths[index]).read_bytes()
+
+    def image_size(self, index: int) -> tuple[int, int]:
+        with Image.open(self.paths[index]) as image:  # which reads no further than the header
+            return image.height, image.width
+
+    def identity(self, index: int) -> str:
+        return "/".join(self.paths[index].split("/")[-2:])
 
     def location(self, index: int) -> str:
         return self.paths[index]

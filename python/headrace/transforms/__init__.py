@@ -5,6 +5,7 @@ for the rest, with torch's global generator, from which they draw exactly what t
 objects of these classes, v1 and v2, serve a `DataLoader` as well.
 """
 
+from headrace.aspect import aspect_ratio_sizes
 from headrace.transforms._base import Compose, Transform
 from headrace.transforms._blur import GaussianBlur
 from headrace.transforms._colour import (
@@ -30,8 +31,10 @@ from headrace.transforms._geometry import (
 )
 from headrace.transforms._interpolation import InterpolationMode, filter_name
 from headrace.transforms._pointwise import Normalize, PILToTensor, ToDtype, ToImage, ToPureTensor, ToTensor
+from headrace.transforms._ratio import ByAspectRatio, ResizedCenterCrop
 
 __all__ = [
+    "ByAspectRatio",
     "CenterCrop",
     "ColorJitter",
     "Compose",
@@ -56,10 +59,12 @@ __all__ = [
     "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",
+    "ResizedCenterCrop",
     "ToDtype",
     "ToImage",
     "ToPureTensor",
     "ToTensor",
     "Transform",
+    "aspect_ratio_sizes",
     "filter_name",
 ]

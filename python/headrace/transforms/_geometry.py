@@ -17,7 +17,8 @@ from headrace.transforms._interpolation import Interpolation, filter_name
 Size = int | Sequence[int]
 
 
-def _height_width(size: Size) -> tuple[int, int]:
+def height_width(size: Size) -> tuple[int, int]:
+    """A transform's `size` as (height, width)."""
     if isinstance(size, numbers.Number):
         return int(cast(int, size)), int(cast(int, size))
     size = cast(Sequence[int], size)
@@ -98,7 +99,7 @@ class CenterCrop(Transform):
 
     def __init__(self, size: Size) -> None:
         super().__init__()
-        self.size = _height_width(size)
+        self.size = height_width(size)
 
     def forward(self, image: Any) -> Image.Image:
         image = pil_image(image, self)
@@ -154,7 +155,7 @@ class RandomCrop(Transform):
         padding_mode: str = "constant",
     ) -> None:
         super().__init__()
-        self.size = _height_width(size)
+        self.size = height_width(size)
         _check_padding(padding, fill, padding_mode)
         self.padding = padding
         self.pad_if_needed = pad_if_needed
@@ -195,7 +196,7 @@ class RandomResizedCrop(Transform):
         antialias: bool | None = True,
     ) -> None:
         super().__init__()
-        self.size = _height_width(size)
+        self.size = height_width(size)
         if not isinstance(scale, Sequence) or len(scale) != 2:
             raise TypeError("Scale should be a sequence of two floats.")
         if not isinstance(ratio, Sequence) or len(ratio) != 2:

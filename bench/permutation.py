@@ -1,0 +1,115 @@
+"""Times a shuffle that is computed against one that is stored: ns an index and memory, after a check that both are one.
+
+    python -m bench.permutation [--samples 10000000] [--rounds 5] [--cores 1] [--out NAME.json]
+
+Contenders, interleaved: torch's RandomSampler and PermutationSampler over the same number of samples, and
+PermutationSampler over 10**10; each read index by index and in batches of torch's BatchSampler. Memory is the growth of
+the largest resident set, each in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import itertools
+import json
+import multiprocessing
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.utils.data import BatchSampler, RandomSampler
+
+from bench.machine import describe, pick_cpus
+from headrace.sampler import PermutationSampler
+
+BILLIONS = 10**10
+BATCH = 256
+
+
+def exhaust(indices: Iterable[object]) -> None:
+    collections.deque(indices, maxlen=0)
+
+
+def work(samples: int) -> dict[str, tuple[Callable[[], None], int]]:
+    """name -> (what is timed, how many indices it makes)."""
+    ours, many, theirs = PermutationSampler(samples), PermutationSampler(BILLIONS), RandomSampler(range(samples))
+    positions = np.random.default_rng(0).integers(0, BILLIONS, samples // 10)
+    batches = samples // 10 // BATCH
+    return {
+        "torch.randperm, tolist": (lambda: exhaust(torch.randperm(samples).tolist()), samples),
+        "RandomSampler": (lambda: exhaust(theirs), samples),
+        "RandomSampler, batches": (lambda: exhaust(BatchSampler(theirs, BATCH, True)), samples),
+        "PermutationSampler": (lambda: exhaust(ours), samples),
+        "PermutationSampler, batches": (lambda: exhaust(BatchSampler(ours, BATCH, True)), samples),
+        "PermutationSampler.at, 10**10": (lambda: exhaust((many.at(positions),)), len(positions)),
+        "PermutationSampler, 10**10": (lambda: exhaust(itertools.islice(many, len(positions))), len(positions)),
+        "PermutationSampler, 10**10, batches": (
+            lambda: exhaust(itertools.islice(BatchSampler(many, BATCH, True), batches)),
+            batches * BATCH,
+        ),
+    }
+
+
+def largest_mib() -> float:
+    """The largest resident set of this process so far. Not getrusage's, which a process inherits from its parent."""
+    line = next(one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+
+def growth_mib(name: str, samples: int) -> float:
+    """Of the largest resident set, by one pass."""
+    run = work(samples)[name][0]
+    exhaust(RandomSampler(range(1000)))  # what is loaded once
+    exhaust(PermutationSampler(1000))
+    Path("/proc/self/clear_refs").write_text("5")  # the largest so far is now the present one
+    before = largest_mib()
+    run()
+    return largest_mib() - before
+
+
+def main() -> None:
+    """Runs all contenders in turn, some rounds of each, on the same cores."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=10**7)
+    parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", type=Path, help="also writes the figures here, as JSON")
+    options = parser.parse_args()
+    os.sched_setaffinity(0, pick_cpus(options.cores))
+    torch.set_num_threads(1)
+    for sampler in (RandomSampler(range(options.samples)), PermutationSampler(options.samples)):
+        order = np.fromiter(sampler, dtype=np.int64)
+        assert np.array_equal(np.bincount(order), np.ones(options.samples)), "an epoch names each sample once"
+    del order
+
+    contenders = work(options.samples)
+    figures: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(options.rounds):
+        for name, (run, indices) in contenders.items():
+            begin = time.perf_counter()
+            run()
+            figures[name].append(1e9 * (time.perf_counter() - begin) / indices)
+    fresh = multiprocessing.get_context("spawn")
+    memory = {}
+    for name in contenders:
+        with fresh.Pool(1) as pool:
+            memory[name] = pool.apply(growth_mib, (name, options.samples))
+    for name, each in figures.items():
+        print(
+            f"{name}: {statistics.median(each):.0f} ns an index ({min(each):.0f} to {max(each):.0f}), "
+            f"{memory[name]:.1f} MiB"
+        )
+    if options.out:
+        versions = {"torch": torch.__version__, "numpy": np.__version__}
+        found = {"machine": describe(), "versions": versions, "options": str(vars(options))}
+        options.out.write_text(json.dumps({**found, "ns_an_index": figures, "growth_mib": memory}, indent=1))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

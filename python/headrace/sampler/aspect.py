@@ -1,0 +1,109 @@
+"""Batches of images of similar aspect ratio, each with an output size of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.utils.data import Sampler
+
+from headrace.aspect import nearest_of
+from headrace.draws import epoch_seed
+from headrace.sampler.seeded import Seeded
+from headrace.sources import NotNative, as_source, image_sizes
+from headrace.transforms import ByAspectRatio
+from headrace.whole_number import whole_number
+
+
+class AspectRatioBatchSampler(Seeded, Sampler[list[int]]):
+    """Batches whose images have the same of some output sizes: the one whose aspect ratio is nearest.
+
+    An epoch holds every sample once, in batches of `batch_size` but for the last one of each size. Which samples meet,
+    and in which order batches come, follows from (seed, epoch). Goes with a dataset whose transform is a
+    ``headrace.transforms.ByAspectRatio`` of the same sizes. In a distributed job, ``DataLoader(rank=, world_size=)``
+    deals the batches out.
+
+    Args:
+        dataset: whose images' sizes are read from their headers: one of headrace's, or one that it recognises.
+        batch_size: samples of a batch.
+        sizes: (height, width) of the outputs; None: those of the dataset's transform, a ``ByAspectRatio``.
+        shuffle: False: samples in the dataset's order, size by size.
+        seed: of the order.
+        drop_last: leaves out the incomplete batch of each size.
+        image_sizes: (height, width) of every image, integers (n, 2), where they are known: reading headers takes some
+            seconds for a hundred thousand files, and more on a cold disk. Save the attribute of the same name.
+
+    Attributes:
+        image_sizes: int32 (n, 2); (0, 0) for a file that cannot be read.
+        sizes: of the outputs.
+
+    Raises:
+        ValueError: no sizes are known, or not one for each image. TypeError: not a number.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int,
+        sizes: Sequence[tuple[int, int]] | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+        image_sizes: npt.ArrayLike | None = None,
+    ) -> None:
+        self.batch_size = whole_number("batch_size", batch_size, smallest=1)
+        self.sizes = _output_sizes(dataset, sizes)
+        self.shuffle, self.seed, self.drop_last = shuffle, whole_number("seed", seed), drop_last
+        self.image_sizes = _read(dataset) if image_sizes is None else _known(dataset, image_sizes)
+        size_of = nearest_of(self.sizes, self.image_sizes)
+        self._members = [np.flatnonzero(size_of == number) for number in range(len(self.sizes))]
+
+    def __len__(self) -> int:
+        whole = [len(members) // self.batch_size for members in self._members]
+        rest = [len(members) % self.batch_size > 0 and not self.drop_last for members in self._members]
+        return sum(whole) + sum(rest)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        generator = torch.Generator().manual_seed(epoch_seed(self.seed, self.epoch))
+        batches = []
+        for members in self._members:
+            if self.shuffle:
+                members = members[torch.randperm(len(members), generator=generator).numpy()]
+            end = len(members) // self.batch_size * self.batch_size if self.drop_last else len(members)
+            batches += [members[at : at + self.batch_size] for at in range(0, end, self.batch_size)]
+        order = torch.randperm(len(batches), generator=generator).tolist() if self.shuffle else range(len(batches))
+        return (batches[number].tolist() for number in order)
+
+
+def _output_sizes(dataset: Any, given: Sequence[tuple[int, int]] | None) -> list[tuple[int, int]]:
+    if given is None:
+        transform = getattr(dataset, "transform", None)
+        first = getattr(transform, "transforms", [None])
+        first = first[0] if isinstance(first, Sequence) and first else None
+        by_ratio = next((one for one in (transform, first) if isinstance(one, ByAspectRatio)), None)
+        if by_ratio is None:
+            raise ValueError("give sizes=[(height, width), ...], or the dataset a ByAspectRatio as its transform")
+        return by_ratio.sizes
+    sizes = [(whole_number("height", h, smallest=1), whole_number("width", w, smallest=1)) for h, w in given]
+    if not sizes:
+        raise ValueError("sizes is empty: there is no output size")
+    return sizes
+
+
+def _read(dataset: Any) -> npt.NDArray[np.int32]:
+    try:
+        return image_sizes(as_source(dataset))
+    except NotNative as error:
+        raise ValueError(f"{error}; give the sizes of its images as image_sizes=") from None
+
+
+def _known(dataset: Any, sizes: npt.ArrayLike) -> npt.NDArray[np.int32]:
+    known = np.asarray(sizes)
+    if known.shape != (len(dataset), 2) or known.dtype.kind not in "iu":
+        raise ValueError(
+            f"image_sizes are {known.dtype} {known.shape}; (height, width) as integers ({len(dataset)}, 2) is needed"
+        )
+    return known.astype(np.int32)

@@ -1,0 +1,81 @@
+"""Transforms that heed an image's aspect ratio: crops of the least waste, and other sizes for other ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from PIL import Image
+
+from headrace import boxes, pillow_ops
+from headrace.aspect import nearest
+from headrace.transforms._base import Transform, pil_image
+from headrace.transforms._geometry import Size, height_width
+from headrace.transforms._interpolation import Interpolation, filter_name
+
+
+class ResizedCenterCrop(Transform):
+    """Cuts out the largest centred box of `size`'s aspect ratio and resizes it to `size`.
+
+    What a ``RandomResizedCrop`` does where none of its tries fits: of all crops of that ratio the one that leaves out
+    least. An image of that very ratio is only resized.
+
+    Args:
+        size: (height, width), or one number for both.
+        interpolation, antialias: as for ``Resize``.
+    """
+
+    def __init__(self, size: Size, interpolation: Interpolation = "bilinear", antialias: bool | None = True) -> None:
+        super().__init__()
+        self.size = height_width(size)
+        if min(self.size) < 1:
+            raise ValueError(f"size must be positive numbers of pixels, not {size!r}")
+        filter_name(interpolation)
+        self.interpolation = interpolation
+        self.antialias = antialias
+
+    def forward(self, image: Any) -> Image.Image:
+        image = pil_image(image, self)
+        height, width = self.size
+        ratio = width / height
+        box = boxes.random_resized_crop(image.height, image.width, (ratio, ratio), (), int, int)
+        return pillow_ops.resize(pillow_ops.crop(image, box), height, width, filter_name(self.interpolation))
+
+
+class ByAspectRatio(Transform):
+    """Applies the one of `transforms` whose output's aspect ratio is nearest to the image's.
+
+    Stands first, since it looks at the image's own size. Batches hold images of one size: give the loader a
+    ``headrace.sampler.AspectRatioBatchSampler``.
+
+    Args:
+        transforms: (height, width) of the output -> the transform that makes it.
+
+    Raises:
+        TypeError: not a mapping of sizes. ValueError: an empty one, or a size that is not positive.
+    """
+
+    def __init__(self, transforms: Mapping[tuple[int, int], Callable[[Any], Any]]) -> None:
+        super().__init__()
+        if not isinstance(transforms, Mapping):
+            raise TypeError("Argument transforms should be a mapping of (height, width) to callables")
+        if not transforms:
+            raise ValueError("Pass at least one transform")
+        for size in transforms:
+            if not (isinstance(size, tuple) and len(size) == 2 and all(isinstance(edge, int) for edge in size)):
+                raise TypeError(f"the keys of transforms should be (height, width), not {size!r}")
+            if min(size) < 1:
+                raise ValueError(f"sizes should be positive numbers of pixels, not {size!r}")
+        self.transforms = dict(transforms)
+
+    @property
+    def sizes(self) -> list[tuple[int, int]]:
+        """(height, width) of the outputs."""
+        return list(self.transforms)
+
+    def forward(self, image: Any) -> Any:
+        image = pil_image(image, self)
+        return self.transforms[self.sizes[nearest(self.sizes, image.height, image.width)]](image)
+
+    def extra_repr(self) -> str:
+        return "\n".join(f"    {size}: {transform}" for size, transform in self.transforms.items())

@@ -1,0 +1,123 @@
+"""An engine for recipes of several output sizes: one engine a size, made when its first batch comes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from headrace._native import core
+from headrace.device_engine import make_engine
+from headrace.engine import Engine, Failure, Flight
+from headrace.recipe import Recipe
+from headrace.target import Target
+
+_SLOTS_KEPT = 2  # by each: the memory of as many sizes as there are is what bounds it
+
+
+class VariantEngine(Engine):
+    """Hands each batch to the engine of the variant that its samples belong to.
+
+    Args:
+        recipe: with variants.
+        variant_of: int64 (n,), the number of the variant of each sample of the dataset.
+        threads: of each engine; those of a size that no batch in flight has are asleep.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        memory_format: torch.memory_format,
+        target: Target,
+        variant_of: npt.NDArray[np.int64],
+        *,
+        threads: int,
+        pin: bool = False,
+    ) -> None:
+        self.recipe, self._variant_of = recipe, variant_of
+        self._options: dict[str, Any] = {"threads": threads, "slots_kept": _SLOTS_KEPT, "pin": pin}
+        self._format, self._target = memory_format, target
+        self._engines: dict[int, Engine] = {}
+        self._closed = False
+
+    def submit(self, table: core.BlobTable, rows: npt.NDArray[Any], draws: npt.NDArray[Any]) -> Flight:
+        """Starts a batch.
+
+        Raises:
+            ValueError: its samples are of several variants.
+        """
+        variants = self._variant_of[rows]
+        if (variants != variants[0]).any():
+            other = int(np.argmax(variants != variants[0]))
+            sizes = self.recipe.sizes
+            raise ValueError(
+                f"sample {rows[other]} is to be {sizes[variants[other]]}, but sample {rows[0]} of its batch "
+                f"{sizes[variants[0]]}; use headrace.sampler.AspectRatioBatchSampler with the same sizes"
+            )
+        engine = self._engine(int(variants[0]))
+        flight = engine.submit(table, rows, draws)
+        flight.engine = engine
+        return flight
+
+    def _engine(self, variant: int) -> Engine:
+        if variant not in self._engines:
+            if self._closed:
+                raise RuntimeError("the loader was closed")
+            recipe = self.recipe.variants[variant]
+            self._engines[variant] = make_engine(recipe, self._format, self._target, **self._options)
+        return self._engines[variant]
+
+    @staticmethod
+    def _of(flight: Flight) -> Engine:
+        assert flight.engine is not None
+        return flight.engine
+
+    def repair(self, flight: Flight, *where: Any) -> Flight:
+        engine = self._of(flight)
+        repaired = engine.repair(flight, *where)
+        repaired.engine = engine
+        return repaired
+
+    def wait(self, flight: Flight, seconds: float) -> bool:
+        return self._of(flight).wait(flight, seconds)
+
+    def failures(self, flight: Flight) -> list[Failure]:
+        return self._of(flight).failures(flight)
+
+    def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
+        return self._of(flight).tensor(flight, places)
+
+    def place(self, targets: Any) -> Any:
+        return next(iter(self._engines.values())).place(targets)
+
+    def cancel(self, flight: Flight) -> None:
+        self._of(flight).cancel(flight)
+
+    def stages(self) -> list[tuple[str, int, int]]:
+        items: Counter[str] = Counter()
+        busy: Counter[str] = Counter()
+        for engine in self._engines.values():
+            for stage, count, nanoseconds in engine.stages():
+                items[stage] += count
+                busy[stage] += nanoseconds
+        return [(stage, items[stage], busy[stage]) for stage in items]
+
+    @property
+    def slots(self) -> int:
+        return sum(engine.slots for engine in self._engines.values())
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def fits(self, recipe: Recipe) -> bool:
+        parts = self._engines.items()
+        return not self.closed and self.recipe is recipe and all(one.fits(recipe.variants[n]) for n, one in parts)
+
+    def close(self, *, wait: bool = True) -> None:
+        self._closed = True
+        for engine in self._engines.values():
+            engine.close(wait=wait)
