@@ -77,6 +77,7 @@ def main() -> None:
     done = 0
     for epoch in range(first, options.epochs):
         loader.set_epoch(epoch)
+        loss = None  # saved behind the last batch of an epoch, a run goes on with the nothing that is left of it
         for images, labels in loader:
             loss = nn.functional.cross_entropy(model(images), labels)
             optimiser.zero_grad()
@@ -89,7 +90,8 @@ def main() -> None:
             if done == options.stop_after:
                 print(f"left in epoch {epoch}: loss {loss.item():.6f}")
                 return
-        print(f"epoch {epoch}: loss {loss.item():.6f}")
+        if loss is not None:
+            print(f"epoch {epoch}: loss {loss.item():.6f}")
 
 
 if __name__ == "__main__":

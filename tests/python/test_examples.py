@@ -30,6 +30,8 @@ def test_training_resumes_with_the_very_next_batch(tmp_path: Path) -> None:
     second = run(*script, tmp_path / "parts.pt")
     assert second[0].startswith("resumed in epoch ")
     assert second[-1] == whole[-1]
+    run(*script, tmp_path / "epoch.pt", "--stop-after", 5)  # all of the first epoch's batches
+    assert run(*script, tmp_path / "epoch.pt")[-1] == whole[-1]
 
 
 def test_evaluation_is_the_same_with_stock_torch(tmp_path: Path) -> None:
