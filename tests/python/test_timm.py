@@ -50,6 +50,7 @@ TRAINING = [
     {"color_jitter": (0.4, 0.3, 0.2, 0.1)},
     {"color_jitter": 0.8, "color_jitter_prob": 0.8, "grayscale_prob": 0.3},
     {"color_jitter": None},
+    {"gaussian_blur_prob": 0.7},
     {"re_prob": 0.5},
     {"re_prob": 1.0, "mean": (0.5,) * 3, "std": (0.5,) * 3},
     {"normalize": False},
@@ -96,7 +97,6 @@ def test_center_crop_or_pad(timm, feeder, images):
 
 REFUSED = [
     ({"auto_augment": "rand-m9-mstd0.5-inc1"}, r"RandAugment\(.*has no native twin"),
-    ({"gaussian_blur_prob": 0.1}, r"RandomApply: step 1, GaussianBlur\(.*has no native twin"),
     ({"re_prob": 0.2, "re_mode": "pixel"}, r'RandomErasing\(.*mode="pixel" draws the values.*; use mode="const"'),
     ({"re_prob": 0.2, "re_mode": "rand"}, r'RandomErasing\(.*mode="rand" draws the values'),
     ({"re_prob": 0.2, "re_count": 2}, r"RandomErasing\(.*erases several boxes, which .*; use max_count=1"),
