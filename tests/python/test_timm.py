@@ -50,7 +50,7 @@ TRAINING = [
     {"color_jitter": (0.4, 0.3, 0.2, 0.1)},
     {"color_jitter": 0.8, "color_jitter_prob": 0.8, "grayscale_prob": 0.3},
     {"color_jitter": None},
-    {"gaussian_blur_prob": 0.5},
+    {"gaussian_blur_prob": 0.7},
     {"re_prob": 0.5},
     {"re_prob": 1.0, "mean": (0.5,) * 3, "std": (0.5,) * 3},
     {"normalize": False},
