@@ -3,7 +3,7 @@
     python examples/lightning_module.py [FOLDER] [--accumulate 2] [--checkpoint FOLDER_OF_CHECKPOINTS]
 
 Without a folder it uses the photographs inside headrace. The one line that differs from stock torch is marked.
-Lightning saves and loads the loader's state by itself; headrace's callback helps where an epoch was just over.
+Lightning saves and loads the loader's state by itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from torch import nn
 from train import network
 
 import headrace
-from headrace.integrations.lightning import RightEpoch
 
 
 class Photographs(L.LightningDataModule):
@@ -79,7 +78,6 @@ def main() -> None:
     model = Classifier(len(data.dataset.classes))
     callbacks, last = [Killed(options.kill_after)], None
     if options.checkpoint:
-        callbacks.append(RightEpoch())  # for checkpoints at the end of an epoch
         when = {"every_n_epochs": 1} if options.every_epoch else {"every_n_train_steps": 1}
         callbacks.append(ModelCheckpoint(options.checkpoint, "{step}", save_top_k=-1, **when))
         saved = options.checkpoint.glob("step=*.ckpt")
