@@ -44,7 +44,7 @@ class Classifier(L.LightningModule):
     def training_step(self, batch, _number):
         images, labels = batch
         loss = nn.functional.cross_entropy(self.model(images), labels)
-        self.log_of_steps.step(loss, len(images))
+        self.log_of_steps.step(loss, len(images), quiet=not self.trainer.is_global_zero)
         return loss
 
     def configure_optimizers(self):
@@ -72,6 +72,7 @@ def main() -> None:
     parser = shared.resumable(__doc__)
     parser.add_argument("--accumulate", type=int, default=2, help="batches to a step of the optimiser")
     parser.add_argument("--every-epoch", action="store_true", help="save at the end of each epoch, not of each step")
+    parser.add_argument("--devices", type=int, default=1, help="processes, which torchrun or Lightning starts")
     options = parser.parse_args()
     L.seed_everything(0, verbose=False)
     data = Photographs(options)
@@ -84,6 +85,7 @@ def main() -> None:
         last = max(saved, key=lambda file: int(file.stem[5:]), default=None)
     trainer = L.Trainer(
         accelerator="cpu",
+        devices=options.devices,
         max_epochs=options.epochs,
         accumulate_grad_batches=options.accumulate,
         callbacks=callbacks,
@@ -93,7 +95,8 @@ def main() -> None:
         enable_model_summary=False,
     )
     trainer.fit(model, datamodule=data, ckpt_path=last)
-    model.log_of_steps.end()
+    if trainer.is_global_zero:
+        model.log_of_steps.end()
 
 
 if __name__ == "__main__":
