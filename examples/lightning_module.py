@@ -3,7 +3,7 @@
     python examples/lightning_module.py [FOLDER] [--accumulate 2] [--checkpoint FOLDER_OF_CHECKPOINTS]
 
 Without a folder it uses the photographs inside headrace. The one line that differs from stock torch is marked.
-Lightning saves and loads the loader's state by itself; headrace's callback helps where an epoch was just over.
+Lightning saves and loads the loader's state by itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from torch import nn
 from train import network
 
 import headrace
-from headrace.integrations.lightning import RightEpoch
 
 
 class Photographs(L.LightningDataModule):
@@ -45,7 +44,7 @@ class Classifier(L.LightningModule):
     def training_step(self, batch, _number):
         images, labels = batch
         loss = nn.functional.cross_entropy(self.model(images), labels)
-        self.log_of_steps.step(loss, len(images))
+        self.log_of_steps.step(loss, len(images), quiet=not self.trainer.is_global_zero)
         return loss
 
     def configure_optimizers(self):
@@ -73,19 +72,20 @@ def main() -> None:
     parser = shared.resumable(__doc__)
     parser.add_argument("--accumulate", type=int, default=2, help="batches to a step of the optimiser")
     parser.add_argument("--every-epoch", action="store_true", help="save at the end of each epoch, not of each step")
+    parser.add_argument("--devices", type=int, default=1, help="processes, which torchrun or Lightning starts")
     options = parser.parse_args()
     L.seed_everything(0, verbose=False)
     data = Photographs(options)
     model = Classifier(len(data.dataset.classes))
     callbacks, last = [Killed(options.kill_after)], None
     if options.checkpoint:
-        callbacks.append(RightEpoch())  # for checkpoints at the end of an epoch
         when = {"every_n_epochs": 1} if options.every_epoch else {"every_n_train_steps": 1}
         callbacks.append(ModelCheckpoint(options.checkpoint, "{step}", save_top_k=-1, **when))
         saved = options.checkpoint.glob("step=*.ckpt")
         last = max(saved, key=lambda file: int(file.stem[5:]), default=None)
     trainer = L.Trainer(
         accelerator="cpu",
+        devices=options.devices,
         max_epochs=options.epochs,
         accumulate_grad_batches=options.accumulate,
         callbacks=callbacks,
@@ -95,7 +95,8 @@ def main() -> None:
         enable_model_summary=False,
     )
     trainer.fit(model, datamodule=data, ckpt_path=last)
-    model.log_of_steps.end()
+    if trainer.is_global_zero:
+        model.log_of_steps.end()
 
 
 if __name__ == "__main__":

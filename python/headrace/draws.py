@@ -7,6 +7,7 @@ computed for a whole batch at once.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 
@@ -73,6 +74,12 @@ class Draws:
         if len(self._exp):
             draws[:, self._exp] = _exp(draws[:, self._exp])
         return draws if not self._kernels else self._with_weights(draws)
+
+    def of_seed(self, seed: int) -> Draws:
+        """The same of another seed."""
+        other = copy.copy(self)
+        other._seed = seed % 2**64
+        return other
 
     def _with_weights(self, drawn: Float64Array) -> Float64Array:
         """All columns: what was drawn, and the weights that follow from it."""

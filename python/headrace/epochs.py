@@ -7,9 +7,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from torch.utils.data import RandomSampler
 
-from headrace.draws import epoch_seed
 from headrace.order import Cut, EpochOrder, OrderedBatch, RandomState, base_seed, generators_of
 from headrace.sampler.seeded import Seeded
 from headrace.sampling import Order, asked_of, followers, order_of, samplers_of, tell
@@ -23,18 +21,16 @@ class Epochs:
         loader: a torch DataLoader; its samplers, batch size and generator are read.
         length: of the dataset.
         seed: decides order and augmentation; None: drawn anew for each epoch.
-        own_order: whether the order of the loader's RandomSampler follows from `seed` instead of a generator.
         keeps_base_seed: whether only the first epoch draws the base seed, as torch does with persistent workers.
     """
 
-    def __init__(self, loader: Any, length: int, seed: int | None, *, own_order: bool, keeps_base_seed: bool) -> None:
+    def __init__(self, loader: Any, length: int, seed: int | None, *, keeps_base_seed: bool) -> None:
         self._sampler, self._batch_sampler = loader.sampler, loader.batch_sampler
         self._generator, self._length, self._seed = loader.generator, length, seed
         self._keeps_base_seed = keeps_base_seed
         self._samplers = samplers_of(loader.sampler, loader.batch_sampler)
         self._followers = followers(self._samplers)
         self._generators = generators_of(loader.generator, self._samplers)
-        self._own_order = own_order and isinstance(loader.sampler, RandomSampler)
         self._next = 0
         self._base_seed: int | None = None
         self._resume: Resume | None = None
@@ -58,6 +54,22 @@ class Epochs:
         self._next = progress.epoch + 1
         self._base_seed = progress.start.base_seed
         return progress, order
+
+    def renew(self, progress: Progress) -> EpochOrder | None:
+        """Where a sampler was told another epoch after this one began, as its user may before the first batch, and as
+        torch heeds it then: that epoch, and its progress in place of this one's. Else None."""
+        asked = asked_of(self._followers)
+        if asked is None or progress is not self._progress:
+            return None
+        if asked == progress.epoch:
+            for one in self._followers:
+                one.told(asked)
+            return None
+        begun, order = self.begin()
+        begun.before = progress.before
+        vars(progress).update(vars(begun))
+        self._progress = progress
+        return order
 
     def peek(self, batches: int | None = None) -> tuple[Progress, list[OrderedBatch]]:
         """What `begin` would return, the order's first `batches` or all; leaves all generators as they were."""
@@ -100,13 +112,7 @@ class Epochs:
         assert seed is not None
         order = EpochOrder(items, order_of_all.unique, self._length, cut)
         # Drawn at once: the order must not depend on when the first batch is asked for, nor on who draws in between.
-        if self._own_order:  # and only for this: a sampler that holds a generator does not go into a spawned process
-            self._sampler.generator = torch.Generator().manual_seed(epoch_seed(seed, start.epoch))
-        try:
-            order.draw()
-        finally:
-            if self._own_order:
-                self._sampler.generator = None
+        order.draw()
         begun = Start(start.epoch, True, drawn, drew, start.sampler_epoch, start.random)
         return Progress(begun, seed, self._count(items, cut, offset), offset=offset, cut=cut), order
 
@@ -134,6 +140,8 @@ class Epochs:
             self._resume = None
         self._progress = None
         tell(self._samplers, epoch)
+        for one in self._followers:  # who is told so by the loader has not asked for it
+            one.told(epoch)
 
     def position(self) -> Resume:
         """Where a copy of the loader has to go on to deliver what is still to come."""

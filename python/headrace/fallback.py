@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.utils.data import RandomSampler
 
 from headrace.draws import epoch_seed
 from headrace.order import base_seed
@@ -21,11 +20,10 @@ class TorchEpochs:
 
     Args:
         seed: decides order and worker seeds together with the epoch; None: all is drawn as torch draws it.
-        own_order: whether the order of the loader's RandomSampler follows from `seed` instead of a generator.
     """
 
-    def __init__(self, seed: int | None, *, own_order: bool) -> None:
-        self._seed, self._own_order = seed, own_order
+    def __init__(self, seed: int | None) -> None:
+        self._seed = seed
         self._next = 0
 
     @property
@@ -36,7 +34,10 @@ class TorchEpochs:
     def set(self, loader: Any, epoch: int) -> None:
         """The next epoch is this one; the samplers are told."""
         self._next = epoch
-        tell(samplers_of(loader.sampler, loader.batch_sampler), epoch)
+        samplers = samplers_of(loader.sampler, loader.batch_sampler)
+        tell(samplers, epoch)
+        for one in followers(samplers):
+            one.told(epoch)
 
     def go_on(self, epoch: int) -> None:
         """The next epoch is this one; the samplers know."""
@@ -52,24 +53,15 @@ class TorchEpochs:
             one.told(epoch)
         if self._seed is None:
             return start()
-        given, sampler = loader.generator, loader.sampler
-        ordered = self._own_order and isinstance(sampler, RandomSampler)
+        given = loader.generator
         base_seed(given)  # the generators of the user move as they do on the native path
         # For this moment only: a loader that holds a generator does not go into a spawned process.
-        loader.generator = _generator(epoch_seed(self._seed ^ _WORKERS, epoch))
-        if ordered:
-            sampler.generator = _generator(epoch_seed(self._seed, epoch))
+        loader.generator = torch.Generator().manual_seed(epoch_seed(self._seed ^ _WORKERS, epoch))
         try:
             iterator: Any = start()
-            if ordered:  # drawn at once: two epochs may be begun before the first batch of either is asked for
-                batches = iterator._sampler_iter
-                iterator._sampler_iter = itertools.chain(list(itertools.islice(batches, 1)), batches)
-            return iterator  # type: ignore[no-any-return]
         finally:
             loader.generator = given
-            if ordered:
-                sampler.generator = None
-
-
-def _generator(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+        if told:  # drawn at once: two epochs may be begun before the first batch of either is asked for
+            batches = iterator._sampler_iter
+            iterator._sampler_iter = itertools.chain(list(itertools.islice(batches, 1)), batches)
+        return iterator  # type: ignore[no-any-return]

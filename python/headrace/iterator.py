@@ -63,10 +63,12 @@ class NativeIterator:
         options: IteratorOptions,
         *,
         owns_engine: bool,
+        renew: Callable[[Progress], Iterator[OrderedBatch] | None] | None = None,
     ) -> None:
         self._source, self._table, self._engine, self._order = source, table, engine, order
         self._draws, self._progress, self._options = draws, progress, options
         self._owns_engine = owns_engine
+        self._renew = renew  # until the first batch is asked for
         self._flying: deque[_Begun] = deque()
         self._order_error: Exception | None = None  # of the sampler; raised when the batches before it are out
         self._taken = progress.position  # batches of the epoch that are behind us
@@ -83,6 +85,7 @@ class NativeIterator:
         begin = time.perf_counter_ns()
         self._progress.lasted_ns = begin - self._start_ns
         try:
+            self._heed_the_epoch()
             batch = None
             while batch is None:  # none of its samples could be made
                 batch = self._deliver(self._next_begun())
@@ -97,6 +100,18 @@ class NativeIterator:
         self._progress.waited_ns += end - begin
         self._progress.lasted_ns = end - self._start_ns
         return batch
+
+    def _heed_the_epoch(self) -> None:
+        """Begins anew where a sampler was told another epoch since, and no batch was asked for yet."""
+        renew, self._renew = self._renew, None
+        order = None if renew is None or self._closed else renew(self._progress)
+        if order is None:
+            return
+        while self._flying:
+            self._engine.cancel(self._flying.popleft().flight)
+        self._order, self._order_error = order, None
+        self._draws = self._draws.of_seed(self._progress.seed)
+        self._taken = self._progress.position
 
     def _next_begun(self) -> _Begun:
         """The next batch, complete; the ones behind it are in flight."""

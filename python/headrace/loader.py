@@ -157,10 +157,9 @@ class DataLoader(TorchDataLoader[Any]):
         self.on_error, self.max_errors, self.out_transform = on_error, max_errors, out_transform
         # Public, as all arguments: Lightning makes a loader anew from the attributes that have their names.
         self.device, self.decoder, self.deterministic = device, decoder, deterministic
-        own_order = seed is not None and generator is None and bool(shuffle)
-        self._torch_epochs = TorchEpochs(self.seed, own_order=own_order)
+        self._torch_epochs = TorchEpochs(self.seed)
         if not isinstance(self._route, Handed):
-            self._epochs = Epochs(self, samples, self.seed, own_order=own_order, keeps_base_seed=persistent_workers)
+            self._epochs = Epochs(self, samples, self.seed, keeps_base_seed=persistent_workers)
         self._progress: state.Progress | None = None  # of the newest iterator
         self._engine: Engine | None = None  # of the newest iterator
         self._iterators: weakref.WeakSet[NativeIterator] = weakref.WeakSet()
@@ -265,6 +264,7 @@ class DataLoader(TorchDataLoader[Any]):
             progress,
             options,
             owns_engine=not self._keeps_engine,
+            renew=self._epochs.renew,
         )
         self._progress, self._engine = progress, engine
         self._iterators.add(iterator)

@@ -14,6 +14,7 @@ from torch.utils.data.distributed import DistributedSampler as TorchDistributedS
 from headrace.order import Cut, is_ours, names_each_once
 from headrace.sampler.aspect import AspectRatioBatchSampler
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler, Share
+from headrace.sampler.plain import SeededRandomSampler, SeededSequentialSampler
 from headrace.sampler.seeded import Seeded
 from headrace.sources import BlobDataset, image_sizes
 from headrace.world import World
@@ -38,7 +39,7 @@ def deal(
     seed: int | None,
     generator: torch.Generator | None,
 ) -> Samplers:
-    """What is given, dealt out to the ranks of a world.
+    """What is given, dealt out to the ranks of a world; with a seed, in an order that follows from it.
 
     A sampler of the user's is only dealt out where the world was given too; where it was found, it is theirs to know
     of ranks.
@@ -48,6 +49,11 @@ def deal(
     """
     shuffle, sampler, batch_sampler = given
     if world.size == 1:
+        if sampler is batch_sampler is None and seed is not None and not isinstance(dataset, IterableDataset):
+            if not shuffle:
+                return Samplers(None, SeededSequentialSampler(dataset), None)
+            if generator is None:
+                return Samplers(None, SeededRandomSampler(dataset, seed), None)
         return given
     if isinstance(dataset, IterableDataset):
         if world.found:
@@ -122,10 +128,11 @@ def _name(sampler: Any, seed: int | None) -> str:
     if type(sampler) is BatchSampler:
         return f"batches of {sampler.batch_size} of {_name(sampler.sampler, seed)}, drop_last={sampler.drop_last}"
     kind = type(sampler).__qualname__
-    if type(sampler) is DistributedSampler and not sampler.shuffle:
+    # Orders that are the same, dealt out or not.
+    if isinstance(sampler, SeededSequentialSampler) or (type(sampler) is DistributedSampler and not sampler.shuffle):
         return SequentialSampler.__qualname__
-    if type(sampler) is DistributedSampler and sampler.seed == seed:
-        return RandomSampler.__qualname__  # whose order it deals out
+    if type(sampler) in (DistributedSampler, SeededRandomSampler) and sampler.seed == seed:
+        return RandomSampler.__qualname__
     dealt = isinstance(sampler, TorchDistributedSampler)
     if not dealt and not is_ours(sampler):
         return kind

@@ -64,6 +64,7 @@ draws
 pillow_rule blur_rule
 transforms
 sampler.seeded
+sampler.plain
 sampler.permutation sampler.padding sampler.distributed sampler.lengths sampler.aspect
 sampler.repeated
 sampler
@@ -90,7 +91,7 @@ epochs out_transform
 iterator
 stats report verification arguments routing fallback
 integrations.remake
-integrations.accelerate integrations.lightning
+integrations.accelerate
 integrations
 loader
 demo commands

@@ -64,6 +64,34 @@ def test_each_epoch_is_another_one_and_can_be_resumed_anywhere(name):
     assert again.peek_epoch()[0].epoch == 3
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_set_epoch_of_a_sampler_is_heeded_up_to_the_first_batch(shuffle, workers):
+    """As by torch's loader, whose sampler is first asked then: Lightning makes iterators before it knows the epoch."""
+    steps = T.Compose([T.ToTensor(), T.RandomErasing(1.0, value=1)])
+    data = Arrays(torch.zeros(COUNT, 4, 4, 3, dtype=torch.uint8), range(COUNT), steps)
+    whole, late = (DataLoader(data, 4, shuffle, seed=4, num_workers=workers) for _ in range(2))
+    epochs = [list(whole) for _ in range(5)]
+    iterator = iter(late)
+    late.sampler.set_epoch(3)
+    assert_same(iterator, epochs[3])
+    assert_same(late, epochs[4])
+    iterator = iter(late)  # of epoch 5
+    late.sampler.set_epoch(2)
+    first = next(iterator)
+    late.sampler.set_epoch(1)  # too late for this one
+    assert_same([first, *iterator], epochs[2])
+    assert_same(late, epochs[1])
+    iterator = iter(late)
+    late.set_epoch(0)  # of the loader: of the next iterator
+    assert_same(iterator, epochs[2])
+    assert_same(late, epochs[0])
+    iterator = iter(late)
+    late.sampler.set_epoch(1)  # which it is of
+    assert_same(iterator, epochs[1])
+    assert_same(late, epochs[2])
+
+
 @pytest.mark.parametrize("name", ["permutation", "distributed", "sharded", "lengths", "aspect"])
 def test_orders_without_repeats_count_nothing(name, monkeypatch):
     def refused(length: int) -> None:

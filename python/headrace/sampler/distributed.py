@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-import torch
 from torch.utils.data import Sampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
-from headrace.draws import epoch_seed
+from headrace.sampler.plain import permutation
 from headrace.sampler.seeded import Seeded
 from headrace.whole_number import whole_number
 from headrace.world import World
@@ -89,17 +88,11 @@ class DistributedSampler(Seeded, TorchDistributedSampler[int]):
         length = len(self.dataset)  # type: ignore[arg-type]
         if not self.shuffle:
             return range(length)
-        return _permutation(length, epoch_seed(self.seed, self.epoch))
+        return permutation(length, self.seed, self.epoch)
 
     def __iter__(self) -> Iterator[int]:
         order = list(self.whole)
         return iter(self.share.of(self.share.even(order, order)))
-
-
-def _permutation(length: int, seed: int) -> list[int]:
-    """As torch's RandomSampler draws it."""
-    order: list[int] = torch.randperm(length, generator=torch.Generator().manual_seed(seed)).tolist()
-    return order
 
 
 class ShardedSampler(Seeded, TorchDistributedSampler[Any]):

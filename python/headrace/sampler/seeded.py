@@ -9,8 +9,9 @@ class Seeded:
     """A sampler whose order follows from its seed and `epoch`.
 
     headrace's DataLoader tells it the epoch each time that one begins, so that ``set_epoch`` need not be called; where
-    it is called, the loader takes the number over, for augmentation too. Any other loader leaves that to its user, as
-    with ``torch.utils.data.DistributedSampler``.
+    it is called, the loader takes the number over, for augmentation too: for an iterator of which no batch was asked
+    for yet, or else for the next one. Any other loader leaves that to its user, as with
+    ``torch.utils.data.DistributedSampler``.
     """
 
     epoch = 0
