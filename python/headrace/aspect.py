@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from headrace.whole_number import whole_number
 
+_AT_ONCE = 65536  # images
+
 #: (height, width), in pixels.
 Size = tuple[int, int]
 
@@ -24,6 +26,11 @@ def nearest_of(sizes: Sequence[Size], images: npt.NDArray[np.integer]) -> npt.ND
 
     Only + - * / and comparisons of doubles, so that it is the same on every machine.
     """
+    chunks = [_nearest_of(sizes, images[at : at + _AT_ONCE]) for at in range(0, len(images), _AT_ONCE)]
+    return np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.int64)
+
+
+def _nearest_of(sizes: Sequence[Size], images: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
     height, width = (images[:, axis, None].astype(np.float64) for axis in (0, 1))
     heights, widths = np.array(sizes, dtype=np.float64).T
     upright, lying = height * widths, width * heights

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -65,8 +66,11 @@ class Epochs:
             for one in self._followers:
                 one.told(asked)
             return None
-        begun, order = self.begin()
+        # Begun already, so that nothing is drawn a second time.
+        start = replace(self._upcoming(), begun=True, base_seed=progress.start.base_seed, random=progress.start.random)
+        begun, order = self._draw(start)
         begun.before = progress.before
+        self._next = begun.epoch + 1
         vars(progress).update(vars(begun))
         self._progress = progress
         return order
@@ -98,7 +102,7 @@ class Epochs:
             progress, order = self._draw(resume.start, resume.offset)
             order.skip(resume.offset, resume.position)
             order.draw()
-        progress.position = resume.position
+        progress.position = progress.first = resume.position
         return progress, order
 
     def _draw(self, start: Start, offset: int = 0) -> tuple[Progress, EpochOrder]:
@@ -131,6 +135,13 @@ class Epochs:
         except TypeError:  # a sampler without a length
             return -1
 
+    def __copy__(self) -> Epochs:
+        """What one of the two yields is not counted by the other."""
+        copied = object.__new__(type(self))
+        vars(copied).update(vars(self))
+        copied._progress = None if self._progress is None else replace(self._progress)
+        return copied
+
     # ---- set_epoch and state -----------------------------------------------------------------------------------------
 
     def set(self, epoch: int) -> None:
@@ -145,11 +156,13 @@ class Epochs:
 
     def position(self) -> Resume:
         """Where a copy of the loader has to go on to deliver what is still to come."""
+        progress, asked = self._progress, asked_of(self._followers)
         if self._resume is not None:
-            return self._resume
-        if self._progress is None or self._progress.finished:
+            return self._resume if asked in (None, self._resume.start.epoch) else Resume(self._upcoming())
+        if progress is None or progress.finished:
             return Resume(self._upcoming())
-        progress = self._progress
+        if progress.position == progress.first and asked not in (None, progress.epoch):  # see `renew`
+            return Resume(self._upcoming())
         return Resume(progress.start, progress.position, progress.offset, progress.batches)
 
     def resume(self, at: Resume) -> None:

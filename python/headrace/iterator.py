@@ -34,6 +34,7 @@ class IteratorOptions:
     timeout_s: float  # 0: none
     on_error: str
     max_errors: int | None
+    ranks: int = 1  # that take their steps together
     quiet: bool = False  # no warning about samples skipped or replaced
     out: Callable[[Any, int], Any] | None = None  # called on each batch and its number in the epoch
 
@@ -42,7 +43,8 @@ class IteratorOptions:
 class _Begun:
     ordered: OrderedBatch
     draws: np.ndarray[Any, Any]
-    flight: Flight
+    flight: Flight | None
+    error: ValueError | None = None  # why it could not be begun
 
 
 class NativeIterator:
@@ -107,8 +109,7 @@ class NativeIterator:
         order = None if renew is None or self._closed else renew(self._progress)
         if order is None:
             return
-        while self._flying:
-            self._engine.cancel(self._flying.popleft().flight)
+        self._cancel()
         self._order, self._order_error = order, None
         self._draws = self._draws.of_seed(self._progress.seed)
         self._taken = self._progress.position
@@ -124,9 +125,12 @@ class NativeIterator:
             self._finish()
             raise StopIteration
         begun = self._flying.popleft()
-        self._wait(begun.flight)
+        if begun.flight is not None:
+            self._wait(begun.flight)
         self._begin_batches(self._options.depth)
         self._taken += 1
+        if begun.error is not None:
+            raise begun.error
         return begun
 
     def _begin_batches(self, limit: int) -> None:
@@ -139,8 +143,11 @@ class NativeIterator:
             if ordered is None:
                 return
             draws = self._draws.batch(self._progress.epoch, ordered.indices, ordered.occurrences)
-            flight = self._engine.submit(self._table, ordered.indices, draws)
-            self._flying.append(_Begun(ordered, draws, flight))
+            try:
+                begun = _Begun(ordered, draws, self._engine.submit(self._table, ordered.indices, draws))
+            except ValueError as error:  # samples that do not make a batch: said when it is due
+                begun = _Begun(ordered, draws, None, error)
+            self._flying.append(begun)
 
     def _wait(self, flight: Flight) -> None:
         timeout = self._options.timeout_s
@@ -157,6 +164,7 @@ class NativeIterator:
 
     def _deliver(self, begun: _Begun) -> Any:
         """The batch; None if none of its samples could be made."""
+        assert begun.flight is not None
         failures = self._engine.failures(begun.flight)
         indices = begun.ordered.indices
         places: list[int] | None = None
@@ -184,6 +192,7 @@ class NativeIterator:
 
     def _replace(self, begun: _Begun, places: list[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Makes the next samples of the dataset in place of failed ones, each with the failed one's draws."""
+        assert begun.flight is not None
         indices = begun.ordered.indices.copy()
         for _ in range(len(self._source)):
             indices[places] = (indices[places] + 1) % len(self._source)
@@ -197,7 +206,7 @@ class NativeIterator:
         self._faults.give_up("no sample of the dataset could be made")
 
     def _leave_out_batch(self) -> None:
-        if self._progress.cut.share.world_size > 1:
+        if self._options.ranks > 1:
             try:
                 self._faults.give_up(
                     "no sample of a batch could be made, and a rank that leaves out a batch would leave the others "
@@ -232,13 +241,18 @@ class NativeIterator:
             return
         self._closed = True
         try:
-            while self._flying:
-                self._engine.cancel(self._flying.popleft().flight)
+            self._cancel()
         finally:
             if self._owns_engine:
                 self._engine.close(wait=wait)
         if not self._options.quiet:
             self._faults.warn()
+
+    def _cancel(self) -> None:
+        while self._flying:
+            flight = self._flying.popleft().flight
+            if flight is not None:
+                self._engine.cancel(flight)
 
     def __del__(self) -> None:
         if hasattr(self, "_closed"):  # not where __init__ failed

@@ -6,6 +6,7 @@ import copy
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -130,9 +131,9 @@ class DataLoader(TorchDataLoader[Any]):
             arguments.check_replaceable(self._route.recipe, on_error)
             samples = len(self._route.source)
             arguments.check_epoch_length(samples, batch_size if batch_sampler is None else None, drop_last, self.world)
-        if self.world.size > 1 and generator is None and seed is None:
-            seed = 0  # as in torch's DistributedSampler: all ranks must agree on the order
         given = Samplers(shuffle, sampler, batch_sampler)
+        if seed is None and generator is None and self.world.deals_out(given.any):
+            seed = 0  # as in torch's DistributedSampler: all ranks, however many, must agree on the order
         dealt = deal(dataset, self.world, given, drop_last, seed, generator)
         super().__init__(
             dataset,
@@ -157,14 +158,15 @@ class DataLoader(TorchDataLoader[Any]):
         self.on_error, self.max_errors, self.out_transform = on_error, max_errors, out_transform
         # Public, as all arguments: Lightning makes a loader anew from the attributes that have their names.
         self.device, self.decoder, self.deterministic = device, decoder, deterministic
-        self._torch_epochs = TorchEpochs(self.seed)
+        self._torch_epochs = TorchEpochs(self.seed, self.world.rank)
         if not isinstance(self._route, Handed):
             self._epochs = Epochs(self, samples, self.seed, keeps_base_seed=persistent_workers)
         self._progress: state.Progress | None = None  # of the newest iterator
         self._engine: Engine | None = None  # of the newest iterator
         self._iterators: weakref.WeakSet[NativeIterator] = weakref.WeakSet()
         self._table: tuple[BlobDataset, core.BlobTable] | None = None
-        self._sizes: tuple[BlobDataset, Any] | None = None
+        self._variants: tuple[BlobDataset, Recipe, Any] | None = None
+        self._given = given.any
 
     @property
     def native(self) -> bool:
@@ -227,7 +229,7 @@ class DataLoader(TorchDataLoader[Any]):
     @property
     def upcoming_epoch(self) -> int:
         """The number of the epoch that the next ``iter(loader)`` will deliver, from its start or from its middle."""
-        return self._epochs.upcoming if self.native else self._torch_epochs.upcoming
+        return self._epochs.upcoming if self.native else self._torch_epochs.upcoming(self)
 
     @property
     def _is_accelerate_prepared(self) -> bool:
@@ -241,7 +243,7 @@ class DataLoader(TorchDataLoader[Any]):
     # ---- iteration ---------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        self.world.check()
+        self.world.check(self._given)
         self._renew_route()
         if isinstance(self._route, Handed):
             batches = self._torch_epochs.begin(self, super().__iter__)
@@ -254,6 +256,7 @@ class DataLoader(TorchDataLoader[Any]):
         progress, order = self._epochs.begin()
         out = self.seeded_out_transform(progress)
         options = IteratorOptions(depth, self.batched, self.timeout, self.on_error, self.max_errors, out=out)
+        options = replace(options, ranks=max(self.world.size, getattr(self.sampler, "num_replicas", 1)))
         progress.before = engine.stages()
         iterator = NativeIterator(
             source,
@@ -274,7 +277,7 @@ class DataLoader(TorchDataLoader[Any]):
         """`out_transform` for the batches of an epoch."""
         if self.out_transform is None:
             return None
-        return SeededBatches(self.out_transform, self.target.device, progress.seed, progress.epoch)
+        return SeededBatches(self.out_transform, self.target.device, progress)
 
     @property
     def _keeps_engine(self) -> bool:
@@ -295,10 +298,10 @@ class DataLoader(TorchDataLoader[Any]):
         if not recipe.variants:
             return make_engine(recipe, self.memory_format, self.target, threads=threads, slots_kept=slots_kept, pin=pin)
         arguments.check_replaceable(recipe, self.on_error)
-        if self._sizes is None or self._sizes[0] is not self.source:
-            self._sizes = self.source, sizes_known_to(self.sampler, self.batch_sampler, self.source)
-        variant_of = nearest_of(recipe.sizes, self._sizes[1])
-        return VariantEngine(recipe, self.memory_format, self.target, variant_of, threads=threads, pin=pin)
+        if self._variants is None or self._variants[0] is not self.source or self._variants[1] is not recipe:
+            sizes = sizes_known_to(self.sampler, self.batch_sampler, self.source)
+            self._variants = self.source, recipe, nearest_of(recipe.sizes, sizes)
+        return VariantEngine(recipe, self.memory_format, self.target, self._variants[2], threads=threads, pin=pin)
 
     def close(self) -> None:
         """Ends the threads of all iterators and gives up their batches in flight. ``iter(loader)`` starts new ones."""
@@ -374,7 +377,7 @@ class DataLoader(TorchDataLoader[Any]):
 
     def __getstate__(self) -> dict[str, Any]:
         # Threads and memory stay behind: a copy makes its own. Its epochs are its own too, even in a shallow copy.
-        left = {"_engine": None, "_iterators": None, "_table": None, "_sizes": None}
+        left = {"_engine": None, "_iterators": None, "_table": None, "_variants": None}
         own = {name: copy.copy(self.__dict__[name]) for name in ("_epochs", "_torch_epochs") if name in self.__dict__}
         return {**self.__dict__, **left, **own}
 

@@ -10,6 +10,7 @@ import torch
 
 from headrace.draws import batch_uniform
 from headrace.sample_randomness import sample_randomness
+from headrace.state import Progress
 
 OutTransform = Callable[[Any], Any]
 
@@ -20,17 +21,16 @@ class SeededBatches:
 
     Args:
         device: where the batches are.
-        seed, epoch: of the epoch.
+        progress: of the epoch, whose seed and number count.
     """
 
     function: OutTransform
     device: torch.device
-    seed: int
-    epoch: int
+    progress: Progress
 
     def __call__(self, batch: Any, number: int) -> Any:
         """`number`: of the batch in its epoch."""
-        uniform = batch_uniform(self.seed, self.epoch, number)
+        uniform = batch_uniform(self.progress.seed, self.progress.epoch, number)
         with sample_randomness(uniform, process_wide=True, device=self.device):
             return self.function(batch)
 

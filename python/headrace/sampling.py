@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+import zlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -19,8 +21,9 @@ from headrace.sampler.seeded import Seeded
 from headrace.sources import BlobDataset, image_sizes
 from headrace.world import World
 
-# Attributes of samplers that do not decide the order of all ranks together; headrace's and torch's
-_DO_NOT_DECIDE = {"epoch", "rank", "num_replicas", "num_samples", "total_size"}
+# Attributes of samplers, headrace's and torch's, that do not decide the order of all ranks together.
+_DO_NOT_DECIDE = {"epoch", "rank", "num_replicas", "total_size", "dataset", "data_source", "sampler", "generator"}
+_LOOKED_AT = 1000  # values of an array, to tell it from others
 
 
 class Samplers(NamedTuple):
@@ -29,6 +32,11 @@ class Samplers(NamedTuple):
     shuffle: bool | None
     sampler: Any
     batch_sampler: Any
+
+    @property
+    def any(self) -> bool:
+        """Whether one is given."""
+        return self.sampler is not None or self.batch_sampler is not None
 
 
 def deal(
@@ -77,6 +85,14 @@ def deal(
 
 
 def _sharded(sampler: Any, world: World, drop_last: bool) -> ShardedSampler:
+    for one in samplers_of(sampler, None):
+        if type(one).__module__.startswith("torch.") and getattr(one, "generator", one) is None:
+            warnings.warn(
+                f"{type(one).__qualname__} draws from torch's default generator, which must then be in the same state "
+                "on all ranks; give it generator=torch.Generator().manual_seed(...)",
+                UserWarning,
+                stacklevel=4,
+            )
     return ShardedSampler(sampler, world.size, world.rank, drop_last)
 
 
@@ -123,24 +139,41 @@ def _deals_out(sampler: Any) -> bool:
 
 
 def _name(sampler: Any, seed: int | None) -> str:
+    """What the order of a sampler follows from: its kind, and its public attributes, long ones as a checksum."""
     if isinstance(sampler, ShardedSampler):
         return _name(sampler.sampler, seed)
     if type(sampler) is BatchSampler:
         return f"batches of {sampler.batch_size} of {_name(sampler.sampler, seed)}, drop_last={sampler.drop_last}"
-    kind = type(sampler).__qualname__
     # Orders that are the same, dealt out or not.
-    if isinstance(sampler, SeededSequentialSampler) or (type(sampler) is DistributedSampler and not sampler.shuffle):
+    in_order = type(sampler) in (SequentialSampler, SeededSequentialSampler)
+    if in_order or (type(sampler) is DistributedSampler and not sampler.shuffle):
         return SequentialSampler.__qualname__
     if type(sampler) in (DistributedSampler, SeededRandomSampler) and sampler.seed == seed:
-        return RandomSampler.__qualname__
-    dealt = isinstance(sampler, TorchDistributedSampler)
-    if not dealt and not is_ours(sampler):
+        return SeededRandomSampler.__qualname__
+    kind = type(sampler).__qualname__
+    if isinstance(sampler, (list, tuple, np.ndarray, torch.Tensor)):
+        return f"{kind}({_shown(sampler)})"
+    if not is_ours(sampler) and not type(sampler).__module__.startswith("torch."):
         return kind
-    plain = {name: value for name, value in vars(sampler).items() if isinstance(value, (bool, int, float, str))}
-    names = sorted(name for name in plain.keys() - _DO_NOT_DECIDE if not name.startswith("_"))
-    decides = ", ".join(f"{name}={plain[name]!r}" for name in names)
-    own = f"{kind}({decides})"
-    return f"{own} of {sampler.num_replicas} ranks" if dealt and not is_ours(sampler) else own
+    decides = {name: _shown(value) for name, value in vars(sampler).items() if not name.startswith("_")}
+    if isinstance(sampler, RandomSampler):
+        decides["num_samples"] = repr(sampler.num_samples)
+    elif isinstance(sampler, TorchDistributedSampler):
+        decides["num_samples"] = ""  # of one rank
+    parts = [f"{name}={decides[name]}" for name in sorted(decides) if name not in _DO_NOT_DECIDE and decides[name]]
+    dealt = isinstance(sampler, TorchDistributedSampler) and not is_ours(sampler)
+    return f"{kind}({', '.join(parts)})" + (f" of {sampler.num_replicas} ranks" if dealt else "")
+
+
+def _shown(value: Any) -> str:
+    """A plain value; length and checksum of numbers, of a thousand of them; "" for anything else."""
+    if isinstance(value, (bool, int, float, str)):
+        return repr(value)
+    if not isinstance(value, (list, tuple, np.ndarray, torch.Tensor)) or not len(value):
+        return ""
+    some = value[:: max(1, len(value) // _LOOKED_AT)]
+    values = list(some) if isinstance(some, (list, tuple)) else some.tolist()
+    return f"{len(value)} values {zlib.crc32(repr(values).encode()):08x}"
 
 
 def samplers_of(sampler: Any, batch_sampler: Any) -> list[Any]:

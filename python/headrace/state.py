@@ -26,9 +26,9 @@ class Identity:
     world_size: int
     batch_size: int | None  # of one rank
     drop_last: bool
-    sampler: str
     seed: int | None
     generators: int
+    sampler: str
     recipe: str
     pass_order: str
 
@@ -41,10 +41,10 @@ class Identity:
             dataset,
             order.cut.share.world_size,
             order.cut.batch_size,
-            order.cut.drop_last,
-            order.name,
+            order.cut.drop_last or order.cut.share.drop_last,
             seed,
             generators,
+            order.name,
             recipe.fingerprint(),
             pillow_rule.pass_order(),
         )
@@ -81,6 +81,7 @@ class Progress:
     batches: int  # of the whole epoch, behind `offset`; -1 where the sampler does not say
     cut: Cut
     offset: int = 0  # as in Resume
+    first: int = 0  # batches that were yielded before this iterator
     position: int = 0  # batches yielded
     finished: bool = False
     waited_ns: int = 0  # of the time that the epoch has taken so far, what the consumer spent waiting

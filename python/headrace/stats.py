@@ -60,8 +60,11 @@ def collect(engine: Engine | None, progress: Progress | None, threads: int) -> S
     """Reads the counters of an engine; of one that is closed too."""
     if engine is None or progress is None:
         return Stats((), 0.0, 0.0, threads, "nothing yet")
+    now = engine.stages()
+    if not now:  # one engine a size, and no batch has asked for any
+        return Stats((), 0.0, 0.0, threads, "nothing yet")
     before = {name: (items, ns) for name, items, ns in progress.before}
-    raw = {name: (items - before[name][0], ns - before[name][1]) for name, items, ns in engine.stages()}
+    raw = {name: (items - before.get(name, (0, 0))[0], ns - before.get(name, (0, 0))[1]) for name, items, ns in now}
     on_device = raw.get(_ON_DEVICE, (0, 0))
     planned = max(0, raw["read"][0] - raw["pillow"][0])
     native = max(0, planned - on_device[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +18,13 @@ class World:
 
     Attributes:
         found: where rank and size were found, for messages; "": they were given, or there is no job.
+        given: whether the user gave them.
     """
 
     rank: int = 0
     size: int = 1
     found: str = ""
+    given: bool = False
 
     @classmethod
     def of(cls, rank: Any = None, size: Any = None, name: str = "world_size") -> World:
@@ -46,7 +49,7 @@ class World:
         rank = whole_number("rank", rank)
         if not 0 <= rank < size:
             raise ValueError(f"rank {rank} is outside of a world of {size}: ranks go from 0 to {size - 1}")
-        return cls(rank, size)
+        return cls(rank, size, given=True)
 
     @classmethod
     def found_out(cls) -> World:
@@ -57,11 +60,24 @@ class World:
             return cls(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), "torchrun")
         return cls()
 
-    def check(self) -> None:
-        """Raises RuntimeError where a world that was found is another one now."""
-        if not self.found:
+    def deals_out(self, sampler_given: bool) -> bool:
+        """Whether an order is to be dealt out: one of the user's only where the world was given, too."""
+        return (self.size > 1 and self.given) or (bool(self.found) and not sampler_given)
+
+    def check(self, sampler_given: bool) -> None:
+        """Raises RuntimeError where a world that was found is another one now; warns where one has come up since."""
+        if self.given:
             return
         now = World.found_out()
+        if not self.found:
+            if now.size > 1 and not sampler_given:
+                warnings.warn(
+                    f"this loader was made before {now.found} was there, so each of its {now.size} ranks reads all "
+                    "samples; make it later, or give it rank= and world_size= (world_size=1 if that is meant)",
+                    UserWarning,
+                    stacklevel=3,
+                )
+            return
         if (now.rank, now.size) != (self.rank, self.size):
             raise RuntimeError(
                 f"this loader was made for rank {self.rank} of {self.size}, but {now.found or 'the process'} says "

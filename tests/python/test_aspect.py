@@ -186,6 +186,46 @@ def test_batches_of_several_sizes_are_refused():
         list(loader)
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_batch_of_several_sizes_is_behind_once_it_has_raised(workers):
+    loader = DataLoader(data(), batch_sampler=[[0, 1], [2, 3], [4, 5], [6, 7]], num_workers=workers)
+    iterator = iter(loader)
+    assert next(iterator)[1].tolist() == [0, 1]
+    with pytest.raises(ValueError, match=r"sample 3 is to be \(40, 48\), but sample 2 of its batch"):
+        next(iterator)
+    assert next(iterator)[1].tolist() == [4, 5]
+    resumed = DataLoader(data(), batch_sampler=[[0, 1], [2, 3], [4, 5], [6, 7]])
+    resumed.load_state_dict(loader.state_dict())
+    assert [labels.tolist() for _, labels in resumed] == [[6, 7]]
+
+
+@pytest.mark.parametrize(("workers", "persistent"), [(0, False), (2, False), (2, True)])
+def test_stats_of_several_engines(workers, persistent):
+    dataset = data()
+    sampler = AspectRatioBatchSampler(dataset, 4, seed=3)
+    loader = DataLoader(dataset, batch_sampler=sampler, num_workers=workers, persistent_workers=persistent)
+    assert loader.stats().bottleneck == "nothing yet"
+    for _ in range(2):
+        iterator = iter(loader)
+        assert loader.stats().bottleneck
+        for _ in iterator:
+            assert loader.stats().stages
+        read = next(stage for stage in loader.stats().stages if stage.name == "read")
+        assert read.items == COUNT
+    loader.close()
+
+
+def test_sizes_of_the_same_steps_draw_the_same_numbers():
+    """Not each its own: they are drawn for every sample."""
+    columns = len(DataLoader(blobs(4, crops((32, 32)))).recipe().columns)
+    assert len(DataLoader(data()).recipe().columns) == columns
+    mixed = {(32, 32): crops((32, 32)), (32, 64): T.Compose([T.RandomCrop((32, 64), pad_if_needed=True), *TENSOR])}
+    dataset = Blobs(shapes(), range(COUNT), T.ByAspectRatio(mixed))
+    loader = DataLoader(dataset, batch_sampler=AspectRatioBatchSampler(dataset, 4), seed=1)
+    assert loader.native and len(loader.recipe().columns) == columns + 2
+    assert "0 differ" in str(loader.verify(len(loader)))
+
+
 def test_without_shuffle_and_incomplete_batches():
     dataset = data()
     sampler = AspectRatioBatchSampler(dataset, 5, shuffle=False, drop_last=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 import torch
+from torch.utils.data import BatchSampler, Dataset, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
 
 from headrace import Arrays, DataLoader, order
 from headrace import transforms as T
@@ -90,6 +92,118 @@ def test_set_epoch_of_a_sampler_is_heeded_up_to_the_first_batch(shuffle, workers
     late.sampler.set_epoch(1)  # which it is of
     assert_same(iterator, epochs[1])
     assert_same(late, epochs[2])
+
+
+def test_what_follows_from_a_late_epoch():
+    """The random numbers of out_transform, the state, and torch's generator follow it."""
+
+    def noise(batch: list[torch.Tensor]) -> list[torch.Tensor]:
+        return [batch[0] + torch.rand(()), batch[1]]
+
+    def made() -> DataLoader:
+        return DataLoader(DATA, 4, True, seed=4, out_transform=noise)
+
+    expected, late, other = made(), made(), made()
+    expected.set_epoch(3)
+    iterator = iter(late)
+    late.sampler.set_epoch(3)
+    other.load_state_dict(late.state_dict())
+    whole = list(expected)
+    assert_same(iterator, whole)
+    assert_same(other, whole)
+    late.load_state_dict(late.state_dict())
+    late.sampler.set_epoch(5)
+    assert late.state_dict()["epoch"] == late.upcoming_epoch == 5
+    states = []
+    for before in (True, False):
+        torch.manual_seed(1)
+        unseeded = DataLoader(DATA, 4, sampler=PermutationSampler(DATA))
+        if before:
+            unseeded.sampler.set_epoch(2)
+        iterator = iter(unseeded)
+        if not before:
+            unseeded.sampler.set_epoch(2)
+        next(iterator)
+        states.append(torch.get_rng_state())
+    assert torch.equal(*states)
+
+
+class Numbers(Dataset):
+    """Nothing that is native."""
+
+    def __len__(self) -> int:
+        return COUNT
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("options", [{"seed": 4}, {"seed": None, "sampler": PermutationSampler(Numbers(), seed=4)}])
+def test_a_late_epoch_of_a_loader_that_torch_serves(options, workers):
+    def made() -> DataLoader:
+        loader = DataLoader(Numbers(), 10, "sampler" not in options, num_workers=workers, **options)
+        loader.set_epoch(0)
+        return loader
+
+    whole = made()
+    epochs = [[batch.tolist() for batch in whole] for _ in range(5)]
+    assert not whole.native and epochs[0] != epochs[3]
+    late = made()
+    iterator = iter(late)
+    assert len(iterator) == 3
+    late.sampler.set_epoch(3)
+    assert late.upcoming_epoch == 3
+    assert [batch.tolist() for batch in iterator] == epochs[3]
+    assert [batch.tolist() for batch in late] == epochs[4]
+    late = made()
+    first, second = iter(late), iter(late)
+    assert [[batch.tolist() for batch in one] for one in (first, second)] == epochs[:2]
+
+
+def test_a_copy_counts_for_itself():
+    loader = DataLoader(DATA, 4, True, seed=4)
+    iterator = iter(loader)
+    next(iterator)
+    copied = copy.copy(loader)
+    next(iterator)
+    assert (loader.state_dict()["position"], copied.state_dict()["position"]) == (2, 1)
+
+
+def test_a_batch_sampler_that_is_dealt_out_tells_what_it_draws_from():
+    inner = PermutationSampler(DATA)
+    ShardedSampler(BatchSampler(inner, 4, False), 2, 0).set_epoch(3)
+    assert inner.epoch == 3
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        ({"shuffle": True}, {"sampler": RandomSampler(DATA)}),
+        ({"sampler": RandomSampler(DATA)}, {"sampler": RandomSampler(DATA, replacement=True)}),
+        ({"sampler": RandomSampler(DATA)}, {"sampler": RandomSampler(DATA, num_samples=20)}),
+        ({"sampler": [1, 2, 3, 4]}, {"sampler": [1, 2, 4, 3]}),
+        ({"sampler": SubsetRandomSampler([1, 2, 3])}, {"sampler": SubsetRandomSampler([1, 2, 5])}),
+        ({"sampler": WeightedRandomSampler([1.0, 2.0], 4)}, {"sampler": WeightedRandomSampler([1.0, 3.0], 4)}),
+        (
+            {"batch_sampler": LengthBucketBatchSampler(LENGTHS, 4)},
+            {"batch_sampler": LengthBucketBatchSampler(LENGTHS[::-1], 4)},
+        ),
+        (
+            {"batch_sampler": AspectRatioBatchSampler(DATA, 4, [(4, 4)])},
+            {"batch_sampler": AspectRatioBatchSampler(DATA, 4, [(4, 4), (4, 8)])},
+        ),
+        (
+            {"sampler": ShardedSampler(range(30), 4, 0)},
+            {"sampler": ShardedSampler(range(30), 4, 0, drop_last=True)},
+        ),
+    ],
+)
+def test_a_state_of_another_order_is_refused(then, now):
+    before, after = (DataLoader(DATA, seed=4, **options) for options in (then, now))
+    after.load_state_dict(after.state_dict())
+    with pytest.raises(ValueError, match=r"samples in another way|another drop_last"):
+        after.load_state_dict(before.state_dict())
 
 
 @pytest.mark.parametrize("name", ["permutation", "distributed", "sharded", "lengths", "aspect"])

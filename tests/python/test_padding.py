@@ -167,3 +167,10 @@ def test_what_does_not_go_together_is_named(padding, samples, error, words):
 def test_what_is_no_padding(padding):
     with pytest.raises(TypeError, match="padding_value must be a number or a dict of places and numbers"):
         PaddingCollate(padding)
+
+
+def test_a_padding_that_the_dtype_does_not_have():
+    halves = [torch.ones(2, dtype=torch.float16), torch.ones(3, dtype=torch.float16)]
+    with pytest.raises(ValueError, match=r"torch.float16, which has no 1000000000.0 to pad with"):
+        PaddingCollate(1e9)(halves)
+    assert PaddingCollate(float("-inf"))(halves).values[0, 2] == float("-inf")

@@ -216,7 +216,11 @@ BASE = {"batch_size": 4, "shuffle": True, "seed": 5}
         (Subset(blobs(44, train(24)), range(3, 25)), BASE, "the dataset holds other samples, labels, or"),
         (DATA, {**BASE, "batch_size": 5}, "another batch_size .saved 4, now 5"),
         (DATA, {**BASE, "drop_last": True}, "another drop_last"),
-        (DATA, {**BASE, "shuffle": False}, "samples in another way .saved 'RandomSampler', now 'SequentialSampler'"),
+        (
+            DATA,
+            {**BASE, "shuffle": False},
+            "samples in another way .saved 'SeededRandomSampler', now 'SequentialSampler'",
+        ),
         (
             DATA,
             {"batch_sampler": BatchSampler(SequentialSampler(DATA), 4, False), "seed": 5},

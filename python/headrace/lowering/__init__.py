@@ -70,14 +70,19 @@ def _lower_variants(
 ) -> Recipe:
     """A recipe for each size that a ByAspectRatio makes, in columns of the same draws."""
     columns: list[Column | GaussianWeight] = []
-    made = []
+    made: list[Recipe] = []
+    first: list[Column | GaussianWeight] = []
     for wanted, transform in by_ratio.transforms.items():
-        builder = Builder(_add, channels, size)
-        builder.columns = columns
-        one = _lower([*leaves(transform), *rest], builder, dtype, native_only)
+        steps = [*leaves(transform), *rest]
+        one = _lower(steps, Builder(_add, channels, size), dtype, native_only)
+        if made and list(one.columns) != first:  # else a sample draws the same numbers, whatever its size
+            builder = Builder(_add, channels, size)
+            builder.columns = columns
+            one = _lower(steps, builder, dtype, native_only)
         if (one.height, one.width) != wanted:
             raise LoweringError(f"ByAspectRatio: the transform for {wanted} makes {(one.height, one.width)}")
-        columns = list(one.columns)
+        first = first or list(one.columns)
+        columns = max(columns, list(one.columns), key=len)
         made.append(one)
     made = [replace(one, columns=tuple(columns)) for one in made]
     for one in made[1:]:

@@ -141,14 +141,10 @@ class ShardedSampler(Seeded, TorchDistributedSampler[Any]):
         return items // ranks if self.drop_last else -(-items // ranks)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next ``iter(sampler)`` is of this epoch; the sampler that is dealt out is told, where it can be."""
+        """The next ``iter(sampler)`` is of this epoch; what is dealt out is told, where it can be."""
         super().set_epoch(epoch)
-        if hasattr(self.sampler, "set_epoch"):
-            self.sampler.set_epoch(epoch)
-
-    def told(self, epoch: int) -> None:
-        super().told(epoch)
-        if isinstance(self.sampler, Seeded):
-            self.sampler.told(epoch)
-        elif hasattr(self.sampler, "set_epoch"):
-            self.sampler.set_epoch(epoch)
+        inner: Any = self.sampler
+        while inner is not None:
+            if hasattr(inner, "set_epoch"):
+                inner.set_epoch(epoch)
+            inner = getattr(inner, "sampler", None)

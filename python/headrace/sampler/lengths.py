@@ -52,6 +52,7 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
             which makes nearly the same batches in every epoch. Larger: less padding, less random batches.
 
     Attributes:
+        lengths: int64 (n,).
         epoch: whose batches are next; 0 at first.
 
     Raises:
@@ -72,15 +73,15 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
     ) -> None:
         if batch_size is None and max_tokens is None:
             raise ValueError("give batch_size, max_tokens, or both: one of them must end a batch")
-        self._lengths = _checked(lengths)
-        count = len(self._lengths)
+        self.lengths = _checked(lengths)
+        count = len(self.lengths)
         self.batch_size = None if batch_size is None else whole_number("batch_size", batch_size, smallest=1)
         self.max_tokens = None if max_tokens is None else whole_number("max_tokens", max_tokens, smallest=1)
         self.shuffle, self.drop_last = bool(shuffle), bool(drop_last)
         self.seed = whole_number("seed", seed)
         self.pool = None if pool is None else whole_number("pool", pool, smallest=1)
         self.epoch = 0
-        tokens = np.maximum(self._lengths, 1)
+        tokens = np.maximum(self.lengths, 1)
         if self.max_tokens is not None and tokens.max() > self.max_tokens:
             first = int(np.argmax(tokens > self.max_tokens))
             raise ValueError(
@@ -98,7 +99,7 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
     def __len__(self) -> int:
         """The batches of the epoch: with `max_tokens` another number in each."""
         if self.max_tokens is None and self.batch_size is not None:
-            whole, rest = divmod(len(self._lengths), self.batch_size)
+            whole, rest = divmod(len(self.lengths), self.batch_size)
             return whole + (rest > 0 and not self.drop_last)
         return len(self._batches())
 
@@ -115,7 +116,7 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
         return self._cut[1]
 
     def _made(self) -> list[Int64Array]:
-        order = self._shuffled(_SAMPLES, len(self._lengths))
+        order = self._shuffled(_SAMPLES, len(self.lengths))
         batches: list[Int64Array] = []
         left: list[Int64Array] = []
         # One share for each pool, and one for what the pools leave over: where in the sorted pool that shall lie.
@@ -132,8 +133,8 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
         """The full batches of a pool; what does not fill one is added to `left`."""
         if not len(pool):  # the pools left nothing over
             return []
-        pool = pool[np.argsort(self._lengths[pool], kind="stable")]
-        tokens = np.maximum(self._lengths[pool], 1)
+        pool = pool[np.argsort(self.lengths[pool], kind="stable")]
+        tokens = np.maximum(self.lengths[pool], 1)
         # A share of the batches, not of the samples: a batch of long samples leaves fewer of them over.
         spent = np.cumsum(1 / self._limits.room(tokens))
         spans, begin, end = self._limits.full(tokens.tolist(), int(np.searchsorted(spent, share * spent[-1])))

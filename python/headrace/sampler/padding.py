@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -163,6 +164,8 @@ def _tensor(sample: Any, number: int, where: str) -> torch.Tensor:
 
 def _check_representable(padding: float, dtype: torch.dtype, where: str) -> None:
     if dtype.is_floating_point or dtype.is_complex:
+        if math.isfinite(padding) and abs(padding) > torch.finfo(dtype).max:
+            raise ValueError(f"the sequences{_at(where)} are of {dtype}, which has no {padding} to pad with")
         return
     low, high = (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
     if not (low <= padding <= high and padding == int(padding)):
