@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -13,7 +14,7 @@ from torch.utils.data.distributed import DistributedSampler as TorchDistributedS
 
 from headrace import Arrays, DataLoader
 from headrace import transforms as T
-from headrace.sampler import DistributedSampler, RepeatedAugment
+from headrace.sampler import DistributedSampler, PermutationSampler, RepeatedAugment
 from support import assert_same, blobs, train
 
 PRIME = 10_007
@@ -261,3 +262,38 @@ def test_repeated_augmentation(size):
     second = torch.cat([batch[1] for batch in whole(loaders)])
     assert len(second) == -(-22 // size) * size and set(second.tolist()) != set(labels.tolist())
     assert_same(list(loaders[-1].reference()), list(loaders[-1]))
+
+
+def test_chains_of_jobs_of_any_size_deliver_what_is_left():
+    """Sixty random runs, each cut several times and gone on with by other worlds, batch sizes and samplers' orders."""
+    chance = random.Random(5)
+    for number in range(60):
+        count = chance.randrange(1, 60)
+        data = Arrays(torch.zeros(count, 2, 2, 3, dtype=torch.uint8), range(count), TINY)
+        seen, state, left, size, batch_size = [], None, True, 0, 0
+        while left:
+            if (now := chance.randrange(1, 5)) != size:  # only then may the batch size be another
+                size, batch_size = now, chance.randrange(1, 9)
+            loaders = []
+            for rank in range(size):
+                order = {"sampler": PermutationSampler(data, seed=number)} if number % 2 else {"shuffle": True}
+                loaders.append(DataLoader(data, batch_size, seed=3, rank=rank, world_size=size, **order))
+            for loader in loaders:
+                if state is not None:
+                    loader.load_state_dict(state)
+            iterators = [iter(loader) for loader in loaders]
+            for _ in range(chance.randrange(1, 5)):
+                step = [next(iterator, None) for iterator in iterators]
+                left = step[0] is not None
+                assert all((batch is not None) == left for batch in step)  # ranks end together
+                if not left:
+                    break
+                assert len({len(labels) for _, labels in step}) == 1
+                parts = zip(*(labels.tolist() for _, labels in step), strict=True)
+                seen += [label for every in parts for label in every]
+            states = [loader.state_dict() for loader in loaders]
+            assert len({(one["offset"], one["position"]) for one in states}) == 1
+            state = states[0]
+        # Each once, in the order of one rank; the end may be filled up by the first ones.
+        assert sorted(seen[:count]) == list(range(count))
+        assert seen[count:] == (seen[:count] * 4)[: len(seen) - count] and len(seen) - count < 4
