@@ -22,12 +22,12 @@ def main() -> None:
     parser = shared.resumable(__doc__)
     options = parser.parse_args()
     dist.init_process_group("gloo")
-    dataset = shared.photographs(options)
+    data = shared.photographs(options)
     common = {"batch_size": options.batch_size, "num_workers": options.workers}
-    # It was: loader = torch.utils.data.DataLoader(dataset, sampler=DistributedSampler(dataset), **common)
-    loader = headrace.DataLoader(dataset, shuffle=True, **common, seed=0)
+    # It was: loader = torch.utils.data.DataLoader(data, sampler=torch.utils.data.DistributedSampler(data), **common)
+    loader = headrace.DataLoader(data, shuffle=True, **common, seed=0)
     torch.manual_seed(0)
-    model = DistributedDataParallel(network(len(dataset.classes)))
+    model = DistributedDataParallel(network(len(data.classes)))
     optimiser = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     log, first = shared.Log(), 0
     if options.checkpoint and options.checkpoint.exists():
@@ -38,6 +38,7 @@ def main() -> None:
         log, first = shared.Log(saved["taken"]), saved["loader"]["epoch"]
     main_process = dist.get_rank() == 0
     for _epoch in range(first, options.epochs):
+        # Stock torch also needs here: loader.sampler.set_epoch(_epoch)
         for images, labels in loader:
             loss = nn.functional.cross_entropy(model(images), labels)
             optimiser.zero_grad()

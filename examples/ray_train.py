@@ -43,12 +43,12 @@ def report(model, optimiser, loader, log) -> None:
 
 def train_loop(options: argparse.Namespace) -> None:
     """What each worker does."""
-    dataset = shared.photographs(options)
+    data = shared.photographs(options)
     common = {"batch_size": options.batch_size, "num_workers": options.workers}
-    # It was: loader = torch.utils.data.DataLoader(dataset, sampler=DistributedSampler(dataset), **common)
-    loader = DataLoader(dataset, shuffle=True, **common, seed=0)
+    # It was: loader = torch.utils.data.DataLoader(data, sampler=torch.utils.data.DistributedSampler(data), **common)
+    loader = DataLoader(data, shuffle=True, **common, seed=0)
     torch.manual_seed(0)
-    model = ray.train.torch.prepare_model(network_for(dataset))
+    model = ray.train.torch.prepare_model(network_for(data))
     optimiser = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     log, first, began = shared.Log(), 0, ray.train.get_checkpoint()
     if began:
@@ -60,6 +60,7 @@ def train_loop(options: argparse.Namespace) -> None:
         log, first = shared.Log(saved["taken"]), saved["loader"]["epoch"]
     context = ray.train.get_context()
     for _epoch in range(first, options.epochs):
+        # Stock torch also needs here: loader.sampler.set_epoch(_epoch)
         for images, labels in loader:
             loss = nn.functional.cross_entropy(model(images), labels)
             optimiser.zero_grad()

@@ -44,6 +44,11 @@ class Epochs:
         return self._next if asked is None else asked
 
     @property
+    def resumes(self) -> bool:
+        """Whether `begin` would go on with the epoch that a state was loaded for."""
+        return self._resume is not None and self._resume.start.epoch == self.upcoming
+
+    @property
     def generators(self) -> int:
         """How many generators the order follows from."""
         return len(self._generators)

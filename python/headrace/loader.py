@@ -135,6 +135,7 @@ class DataLoader(TorchDataLoader[Any]):
         if seed is None and generator is None and self.world.deals_out(given.any):
             seed = 0  # as in torch's DistributedSampler: all ranks, however many, must agree on the order
         dealt = deal(dataset, self.world, given, drop_last, seed, generator)
+        self._deals_itself_out = bool(self.world.found) and self.world.size > 1 and sampler is batch_sampler is None
         super().__init__(
             dataset,
             batch_size,
@@ -230,6 +231,16 @@ class DataLoader(TorchDataLoader[Any]):
     def upcoming_epoch(self) -> int:
         """The number of the epoch that the next ``iter(loader)`` will deliver, from its start or from its middle."""
         return self._epochs.upcoming if self.native else self._torch_epochs.upcoming(self)
+
+    @property
+    def deals_itself_out(self) -> bool:
+        """Whether this process is given its part of the loader's own order, by the ranks that the loader has found."""
+        return self._deals_itself_out
+
+    @property
+    def resumes(self) -> bool:
+        """Whether the next ``iter(loader)`` goes on where a state that was loaded was taken."""
+        return self.native and self._epochs.resumes
 
     @property
     def _is_accelerate_prepared(self) -> bool:

@@ -5,7 +5,7 @@
 WHOSE loader the program gets: `native` headrace's own, `oracle` the oracle's, `processes` the oracle's in torch's
 worker processes, as many as the program asks for threads.
 
-What it delivers comes from Pillow and torch alone: no native engine is made, which `__iter__` proves by having none.
+What it delivers comes from Pillow and torch alone: a process that has an oracle's loader can make no native engine.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import headrace
+from headrace import engine
 from headrace.state import Progress
 from torchvision_shim import import_torchvision
 
@@ -35,11 +36,15 @@ class OracleLoader(headrace.DataLoader):
             reference.num_workers, reference.prefetch_factor = self.num_workers, 2
         progress, _order = self._epochs.begin()
         self._progress = progress
-        assert self._engine is None
+        engine.Engine.__init__ = _no_engine  # type: ignore[method-assign]  # also where Ray has started the process
         if "HEADRACE_ORACLE_LOG" in os.environ:  # that it was the oracle who delivered, in whatever process
             with open(os.environ["HEADRACE_ORACLE_LOG"], "a") as file:  # noqa: PTH123
                 print(f"epoch {progress.epoch}", file=file)
         return _Counted(iter(reference), progress)
+
+
+def _no_engine(*_: Any, **__: Any) -> None:
+    raise RuntimeError("a native engine in a run of the oracle's")
 
 
 class _Counted:
@@ -70,6 +75,7 @@ def main() -> None:
         raise SystemExit(f"{whose} is nobody's loader")
     if whose != "native":
         oracle_loader.OracleLoader.processes = whose == "processes"
+        engine.Engine.__init__ = _no_engine  # type: ignore[method-assign]
         headrace.DataLoader = oracle_loader.OracleLoader  # type: ignore[misc]
     if importlib.util.find_spec("torchvision") and re.search("timm|lightning|transformers", Path(program).name):
         import_torchvision()  # as they would; its operators may not load here

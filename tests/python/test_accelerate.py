@@ -178,8 +178,10 @@ def test_ranks_share_an_epoch_as_accelerate_has_it(folder: Path, tmp_path: Path)
         parts = told(labels_of(even.prepare(loader_of(batch_size=7))))
         assert sorted(label for part in parts for batch in part for label in batch) == [*range(42)]
         seedable = Accelerator(cpu=True, dataloader_config=DataLoaderConfiguration(use_seedable_sampler=True))
+        # The order is the loader's own, of the seed that it has where there are ranks.
+        zero = labels_of(DataLoader(dataset, 4, shuffle=True, seed=0, world_size=1).reference())
         parts = told(labels_of(seedable.prepare(loader_of(seed=None))))
-        assert sorted({label for part in parts for batch in part for label in batch}) == [*range(42)]
+        assert parts == [zero[0::2][:5] + [zero[10] + zero[0][:2]], zero[1::2] + [zero[0][2:] + zero[1][:2]]]
         dist.destroy_process_group()
         """
     run(folder, tmp_path, program, ranks=2)
@@ -206,5 +208,117 @@ def test_what_cannot_be_kept_is_said_and_other_loaders_are_left_alone(folder: Pa
         assert [batch.tolist() for batch in handed] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
         rest = accelerator.skip_first_batches(handed, 1)
         assert [batch.tolist() for batch in rest] == [[4, 5, 6, 7], [8, 9]]
+        """,
+    )
+
+
+def test_states_are_of_the_loop_in_a_pass_and_of_the_loader_else(folder: Path, tmp_path: Path) -> None:
+    run(
+        folder,
+        tmp_path,
+        """
+        accelerator = Accelerator(dataloader_config=DataLoaderConfiguration(use_stateful_dataloader=True))
+        whole = labels_of(loader_of())
+        prepared = accelerator.prepare(loader_of())
+        for _ in prepared:
+            break  # a state of its one batch is left behind
+        prepared.set_epoch(5)
+        assert prepared.state_dict()["epoch"] == 5
+        state = accelerator.prepare(loader_of()).state_dict()
+        prepared.load_state_dict(state)
+        assert prepared.state_dict()["epoch"] == 0
+        assert labels_of(prepared) == whole
+        assert prepared.state_dict()["epoch"] == 1
+        # Batches that are skipped are behind, and those of the loop that skips.
+        for taken in (1, 2, 8):
+            one = accelerator.prepare(loader_of())
+            for number, _ in enumerate(accelerator.skip_first_batches(one, 3), 1):
+                if number == taken:
+                    state = one.state_dict()
+            assert one.state_dict()["epoch"] == 1
+            other = accelerator.prepare(loader_of())
+            other.load_state_dict(state)
+            one.set_epoch(1)
+            assert labels_of(other) == (whole[3 + taken:] or labels_of(one))
+        """,
+    )
+
+
+def test_only_what_the_last_round_was_filled_up_with_is_cut_off(folder: Path, tmp_path: Path) -> None:
+    run(
+        folder,
+        tmp_path,
+        """
+        from headrace.sampler import AspectRatioBatchSampler
+        accelerator = Accelerator()
+        sizes = [(16, 24), (24, 16), (16, 16)]
+        each = {size: transforms.Compose([transforms.ResizedCenterCrop(size), transforms.ToTensor()]) for size in sizes}
+        paths = [path for path, _ in images.samples[:42]]
+        various = headrace.ImageFiles(paths, list(range(42)), transforms.ByAspectRatio(each))
+        by_ratio = loader_of(various, shuffle=None, batch_size=1, batch_sampler=AspectRatioBatchSampler(various, 4))
+        for loader, expected in (
+            (by_ratio, 42), (loader_of(drop_last=True), 40), (loader_of(shuffle=None, sampler=[3] * 11), 11)
+        ):
+            prepared = accelerator.prepare(loader)
+            assert prepared.total_batch_size == 4
+            assert len(torch.cat([accelerator.gather_for_metrics(labels) for _, labels in prepared])) == expected
+        """,
+    )
+
+
+def test_a_prepared_loader_is_copied_used_in_others_and_given_up(folder: Path, tmp_path: Path) -> None:
+    run(
+        folder,
+        tmp_path,
+        """
+        import copy, gc, pickle, weakref
+        accelerator = Accelerator()
+        prepared = accelerator.prepare(loader_of())
+        whole = labels_of(loader_of())
+        for again in (copy.deepcopy(prepared), pickle.loads(pickle.dumps(prepared))):
+            assert again.base_dataloader is not prepared.base_dataloader
+            assert labels_of(again) == whole and again.iteration == 1 and prepared.iteration == 0
+            assert vars(again.gradient_state) is vars(accelerator.gradient_state)  # one for all
+            assert labels_of(accelerator.skip_first_batches(again, 3)) != whole[3:]  # of its next epoch
+        stock = torch.utils.data.DataLoader
+        assert labels_of(stock(prepared.dataset, 4)) == labels_of(stock(dataset, 4))
+        assert labels_of(stock(Subset(prepared.dataset, [5, 1]), 2)) == [[5, 1]]
+        class AtOnce(torch.utils.data.Dataset):
+            def __len__(self): return 3
+            def __getitem__(self, index): raise AssertionError("one by one")
+            def __getitems__(self, indices): return [10 * index for index in indices]
+        at_once = accelerator.prepare(loader_of(AtOnce(), shuffle=False, num_workers=0))
+        assert [batch.tolist() for batch in stock(at_once.dataset, 3)] == [[0, 10, 20]]
+        held = [weakref.ref(loader) for loader in (prepared, prepared.base_dataloader, again, again.base_dataloader)]
+        gc.collect()
+        gc.disable()  # what only it can end would keep its threads till then
+        del prepared, again
+        accelerator._dataloaders.clear()  # what free_memory does, apart from collecting
+        assert [one() for one in held] == [None] * 4
+        """,
+    )
+
+
+def test_loaders_without_batches_or_states(folder: Path, tmp_path: Path) -> None:
+    run(
+        folder,
+        tmp_path,
+        """
+        import warnings
+        accelerator = Accelerator(dataloader_config=DataLoaderConfiguration(use_stateful_dataloader=True))
+        try:
+            accelerator.prepare(loader_of(batch_size=None))
+        except ValueError as error:
+            assert "batch_size" in str(error)
+        else:
+            raise AssertionError("no error")
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            handed = accelerator.prepare(loader_of(list(range(10)), shuffle=False, num_workers=0))
+        (one,) = [warning for warning in said if "use_stateful_dataloader" in str(warning.message)]
+        assert one.category is UserWarning and one.filename == __file__
+        assert [batch.tolist() for batch in handed] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+        accelerator.save_state(sys.argv[1] + "-saved")  # without it
+        accelerator.load_state(sys.argv[1] + "-saved")
         """,
     )

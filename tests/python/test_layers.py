@@ -91,6 +91,7 @@ epochs out_transform
 iterator
 stats report verification arguments routing fallback
 integrations.remake
+integrations.tickets
 integrations.accelerate
 integrations
 loader

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headrace.demo.folder import lay_out
-from trainers import EXAMPLES, curve, finish, killed_and_resumed, losses, needs, start, stock
+from trainers import EXAMPLES, RUNNER, curve, finish, killed_and_resumed, losses, needs, start, stock
 
 
 @dataclass(frozen=True)
@@ -105,12 +105,36 @@ def test_ray_starts_killed_workers_anew(folder: Path, tmp_path: Path) -> None:
     assert native.result() == oracle.result()
 
 
-@pytest.mark.parametrize("name", ["resnet18_accumulate", "accelerate_loop"])
+STOCK = {
+    "resnet18_accumulate": (),
+    "ddp": ("--batch-size", 4, "--epochs", 2),
+    "compiled_step": ("--backend", "eager"),
+    "lightning_module": (),
+    "accelerate_loop": ("--resume", "skip"),
+}
+
+
+@pytest.mark.parametrize("name", STOCK)
 def test_the_stock_line_runs_too(name: str, folder: Path, tmp_path: Path) -> None:
-    needs(*TRAINERS[name].needs)
-    arguments = ("--resume", "skip") if name == "accelerate_loop" else ()
-    found = losses(finish(start(stock(name, tmp_path), folder, *arguments, "--epochs", 1)))
-    assert list(found) == list(range(5))
+    trainer, arguments = TRAINERS[name], ("--epochs", 1, *STOCK[name])
+    needs(*trainer.needs)
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2] if trainer.ranks > 1 else []
+    lines = finish(start(*torchrun, RUNNER, "oracle", stock(name, tmp_path), folder, *arguments))  # without an engine
+    assert list(losses(lines)) == list(range(10 if "--epochs" in STOCK[name] else 5))
+
+
+def test_an_oracles_run_can_make_no_native_engine(folder: Path, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\nfrom headrace import ImageFolder, loader, transforms\n"
+        "images = ImageFolder(sys.argv[1], transforms.Compose([transforms.Resize((8, 8)), transforms.ToTensor()]))\n"
+        "print(len(list(loader.DataLoader(images, 10))))\n"
+    )
+    assert finish(start(RUNNER, "native", program, folder)) == ["4"]
+    for whose in ("oracle", "processes"):
+        process = start(RUNNER, whose, program, folder)
+        assert "a native engine in a run of the oracle's" in process.communicate()[1]
+        assert process.returncode == 1
 
 
 def test_each_example_names_the_one_line_that_changed() -> None:

@@ -100,6 +100,10 @@ def stock(name: str, folder: Path) -> Path:
     before = lines[number].strip().removeprefix("# It was: ")
     assert "torch.utils.data.DataLoader(" in before and " = headrace.DataLoader(" in lines[number + 1]
     lines[number : number + 2] = [indent + before]
+    also = [number for number, line in enumerate(lines) if line.strip().startswith("# Stock torch also needs here: ")]
+    for number in also:
+        lines[number] = lines[number].replace("# Stock torch also needs here: ", "")
+    assert bool(also) == ("DistributedSampler" in before)
     lines.insert(lines.index("import headrace"), "import torch")
     path = folder / f"{name}.py"
     path.write_text("\n".join(lines))

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
-from collections.abc import Iterator
+import sys
+import warnings
 from typing import Any
 
 import accelerate.accelerator
 import torch
 from accelerate.data_loader import DataLoaderShard
 from accelerate.data_loader import prepare_data_loader as stock_prepare
-from torch.utils.data import BatchSampler, IterableDataset, RandomSampler
+from accelerate.state import GradientState
+from torch.utils.data import BatchSampler, IterableDataset
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import DistributedSampler as TorchDistributedSampler
 
 from headrace.integrations.remake import remade
+from headrace.integrations.tickets import Place, Redeemed, Tickets, layers
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler
+from headrace.sampler.plain import SeededRandomSampler
 
 
 def take_over(ours: type[Any]) -> None:
@@ -46,51 +49,75 @@ def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
     """`dataloader` as Accelerate's loops want it; `asked` are the arguments of Accelerate's ``prepare_data_loader``.
 
     Accelerate itself says what each process gets and what becomes of the batches: it prepares a stand-in with the
-    loader's batch sampler, and headrace's loader then takes the stand-in's place.
+    loader's batch sampler, and headrace's loader then takes the stand-in's place. A sampler of the user's that deals
+    out already is respected, and batches of the user's own making are dealt out whole.
 
     Raises:
-        ValueError: with ``dispatch_batches``, where one process would make the batches of all.
+        ValueError: with ``dispatch_batches``, where one process would make the batches of all; without batches; for
+            ``split_batches`` of batches that nobody knows how to split.
+        RuntimeError: a state was loaded, and the loader has to be made again to be dealt out.
     """
     if asked.pop("dispatch_batches"):
         raise ValueError(
             "headrace makes the batches of each process in that process; leave dispatch_batches out of the Accelerator"
         )
+    if not dataloader.batched:
+        raise ValueError("Accelerate deals out batches, not samples: give the DataLoader a batch_size other than None")
     stateful = asked.pop("use_stateful_dataloader")  # torchdata's loader is not needed for that
-    if dataloader.seed is not None:
-        asked["use_seedable_sampler"] = False  # the loader's own seed decides the order
-    if dealt_by_the_user(dataloader):
-        asked.update(num_processes=1, process_index=0)
+    if stateful and not dataloader.native:
+        stateful = False
+        warnings.warn(
+            "use_stateful_dataloader keeps no state of this loader, whose batches torch delivers: see its explain()",
+            stacklevel=_level_of_the_user(),
+        )
+    given = dealt_by_the_user(dataloader)
+    if given:
+        asked.update(num_processes=1, process_index=0, torch_device_mesh=None, split_batches=False)
     whole = whole_order(dataloader)
     before = getattr(whole, "sampler", None)
     stand_in: Any = TorchDataLoader(dataloader.dataset, batch_sampler=whole, generator=dataloader.generator)
     shard = stock_prepare(stand_in, dispatch_batches=False, **asked)
-    if shard.batch_sampler is not whole or getattr(whole, "sampler", None) is not before:
-        dataloader = remade(dataloader, batch_sampler=shard.batch_sampler)
-    return PreparedLoader(shard, dataloader, use_stateful_dataloader=stateful)
+    share, kept_whole = shard.batch_sampler, type(whole) is not BatchSampler
+    if share is not whole:
+        if not kept_whole:
+            share.sampler = whole.sampler  # where the loader looks for generators, and for whom it tells the epoch
+        elif asked["split_batches"]:
+            raise ValueError(f"split_batches cannot split what {type(whole).__qualname__} puts together: leave it out")
+        else:  # Accelerate's own way leaves out the batches that are not full
+            share = ShardedSampler(whole, share.num_processes, share.process_index)
+    if share is not whole or dataloader.deals_itself_out or getattr(whole, "sampler", None) is not before:
+        dataloader = remade(dataloader, batch_sampler=share)
+    padded = None if given or kept_whole else whole
+    return PreparedLoader(shard, dataloader, padded, use_stateful_dataloader=stateful)
+
+
+def _level_of_the_user() -> int:
+    """The `stacklevel`, for a warning of the caller's, of the first frame that is neither Accelerate's nor ours."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in ("accelerate", "headrace"):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def dealt_by_the_user(loader: Any) -> bool:
     """Whether the loader was given a sampler that yields one process's part, which is not to be dealt out again."""
-    sampler = getattr(loader.batch_sampler, "sampler", loader.sampler)
-    ours = isinstance(sampler, DistributedSampler | ShardedSampler)
-    return isinstance(sampler, TorchDistributedSampler) and not ours
+    if loader.deals_itself_out:
+        return False
+    return any(isinstance(layer, TorchDistributedSampler) for layer in layers(loader.batch_sampler))
 
 
 def whole_order(loader: Any) -> Any:
     """A batch sampler of all processes' batches, in the order that the loader has in one process."""
-    if isinstance(loader.batch_sampler, ShardedSampler):
-        return loader.batch_sampler.sampler
-    if loader.batch_size is None:
-        return loader.batch_sampler
     sampler: Any = loader.sampler
-    if isinstance(sampler, ShardedSampler):
-        sampler = sampler.sampler
-    elif isinstance(sampler, DistributedSampler):
-        sampler = DistributedSampler(loader.dataset, 1, 0, sampler.shuffle, sampler.seed)
-    elif isinstance(sampler, RandomSampler) and loader.seed is not None and loader.generator is None:
-        sampler = DistributedSampler(loader.dataset, 1, 0, seed=loader.seed)
-    else:
+    if type(sampler) is SeededRandomSampler and loader.batch_size is not None:
+        # Equal, but without a generator, in which Accelerate would put one that the order does not follow from.
+        sampler = DistributedSampler(loader.dataset, 1, 0, seed=sampler.seed)
+    elif not loader.deals_itself_out:
         return loader.batch_sampler
+    elif isinstance(sampler, ShardedSampler):
+        sampler = sampler.sampler
+    else:
+        sampler = DistributedSampler(loader.dataset, 1, 0, sampler.shuffle, sampler.seed)
     return BatchSampler(sampler, loader.batch_size, loader.drop_last)
 
 
@@ -99,18 +126,25 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
 
     `dataset`, `batch_sampler` and `collate_fn` are such that a torch DataLoader made of them, as by
     ``skip_first_batches``, still delivers headrace's batches, and makes none of those that are skipped.
+
+    Args:
+        shard: as Accelerate prepared the stand-in.
+        loader: headrace's, which delivers.
+        padded: the batch sampler of all processes, whose last round Accelerate fills up; None: it fills up nothing.
     """
 
     _is_accelerate_prepared = True
 
-    def __init__(self, shard: DataLoaderShard, loader: Any, *, use_stateful_dataloader: bool) -> None:
+    def __init__(
+        self, shard: DataLoaderShard, loader: Any, padded: BatchSampler | None, *, use_stateful_dataloader: bool
+    ) -> None:
         # Accelerate's own __init__ would make a torch DataLoader.
         self.__dict__.update({name: value for name, value in vars(shard).items() if name != "iteration"})
         self.base_dataloader, self.use_stateful_dataloader = loader, use_stateful_dataloader
-        self.batch_sampler = Tickets(self)
+        self._padded = padded
+        self._place = Place(loader, keeps_states=use_stateful_dataloader)
+        self.batch_sampler = Tickets(loader, self._place)
         self.dataset = Redeemed(loader)
-        if use_stateful_dataloader:
-            self.dl_state_dict = loader.state_dict()
 
     # A loader made of our parts by Accelerate must not start processes, nor draw from a generator of the user's.
     num_workers, prefetch_factor, persistent_workers = 0, None, False
@@ -121,6 +155,8 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
     def generator(self) -> torch.Generator:
         """For torch's base seed, which nobody uses here."""
         return torch.Generator()
+
+    # ---- what Accelerate counts --------------------------------------------------------------------------------------
 
     @property
     def iteration(self) -> int:
@@ -133,19 +169,46 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
 
     def set_epoch(self, epoch: int) -> None:
         """The next pass is this epoch."""
-        self.base_dataloader.set_epoch(epoch)
-        part = self.base_dataloader.batch_sampler
-        while part is not None:  # samplers within batch samplers within batch samplers
-            if hasattr(part, "set_epoch"):
-                part.set_epoch(epoch)
-            part = getattr(part, "batch_sampler", None) or getattr(part, "sampler", None)
+        self._place.set_epoch(epoch)
+
+    @property
+    def total_batch_size(self) -> int:
+        """The samples of a step of all processes.
+
+        Raises:
+            AttributeError: the batch sampler has no batch_size.
+        """
+        if self._padded is not None:
+            return int(super().total_batch_size)
+        parts = list(layers(self.base_dataloader.batch_sampler))
+        sizes = [size for part in parts if (size := getattr(part, "batch_size", None)) is not None]
+        if not sizes:
+            raise AttributeError("the batch sampler has no batch_size")
+        ranks = [part.num_replicas for part in parts if isinstance(part, TorchDistributedSampler)]
+        return int(sizes[0] * (ranks[0] if ranks else 1))
+
+    def begin(self) -> None:
+        """Accelerate's, but ``gather_for_metrics`` cuts off what was filled up, and nothing else."""
+        super().begin()
+        self.remainder = 0
+        if self._padded is not None and not self._padded.drop_last:
+            try:
+                self.remainder = len(self._padded.sampler) % self.total_batch_size  # type: ignore[arg-type]
+            except TypeError:  # a sampler without a length
+                self.remainder = -1
+
+    def end(self) -> None:
+        """The pass is over."""
+        super().end()
+        self._place.leave()
+
+    # ---- state -------------------------------------------------------------------------------------------------------
 
     def _update_state_dict(self) -> None:
-        if self.use_stateful_dataloader:  # else nobody asks for it
-            super()._update_state_dict()
+        self._place.take()
 
     def state_dict(self) -> dict[str, Any]:
-        """Of the batches handed out so far.
+        """Of the batches handed out so far; where no pass is under way, of the one to come.
 
         Raises:
             RuntimeError: the accelerator was not told to keep states.
@@ -154,98 +217,21 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
             raise RuntimeError(
                 "Accelerate keeps states of loaders with DataLoaderConfiguration(use_stateful_dataloader=True)"
             )
-        return dict(self.dl_state_dict)
+        return self._place.state()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """The next pass goes on where the state was taken."""
         super().load_state_dict(state_dict)
-        self.dl_state_dict = state_dict
+        self._place.leave()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Accelerate's own makes a loader by calling __init__; the gradient state is one for the whole process.
+        return _unfilled, (), {name: value for name, value in vars(self).items() if name != "gradient_state"}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self.__dict__.update(kept, gradient_state=GradientState())
 
 
-class Redeemed:
-    """The dataset of a loader, whose ``__getitems__`` also takes a ticket and gives the batch that is due for it."""
-
-    def __init__(self, loader: Any) -> None:
-        self._dataset = loader.dataset
-
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._dataset[index]
-
-    def __getitems__(self, ticket: Ticket) -> Any:
-        return ticket.redeem()
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_dataset":  # while it is unpickled
-            raise AttributeError(name)
-        return getattr(self._dataset, name)
-
-
-class Tickets:
-    """The batch sampler of a prepared loader: yields tickets for the batches of an epoch, one after the other."""
-
-    def __init__(self, loader: PreparedLoader) -> None:
-        self._loader = loader
-
-    def __iter__(self) -> Iterator[Ticket]:
-        delivery = Delivery(self._loader.base_dataloader)
-        return (Ticket(delivery, number) for number in range(len(self)))
-
-    def __len__(self) -> int:
-        return len(self._loader.base_dataloader)
-
-    @property
-    def sampler(self) -> Tickets:
-        """What is told the epoch: Accelerate tells a sampler inside of a loader that skips, and not that loader."""
-        return self
-
-    def set_epoch(self, epoch: int) -> None:
-        """As of the loader."""
-        self._loader.set_epoch(epoch)
-
-    @property
-    def even_batches(self) -> bool:
-        """As of Accelerate's own batch sampler; ``join_uneven_inputs`` sets it for a while."""
-        return bool(self._loader.base_dataloader.batch_sampler.even_batches)
-
-    @even_batches.setter
-    def even_batches(self, even: bool) -> None:
-        self._loader.base_dataloader.batch_sampler.even_batches = even
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("_loader", "batch_sampler"):  # nothing that yields indices is to be found here
-            raise AttributeError(name)
-        return getattr(self._loader.base_dataloader.batch_sampler, name)
-
-
-class Delivery:
-    """One pass over a loader, which begins with the first batch that is asked for."""
-
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
-        self._batches: Iterator[Any] | None = None
-        self._next = 0
-
-    def batch(self, number: int) -> Any:
-        """A batch of the pass; numbers ascend."""
-        if self._batches is None:
-            if self._loader.native:
-                state = self._loader.state_dict()
-                self._loader.load_state_dict({**state, "position": state["position"] + number})
-                self._next = number
-            self._batches = iter(self._loader)
-        skipped, self._next = number - self._next, number + 1
-        return next(itertools.islice(self._batches, skipped, None))
-
-
-class Ticket:
-    """Says which batch is due; whoever skips it throws it away."""
-
-    def __init__(self, delivery: Delivery, number: int) -> None:
-        self._delivery, self._number = delivery, number
-
-    def redeem(self) -> Any:
-        """The batch."""
-        return self._delivery.batch(self._number)
+def _unfilled() -> PreparedLoader:
+    """For copies: pickle does not take the class itself, since a prepared loader says that it is of the loader's."""
+    return PreparedLoader.__new__(PreparedLoader)
