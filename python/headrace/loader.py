@@ -135,7 +135,6 @@ class DataLoader(TorchDataLoader[Any]):
         if seed is None and generator is None and self.world.deals_out(given.any):
             seed = 0  # as in torch's DistributedSampler: all ranks, however many, must agree on the order
         dealt = deal(dataset, self.world, given, drop_last, seed, generator)
-        self._deals_itself_out = bool(self.world.found) and self.world.size > 1 and sampler is batch_sampler is None
         super().__init__(
             dataset,
             batch_size,
@@ -235,7 +234,7 @@ class DataLoader(TorchDataLoader[Any]):
     @property
     def deals_itself_out(self) -> bool:
         """Whether this process is given its part of the loader's own order, by the ranks that the loader has found."""
-        return self._deals_itself_out
+        return bool(self.world.found) and self.world.size > 1 and not self._given
 
     @property
     def resumes(self) -> bool:
