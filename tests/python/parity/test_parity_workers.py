@@ -35,7 +35,7 @@ def lists(samples: list[Any]) -> list[Any]:
 @pytest.mark.parametrize("generator", [False, True])
 def test_seeds(workers, persistent, generator):
     if persistent and not workers:
-        pytest.skip("torch refuses it")
+        pytest.skip("torch refuses persistent_workers without workers")
 
     def run(kind: Any) -> Any:
         own = torch.Generator().manual_seed(2) if generator else None
