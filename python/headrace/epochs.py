@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from headrace.order import Cut, EpochOrder, OrderedBatch, RandomState, base_seed, generators_of
-from headrace.sampler.seeded import Seeded
-from headrace.sampling import Order, asked_of, followers, order_of, samplers_of, tell
+from headrace.sampler.seeded import Seeded, tell
+from headrace.sampling import Order, asked_of, begin_with, followers, late_epoch, order_of, samplers_of
 from headrace.state import Progress, Resume, Start
 
 
@@ -64,12 +64,7 @@ class Epochs:
     def renew(self, progress: Progress) -> EpochOrder | None:
         """Where a sampler was told another epoch after this one began, as its user may before the first batch, and as
         torch heeds it then: that epoch, and its progress in place of this one's. Else None."""
-        asked = asked_of(self._followers)
-        if asked is None or progress is not self._progress:
-            return None
-        if asked == progress.epoch:
-            for one in self._followers:
-                one.told(asked)
+        if progress is not self._progress or late_epoch(self._followers, progress.epoch) is None:
             return None
         # Begun already, so that nothing is drawn a second time.
         start = replace(self._upcoming(), begun=True, base_seed=progress.start.base_seed, random=progress.start.random)
@@ -155,9 +150,7 @@ class Epochs:
         if self._resume is not None and self._resume.start.epoch != epoch:
             self._resume = None
         self._progress = None
-        tell(self._samplers, epoch)
-        for one in self._followers:  # who is told so by the loader has not asked for it
-            one.told(epoch)
+        begin_with(self._samplers, epoch)
 
     def position(self) -> Resume:
         """Where a copy of the loader has to go on to deliver what is still to come."""

@@ -11,7 +11,7 @@ import torch
 from headrace.draws import epoch_seed
 from headrace.order import base_seed
 from headrace.sampler.seeded import Seeded
-from headrace.sampling import asked_of, followers, samplers_of, tell
+from headrace.sampling import asked_of, begin_with, followers, late_epoch, samplers_of
 
 _WORKERS = 0x5851F42D4C957F2D  # apart from the seed of the order
 _RANKS = 0x14057B7EF767814F  # and from each other's
@@ -37,10 +37,7 @@ class TorchEpochs:
     def set(self, loader: Any, epoch: int) -> None:
         """The next epoch is this one; the samplers are told."""
         self._next = epoch
-        samplers = samplers_of(loader.sampler, loader.batch_sampler)
-        tell(samplers, epoch)
-        for one in followers(samplers):
-            one.told(epoch)
+        begin_with(samplers_of(loader.sampler, loader.batch_sampler), epoch)
 
     def go_on(self, epoch: int) -> None:
         """The next epoch is this one; the samplers know."""
@@ -88,12 +85,8 @@ class _Heeding:
 
     def __next__(self) -> Any:
         anew, self._anew = self._anew, None
-        if anew is not None and (asked := asked_of(self._told)) is not None:
-            if asked == self._epoch:
-                for one in self._told:
-                    one.told(asked)
-            else:
-                self._iterator = anew()
+        if anew is not None and late_epoch(self._told, self._epoch) is not None:
+            self._iterator = anew()
         return next(self._iterator)
 
     def __len__(self) -> int:

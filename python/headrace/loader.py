@@ -6,7 +6,6 @@ import copy
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -265,8 +264,8 @@ class DataLoader(TorchDataLoader[Any]):
             self._table = source, checked_table(source)
         progress, order = self._epochs.begin()
         out = self.seeded_out_transform(progress)
-        options = IteratorOptions(depth, self.batched, self.timeout, self.on_error, self.max_errors, out=out)
-        options = replace(options, ranks=max(self.world.size, getattr(self.sampler, "num_replicas", 1)))
+        ranks = max(self.world.size, getattr(self.sampler, "num_replicas", 1))
+        options = IteratorOptions(depth, self.batched, self.timeout, self.on_error, self.max_errors, ranks, out=out)
         progress.before = engine.stages()
         iterator = NativeIterator(
             source,

@@ -87,6 +87,10 @@ class Recipe:
     def dtype(self) -> torch.dtype:
         return self.lut.dtype
 
+    def maps_bytes_as(self, other: Recipe) -> bool:
+        """Whether both make the same values of the same bytes, in as many channels."""
+        return self.dtype == other.dtype and torch.equal(self.lut, other.lut)
+
     @property
     def calls(self) -> list[Call]:
         """The steps that Python does, in order."""

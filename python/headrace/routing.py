@@ -123,7 +123,7 @@ def _native(source: BlobDataset, dtype: torch.dtype | None) -> Native:
         lower(one.transform, dtype=dtype, channels=one.channels, size=one.size) for one in different.values()
     )
     for other in others:
-        if other != first or other.dtype != first.dtype or not torch.equal(other.lut, first.lut):
+        if other != first or not other.maps_bytes_as(first):
             raise NotNative(
                 "the datasets of the ConcatDataset have transforms that make other images; give them the same one"
             )

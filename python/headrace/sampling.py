@@ -15,9 +15,9 @@ from torch.utils.data.distributed import DistributedSampler as TorchDistributedS
 
 from headrace.order import Cut, is_ours, names_each_once
 from headrace.sampler.aspect import AspectRatioBatchSampler
-from headrace.sampler.distributed import DistributedSampler, ShardedSampler, Share
+from headrace.sampler.distributed import DealingSampler, DistributedSampler, ShardedSampler, Share
 from headrace.sampler.plain import SeededRandomSampler, SeededSequentialSampler
-from headrace.sampler.seeded import Seeded
+from headrace.sampler.seeded import Seeded, chain_of, tell
 from headrace.sources import BlobDataset, image_sizes
 from headrace.world import World
 
@@ -85,7 +85,7 @@ def deal(
 
 
 def _sharded(sampler: Any, world: World, drop_last: bool) -> ShardedSampler:
-    for one in samplers_of(sampler, None):
+    for one in chain_of(sampler):
         if type(one).__module__.startswith("torch.") and getattr(one, "generator", one) is None:
             warnings.warn(
                 f"{type(one).__qualname__} draws from torch's default generator, which must then be in the same state "
@@ -135,7 +135,7 @@ def order_of(sampler: Any, batch_sampler: Any, length: int, seed: int | None) ->
 
 
 def _deals_out(sampler: Any) -> bool:
-    return isinstance(sampler, (DistributedSampler, ShardedSampler)) and is_ours(sampler)
+    return isinstance(sampler, DealingSampler) and is_ours(sampler)
 
 
 def _name(sampler: Any, seed: int | None) -> str:
@@ -179,10 +179,9 @@ def _shown(value: Any) -> str:
 def samplers_of(sampler: Any, batch_sampler: Any) -> list[Any]:
     """The samplers of a loader, and those that they draw from, each once: the outer ones first."""
     found: list[Any] = []
-    for one in (sampler, batch_sampler):
-        while one is not None and all(one is not known for known in found):
+    for one in (*chain_of(sampler), *chain_of(batch_sampler)):
+        if all(one is not known for known in found):
             found.append(one)
-            one = getattr(one, "sampler", None)
     return found
 
 
@@ -194,12 +193,12 @@ def sizes_known_to(sampler: Any, batch_sampler: Any, source: BlobDataset) -> npt
     return image_sizes(source)
 
 
-def tell(samplers: Iterable[Any], epoch: int) -> None:
-    """Calls ``set_epoch`` of those that have it."""
-    for sampler in samplers:
-        forward = getattr(sampler, "set_epoch", None)
-        if forward is not None:
-            forward(epoch)
+def begin_with(samplers: Iterable[Any], epoch: int) -> None:
+    """The loader is to begin with this epoch: those with ``set_epoch`` are told, and have not asked for it."""
+    samplers = list(samplers)
+    tell(samplers, epoch)
+    for one in followers(samplers):
+        one.told(epoch)
 
 
 def followers(samplers: Iterable[Any]) -> list[Seeded]:
@@ -210,3 +209,14 @@ def followers(samplers: Iterable[Any]) -> list[Seeded]:
 def asked_of(samplers: Iterable[Seeded]) -> int | None:
     """The epoch that the user has asked one of them for since an epoch began."""
     return next((one.asked for one in samplers if one.asked is not None), None)
+
+
+def late_epoch(samplers: Iterable[Seeded], epoch: int) -> int | None:
+    """The epoch that the user has asked for since this one began, if it is another: to ask for this one is met."""
+    samplers = list(samplers)
+    asked = asked_of(samplers)
+    if asked == epoch:
+        for one in samplers:
+            one.told(epoch)
+        return None
+    return asked

@@ -9,6 +9,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from headrace.sampler.seeded import tell
+
 
 def layers(batch_sampler: Any) -> Iterator[Any]:
     """A batch sampler, the batch samplers or the sampler that it draws from, and so on: the outer ones first."""
@@ -45,9 +47,7 @@ class Place:
     def set_epoch(self, epoch: int) -> None:
         """The next pass is this epoch; all samplers are told."""
         self._loader.set_epoch(epoch)
-        for layer in layers(self._loader.batch_sampler):
-            if hasattr(layer, "set_epoch"):
-                layer.set_epoch(epoch)
+        tell(layers(self._loader.batch_sampler), epoch)
         self.leave()
 
 

@@ -71,22 +71,20 @@ def _lower_variants(
     """A recipe for each size that a ByAspectRatio makes, in columns of the same draws."""
     columns: list[Column | GaussianWeight] = []
     made: list[Recipe] = []
-    first: list[Column | GaussianWeight] = []
     for wanted, transform in by_ratio.transforms.items():
         steps = [*leaves(transform), *rest]
         one = _lower(steps, Builder(_add, channels, size), dtype, native_only)
-        if made and list(one.columns) != first:  # else a sample draws the same numbers, whatever its size
+        if made and one.columns != made[0].columns:  # else a sample draws the same numbers, whatever its size
             builder = Builder(_add, channels, size)
             builder.columns = columns
             one = _lower(steps, builder, dtype, native_only)
         if (one.height, one.width) != wanted:
             raise LoweringError(f"ByAspectRatio: the transform for {wanted} makes {(one.height, one.width)}")
-        first = first or list(one.columns)
         columns = max(columns, list(one.columns), key=len)
         made.append(one)
     made = [replace(one, columns=tuple(columns)) for one in made]
     for one in made[1:]:
-        if one.channels != made[0].channels or one.dtype != made[0].dtype or not torch.equal(one.lut, made[0].lut):
+        if not one.maps_bytes_as(made[0]):
             raise LoweringError("ByAspectRatio: its transforms make other values; only sizes may differ")
     names: list[tuple[str, str]] = []
     in_python: set[int] = set()

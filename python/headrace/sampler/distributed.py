@@ -11,7 +11,7 @@ from torch.utils.data import Sampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
 from headrace.sampler.plain import permutation
-from headrace.sampler.seeded import Seeded
+from headrace.sampler.seeded import Seeded, chain_of, tell
 from headrace.whole_number import whole_number
 from headrace.world import World
 
@@ -44,7 +44,25 @@ class Share(Generic[Item]):
         return items[self.rank :: self.world_size]
 
 
-class DistributedSampler(Seeded, TorchDistributedSampler[int]):
+class DealingSampler(Seeded, TorchDistributedSampler[Item]):
+    """Gives a rank its part of a whole order."""
+
+    @property
+    def share(self) -> Share[Item]:
+        """Which part of the whole order is this rank's."""
+        return Share(self.rank, self.num_replicas, self.drop_last)
+
+    @property
+    def whole(self) -> Iterable[Item]:
+        """The order of all ranks together, of the epoch at hand."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Item]:
+        order = list(self.whole)
+        return iter(self.share.of(self.share.even(order, order)))
+
+
+class DistributedSampler(DealingSampler[int]):
     """As ``torch.utils.data.DistributedSampler``, in the order that one process alone would have.
 
     Rank r of W is given samples r, r + W, r + 2 W, ... of an order that follows from (seed, epoch) and is that of
@@ -78,11 +96,6 @@ class DistributedSampler(Seeded, TorchDistributedSampler[int]):
         super().__init__(dataset, world.size, world.rank, shuffle, number, drop_last)  # type: ignore[arg-type]
 
     @property
-    def share(self) -> Share[int]:
-        """Which part of the whole order is this rank's."""
-        return Share(self.rank, self.num_replicas, self.drop_last)
-
-    @property
     def whole(self) -> Iterable[int]:
         """The order of all ranks together, of the epoch at hand."""
         length = len(self.dataset)  # type: ignore[arg-type]
@@ -90,12 +103,8 @@ class DistributedSampler(Seeded, TorchDistributedSampler[int]):
             return range(length)
         return permutation(length, self.seed, self.epoch)
 
-    def __iter__(self) -> Iterator[int]:
-        order = list(self.whole)
-        return iter(self.share.of(self.share.even(order, order)))
 
-
-class ShardedSampler(Seeded, TorchDistributedSampler[Any]):
+class ShardedSampler(DealingSampler[Any]):
     """Deals out what another sampler, or batch sampler, yields: rank r of W is given items r, r + W, r + 2 W, ...
 
     All ranks must be given the same order: samplers of the same seed, or with generators of the same.
@@ -123,18 +132,9 @@ class ShardedSampler(Seeded, TorchDistributedSampler[Any]):
         self.sampler = sampler
 
     @property
-    def share(self) -> Share[Any]:
-        """Which part of the whole order is this rank's."""
-        return Share(self.rank, self.num_replicas, self.drop_last)
-
-    @property
     def whole(self) -> Iterable[Any]:
         """The order of all ranks together, of the epoch at hand: the sampler that is dealt out."""
         return self.sampler
-
-    def __iter__(self) -> Iterator[Any]:
-        order = list(self.sampler)
-        return iter(self.share.of(self.share.even(order, order)))
 
     def __len__(self) -> int:
         items, ranks = len(self.sampler), self.num_replicas  # type: ignore[arg-type]
@@ -143,8 +143,4 @@ class ShardedSampler(Seeded, TorchDistributedSampler[Any]):
     def set_epoch(self, epoch: int) -> None:
         """The next ``iter(sampler)`` is of this epoch; what is dealt out is told, where it can be."""
         super().set_epoch(epoch)
-        inner: Any = self.sampler
-        while inner is not None:
-            if hasattr(inner, "set_epoch"):
-                inner.set_epoch(epoch)
-            inner = getattr(inner, "sampler", None)
+        tell(chain_of(self.sampler), epoch)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 from headrace.whole_number import whole_number
 
 
@@ -30,3 +33,17 @@ class Seeded:
     def told(self, epoch: int) -> None:
         """A loader says that this epoch begins."""
         self.epoch, self._asked = epoch, None
+
+
+def chain_of(sampler: Any) -> Iterator[Any]:
+    """A sampler, the one that it draws from, and so on."""
+    while sampler is not None:
+        yield sampler
+        sampler = getattr(sampler, "sampler", None)
+
+
+def tell(samplers: Iterable[Any], epoch: int) -> None:
+    """Calls ``set_epoch`` of those that have it."""
+    for sampler in samplers:
+        if hasattr(sampler, "set_epoch"):
+            sampler.set_epoch(epoch)
