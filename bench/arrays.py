@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
 import headrace
 from bench.contenders._common import import_torchvision
-from bench.machine import describe, pick_cpus
+from bench.machine import describe, options_of
 from headrace import Arrays, transforms
 
 MEAN, STD = [0.4914, 0.4822, 0.4465], [0.247, 0.2435, 0.2616]
@@ -44,13 +41,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", type=int, default=50_000)
     parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--cores", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--out", type=Path, help="also writes the figures here, as JSON")
-    options = parser.parse_args()
-    os.sched_setaffinity(0, pick_cpus(options.cores))
-    torch.set_num_threads(1)
+    options = options_of(parser, cores=1, rounds=5)
     import_torchvision()
     from torchvision import transforms as theirs
 

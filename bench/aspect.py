@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from bench.machine import describe, pick_cpus
+from bench.machine import describe, options_of
 from headrace import DataLoader, ImageFiles, transforms
 from headrace.aspect import cut_off
 from headrace.sampler import AspectRatioBatchSampler
@@ -43,13 +40,8 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--repeat", type=int, default=8, help="how often an epoch holds each file")
-    parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--out", type=Path, help="also writes the figures here, as JSON")
-    options = parser.parse_args()
-    os.sched_setaffinity(0, pick_cpus(options.cores))
-    torch.set_num_threads(1)
+    options = options_of(parser, cores=2, rounds=5)
     sizes = transforms.aspect_ratio_sizes(224, 32)
     figures: dict[str, Any] = {"machine": describe(), "sizes": sizes}
     for folder in options.folders:

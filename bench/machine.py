@@ -1,7 +1,8 @@
-"""Says what machine this is, and picks the CPUs that a measurement may use."""
+"""Says what machine this is, picks the CPUs that a measurement may use, and reads its options."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 from pathlib import Path
@@ -46,3 +47,17 @@ def pick_cpus(count: int) -> set[int]:
         (seconds if core in seen else firsts).append(cpu)
         seen.add(core)
     return set((firsts + seconds)[:count])
+
+
+def options_of(parser: argparse.ArgumentParser, *, cores: int, rounds: int) -> argparse.Namespace:
+    """The options of a small benchmark, those that all have among them; from here on it keeps to its cores, and torch
+    to one thread."""
+    import torch
+
+    parser.add_argument("--cores", type=int, default=cores)
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--out", type=Path, help="also writes the figures here, as JSON")
+    options = parser.parse_args()
+    os.sched_setaffinity(0, pick_cpus(options.cores))
+    torch.set_num_threads(1)
+    return options

@@ -14,7 +14,6 @@ import collections
 import itertools
 import json
 import multiprocessing
-import os
 import statistics
 import sys
 import time
@@ -25,7 +24,7 @@ import numpy as np
 import torch
 from torch.utils.data import BatchSampler, RandomSampler
 
-from bench.machine import describe, pick_cpus
+from bench.machine import describe, options_of
 from headrace.sampler import PermutationSampler
 
 BILLIONS = 10**10
@@ -77,12 +76,7 @@ def main() -> None:
     """Runs all contenders in turn, some rounds of each, on the same cores."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=10**7)
-    parser.add_argument("--cores", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--out", type=Path, help="also writes the figures here, as JSON")
-    options = parser.parse_args()
-    os.sched_setaffinity(0, pick_cpus(options.cores))
-    torch.set_num_threads(1)
+    options = options_of(parser, cores=1, rounds=5)
     for sampler in (RandomSampler(range(options.samples)), PermutationSampler(options.samples)):
         order = np.fromiter(sampler, dtype=np.int64)
         assert np.array_equal(np.bincount(order), np.ones(options.samples)), "an epoch names each sample once"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ from statistics import median
 from typing import Any
 
 from bench.contenders._common import Job, import_torchvision, torchvision_transform
-from bench.machine import describe, pick_cpus
+from bench.machine import describe, options_of
 
 IMAGES = 256
 
@@ -68,16 +67,10 @@ def step_alone(root: Path) -> Callable[[], float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--cores", type=int, default=1)
-    parser.add_argument("--out", type=Path)
-    args = parser.parse_args()
-    os.sched_setaffinity(0, pick_cpus(args.cores))
+    args = options_of(parser, cores=1, rounds=5)
     import_torchvision()
-    import torch
 
-    torch.set_num_threads(1)
     job = Job(args.folder, "train", args.cores)
     loaders = {(kind, recipe): loader_of(kind, recipe, job) for kind in ("torch", "headrace") for recipe in RECIPES}
     print("verified:", loaders["headrace", "randaugment"].verify(2))

@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench.machine import describe, pick_cpus
+from bench.machine import describe, options_of
 from headrace.demo.folder import lay_out
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -79,14 +79,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--examples", nargs="+", choices=EXAMPLES, default=list(EXAMPLES))
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--size", type=int, default=96)
-    parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--out", type=Path)
-    args = parser.parse_args()
-    os.sched_setaffinity(0, pick_cpus(args.cores))
+    args = options_of(parser, cores=2, rounds=3)
     results: dict[str, Any] = {}
     print("| trainer | headrace, images/s | oracle in processes, images/s | ratio |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as temporary:
