@@ -29,5 +29,6 @@ pybind11::buffer_info bytes_of(const pybind11::buffer& buffer);
 void bind_jpeg(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);
 void bind_pipeline(pybind11::module_& module);
+void bind_recorder(pybind11::module_& module);
 
 }  // namespace headrace

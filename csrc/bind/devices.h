@@ -16,8 +16,9 @@ namespace headrace {
 /// start.
 std::shared_ptr<Device> device_of(const std::string& kind, int index);
 
-/// The decoders of a device: "hardware" or "cuda". `candidates`: nvJPEG libraries to try. Throws std::runtime_error
-/// where it has none.
+/// The decoders of a device: "hardware" or "cuda". `candidates`: nvJPEG libraries to try. On the emulated device a
+/// stand-in, or the library with nvJPEG's functions that $HEADRACE_NVJPEG_DOUBLE names (tests/cpp/fake_nvjpeg.cpp).
+/// Throws std::runtime_error where it has none.
 DecodeLane::Decoders decoders_of(const std::string& kind, const std::shared_ptr<Device>& device,
                                  const std::string& decoder, const std::vector<std::string>& candidates, int count,
                                  int group);

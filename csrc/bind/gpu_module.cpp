@@ -1,6 +1,7 @@
 // The module headrace._gpu: backends for a pipeline's end. Imported only where a device is asked for.
 #include <pybind11/pybind11.h>
 
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,7 +46,13 @@ DecodeLane::Decoders decoders_of(const std::string& kind, const std::shared_ptr<
                                  const std::string& decoder, const std::vector<std::string>& candidates, int count,
                                  int group) {
   DecodeLane::Decoders decoders;
-  const auto library = kind == "emulated" ? nullptr : nvjpeg_of(device, decoder, candidates);
+  std::shared_ptr<NvjpegLibrary> library;
+  if (kind != "emulated") {
+    library = nvjpeg_of(device, decoder, candidates);
+  } else if (const char* stand_in = std::getenv("HEADRACE_NVJPEG_DOUBLE")) {
+    // Not one of the candidates: the real library would take the host's memory for a GPU's.
+    library = nvjpeg_of(device, decoder, {stand_in});
+  }
   for (int i = 0; i < count; ++i) {
     if (library == nullptr) {
       decoders.push_back(std::make_unique<EmulatedDecoder>(group));
@@ -108,6 +115,7 @@ PYBIND11_MODULE(_gpu, module) {
 #else
   module.attr("cuda") = false;
 #endif
+  module.attr("sources") = HEADRACE_SOURCES;
   module.def("trouble", &headrace::trouble, "Why CUDA cannot be used, as a sentence; empty where it can.");
   module.def(
       "backend", &headrace::make_backend, py::arg("kind"), py::arg("index"), py::arg("recipe"), py::arg("lut"),

@@ -1,4 +1,6 @@
-// Shows the header parser and the crop decoder to Python, for tests and headrace.ops.
+// Shows the header parser and the decoders to Python, for tests, bench/ and headrace.ops.
+#include <pybind11/numpy.h>
+
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -7,6 +9,7 @@
 #include "../core/error.h"
 #include "../core/jpeg_decoder.h"
 #include "../core/jpeg_header.h"
+#include "../core/plane_decoder.h"
 #include "convert.h"
 
 namespace py = pybind11;
@@ -72,6 +75,25 @@ py::bytes decode_crop(const py::bytes& data, int x, int y, int width, int height
   return pixels;
 }
 
+// Of each component, the rows without what pads them to whole blocks.
+std::vector<py::array_t<uint8_t>> planes(const py::bytes& data) {
+  const auto bytes = bytes_of(data);
+  const JpegHeader header = parse_jpeg_header(bytes);
+  if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
+  const PlaneLayout whole = plane_layout(header, {0, 0, header.size.width, header.size.height});
+  std::vector<uint8_t> samples(whole.bytes);
+  PlaneDecoder().decode(bytes, header, whole, samples.data());
+  std::vector<py::array_t<uint8_t>> made;
+  for (size_t c = 0; c < static_cast<size_t>(header.components); ++c) {
+    const Plane& plane = whole.image.plane[c];
+    auto& rows = made.emplace_back(std::vector<py::ssize_t>{plane.height, plane.width});
+    for (py::ssize_t y = 0; y < plane.height; ++y) {
+      std::memcpy(rows.mutable_data(y, 0), samples.data() + whole.offset[c] + y * plane.stride, size_t(plane.width));
+    }
+  }
+  return made;
+}
+
 }  // namespace
 
 void bind_jpeg(py::module_& m) {
@@ -83,6 +105,8 @@ void bind_jpeg(py::module_& m) {
   m.def("decode_crop", &decode_crop, py::arg("data"), py::arg("x"), py::arg("y"), py::arg("width"), py::arg("height"),
         "RGBX bytes, row by row, of a box of a JPEG. Raises NeedsPillow where the file is not plain or not clean, and\n"
         "ValueError where the box leaves the image.");
+  m.def("jpeg_planes", &planes, py::arg("data"),
+        "The samples of each component, uint8 (height, width), as libjpeg-turbo decodes them. Raises NeedsPillow.");
 }
 
 }  // namespace headrace

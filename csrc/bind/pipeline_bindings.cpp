@@ -13,6 +13,7 @@
 #include "convert.h"
 #include "dlpack.h"
 #include "pipeline.h"
+#include "process_recorder.h"
 
 namespace py = pybind11;
 using namespace std::chrono_literals;
@@ -111,6 +112,7 @@ std::unique_ptr<PyPipeline> make_pipeline(const py::object& recipe, const py::bu
                                           const std::optional<py::capsule>& backend) {
   PipelineOptions options{to_sample_options(recipe, lut, layout, max_pixels, pass_order)};
   if (backend) options.backend = unwrap_backend(*backend);
+  options.recorder = process_recorder();
   options.threads = threads;
   options.slots_kept = static_cast<size_t>(slots_kept);
   if (!isa.empty()) {

@@ -12,6 +12,7 @@
 #include "batch.h"
 #include "output.h"
 #include "plan.h"
+#include "recorder.h"
 #include "sample_worker.h"
 
 namespace headrace {
@@ -48,6 +49,8 @@ class PipelineHooks {
   virtual void help_wanted() = 0;
   /// The consumer may have the batch.
   virtual void batch_ready(Batch& batch) = 0;
+  /// Where threads record what they do.
+  virtual Recorder& recorder() = 0;
 
  protected:
   ~PipelineHooks() = default;
@@ -66,6 +69,8 @@ class Backend {
   virtual ~Backend() = default;
   /// Once, before all else. `hooks` are called until retire().
   virtual void attach(PipelineHooks& hooks) { hooks_ = &hooks; }
+  /// The first call of each of the pipeline's threads.
+  virtual void begin_thread() noexcept {}
   /// A batch that has no samples yet.
   virtual std::shared_ptr<Batch> new_batch() { return std::make_shared<Batch>(); }
   /// Gives a new batch its memory: what the caller brought, else its own.
@@ -75,7 +80,11 @@ class Backend {
     batch.slot = first.slot;
     batch.memory = first.memory;
   }
-  virtual std::unique_ptr<SampleWorker> worker() = 0;
+  std::unique_ptr<SampleWorker> worker() {
+    auto one = make_worker();
+    one->stats.recorder = &hooks_->recorder();
+    return one;
+  }
   /// Every sample of the batch is made or has failed. Calls hooks.batch_ready once the consumer may have it: now, or
   /// later from another thread.
   virtual void complete(const std::shared_ptr<Batch>& batch) { hooks_->batch_ready(*batch); }
@@ -94,6 +103,8 @@ class Backend {
   virtual std::vector<StageReport> stats() const { return {}; }
 
  protected:
+  virtual std::unique_ptr<SampleWorker> make_worker() = 0;
+
   PipelineHooks* hooks_ = nullptr;
 };
 

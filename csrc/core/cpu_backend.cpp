@@ -20,7 +20,7 @@ void CpuBackend::prepare(Batch& batch, BatchMemory memory) {
   batch.memory = batch.slot.get();
 }
 
-std::unique_ptr<SampleWorker> CpuBackend::worker() {
+std::unique_ptr<SampleWorker> CpuBackend::make_worker() {
   return std::make_unique<SampleMaker>(kernels_, options_, lut_.data());
 }
 

@@ -32,15 +32,19 @@ std::shared_ptr<Backend> backend_of(const PipelineOptions& options) {
 struct Pipeline::State final : PipelineHooks {
   explicit State(PipelineOptions given)
       : options(std::move(given)),
+        records(options.recorder != nullptr ? options.recorder : std::make_shared<Recorder>()),
         backend(backend_of(options)),
-        python(options, options.kernels != nullptr ? *options.kernels : kernels()),
+        python(options, options.kernels != nullptr ? *options.kernels : kernels(), *records),
         workers(static_cast<size_t>(std::max(1, options.threads))) {
-    backend->attach(*this);
-    for (auto& worker : workers) worker = backend->worker();
     try {
-      threads.start(options.threads, [this](int i) { work(*workers[static_cast<size_t>(i)]); });
+      backend->attach(*this);
+      for (auto& worker : workers) worker = backend->worker();
+      threads.start(options.threads, [this](int i) {
+        records->name_thread("headrace worker " + std::to_string(i));
+        work(*workers[static_cast<size_t>(i)]);
+      });
     } catch (...) {
-      queue.close();  // those that did start have to return, or joining them would never end
+      queue.close();  // the threads that did start have to return before this is gone
       backend->retire();
       throw;
     }
@@ -57,6 +61,8 @@ struct Pipeline::State final : PipelineHooks {
   void sample_made(const std::shared_ptr<Batch>& batch) override { done(batch); }
 
   void help_wanted() override { queue.wake(); }
+
+  Recorder& recorder() override { return *records; }
 
   void batch_ready(Batch& batch) override {
     batch.ready.store(true, std::memory_order_release);
@@ -117,13 +123,13 @@ struct Pipeline::State final : PipelineHooks {
   }
 
   void make_from_pixels(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, const RawImage& image) {
-    const bool timed = sample % kTimedShare == 0;
+    const bool timed = sample % kTimedShare == 0 || worker.stats.recording();
     const int64_t begin = timed ? now_ns() : 0;
-    worker.stats.add(Clock::kRead, 0);
+    worker.stats.add(Clock::kRead);
     bool elsewhere = false;
     const bool mine =
         guarded(*batch, sample, Stage::kResize, [&] { elsewhere = !go_on(worker, batch, sample, 0, image); });
-    if (timed) worker.stats.add(Clock::kResize, now_ns() - begin);
+    if (timed) worker.stats.add(Clock::kResize, begin, now_ns());
     if (mine && !elsewhere) done(batch);
   }
 
@@ -135,8 +141,8 @@ struct Pipeline::State final : PipelineHooks {
         if (python.has_calls()) {
           const int64_t begin = now_ns();
           python.call_with_file(batch, sample, bytes, draws(*batch, sample));
-          worker.stats.add(Clock::kHeader, 0);
-          worker.stats.add(Clock::kDecode, now_ns() - begin);
+          worker.stats.add(Clock::kHeader);
+          worker.stats.add(Clock::kDecode, begin, now_ns());
           elsewhere = true;
         } else {
           elsewhere = !worker.make(bytes, draws(*batch, sample), batch, sample, may_hand_on);
@@ -168,11 +174,12 @@ struct Pipeline::State final : PipelineHooks {
   }
 
   void work(SampleWorker& worker) {
+    backend->begin_thread();
     SampleQueue::Task task;
     for (;;) {
       const int64_t begin = now_ns();
       if (!queue.pop(task, [this] { return backend->wants_help(); })) return;
-      worker.stats.add(Clock::kIdle, now_ns() - begin);
+      worker.stats.add(Clock::kIdle, begin, now_ns());
       if (task.batch != nullptr) {
         make(worker, task.batch, task.sample);
       } else {
@@ -195,6 +202,7 @@ struct Pipeline::State final : PipelineHooks {
   }
 
   const PipelineOptions options;
+  const std::shared_ptr<Recorder> records;
   const std::shared_ptr<Backend> backend;
   const ForkGuard fork;
   SampleQueue queue;
@@ -293,14 +301,14 @@ bool Pipeline::run_one() {
 
 std::optional<PythonJob> Pipeline::next_pillow_job(std::chrono::milliseconds patience) {
   state_->check_process();
-  return state_->python.pillow.pop(patience);
+  return state_->python.next(state_->python.pillow, patience);
 }
 
 size_t Pipeline::pillow_jobs_waiting() const { return state_->fork.forked() ? 0 : state_->python.pillow.waiting(); }
 
 std::optional<PythonJob> Pipeline::next_call(std::chrono::milliseconds patience) {
   state_->check_process();
-  return state_->python.calls.pop(patience);
+  return state_->python.next(state_->python.calls, patience);
 }
 
 size_t Pipeline::calls_waiting() const { return state_->fork.forked() ? 0 : state_->python.calls.waiting(); }
@@ -310,7 +318,9 @@ void Pipeline::finish(PythonJob& job, const uint8_t* pixels, Size size, int64_t 
   bool elsewhere = false;
   const bool mine = state_->guarded(*batch, job.sample, Stage::kResize, [&] {
     auto worker = state_->spare.take([&] { return state_->backend->worker(); });
+    const int64_t begin = worker->stats.recording() ? now_ns() : 0;
     elsewhere = !state_->go_on(*worker, batch, job.sample, job.from, rgbx_image(pixels, size));
+    if (begin != 0) worker->stats.add(Clock::kResize, begin, now_ns());
     state_->spare.give(std::move(worker));
   });
   if (mine && !elsewhere) state_->done(batch);

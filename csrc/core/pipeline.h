@@ -16,15 +16,17 @@
 #include "kernels.h"
 #include "plan.h"
 #include "python_lane.h"
+#include "recorder.h"
 #include "stage_stats.h"
 
 namespace headrace {
 
 struct PipelineOptions : SampleOptions {
-  int threads = 0;                   // 0: the consumer's thread does the work, in run_one()
-  size_t slots_kept = 3;             // free slots that are not given back to the system
-  const Kernels* kernels = nullptr;  // nullptr: the best this processor runs
-  std::shared_ptr<Backend> backend;  // nullptr: this machine's memory
+  int threads = 0;                     // 0: the consumer's thread does the work, in run_one()
+  size_t slots_kept = 3;               // free slots that are not given back to the system
+  const Kernels* kernels = nullptr;    // nullptr: the best this processor runs
+  std::shared_ptr<Backend> backend;    // nullptr: this machine's memory
+  std::shared_ptr<Recorder> recorder;  // nullptr: nobody records what the threads do
 };
 
 /// Every method may be called from any thread, and throws std::logic_error in a process forked after the construction.

@@ -9,8 +9,11 @@
 // compiled for wider instructions keep their copies to themselves, so that the linker cannot pick one for all.
 #if defined(__CUDACC__)
 #define HEADRACE_HD __host__ __device__
+// Before a loop of few turns, or a long body: copies of it would cost registers and instruction cache.
+#define HEADRACE_SHORT_LOOP _Pragma("unroll 1")
 #else
 #define HEADRACE_HD
+#define HEADRACE_SHORT_LOOP
 #endif
 
 namespace headrace {

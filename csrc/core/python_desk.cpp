@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "clock.h"
+
 namespace headrace {
 
 template <class Make>
@@ -25,11 +27,22 @@ void PythonDesk::call_with_pixels(const std::shared_ptr<Batch>& batch, int sampl
   call_next(batch, sample, from, [&](SegmentMaker& maker) { return maker.from_pixels(image, draws, options_, from); });
 }
 
+std::optional<PythonJob> PythonDesk::next(PythonLane& lane, std::chrono::milliseconds patience) {
+  const int64_t begin = recorder_.recording() && patience.count() > 0 ? now_ns() : 0;
+  std::optional<PythonJob> job = lane.pop(patience);
+  if (begin != 0) recorder_.add("idle", begin, now_ns());
+  return job;
+}
+
 std::shared_ptr<Batch> PythonDesk::take_back(PythonJob& job, int64_t ns) {
   if (job.batch == nullptr) throw std::logic_error("this job is finished already");
   Time& time = job.call < 0 ? pillow_time_ : call_time_;
   time.items.fetch_add(1, std::memory_order_relaxed);
   time.ns.fetch_add(ns, std::memory_order_relaxed);
+  if (ns > 0 && recorder_.recording()) {
+    const int64_t end = now_ns();
+    recorder_.add(job.call < 0 ? "pillow" : "python", end - ns, end);
+  }
   return std::exchange(job.batch, nullptr);
 }
 

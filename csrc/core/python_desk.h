@@ -2,14 +2,17 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "backend.h"
 #include "pool.h"
 #include "python_lane.h"
+#include "recorder.h"
 #include "segment_maker.h"
 
 namespace headrace {
@@ -17,9 +20,9 @@ namespace headrace {
 /// Every method may be called from any thread.
 class PythonDesk {
  public:
-  /// `options` must outlive this.
-  PythonDesk(const SampleOptions& options, const Kernels& kernels)
-      : options_(options), kernels_(kernels), has_calls_(options.recipe.last_segment() > 0) {}
+  /// `options` and `recorder` must outlive this.
+  PythonDesk(const SampleOptions& options, const Kernels& kernels, Recorder& recorder)
+      : options_(options), kernels_(kernels), recorder_(recorder), has_calls_(options.recipe.last_segment() > 0) {}
 
   /// Whether the recipe has steps that Python does; then no sample is made from a file at one go.
   bool has_calls() const { return has_calls_; }
@@ -32,7 +35,10 @@ class PythonDesk {
   void call_with_pixels(const std::shared_ptr<Batch>& batch, int sample, size_t from, const RawImage& image,
                         const double* draws);
 
-  /// Takes a job out of Python's hands, once; it took so long. Throws std::logic_error for one that is finished.
+  /// The next job of `pillow` or of `calls`, as it pops it.
+  std::optional<PythonJob> next(PythonLane& lane, std::chrono::milliseconds patience);
+  /// Takes a job out of Python's hands, once; it took so long, up to now. Throws std::logic_error for one that is
+  /// finished.
   std::shared_ptr<Batch> take_back(PythonJob& job, int64_t ns);
 
   std::vector<StageReport> stats() const;
@@ -51,6 +57,7 @@ class PythonDesk {
 
   const SampleOptions& options_;
   const Kernels& kernels_;
+  Recorder& recorder_;
   const bool has_calls_;
   Pool<SegmentMaker> makers_;
   Time pillow_time_, call_time_;

@@ -22,7 +22,7 @@ class SampleWorker {
   std::span<const uint8_t> read(const Blob& blob) {
     const int64_t begin = now_ns();
     const auto bytes = reader_.read(blob);
-    stats.add(Clock::kRead, now_ns() - begin);
+    stats.add(Clock::kRead, begin, now_ns());
     return bytes;
   }
 

@@ -33,18 +33,19 @@ class CudaDevice final : public Device {
     check(cudaThreadExchangeStreamCaptureMode(&mode), "leave stream captures alone");
   }
   ThreadState scope_begin() override {
+    // The device first and last: the other calls start CUDA on whichever is current, which costs memory there.
     ThreadState before;
     check(cudaGetDevice(&before.device), "name the current GPU");
+    if (before.device != index_) check(cudaSetDevice(index_), "make the GPU current");
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     check(cudaThreadExchangeStreamCaptureMode(&mode), "leave stream captures alone");
     before.capture_mode = static_cast<int>(mode);
-    if (before.device != index_) check(cudaSetDevice(index_), "make the GPU current");
     return before;
   }
   void scope_end(ThreadState before) noexcept override {
-    if (before.device != index_) cudaSetDevice(before.device);
     auto mode = static_cast<cudaStreamCaptureMode>(before.capture_mode);
     cudaThreadExchangeStreamCaptureMode(&mode);
+    if (before.device != index_) cudaSetDevice(before.device);
   }
 
   uint8_t* allocate_pinned(size_t bytes) override {
@@ -121,26 +122,33 @@ class CudaDevice final : public Device {
   struct Freed {
     void operator()(uint8_t* memory) const { cudaFree(memory); }
   };
+  class TimedEvent {
+   public:
+    TimedEvent() { check(cudaEventCreate(&event_), "make an event"); }
+    ~TimedEvent() { cudaEventDestroy(event_); }
+    TimedEvent(const TimedEvent&) = delete;
+    TimedEvent& operator=(const TimedEvent&) = delete;
+    cudaEvent_t get() const { return event_; }
+
+   private:
+    cudaEvent_t event_ = nullptr;
+  };
 
   template <class Work>
   std::vector<float> timed(int repeats, Stream stream, Work work) {
     constexpr size_t kMoreThanCache = size_t{256} << 20;
     const std::unique_ptr<uint8_t, Freed> other(allocate(kMoreThanCache));
-    cudaEvent_t begin = nullptr, end = nullptr;
-    check(cudaEventCreate(&begin), "make an event");
-    check(cudaEventCreate(&end), "make an event");
+    const TimedEvent begin, end;
     std::vector<float> ms(static_cast<size_t>(repeats));
     work();  // code is loaded at the first launch
     for (float& one : ms) {
       check(cudaMemsetAsync(other.get(), 0, kMoreThanCache, handle(stream)), "fill memory");
-      check(cudaEventRecord(begin, handle(stream)), "record an event");
+      check(cudaEventRecord(begin.get(), handle(stream)), "record an event");
       work();
-      check(cudaEventRecord(end, handle(stream)), "record an event");
-      check(cudaEventSynchronize(end), "finish its work");
-      check(cudaEventElapsedTime(&one, begin, end), "tell the time");
+      check(cudaEventRecord(end.get(), handle(stream)), "record an event");
+      check(cudaEventSynchronize(end.get()), "finish its work");
+      check(cudaEventElapsedTime(&one, begin.get(), end.get()), "tell the time");
     }
-    cudaEventDestroy(begin);
-    cudaEventDestroy(end);
     return ms;
   }
 

@@ -20,7 +20,8 @@ class CudaThreads {
   ThreadMemory own_;
 };
 
-__global__ void __launch_bounds__(kBlockThreads) fuse_kernel(FuseLaunch launch) {
+// With 80 registers a thread, three blocks share a multiprocessor and nothing is spilled; four would spill.
+__global__ void __launch_bounds__(kBlockThreads, 3) fuse_kernel(FuseLaunch launch) {
   __shared__ BlockMemory block;
   CudaThreads threads;
   fuse_block(threads, block, launch, static_cast<int>(blockIdx.x));

@@ -12,13 +12,15 @@ constexpr std::chrono::milliseconds kGather{1};
 
 }  // namespace
 
-DecodeLane::DecodeLane(Decoders decoders, bool shared) : decoders_(std::move(decoders)), shared_(shared) {}
+DecodeLane::DecodeLane(Decoders decoders, bool shared)
+    : decoders_(std::move(decoders)), shared_(shared), most_(static_cast<size_t>(decoders_.front()->most())) {}
 
 void DecodeLane::start(PipelineHooks& hooks, std::function<std::unique_ptr<SampleWorker>()> worker,
                        std::function<void()> enter) {
   hooks_ = &hooks;
   for (size_t i = 0; i < decoders_.size(); ++i) workers_.push_back(worker());
   threads_.start(static_cast<int>(decoders_.size()), [this, enter](int i) {
+    hooks_->recorder().name_thread("device decode lane " + std::to_string(i));
     try {
       enter();
     } catch (const std::exception&) {  // the decoder will refuse everything, and the CPU make it
@@ -28,12 +30,15 @@ void DecodeLane::start(PipelineHooks& hooks, std::function<std::unique_ptr<Sampl
 }
 
 void DecodeLane::push(EncodedSample sample) {
+  bool wake = false;
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
     queue_.push_back(std::move(sample));
+    // For whoever waits for a first sample, or for the last one of a group. In between nobody would do anything.
+    wake = queue_.size() == 1 || queue_.size() == most_;
   }
-  changed_.notify_one();
+  if (wake) changed_.notify_one();
   if (shared_) hooks_->help_wanted();
 }
 
@@ -53,16 +58,16 @@ bool DecodeLane::stealable() const {
 }
 
 // Samples of the front's format, in order; empty after close().
-std::vector<EncodedSample> DecodeLane::take_group(int most) {
+std::vector<EncodedSample> DecodeLane::take_group() {
   std::vector<EncodedSample> group;
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return closed_ || !queue_.empty(); });
   // Large groups are what the decoders are good at; while there are few samples, more are on their way.
-  changed_.wait_for(lock, kGather, [&] { return closed_ || queue_.size() >= static_cast<size_t>(most); });
+  changed_.wait_for(lock, kGather, [&] { return closed_ || queue_.size() >= most_; });
   if (closed_) return group;
   if (queue_.empty()) return group;  // taken over meanwhile
   const bool gray = queue_.front().image.planes.colour == Colour::kGray;
-  for (auto it = queue_.begin(); it != queue_.end() && static_cast<int>(group.size()) < most;) {
+  for (auto it = queue_.begin(); it != queue_.end() && group.size() < most_;) {
     if ((it->image.planes.colour == Colour::kGray) != gray) {
       ++it;
       continue;
@@ -70,12 +75,16 @@ std::vector<EncodedSample> DecodeLane::take_group(int most) {
     if (!it->batch->cancelled.load(std::memory_order_relaxed)) group.push_back(std::move(*it));
     it = queue_.erase(it);
   }
+  if (!queue_.empty()) changed_.notify_one();  // the next lane's turn
   return group;
 }
 
 void DecodeLane::run(BatchDecoder& decoder, SampleWorker& worker) {
   for (;;) {
-    const std::vector<EncodedSample> group = take_group(decoder.most());
+    Recorder& recorder = hooks_->recorder();
+    const int64_t idle = recorder.recording() ? now_ns() : 0;
+    const std::vector<EncodedSample> group = take_group();
+    if (idle != 0) recorder.add("idle", idle, now_ns());
     {
       const std::lock_guard lock(mutex_);
       if (closed_) return;
@@ -94,9 +103,11 @@ void DecodeLane::make(BatchDecoder& decoder, SampleWorker& worker, std::span<con
     decoded = decoder.decode(images);
   } catch (const std::exception&) {
   }
+  const int64_t end = now_ns();
+  hooks_->recorder().add("device decode", begin, end, decoded ? static_cast<int64_t>(group.size()) : 0);
   {
     const std::lock_guard lock(mutex_);
-    counts_.busy_ns += now_ns() - begin;
+    counts_.busy_ns += end - begin;
     if (decoded) counts_.decoded += static_cast<int64_t>(group.size());
     if (!decoded && group.size() == 1) ++counts_.returned;
     if (closed_) return;

@@ -32,8 +32,8 @@ class DecodeLane {
     int64_t decoded = 0, stolen = 0, returned = 0, busy_ns = 0;
   };
 
-  /// One thread a decoder. `shared`: whether the CPU's workers may take samples from here; without it, the same samples
-  /// are decoded by the device every time.
+  /// One thread a decoder; there is one at least, and all take as many images a call. `shared`: whether the CPU's
+  /// workers may take samples from here; without it, the same samples are decoded by the device every time.
   DecodeLane(Decoders decoders, bool shared);
   ~DecodeLane() { close(); }
   DecodeLane(const DecodeLane&) = delete;
@@ -52,11 +52,12 @@ class DecodeLane {
 
  private:
   void run(BatchDecoder& decoder, SampleWorker& worker);
-  std::vector<EncodedSample> take_group(int most);
+  std::vector<EncodedSample> take_group();
   void make(BatchDecoder& decoder, SampleWorker& worker, std::span<const EncodedSample> group);
 
   const Decoders decoders_;
   const bool shared_;
+  const size_t most_;  // of a group
   PipelineHooks* hooks_ = nullptr;
   std::vector<std::unique_ptr<SampleWorker>> workers_;
   std::mutex closing_;  // whoever comes second waits until the threads have ended

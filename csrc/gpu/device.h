@@ -42,6 +42,7 @@ class Device {
   virtual uint8_t* allocate(size_t bytes) = 0;
   virtual void free(uint8_t* memory) noexcept = 0;
 
+  /// destroy() of 0 does nothing.
   virtual Stream make_stream() = 0;
   virtual void destroy(Stream stream) noexcept = 0;
   virtual Event make_event() = 0;

@@ -15,12 +15,21 @@ DeviceBackend::DeviceBackend(std::shared_ptr<Device> device, SampleOptions optio
     : device_(std::move(device)),
       options_(std::move(options)),
       ring_(std::make_shared<StagingRing>(device_, batches)),
-      uploaded_(device_),
       lane_(std::move(lane)) {
   const DeviceScope current(*device_);
   format_ = output_format(options_.recipe.output, options_.layout);
-  copies_ = device_->make_stream();
-  kernels_ = device_->make_stream();
+  try {
+    copies_ = device_->make_stream();
+    kernels_ = device_->make_stream();
+    uploaded_.emplace(device_);  // here, where the device is current: an event belongs to the one that is
+    upload_tables();
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+void DeviceBackend::upload_tables() {
   const size_t lut_bytes = options_.lut.size(), table_bytes = lut_bytes + options_.erased.size();
   tables_ = device_->allocate(table_bytes);
   format_.lut = tables_;
@@ -30,9 +39,8 @@ DeviceBackend::DeviceBackend(std::shared_ptr<Device> device, SampleOptions optio
   std::copy(options_.lut.begin(), options_.lut.end(), place.host);
   std::copy(options_.erased.begin(), options_.erased.end(), place.host + lut_bytes);
   device_->copy_to_device(tables_, place.host, table_bytes, kernels_);
-  device_->record(uploaded_.get(), kernels_);
-  device_->synchronize(uploaded_.get());
-  launcher_.start(1, [this](int) { run(); });
+  device_->record(uploaded_->get(), kernels_);
+  device_->synchronize(uploaded_->get());
 }
 
 DeviceBackend::~DeviceBackend() {
@@ -41,11 +49,15 @@ DeviceBackend::~DeviceBackend() {
     const DeviceScope current(*device_);
     settle(copies_);
     settle(kernels_);  // a kernel may be reading the tables
-    device_->destroy(copies_);
-    device_->destroy(kernels_);
-    device_->free(tables_);
+    release();
   } catch (const std::runtime_error&) {  // the device is lost
   }
+}
+
+void DeviceBackend::release() noexcept {
+  device_->destroy(copies_);
+  device_->destroy(kernels_);
+  device_->free(tables_);
 }
 
 // Waits until everything on the stream is done, or the device is lost.
@@ -58,8 +70,17 @@ void DeviceBackend::settle(Stream stream) noexcept {
   }
 }
 
+// Bound to the device for good: to change devices back and forth would start CUDA on others, too.
+void DeviceBackend::begin_thread() noexcept {
+  try {
+    device_->enter();
+  } catch (const std::exception&) {  // its first allocation will say so
+  }
+}
+
 void DeviceBackend::attach(PipelineHooks& hooks) {
   Backend::attach(hooks);
+  launcher_.start(1, [this](int) { run(); });
   if (lane_ != nullptr) {
     lane_->start(hooks, [this] { return worker(); }, [this] { device_->enter(); });
   }
@@ -100,7 +121,9 @@ void DeviceBackend::prepare_repair(Batch& batch, const Batch& first) {
   for (SampleJob& job : mine.jobs) job.skip = true;
 }
 
-std::unique_ptr<SampleWorker> DeviceBackend::worker() { return std::make_unique<DeviceWorker>(options_, lane_.get()); }
+std::unique_ptr<SampleWorker> DeviceBackend::make_worker() {
+  return std::make_unique<DeviceWorker>(options_, lane_.get());
+}
 
 void DeviceBackend::complete(const std::shared_ptr<Batch>& batch) {
   {
@@ -112,6 +135,8 @@ void DeviceBackend::complete(const std::shared_ptr<Batch>& batch) {
 }
 
 void DeviceBackend::run() {
+  Recorder& recorder = hooks_->recorder();
+  recorder.name_thread("launcher");
   std::string trouble;
   try {
     device_->enter();
@@ -120,6 +145,7 @@ void DeviceBackend::run() {
   }
   for (;;) {
     std::shared_ptr<DeviceBatch> batch;
+    const int64_t idle = recorder.recording() ? now_ns() : 0;
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return closed_ || !tasks_.empty(); });
@@ -129,6 +155,7 @@ void DeviceBackend::run() {
       launching_ = batch.get();
     }
     const int64_t begin = now_ns();
+    if (idle != 0) recorder.add("idle", idle, begin);
     if (!trouble.empty()) batch->break_down(trouble);
     try {
       if (!batch->cancelled.load() && batch->broken().empty()) launch(*batch);
@@ -137,12 +164,14 @@ void DeviceBackend::run() {
       settle(copies_);  // the area must not be used again while the device reads it
       settle(kernels_);
     }
+    const int64_t end = now_ns();
+    recorder.add("launch", begin, end, batch->size());
     bool closed = false;
     {
       const std::lock_guard lock(mutex_);
       launching_ = nullptr;
       ++launches_;
-      launch_ns_ += now_ns() - begin;
+      launch_ns_ += end - begin;
       closed = closed_;
     }
     changed_.notify_all();
@@ -160,8 +189,8 @@ void DeviceBackend::launch(DeviceBatch& batch) {
   const StagedBytes jobs = batch.area->take(count * sizeof(SampleJob));
   std::memcpy(jobs.host, batch.jobs.data(), count * sizeof(SampleJob));
   batch.area->upload(copies_);
-  device_->record(uploaded_.get(), copies_);
-  device_->wait(kernels_, uploaded_.get());
+  device_->record(uploaded_->get(), copies_);
+  device_->wait(kernels_, uploaded_->get());
   device_->wait(kernels_, batch.allocated->get());
   device_->fuse(launch_of(reinterpret_cast<const SampleJob*>(jobs.device), batch.jobs, format_), kernels_);
   device_->record(batch.written->get(), kernels_);

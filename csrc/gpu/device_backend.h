@@ -10,6 +10,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "../core/backend.h"
 #include "../core/fork_guard.h"
@@ -28,10 +29,10 @@ class DeviceBackend final : public Backend {
   ~DeviceBackend() override;
 
   void attach(PipelineHooks& hooks) override;
+  void begin_thread() noexcept override;
   std::shared_ptr<Batch> new_batch() override;
   void prepare(Batch& batch, BatchMemory memory) override;
   void prepare_repair(Batch& batch, const Batch& first) override;
-  std::unique_ptr<SampleWorker> worker() override;
   void complete(const std::shared_ptr<Batch>& batch) override;
   std::optional<HandedOn> take_help() override;
   bool wants_help() const override;
@@ -42,9 +43,12 @@ class DeviceBackend final : public Backend {
   std::vector<StageReport> stats() const override;
 
  private:
+  std::unique_ptr<SampleWorker> make_worker() override;
   void run();
   void launch(DeviceBatch& batch);
   void settle(Stream stream) noexcept;
+  void release() noexcept;
+  void upload_tables();
 
   const std::shared_ptr<Device> device_;
   const SampleOptions options_;
@@ -53,7 +57,7 @@ class DeviceBackend final : public Backend {
   OutputFormat format_;
   uint8_t* tables_ = nullptr;  // on the device: elements of the bytes, then what Erase writes
   Stream copies_{}, kernels_{};
-  OwnedEvent uploaded_;
+  std::optional<OwnedEvent> uploaded_;
   const std::unique_ptr<DecodeLane> lane_;
 
   mutable std::mutex mutex_;

@@ -32,11 +32,14 @@ bool DeviceWorker::make(std::span<const uint8_t> bytes, const double* draws, con
                         int sample, bool may_hand_on) {
   const int64_t begin = now_ns();
   auto& mine = static_cast<DeviceBatch&>(*batch);
+  mine.jobs[static_cast<size_t>(sample)].skip = true;  // a device's decoder may have failed on it
   const JpegHeader header = plain_header(bytes, options_.max_pixels);
   const Plan plan = resolve(options_.recipe, draws, header.size);
-  stats.add(Clock::kHeader, now_ns() - begin);
+  const int64_t planned = now_ns();
+  stats.add(Clock::kHeader, begin, planned);
   if (may_hand_on && lane_ != nullptr && fits_kernel(plan) && not_for_device(header) == nullptr &&
       hand_on(bytes, header, plan, batch, sample)) {
+    if (stats.recording()) stats.recorder->add("staging", planned, now_ns());
     return false;
   }
   try {
@@ -57,13 +60,13 @@ void DeviceWorker::make_job(std::span<const uint8_t> bytes, const JpegHeader& he
     const PlaneLayout layout = plane_layout(header, box);
     const StagedBytes to = stager.take(layout.bytes);
     planes_.decode(bytes, header, layout, to.host);
-    stats.add(Clock::kDecode, now_ns() - planned);
+    stats.add(Clock::kDecode, planned, now_ns());
     job = builder_.build(plan, layout.at(to.device), stager);
   } else {
     job = finished_here(plan, stager, [&](const Plan& here, const Output& output) {
       rows_.decode(bytes, header, box, fuser_.begin(here, header.size, output));
     });
-    stats.add(Clock::kDecode, now_ns() - planned);
+    stats.add(Clock::kDecode, planned, now_ns());
   }
 }
 

@@ -19,7 +19,6 @@ namespace headrace {
 namespace {
 
 constexpr size_t kAlignment = 256;
-constexpr int kPoison = 0xA5;  // fresh memory: what nobody wrote shows
 
 struct EventState {
   std::mutex mutex;
@@ -119,7 +118,7 @@ struct EmulatedDevice::State {
     bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     void* memory = std::aligned_alloc(kAlignment, bytes);
     if (memory == nullptr) throw std::bad_alloc();
-    std::memset(memory, kPoison, bytes);
+    std::memset(memory, EmulatedDevice::kPoison, bytes);
     ++alive;
     return static_cast<uint8_t*>(memory);
   }

@@ -8,8 +8,11 @@
 
 namespace headrace {
 
-class EmulatedDevice final : public Device {
+class EmulatedDevice : public Device {
  public:
+  /// What fresh memory is full of: what nobody wrote shows.
+  static constexpr uint8_t kPoison = 0xA5;
+
   EmulatedDevice();
   ~EmulatedDevice() override;  // waits for its streams
 

@@ -6,46 +6,48 @@
 // converts their pixels once into shared memory, resizes them along p into bytes, and adds these, weighted, to the sums
 // that the threads keep for their outputs. So shared memory is bounded, however much an image shrinks. Sums of integers
 // do not depend on the order of their terms: the bytes are Pillow's.
+//
+// Note [what is copied]: the compiler must suppose that whatever a thread writes may be a part of the job, and would
+// read the job again after every write. So loops work on copies: a window, a source, a store. AnySource is the
+// exception: it is rare, and its copy would cost every block registers.
 #pragma once
 
+#include "element_store.h"
 #include "sample_job.h"
+#include "tile_source.h"
 
 namespace headrace {
 
-inline constexpr int kOutputsEach = kTile * kTile / kBlockThreads;
-inline constexpr int kStagePixels = 6144;  // 24 KiB
+inline constexpr int kRows = kBlockThreads / kTile;  // of a tile, made at the same time
+inline constexpr int kOutputsEach = kTile / kRows;
+inline constexpr int kPitch = 191;  // most pixels of a line at a time. Odd: a column's pixels lie in different banks
 
 struct BlockMemory {
-  uint32_t stage[kStagePixels];  // source pixels of some lines; at the end the tile's pixels
-  uint32_t mid[kTile * kTile];   // the same lines after the first pass, kTile a line
+  uint32_t stage[kTile * kPitch];  // 24 KiB: source pixels of some lines; at the end the tile's pixels
+  uint32_t mid[kTile * kTile];     // the same lines after the first pass, kTile a line
 };
 
 /// What a thread keeps between the steps of a block.
 struct ThreadMemory {
-  int32_t sum[kOutputsEach][3];
+  int32_t line_sum[kOutputsEach][3];  // of the first pass
+  int32_t sum[kOutputsEach][3];       // of the second
 };
 
-struct IntRange {
-  int begin = 0, end = 0;
-  HEADRACE_HD int size() const { return end - begin; }
-};
-
-/// The places that outputs [from, to) of a take show; not empty unless all is fill. No longer than to - from.
-HEADRACE_HD inline IntRange shown(const TakeMap& take, bool columns, int from, int to) {
-  IntRange range{columns ? take.image_width : take.image_height, 0};
+/// The places that positions [from, to) of a take show; not empty unless all is fill. No longer than to - from.
+HEADRACE_HD inline IntRange shown(const TakeAxis& axis, PadMode pad, int from, int to) {
+  if (axis.inside(from, to)) {
+    const int a = axis.unpadded(from), b = axis.unpadded(to - 1);
+    return a < b ? IntRange{a, b + 1} : IntRange{b, a + 1};
+  }
+  IntRange range{axis.image, 0};
+  HEADRACE_SHORT_LOOP
   for (int i = from; i < to; ++i) {
-    const int at = columns ? take.column(i) : take.row(i);
+    const int at = axis.at(i, pad);
     if (at < 0) continue;
     range.begin = at < range.begin ? at : range.begin;
     range.end = at + 1 > range.end ? at + 1 : range.end;
   }
   return range;
-}
-
-/// The pixel (u, v) of what the resize reads.
-HEADRACE_HD inline uint32_t taken_pixel(const SampleJob& job, int u, int v) {
-  const int x = job.first.column(u), y = job.first.row(v);
-  return job.first.tint(x < 0 || y < 0 ? job.first.fill : pixel_at(job.image, x, y));
 }
 
 /// Adds weight * pixel to three sums.
@@ -59,103 +61,126 @@ HEADRACE_HD inline uint32_t pixel_of_sums(const int32_t* sum) {
   return packed(byte_of_sum(sum[0]), byte_of_sum(sum[1]), byte_of_sum(sum[2]));
 }
 
-/// Both passes over one tile: fills block.stage with the pixels of [x.begin, x.end) x [y.begin, y.end) of the resized
-/// image, kTile a row.
-template <bool kVerticalFirst, class Threads>
-HEADRACE_HD void resize_tile(Threads& threads, BlockMemory& block, const SampleJob& job, IntRange x, IntRange y) {
-  const AxisWindows& p_axis = kVerticalFirst ? job.y : job.x;
-  const AxisWindows& q_axis = kVerticalFirst ? job.x : job.y;
-  const IntRange p = kVerticalFirst ? y : x, q = kVerticalFirst ? x : y;
-  const int p_from = p_axis.begin(p.begin), p_span = p_axis.end(p.end - 1) - p_from;
-  const int q_from = q_axis.begin(q.begin), q_to = q_axis.end(q.end - 1);
-  const bool staged = p_span <= kStagePixels;  // else a resize to a hundredth: pixels are converted as they are needed
-  const int most_lines = staged ? kStagePixels / p_span : kTile;
-  const int chunk = most_lines < kTile ? most_lines : kTile;
-  const auto source = [&job](int along_p, int along_q) {
-    return kVerticalFirst ? taken_pixel(job, along_q, along_p) : taken_pixel(job, along_p, along_q);
-  };
+HEADRACE_HD inline void begin_sums(int32_t (*sums)[3]) {
+  for (int k = 0; k < kOutputsEach; ++k) sums[k][0] = sums[k][1] = sums[k][2] = kWeightHalf;
+}
 
-  threads.each([](int, ThreadMemory& own) {
-    for (auto& sum : own.sum) sum[0] = sum[1] = sum[2] = kWeightHalf;
-  });
-  for (int line = q_from; line < q_to; line += chunk) {
-    const int lines = q_to - line < chunk ? q_to - line : chunk;
-    if (staged) {
-      threads.each([&](int thread, ThreadMemory&) {
-        // Neighbouring threads read neighbours in x: along p in one order, along q in the other.
-        const int fast = thread % kTile, slow = thread / kTile, slow_step = kBlockThreads / kTile;
-        if (kVerticalFirst) {
-          for (int j = slow; j < p_span && fast < lines; j += slow_step) {
-            block.stage[fast * p_span + j] = source(p_from + j, line + fast);
-          }
-        } else {
-          for (int i = slow; i < lines; i += slow_step) {
-            for (int j = fast; j < p_span; j += kTile) block.stage[i * p_span + j] = source(p_from + j, line + i);
-          }
-        }
-      });
+/// Copies pixels `p` of some lines to block.stage, kPitch apart. Neighbouring threads read neighbours in x: along p in
+/// one order of the passes, along q in the other.
+template <bool kVerticalFirst, class Threads, class Source>
+HEADRACE_HD void stage_lines(Threads& threads, BlockMemory& block, Source source, IntRange p, IntRange lines) {
+  threads.each([&](int thread, ThreadMemory&) {
+    const int width = kVerticalFirst ? lines.size() : p.size(), height = kVerticalFirst ? p.size() : lines.size();
+    const int rows_on = kBlockThreads / width, columns_on = kBlockThreads % width;  // to a thread's next pixel
+    int row = thread / width, column = thread % width;
+    HEADRACE_SHORT_LOOP
+    while (row < height) {
+      const int i = kVerticalFirst ? column : row, j = kVerticalFirst ? row : column;
+      const int along_p = p.begin + j, along_q = lines.begin + i;
+      block.stage[i * kPitch + j] = kVerticalFirst ? source(along_q, along_p) : source(along_p, along_q);
+      row += rows_on;
+      column += columns_on;
+      if (column >= width) {
+        column -= width;
+        ++row;
+      }
     }
-    threads.each([&](int thread, ThreadMemory&) {
-      const int at = p.begin + thread % kTile;
-      if (at >= p.end) return;
-      const int begin = p_axis.begin(at), end = p_axis.end(at);
-      for (int i = thread / kTile; i < lines; i += kBlockThreads / kTile) {
-        int32_t sum[3] = {kWeightHalf, kWeightHalf, kWeightHalf};
-        for (int j = begin; j < end; ++j) {
-          const uint32_t pixel = staged ? block.stage[i * p_span + (j - p_from)] : source(j, line + i);
-          add_weighted(sum, pixel, p_axis.weight_of(at, j));
-        }
-        block.mid[i * kTile + thread % kTile] = pixel_of_sums(sum);
-      }
-    });
-    threads.each([&](int thread, ThreadMemory& own) {
-      for (int k = 0; k < kOutputsEach; ++k) {
-        const int at = q.begin + thread / kTile + k * (kBlockThreads / kTile);
-        if (at >= q.end) break;
-        const int window_begin = q_axis.begin(at), window_end = q_axis.end(at);
-        const int begin = window_begin > line ? window_begin : line;
-        const int end = window_end < line + lines ? window_end : line + lines;
-        for (int j = begin; j < end; ++j) {
-          add_weighted(own.sum[k], block.mid[(j - line) * kTile + thread % kTile], q_axis.weight_of(at, j));
-        }
-      }
-    });
-  }
+  });
+}
+
+/// The first pass over staged pixels `part` of kTile lines. With the last of them the outputs are complete. Where there
+/// are fewer lines, the others hold pixels of before, and nobody reads what is made of these.
+template <class Threads>
+HEADRACE_HD void resize_lines(Threads& threads, BlockMemory& block, const AxisWindows& axis, IntRange outputs,
+                              IntRange part, bool last) {
+  threads.each([&](int thread, ThreadMemory& own) {
+    const int column = thread % kTile, first = thread / kTile;
+    if (outputs.begin + column >= outputs.end) return;
+    const Window window = axis.window(outputs.begin + column);
+    const int begin = window.begin > part.begin ? window.begin : part.begin;
+    const int end = window.end < part.end ? window.end : part.end;
+    for (int at = begin; at < end; ++at) {
+      const int32_t weight = window.weight_of(at);
+      const uint32_t* pixel = block.stage + first * kPitch + (at - part.begin);
+      for (int k = 0; k < kOutputsEach; ++k) add_weighted(own.line_sum[k], pixel[k * kRows * kPitch], weight);
+    }
+    if (!last) return;
+    for (int k = 0; k < kOutputsEach; ++k) {
+      block.mid[(first + k * kRows) * kTile + column] = pixel_of_sums(own.line_sum[k]);
+    }
+    begin_sums(own.line_sum);
+  });
+}
+
+/// The second pass, as far as these lines go: adds them to the sums of its outputs.
+template <class Threads>
+HEADRACE_HD void add_lines(Threads& threads, BlockMemory& block, const AxisWindows& axis, IntRange outputs,
+                           IntRange lines) {
   threads.each([&](int thread, ThreadMemory& own) {
     for (int k = 0; k < kOutputsEach; ++k) {
-      const int along_p = thread % kTile, along_q = thread / kTile + k * (kBlockThreads / kTile);
+      const int output = outputs.begin + thread / kTile + k * kRows;
+      if (output >= outputs.end) break;
+      const Window window = axis.window(output);
+      const int begin = window.begin > lines.begin ? window.begin : lines.begin;
+      const int end = window.end < lines.end ? window.end : lines.end;
+      int pixel = (begin - lines.begin) * kTile + thread % kTile;
+      HEADRACE_SHORT_LOOP
+      for (int at = begin; at < end; ++at, pixel += kTile) {
+        add_weighted(own.sum[k], block.mid[pixel], window.weight_of(at));
+      }
+    }
+  });
+}
+
+/// Both passes over one tile: fills block.stage with the pixels of `x` x `y` of the resized image, kTile a row.
+template <bool kVerticalFirst, class Threads>
+HEADRACE_HD void resize_tile(Threads& threads, BlockMemory& block, const SampleJob& job, IntRange x, IntRange y) {
+  const AxisWindows &p_axis = kVerticalFirst ? job.y : job.x, &q_axis = kVerticalFirst ? job.x : job.y;
+  const IntRange p = kVerticalFirst ? y : x, q = kVerticalFirst ? x : y;
+  const IntRange p_read{p_axis.window(p.begin).begin, p_axis.window(p.end - 1).end};
+  const IntRange q_read{q_axis.window(q.begin).begin, q_axis.window(q.end - 1).end};
+  threads.each([](int, ThreadMemory& own) {
+    begin_sums(own.line_sum);
+    begin_sums(own.sum);
+  });
+  with_source(job, kVerticalFirst ? q_read : p_read, kVerticalFirst ? p_read : q_read, [&](auto source) {
+    HEADRACE_SHORT_LOOP
+    for (int line = q_read.begin; line < q_read.end; line += kTile) {
+      const IntRange lines{line, line + kTile < q_read.end ? line + kTile : q_read.end};
+      HEADRACE_SHORT_LOOP
+      for (int at = p_read.begin; at < p_read.end; at += kPitch) {
+        const IntRange part{at, at + kPitch < p_read.end ? at + kPitch : p_read.end};
+        stage_lines<kVerticalFirst>(threads, block, source, part, lines);
+        resize_lines(threads, block, p_axis, p, part, part.end == p_read.end);
+      }
+      add_lines(threads, block, q_axis, q, lines);
+    }
+  });
+  threads.each([&](int thread, ThreadMemory& own) {
+    for (int k = 0; k < kOutputsEach; ++k) {
+      const int along_p = thread % kTile, along_q = thread / kTile + k * kRows;
       block.stage[kVerticalFirst ? along_p * kTile + along_q : along_q * kTile + along_p] = pixel_of_sums(own.sum[k]);
     }
   });
 }
 
-/// The element that stands for a byte, or an entry of another table.
-HEADRACE_HD inline void store_element(uint8_t* to, const void* table, int entry, int element_bytes) {
-  if (element_bytes == 4) {
-    *reinterpret_cast<uint32_t*>(to) = static_cast<const uint32_t*>(table)[entry];
-  } else if (element_bytes == 2) {
-    *reinterpret_cast<uint16_t*>(to) = static_cast<const uint16_t*>(table)[entry];
-  } else {
-    *to = static_cast<const uint8_t*>(table)[entry];
-  }
-}
-
-/// Writes the elements at (u, v) of the output: the pixel's, or those of the last erased box that lies there.
-HEADRACE_HD inline void store_pixel(const SampleJob& job, const OutputFormat& format, int u, int v, uint32_t pixel) {
-  int value = -1;
-  for (int i = 0; i < job.erased_count; ++i) {
-    const Box& box = job.erased[i].box;
-    const bool inside = u >= box.x && u < box.x + box.width && v >= box.y && v < box.y + box.height;
-    value = inside ? job.erased[i].value : value;
-  }
-  uint8_t* to = job.output + v * format.row_stride + u * format.pixel_stride;
-  for (int c = 0; c < format.channels; ++c, to += format.channel_stride) {
-    if (value < 0) {
-      store_element(to, format.lut, c * 256 + static_cast<int>(pixel >> 8 * c & 255), format.element_bytes);
-    } else {
-      store_element(to, format.erased, value * format.channels + c, format.element_bytes);
+/// Hands what the output shows of the tile in block.stage, whose corner is (x, y), to store(u, v, pixel). kPlain: it
+/// shows pixels of the tile and nothing else.
+template <bool kPlain, class Threads, class Store>
+HEADRACE_HD void take_tile(Threads& threads, BlockMemory& block, TakeMap take, IntRange u, IntRange v, int x, int y,
+                           Store store) {
+  threads.each([&](int thread, ThreadMemory&) {
+    const int to_u = u.begin + thread % kTile;
+    if (to_u >= u.end) return;
+    const int column = kPlain ? take.x.unpadded(to_u) : take.column(to_u);
+    HEADRACE_SHORT_LOOP
+    for (int to_v = v.begin + thread / kTile; to_v < v.end; to_v += kRows) {
+      const int row = kPlain ? take.y.unpadded(to_v) : take.row(to_v);
+      const bool filled = !kPlain && (column < 0 || row < 0);
+      const uint32_t pixel = filled ? take.fill : block.stage[(row - y) * kTile + (column - x)];
+      store(to_u, to_v, kPlain ? pixel : take.tint(pixel));
     }
-  }
+  });
 }
 
 /// One block of the launch: a tile of one sample's picture.
@@ -165,10 +190,11 @@ HEADRACE_HD void fuse_block(Threads& threads, BlockMemory& block, const FuseLaun
   const SampleJob& job = launch.jobs[number / tiles];
   if (job.skip) return;
   const int left = tile % launch.tiles_x() * kTile, top = tile / launch.tiles_x() * kTile;
-  const int right = left + kTile < job.last.width ? left + kTile : job.last.width;
-  const int bottom = top + kTile < job.last.height ? top + kTile : job.last.height;
-  if (left >= right || top >= bottom) return;
-  const IntRange x = shown(job.last, true, left, right), y = shown(job.last, false, top, bottom);
+  const TakeMap take = job.last;
+  const IntRange u{left, left + kTile < take.x.size ? left + kTile : take.x.size};
+  const IntRange v{top, top + kTile < take.y.size ? top + kTile : take.y.size};
+  if (u.begin >= u.end || v.begin >= v.end) return;
+  const IntRange x = shown(take.x, take.pad, u.begin, u.end), y = shown(take.y, take.pad, v.begin, v.end);
   if (x.size() > 0 && y.size() > 0) {
     if (job.vertical_first) {
       resize_tile<true>(threads, block, job, x, y);
@@ -176,22 +202,20 @@ HEADRACE_HD void fuse_block(Threads& threads, BlockMemory& block, const FuseLaun
       resize_tile<false>(threads, block, job, x, y);
     }
   }
-  threads.each([&](int thread, ThreadMemory&) {
-    const int u = left + thread % kTile;
-    if (u >= right) return;
-    const int column = job.last.column(u);
-    for (int v = top + thread / kTile; v < bottom; v += kBlockThreads / kTile) {
-      const int row = job.last.row(v);
-      const bool filled = column < 0 || row < 0;
-      const uint32_t pixel =
-          job.last.tint(filled ? job.last.fill : block.stage[(row - y.begin) * kTile + (column - x.begin)]);
-      if (job.retouch.count > 0) {
-        job.retouch.picture[static_cast<ptrdiff_t>(v) * job.last.width + u] = pixel;
-      } else {
-        store_pixel(job, launch.format, u, v, pixel);
-      }
+  const auto take_to = [&](auto store) {
+    if (!take.gray && take.x.inside(u.begin, u.end) && take.y.inside(v.begin, v.end)) {
+      take_tile<true>(threads, block, take, u, v, x.begin, y.begin, store);
+    } else {
+      take_tile<false>(threads, block, take, u, v, x.begin, y.begin, store);
     }
-  });
+  };
+  if (job.retouch.count > 0) {
+    take_to([picture = job.retouch.picture, width = take.x.size](int to_u, int to_v, uint32_t pixel) {
+      picture[static_cast<ptrdiff_t>(to_v) * width + to_u] = pixel;
+    });
+  } else {
+    with_store(job, launch.format, take_to);
+  }
 }
 
 }  // namespace headrace

@@ -12,14 +12,8 @@ namespace {
 
 TakeMap map_of(const Take& take, Size image) {
   TakeMap map;
-  map.x = take.box.x;
-  map.y = take.box.y;
-  map.width = take.box.width;
-  map.height = take.box.height;
-  map.image_width = image.width;
-  map.image_height = image.height;
-  map.flip_x = take.flip_horizontal;
-  map.flip_y = take.flip_vertical;
+  map.x = {take.box.x, take.box.width, image.width, take.flip_horizontal};
+  map.y = {take.box.y, take.box.height, image.height, take.flip_vertical};
   map.gray = take.gray;
   map.pad = take.pad_mode;
   map.fill = packed(take.fill[0], take.fill[1], take.fill[2]);
@@ -59,8 +53,8 @@ FuseLaunch launch_of(const SampleJob* there, std::span<const SampleJob> jobs, co
   FuseLaunch launch{there, static_cast<int32_t>(jobs.size()), format, format.width, format.height, false};
   for (const SampleJob& job : jobs) {
     if (job.skip || job.retouch.count == 0) continue;
-    launch.width = std::max(launch.width, job.last.width);
-    launch.height = std::max(launch.height, job.last.height);
+    launch.width = std::max(launch.width, job.last.x.size);
+    launch.height = std::max(launch.height, job.last.y.size);
     launch.retouches = true;
   }
   return launch;

@@ -8,8 +8,8 @@
 namespace headrace::nvjpeg {
 namespace {
 
-// 13.0 mended rounding, 13.3 the borders of regions.
-constexpr int kLeastMajor = 13, kLeastMinor = 3;
+// 13.0 mended rounding, 13.3 the borders of regions. The next major version may change what is declared here.
+constexpr int kMajorVersion = 13, kLeastMinor = 3;
 
 template <class Function>
 void find(void* library, const char* name, Function& function, std::string& missing) {
@@ -32,10 +32,10 @@ std::string missing_function(void* library, Api& api) {
   return missing;
 }
 
-bool recent(const Api& api) {
+bool declared_here(const Api& api) {
   int major = 0, minor = 0;
-  return api.GetProperty(0, &major) == kSuccess && api.GetProperty(1, &minor) == kSuccess &&
-         major * 1000 + minor >= kLeastMajor * 1000 + kLeastMinor;
+  return api.GetProperty(kMajor, &major) == kSuccess && api.GetProperty(kMinor, &minor) == kSuccess &&
+         major == kMajorVersion && minor >= kLeastMinor;
 }
 
 }  // namespace
@@ -55,8 +55,10 @@ std::shared_ptr<const Api> load(const std::vector<std::string>& candidates) {
     const std::string missing = missing_function(library, *api);
     if (!missing.empty()) {
       said = path + " has no function " + missing;
-    } else if (!recent(*api)) {
-      said = path + " is version " + version(*api) + "; 13.3 or newer is needed";
+    } else if (!declared_here(*api)) {
+      const std::string its = version(*api);
+      said =
+          path + (its.empty() ? " does not tell its version" : " is version " + its) + "; 13.3 or a later 13 is needed";
     } else {
       return api;
     }
@@ -66,10 +68,10 @@ std::shared_ptr<const Api> load(const std::vector<std::string>& candidates) {
 
 std::string version(const Api& api) {
   std::string text;
-  for (int part = 0; part < 3; ++part) {  // major, minor, patch of library_types.h
+  for (const int part : {kMajor, kMinor, kPatch}) {
     int value = 0;
     if (api.GetProperty(part, &value) != kSuccess) return "";
-    if (part > 0) text += '.';
+    if (!text.empty()) text += '.';
     text += std::to_string(value);
   }
   return text;

@@ -9,6 +9,7 @@
 
 namespace headrace::nvjpeg {
 
+enum Property : int { kMajor = 0, kMinor = 1, kPatch = 2 };
 enum Status : int { kSuccess = 0 };
 enum Backend : int { kGpuHybrid = 2, kHardware = 3 };
 enum Sampling : int { k444 = 0 };
@@ -37,11 +38,11 @@ struct Api {
   int (*DecodeBatchedPreAllocate)(Handle handle, State state, int batch, int width, int height, int sampling,
                                   int format);
 
-  std::string path;
+  std::string path;  // or name, as it was found
 };
 
-/// The first of these libraries (names, or paths) that loads and is recent enough. Throws std::runtime_error with what
-/// was wrong with the last one.
+/// The first of these libraries (names, or paths) that loads and has the version that is declared here. Throws
+/// std::runtime_error with what was wrong with the last one.
 std::shared_ptr<const Api> load(const std::vector<std::string>& candidates);
 
 /// "13.3.2"; empty where the library does not say.

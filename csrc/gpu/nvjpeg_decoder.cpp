@@ -37,11 +37,15 @@ NvjpegLibrary::~NvjpegLibrary() {
 
 std::string NvjpegLibrary::describe() const {
   const std::string where = hardware_ ? std::to_string(engines_) + " JPEG engines" : "CUDA cores";
-  return "nvJPEG " + nvjpeg::version(*api_) + " on " + where;
+  return "nvJPEG " + nvjpeg::version(*api_) + " (" + api_->path + ") on " + where;
 }
 
+NvjpegDecoder::NvjpegDecoder(std::shared_ptr<NvjpegLibrary> library, int most, Empty)
+    : library_(std::move(library)), most_(most) {}
+
+// Delegating: where a step throws, the destructor gives back what the steps before it made.
 NvjpegDecoder::NvjpegDecoder(std::shared_ptr<NvjpegLibrary> library, int most)
-    : library_(std::move(library)), most_(most) {
+    : NvjpegDecoder(std::move(library), most, Empty{}) {
   const nvjpeg::Api& api = *library_->api_;
   const DeviceScope current(*library_->device_);
   const int status = api.JpegStateCreate(library_->handle_, &state_);
@@ -50,7 +54,9 @@ NvjpegDecoder::NvjpegDecoder(std::shared_ptr<NvjpegLibrary> library, int most)
   }
   stream_ = library_->device_->make_stream();
   decoded_ = library_->device_->make_event();
-  if (library_->hardware_) {  // memory for what is usual; a larger image makes it grow
+  if (library_->hardware_) {
+    // Memory for what is usual. A larger image makes it grow, as the first one does where there was none: the status
+    // tells nothing that a decode would not.
     api.DecodeBatchedPreAllocate(library_->handle_, state_, most_, 1024, 1024, nvjpeg::k444, nvjpeg::kYuv);
   }
 }
@@ -58,7 +64,7 @@ NvjpegDecoder::NvjpegDecoder(std::shared_ptr<NvjpegLibrary> library, int most)
 NvjpegDecoder::~NvjpegDecoder() {
   try {
     const DeviceScope current(*library_->device_);
-    library_->api_->JpegStateDestroy(state_);
+    if (state_ != nullptr) library_->api_->JpegStateDestroy(state_);
     library_->device_->destroy(decoded_);
     library_->device_->destroy(stream_);
   } catch (const std::exception&) {  // the device is lost, and the state with it

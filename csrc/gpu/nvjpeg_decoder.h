@@ -21,7 +21,7 @@ class NvjpegLibrary {
   NvjpegLibrary(const NvjpegLibrary&) = delete;
   NvjpegLibrary& operator=(const NvjpegLibrary&) = delete;
 
-  /// Version, path, engines.
+  /// In words: its version, the library's path, and what of the GPU decodes.
   std::string describe() const;
 
  private:
@@ -33,9 +33,11 @@ class NvjpegLibrary {
   unsigned engines_ = 0;
 };
 
+/// One state, one stream.
 class NvjpegDecoder final : public BatchDecoder {
  public:
-  /// Made in the thread that starts the loader: making states takes locks.
+  /// `most`: images of a call. Made in the thread that starts the loader: making states takes locks. Throws
+  /// std::runtime_error where nvJPEG or the device makes no more.
   NvjpegDecoder(std::shared_ptr<NvjpegLibrary> library, int most);
   ~NvjpegDecoder() override;
 
@@ -43,6 +45,9 @@ class NvjpegDecoder final : public BatchDecoder {
   bool decode(std::span<const EncodedImage> images) override;
 
  private:
+  struct Empty {};
+  NvjpegDecoder(std::shared_ptr<NvjpegLibrary> library, int most, Empty);
+
   const std::shared_ptr<NvjpegLibrary> library_;
   const int most_;
   nvjpeg::State state_ = nullptr;

@@ -111,7 +111,7 @@ HEADRACE_HD void retouch_block(Threads& threads, RetouchMemory& block, const Fus
   const SampleJob& job = launch.jobs[number];
   if (job.skip || job.retouch.count == 0) return;
   uint32_t *picture = job.retouch.picture, *other = job.retouch.other;
-  const int64_t pixels = static_cast<int64_t>(job.last.width) * job.last.height;
+  const int64_t pixels = static_cast<int64_t>(job.last.x.size) * job.last.y.size;
   const auto forget_table = [&] {
     threads.each([&](int thread, ThreadMemory&) {
       for (int i = thread; i < 3 * 256; i += kBlockThreads) block.table[i] = static_cast<uint8_t>(i);
@@ -137,8 +137,8 @@ HEADRACE_HD void retouch_block(Threads& threads, RetouchMemory& block, const Fus
     if (effect.kind == Effect::Kind::kBlur) {
       threads.each([&](int thread, ThreadMemory&) {
         for (int64_t i = thread; i < pixels; i += kBlockThreads) {
-          const int u = static_cast<int>(i % job.last.width), v = static_cast<int>(i / job.last.width);
-          other[i] = blurred(effect, job.retouch.weights, picture, job.last.width, job.last.height, u, v);
+          const int u = static_cast<int>(i % job.last.x.size), v = static_cast<int>(i / job.last.x.size);
+          other[i] = blurred(effect, job.retouch.weights, picture, job.last.x.size, job.last.y.size, u, v);
         }
       });
       uint32_t* const made = other;
@@ -148,12 +148,12 @@ HEADRACE_HD void retouch_block(Threads& threads, RetouchMemory& block, const Fus
   }
   const TakeMap& after = job.retouch.after;
   threads.each([&](int thread, ThreadMemory&) {
-    for (int v = thread / kTile; v < after.height; v += kBlockThreads / kTile) {
+    for (int v = thread / kTile; v < after.y.size; v += kBlockThreads / kTile) {
       const int row = after.row(v);
-      for (int u = thread % kTile; u < after.width; u += kTile) {
+      for (int u = thread % kTile; u < after.x.size; u += kTile) {
         const int column = after.column(u);
         const bool filled = column < 0 || row < 0;
-        const ptrdiff_t at = static_cast<ptrdiff_t>(row) * job.last.width + column;
+        const ptrdiff_t at = static_cast<ptrdiff_t>(row) * job.last.x.size + column;
         store_pixel(job, launch.format, u, v, after.tint(filled ? after.fill : looked_up(block.table, picture[at])));
       }
     }

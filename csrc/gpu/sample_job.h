@@ -9,23 +9,47 @@
 
 namespace headrace {
 
+/// Along one axis, which places of an image a window shows.
+struct TakeAxis {
+  int32_t begin = 0, size = 0;  // of the window, on the image's axis
+  int32_t image = 0;            // size of the image
+  bool flip = false;
+
+  /// The place that position `i` of the window shows, if that is inside the image.
+  HEADRACE_HD int unpadded(int i) const { return begin + (flip ? size - 1 - i : i); }
+  /// The place that position `i` shows; -1: fill.
+  HEADRACE_HD int at(int i, PadMode pad) const { return padded_source(unpadded(i), image, pad); }
+  /// Whether positions [from, to) show places of the image, and no padding.
+  HEADRACE_HD bool inside(int from, int to) const {
+    const int a = unpadded(from), b = unpadded(to - 1);
+    return a >= 0 && b >= 0 && a < image && b < image;
+  }
+};
+
 /// A Take of plan.h over an image of a known size.
 struct TakeMap {
-  int32_t x = 0, y = 0, width = 0, height = 0;  // the window
-  int32_t image_width = 0, image_height = 0;
-  bool flip_x = false, flip_y = false, gray = false;
+  TakeAxis x, y;
   PadMode pad = PadMode::kConstant;
+  bool gray = false;
   uint32_t fill = 0;  // packed
 
   /// The column of the image that column `u` of the window shows; -1: fill.
-  HEADRACE_HD int column(int u) const { return padded_source(x + (flip_x ? width - 1 - u : u), image_width, pad); }
-  HEADRACE_HD int row(int v) const { return padded_source(y + (flip_y ? height - 1 - v : v), image_height, pad); }
+  HEADRACE_HD int column(int u) const { return x.at(u, pad); }
+  HEADRACE_HD int row(int v) const { return y.at(v, pad); }
   /// What a pixel of the image, packed, is after the take.
   HEADRACE_HD uint32_t tint(uint32_t pixel) const {
     if (!gray) return pixel;
     const int l = luma(pixel & 255, pixel >> 8 & 255, pixel >> 16 & 255);
     return packed(l, l, l);
   }
+};
+
+/// The positions [begin, end) that one output is made from, and their weights.
+struct Window {
+  int32_t begin = 0, end = 0;
+  const int32_t* weight = nullptr;  // of `begin` and what follows; null: one position, with all the weight
+
+  HEADRACE_HD int32_t weight_of(int at) const { return weight ? weight[at - begin] : 1 << kWeightBits; }
 };
 
 /// A ResampleTable's windows and weights for outputs from `first` on; without them the axis keeps its size.
@@ -35,11 +59,10 @@ struct AxisWindows {
   const int32_t* weight = nullptr;  // [output][stride]
   int32_t stride = 0, first = 0;
 
-  HEADRACE_HD int begin(int i) const { return start ? start[i - first] : i; }
-  HEADRACE_HD int end(int i) const { return start ? start[i - first] + taps[i - first] : i + 1; }
-  /// Of position `at`, which lies in [begin(i), end(i)).
-  HEADRACE_HD int32_t weight_of(int i, int at) const {
-    return start ? weight[static_cast<ptrdiff_t>(i - first) * stride + (at - start[i - first])] : 1 << kWeightBits;
+  HEADRACE_HD Window window(int output) const {
+    if (start == nullptr) return {output, output + 1, nullptr};
+    const int i = output - first;
+    return {start[i], start[i] + taps[i], weight + static_cast<ptrdiff_t>(i) * stride};
   }
 };
 

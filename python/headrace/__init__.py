@@ -7,6 +7,7 @@ from headrace import ops, sampler, transforms
 from headrace.errors import SampleError, VerificationError
 from headrace.loader import DataLoader
 from headrace.lowering import LoweringError
+from headrace.profiler import profile
 from headrace.sources import Arrays, Blobs, ImageFiles, ImageFolder
 
 __version__ = "0.1.0"
@@ -20,6 +21,7 @@ __all__ = [
     "SampleError",
     "VerificationError",
     "ops",
+    "profile",
     "sampler",
     "transforms",
 ]

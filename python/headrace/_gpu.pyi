@@ -8,6 +8,7 @@ import numpy.typing as npt
 from headrace.recipe import Recipe
 
 cuda: bool
+sources: str  # SHA-256 of those of csrc/, one behind the other
 
 def trouble() -> str: ...
 def backend(

@@ -16,6 +16,7 @@ import torch
 from PIL import Image
 
 from headrace._native import core
+from headrace.pil_tensor import pil_to_tensor, to_pil_image
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -47,12 +48,6 @@ def to_pixels(image: Image.Image) -> Pixels:
         image = Image.merge("RGB", (image, image, image))
     flat = np.frombuffer(image.tobytes("raw", "RGBX"), dtype=np.uint8)
     return flat.reshape(image.height, image.width, 4)
-
-
-def to_bytes(image: Image.Image) -> torch.Tensor:
-    """The image's bytes as a tensor (C, H, W)."""
-    pixels = np.array(image, copy=True).reshape(image.height, image.width, len(image.getbands()))
-    return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
 
 
 @dataclass(frozen=True)
@@ -94,8 +89,7 @@ class OnBytes:
         return made.as_subclass(torch.Tensor)
 
     def on_image(self, image: Image.Image) -> Image.Image:
-        made = self._called(to_bytes(image)).permute(1, 2, 0).contiguous().numpy()
-        return Image.fromarray(made if self.channels == 3 else made[..., 0])
+        return to_pil_image(self._called(pil_to_tensor(image).contiguous()))
 
     def on_pixels(self, pixels: Pixels) -> Pixels:
         tensor = torch.from_numpy(pixels[..., : self.channels].transpose(2, 0, 1).copy())
@@ -126,7 +120,7 @@ class Rest:
     def on_image(self, image: Image.Image) -> torch.Tensor:
         start: Any = image
         if self.before is not None:
-            start = to_bytes(image)
+            start = pil_to_tensor(image).contiguous()
             for step in self.before:
                 start = step(start)
         return self._finished(start)

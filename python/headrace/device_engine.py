@@ -33,6 +33,9 @@ class _DeviceEngine(Engine):
 
     _target: Target
 
+    def check_stream(self) -> None:
+        current_stream(self._target.device)
+
     def place(self, targets: Any) -> Any:
         return moved(targets, self._target.device)
 
@@ -51,12 +54,9 @@ class FusedEngine(_DeviceEngine):
         super().__init__(recipe, memory_format, threads=threads, slots_kept=slots_kept)
 
     def _make_backend(self, lut: np.ndarray[Any, Any], samples: dict[str, Any], slots_kept: int) -> Any:
-        module, why_not = targets.native()
-        if module is None:
-            raise RuntimeError(why_not)
         index = self._target.device.index or 0
         # What is in flight, and one more that the device may still read.
-        return module.backend(
+        return targets.required().backend(
             self._target.kind,
             index,
             self.recipe,

@@ -29,11 +29,8 @@ class DeviceOps:
     """The stages of one device. Everything is put on the stream that is current."""
 
     def __init__(self, target: Target) -> None:
-        module, why_not = targets.native()
-        if module is None:
-            raise RuntimeError(why_not)
         self._target = target
-        self._native = module.Ops(target.kind, target.device.index or 0)
+        self._native = targets.required().Ops(target.kind, target.device.index or 0)
 
     def decode(self, data: bytes, stream: int) -> torch.Tensor | None:
         """uint8 (3, H, W) on the device; None for what Pillow has to decode."""

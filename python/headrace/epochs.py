@@ -118,7 +118,8 @@ class Epochs:
         # Drawn at once: the order must not depend on when the first batch is asked for, nor on who draws in between.
         order.draw()
         begun = Start(start.epoch, True, drawn, drew, start.sampler_epoch, start.random)
-        return Progress(begun, seed, self._count(items, cut, offset), offset=offset, cut=cut), order
+        whole, behind = (self._count(items, cut, passed) for passed in (0, offset))
+        return Progress(begun, seed, whole, cut, offset, behind), order
 
     def order(self) -> Order:
         """The order of all ranks together."""
@@ -130,6 +131,7 @@ class Epochs:
 
     @staticmethod
     def _count(items: Any, cut: Cut, offset: int) -> int:
+        """The batches behind so many items; -1 where nobody knows."""
         try:
             return cut.batches(max(0, len(items) - offset))
         except TypeError:  # a sampler without a length
@@ -161,7 +163,7 @@ class Epochs:
             return Resume(self._upcoming())
         if progress.position == progress.first and asked not in (None, progress.epoch):  # see `renew`
             return Resume(self._upcoming())
-        return Resume(progress.start, progress.position, progress.offset, progress.batches)
+        return Resume(progress.start, progress.position, progress.offset, progress.behind_offset)
 
     def resume(self, at: Resume) -> None:
         """`begin` goes on there."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import sys
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -13,22 +12,17 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Sampler
 
 from headrace import arguments, report, routing, state, stats, target, verification
-from headrace._native import core
-from headrace.aspect import nearest_of
-from headrace.device_engine import make_engine
-from headrace.draws import Draws
 from headrace.engine import Engine
 from headrace.epochs import Epochs
 from headrace.errors import SampleError
 from headrace.fallback import TorchEpochs
-from headrace.iterator import IteratorOptions, NativeIterator
 from headrace.order import OrderedBatch
 from headrace.out_transform import OutTransform, SeededBatches, TransformedBatches
 from headrace.recipe import Recipe
 from headrace.routing import Handed, Native
-from headrace.sampling import Samplers, deal, sizes_known_to
-from headrace.sources import BlobDataset, checked_table
-from headrace.variant_engine import VariantEngine
+from headrace.runner import Runner
+from headrace.sampling import Samplers, deal
+from headrace.sources import BlobDataset
 from headrace.whole_number import whole_number
 from headrace.world import World
 
@@ -160,11 +154,7 @@ class DataLoader(TorchDataLoader[Any]):
         self._torch_epochs = TorchEpochs(self.seed, self.world.rank)
         if not isinstance(self._route, Handed):
             self._epochs = Epochs(self, samples, self.seed, keeps_base_seed=persistent_workers)
-        self._progress: state.Progress | None = None  # of the newest iterator
-        self._engine: Engine | None = None  # of the newest iterator
-        self._iterators: weakref.WeakSet[NativeIterator] = weakref.WeakSet()
-        self._table: tuple[BlobDataset, core.BlobTable] | None = None
-        self._variants: tuple[BlobDataset, Recipe, Any] | None = None
+        self._runner = Runner()
         self._given = given.any
 
     @property
@@ -172,22 +162,22 @@ class DataLoader(TorchDataLoader[Any]):
         """Whether headrace's threads deliver; False: torch's DataLoader does, and ``explain()`` says why."""
         return not isinstance(self._route, Handed)
 
-    def _renew_route(self) -> None:
+    def _renewed_route(self) -> Native | Handed:
         """Looks again at the dataset and at what may be set anew. torch delivers from now on where that asks for it."""
-        if isinstance(self._route, Handed):
-            return
-        route = routing.renewed(self._route, self)
-        if isinstance(route, Handed):
-            arguments.refuse_native_only(route.reason, self._own)
-            self._torch_epochs.go_on(self._epochs.upcoming)
-        self._route = route
+        if isinstance(self._route, Native):
+            route = routing.renewed(self._route, self)
+            if isinstance(route, Handed):
+                arguments.refuse_native_only(route.reason, self._own)
+                self._torch_epochs.go_on(self._epochs.upcoming)
+            self._route = route
+        return self._route
 
     def _native_route(self, what: str) -> Native:
         """Raises RuntimeError where torch delivers, which has no `what`."""
-        self._renew_route()
-        if isinstance(self._route, Handed):
-            self._route.refuse(what)
-        return self._route
+        route = self._renewed_route()
+        if isinstance(route, Handed):
+            route.refuse(what)
+        return route
 
     # ---- what to do and in which order -------------------------------------------------------------------------------
 
@@ -253,71 +243,30 @@ class DataLoader(TorchDataLoader[Any]):
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         self.world.check(self._given)
-        self._renew_route()
-        if isinstance(self._route, Handed):
+        route = self._renewed_route()
+        if isinstance(route, Handed):
             batches = self._torch_epochs.begin(self, super().__iter__)
             return batches if self.out_transform is None else TransformedBatches(batches, self.out_transform)
-        source, recipe = self._route.source, self._route.recipe
-        depth = max(1, self.prefetch_factor or 1) if self.num_workers > 0 else 0
-        engine = self._pool(recipe, depth, self.target.way == "memory" and arguments.can_pin(self.pin_memory))
-        if self._table is None or self._table[0] is not source:
-            self._table = source, checked_table(source)
-        progress, order = self._epochs.begin()
-        out = self.seeded_out_transform(progress)
-        ranks = max(self.world.size, getattr(self.sampler, "num_replicas", 1))
-        options = IteratorOptions(depth, self.batched, self.timeout, self.on_error, self.max_errors, ranks, out=out)
-        progress.before = engine.stages()
-        iterator = NativeIterator(
-            source,
-            self._table[1],
-            engine,
-            order,
-            Draws(recipe.columns, progress.seed),
-            progress,
-            options,
-            owns_engine=not self._keeps_engine,
-            renew=self._epochs.renew,
-        )
-        self._progress, self._engine = progress, engine
-        self._iterators.add(iterator)
-        return iterator
+        pin = self.target.way == "memory" and arguments.can_pin(self.pin_memory)
+        return self._runner.begin(self, route, self._epochs, pin=pin)
 
     def seeded_out_transform(self, progress: state.Progress) -> SeededBatches | None:
         """`out_transform` for the batches of an epoch."""
-        if self.out_transform is None:
-            return None
-        return SeededBatches(self.out_transform, self.target.device, progress)
-
-    @property
-    def _keeps_engine(self) -> bool:
-        """Whether threads and memory serve epoch after epoch. A device's pinned memory and decoders cost too much to
-        be made for each."""
-        return self.persistent_workers or self.target.way == "fused"
-
-    def _pool(self, recipe: Recipe, depth: int, pin: bool) -> Engine:
-        kept = self._engine if self._keeps_engine else None
-        if kept is not None and kept.fits(recipe):
-            return kept
-        # In flight, in the caller's hands, and the one that the caller is about to drop for it.
-        return self.new_engine(recipe, slots_kept=depth + 2, pin=pin)
+        out = self.out_transform
+        return None if out is None else SeededBatches(out, self.target.device, progress)
 
     def new_engine(self, recipe: Recipe, *, slots_kept: int, pin: bool = False) -> Engine:
         """Threads and memory for a recipe of this loader's."""
-        threads = self.num_workers
-        if not recipe.variants:
-            return make_engine(recipe, self.memory_format, self.target, threads=threads, slots_kept=slots_kept, pin=pin)
-        arguments.check_replaceable(recipe, self.on_error)
-        if self._variants is None or self._variants[0] is not self.source or self._variants[1] is not recipe:
-            sizes = sizes_known_to(self.sampler, self.batch_sampler, self.source)
-            self._variants = self.source, recipe, nearest_of(recipe.sizes, sizes)
-        return VariantEngine(recipe, self.memory_format, self.target, self._variants[2], threads=threads, pin=pin)
+        return self._runner.new_engine(self, recipe, slots_kept=slots_kept, pin=pin)
+
+    @property
+    def _engine(self) -> Engine | None:
+        """Of the newest iterator."""
+        return self._runner.engine
 
     def close(self) -> None:
         """Ends the threads of all iterators and gives up their batches in flight. ``iter(loader)`` starts new ones."""
-        for iterator in list(self._iterators):
-            iterator.close()
-        if self._engine is not None:
-            self._engine.close()
+        self._runner.close()
         self._iterator = None  # torch's, with its persistent workers
 
     def check_worker_number_rationality(self) -> None:
@@ -341,7 +290,9 @@ class DataLoader(TorchDataLoader[Any]):
         return state.save(self._identity(route), self._epochs.position())
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """The next ``iter(loader)`` continues where the state was taken, with any number of workers.
+        """The next ``iter(loader)`` continues where the state was taken, with any number of workers and of ranks.
+
+        Its ``len()`` is still that of the whole epoch, as in torchdata's StatefulDataLoader.
 
         Raises:
             ValueError: the state belongs to another dataset, batch size, recipe, seed, way of sampling or Pillow rule.
@@ -368,27 +319,22 @@ class DataLoader(TorchDataLoader[Any]):
 
     def explain(self) -> report.Explanation:
         """What runs natively, what in Python, and why; print it."""
-        self._renew_route()
-        if isinstance(self._route, Handed):
-            return report.explain_torch(self, self._route.reason)
-        return report.explain(self)
+        route = self._renewed_route()
+        return report.explain_torch(self, route.reason) if isinstance(route, Handed) else report.explain(self)
 
     def stats(self) -> stats.Stats:
         """Where the time of the newest epoch goes, and its one bottleneck; print it."""
         if not self.native:
             return stats.of_torch(self.num_workers)
-        return stats.collect(self._engine, self._progress, self.num_workers)
+        return stats.collect(self._engine, self._runner.progress, self.num_workers)
 
     @property
     def errors(self) -> list[SampleError]:
         """The samples of the newest epoch that were skipped or replaced."""
-        return [] if self._progress is None else self._progress.errors
+        progress = self._runner.progress
+        return [] if progress is None else progress.errors
 
     def __getstate__(self) -> dict[str, Any]:
-        # Threads and memory stay behind: a copy makes its own. Its epochs are its own too, even in a shallow copy.
-        left = {"_engine": None, "_iterators": None, "_table": None, "_variants": None}
-        own = {name: copy.copy(self.__dict__[name]) for name in ("_epochs", "_torch_epochs") if name in self.__dict__}
-        return {**self.__dict__, **left, **own}
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        self.__dict__.update(kept, _iterators=weakref.WeakSet())
+        # Its epochs and threads are a copy's own, even in a shallow one.
+        own = ("_epochs", "_torch_epochs", "_runner")
+        return {**self.__dict__, **{name: copy.copy(self.__dict__[name]) for name in own if name in self.__dict__}}

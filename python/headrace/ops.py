@@ -99,10 +99,26 @@ def resize_normalize(
     """
     height, width = (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))
     filter_number = FILTERS[transforms.filter_name(interpolation)]
-    first_vertical = pillow_rule.ORDERS[pillow_rule.pass_order()]
     steps = (lambda image: image.to(torch.float32).div(255), transforms.Normalize(mean, std))  # ToTensor, Normalize
     lut = pointwise.table(pointwise.Pointwise(steps, dtype), 3)
-    count, given = len(images), images
+    jobs = _jobs(images, boxes, flips, height, width)
+    on_gpu = _on_gpu(images)
+    if on_gpu is not None:
+        return on_gpu.resize(images, jobs, height, width, filter_number, lut, memory_format)
+    here = [image.cpu() for image in images]
+    made = _resize(here, jobs, height, width, filter_number, lut, memory_format, num_threads)
+    return made.to(images[0].device) if len(images) else made
+
+
+def _jobs(
+    images: Sequence[torch.Tensor] | torch.Tensor,
+    boxes: Sequence[Sequence[int]] | torch.Tensor | None,
+    flips: Sequence[bool] | torch.Tensor | None,
+    height: int,
+    width: int,
+) -> list[device_ops.Job]:
+    """What is done to each image. Raises TypeError or ValueError for what does not fit."""
+    count, first_vertical = len(images), pillow_rule.ORDERS[pillow_rule.pass_order()]
     if boxes is not None and (len(boxes) != count or any(len(box) != 4 for box in boxes)):
         raise ValueError(f"boxes must hold four numbers for each of {count} images")
     if flips is not None and len(flips) != count:
@@ -112,27 +128,35 @@ def resize_normalize(
         top, left, h, w = _checked_box(i, images[i], None if boxes is None else boxes[i])
         vertical = h != height and w != width and first_vertical(h, w, height, width)
         jobs.append(device_ops.Job(left, top, w, h, bool(vertical), bool(flips[i]) if flips is not None else False))
-    on_gpu = _on_gpu(images)
-    if on_gpu is not None:
-        return on_gpu.resize(images, jobs, height, width, filter_number, lut, memory_format)
-    images = [image.cpu() for image in images]
-    out = torch.empty((count, 3, height, width), dtype=dtype, memory_format=memory_format)
+    return jobs
+
+
+def _resize(
+    images: Sequence[torch.Tensor],
+    jobs: list[device_ops.Job],
+    height: int,
+    width: int,
+    filter: int,
+    lut: torch.Tensor,
+    memory_format: torch.memory_format,
+    num_threads: int,
+) -> torch.Tensor:
+    """As `DeviceOps.resize`, on this machine's threads."""
+    out = torch.empty((len(images), 3, height, width), dtype=lut.dtype, memory_format=memory_format)
     nhwc = memory_format == torch.channels_last
     raw = out.permute(0, 2, 3, 1) if nhwc else out
-    elements = raw.view(torch.int16 if dtype.itemsize == 2 else torch.int32).numpy()
-    table = lut.view(torch.int16 if dtype.itemsize == 2 else torch.int32).numpy()
+    words = torch.int16 if lut.dtype.itemsize == 2 else torch.int32
+    elements, table = raw.view(words).numpy(), lut.view(words).numpy()
 
-    def one(i: int) -> None:
-        image, job = images[i], jobs[i]
+    def one(image: torch.Tensor, job: device_ops.Job, into: np.ndarray[Any, Any]) -> None:
         rgbx = np.empty((*image.shape[1:], 4), np.uint8)
         rgbx[:, :, :3] = image.permute(1, 2, 0).numpy()
-        stage = {"box": job[:4], "resize": (width, height), "filter": filter_number}
-        stage["vertical_first"] = job.vertical_first
+        stage = {"box": job[:4], "resize": (width, height), "filter": filter, "vertical_first": job.vertical_first}
         last = {"box": (0, 0, width, height), "flip_horizontal": job.flip}
-        core.fuse(rgbx, [stage], last, table, elements[i], "nhwc" if nhwc else "nchw")
+        core.fuse(rgbx, [stage], last, table, into, "nhwc" if nhwc else "nchw")
 
-    _map(one, [(i,) for i in range(count)], num_threads)
-    return out.to(given[0].device) if count else out
+    _map(one, list(zip(images, jobs, elements, strict=True)), num_threads)
+    return out
 
 
 def _on_gpu(images: Sequence[torch.Tensor] | torch.Tensor) -> device_ops.DeviceOps | None:

@@ -112,6 +112,7 @@ def _serve(
     next_job: Callable[[core.Pipeline, float], core.PythonJob | None],
     lane_ref: weakref.ref[PythonLane],
 ) -> None:
+    core.name_thread(threading.current_thread().name)
     while not pipeline.closed:
         job = next_job(pipeline, _PATIENCE_S)
         if job is None:

@@ -15,6 +15,7 @@ import headrace.reference_calls
 import headrace.reference_colour  # noqa: F401  # their steps are registered
 from headrace import reference_tensor
 from headrace.draws import Draws
+from headrace.pil_tensor import pil_to_tensor
 from headrace.recipe import Recipe
 from headrace.reference_containers import apply_all
 from headrace.steps import Erase
@@ -39,9 +40,7 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
     made = apply_all(recipe.steps[:on_image], image, draws)
     if isinstance(made, torch.Tensor):  # by a call that does all the rest
         return made.contiguous()
-    image = made
-    pixels = np.array(image, copy=True).reshape(image.height, image.width, len(image.getbands()))
-    tensor = torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
+    tensor = pil_to_tensor(made).contiguous()
     return reference_tensor.finish(tensor, recipe.steps[on_image:], recipe.pointwise, draws).contiguous()
 
 

@@ -10,7 +10,9 @@ import PIL
 
 from headrace import pillow_rule
 from headrace._native import core
+from headrace.recipe import Recipe
 from headrace.sampling import order_of
+from headrace.sources import BlobDataset
 
 if TYPE_CHECKING:
     from headrace.loader import DataLoader
@@ -40,56 +42,56 @@ class Explanation:
 def explain(loader: DataLoader) -> Explanation:
     """The table for one loader."""
     source, recipe = loader.source, loader.recipe()
-    target = loader.target
+    lines = [*_reading(loader, source), *_steps(recipe), *_targets(source), *_ranks(loader), *_writing(loader, recipe)]
+    return Explanation(tuple(lines))
+
+
+def _reading(loader: DataLoader, source: BlobDataset) -> list[Line]:
+    kind = type(loader.dataset)
+    dataset = Line("dataset", "native", f"{source!r} of {kind.__module__}.{kind.__qualname__}")
     threads = f"{loader.num_workers} threads" if loader.num_workers else "the caller's thread (num_workers=0)"
+    if not source.encoded:
+        return [dataset, Line("read", "native", f"{threads}, pixels in memory: nothing to decode")]
     odd = "Python threads" if loader.num_workers else "the caller's thread"
-    lines = [
-        Line(
-            "dataset",
-            "native",
-            f"{source!r} of {type(loader.dataset).__module__}.{type(loader.dataset).__qualname__}",
-        ),
+    decoder = f"libjpeg-turbo {core.libjpeg_version()}, only the rows and columns of the crop"
+    return [
+        dataset,
+        Line("read, decode", "native", f"{threads}, {decoder}"),
+        Line("not plain JPEG", "Python", f"decoded by Pillow {PIL.__version__} in {odd}, then the native steps"),
     ]
-    if source.encoded:
-        lines += [
-            Line(
-                "read, decode",
-                "native",
-                f"{threads}, libjpeg-turbo {core.libjpeg_version()}, only the rows and columns of the crop",
-            ),
-            Line("not plain JPEG", "Python", f"decoded by Pillow {PIL.__version__} in {odd}, then the native steps"),
-        ]
-    else:
-        lines.append(Line("read", "native", f"{threads}, pixels in memory: nothing to decode"))
+
+
+def _steps(recipe: Recipe) -> list[Line]:
     alone = any(call.process_wide for call in recipe.calls)
     where = "; in the caller's thread, for generators of the whole process are drawn from" if alone else ""
+    lines = []
     for number, (name, how) in enumerate(recipe.names):
         part, how = textwrap.shorten(name, 60, placeholder=" ..."), how.removeprefix("native ")
         python = number in recipe.in_python
         lines.append(Line(part, "Python", how + where) if python else Line(part, "native", how))
-    if source.has_targets:
-        transform = source.target_transform
-        lines.append(
-            Line("targets", "Python", "one array look-up a batch" if transform is None else f"{transform!r} a sample")
-        )
-    lines += _ranks(loader)
+    return lines
+
+
+def _targets(source: BlobDataset) -> list[Line]:
+    if not source.has_targets:
+        return []
+    transform = source.target_transform
+    return [Line("targets", "Python", "one array look-up a batch" if transform is None else f"{transform!r} a sample")]
+
+
+def _writing(loader: DataLoader, recipe: Recipe) -> list[Line]:
+    target = loader.target
+    fused = target.way == "fused"
+    kernels = "the device's kernel" if fused else f"{core.instruction_set()} kernels"
+    passes = f"passes as in Pillow {PIL.__version__}: {pillow_rule.pass_order()}"
     shapes = " or ".join(f"({recipe.channels}, {height}, {width})" for height, width in recipe.sizes)
-    kernels = "the device's kernel" if target.way == "fused" else f"{core.instruction_set()} kernels"
-    lines += [
-        Line(
-            "resize",
-            "native",
-            f"{kernels}, passes as in Pillow {PIL.__version__}: {pillow_rule.pass_order()}",
-        ),
-        Line(
-            "output",
-            "native",
-            f"{recipe.dtype}, {shapes}, {loader.memory_format}",
-        ),
+    lines = [
+        Line("resize", "native", f"{kernels}, {passes}"),
+        Line("output", "native", f"{recipe.dtype}, {shapes}, {loader.memory_format}"),
     ]
     if target.way != "memory":
-        lines.append(Line("device", "native" if target.way == "fused" else "torch", f"{target.device}: {target.why}"))
-    return Explanation(tuple(lines))
+        lines.append(Line("device", "native" if fused else "torch", f"{target.device}: {target.why}"))
+    return lines
 
 
 def explain_torch(loader: DataLoader, reason: str) -> Explanation:

@@ -78,9 +78,10 @@ class Progress:
 
     start: Start
     seed: int  # of order and draws
-    batches: int  # of the whole epoch, behind `offset`; -1 where the sampler does not say
+    batches: int  # of the whole epoch, wherever it is resumed; -1 where the sampler does not say
     cut: Cut
     offset: int = 0  # as in Resume
+    behind_offset: int = -1  # Resume's `batches`
     first: int = 0  # batches that were yielded before this iterator
     position: int = 0  # batches yielded
     finished: bool = False

@@ -80,6 +80,14 @@ def native() -> tuple[Any, str]:
         return None, f"headrace's module _gpu does not load ({error})"
 
 
+def required() -> Any:
+    """The module `_gpu`. Raises RuntimeError where it is not there."""
+    module, why_not = native()
+    if module is None:
+        raise RuntimeError(why_not)
+    return module
+
+
 def current_stream(device: torch.device) -> int:
     """The handle of the caller's current stream; 0 (the default stream) where there are no streams.
 
@@ -88,7 +96,9 @@ def current_stream(device: torch.device) -> int:
     """
     if device.type != "cuda":
         return 0
-    if torch.cuda.is_current_stream_capturing():
+    with torch.cuda.device(device):  # the question is about the current GPU's stream
+        capturing = torch.cuda.is_current_stream_capturing()
+    if capturing:
         raise RuntimeError("the current stream is being captured into a CUDA graph: take batches before or after that")
     return int(torch.cuda.current_stream(device).cuda_stream)
 
@@ -157,8 +167,7 @@ def _cuda(where: torch.device, decoder: str, deterministic: bool) -> Target:
 @functools.cache
 def _nvjpeg(index: int, decoder: str) -> str:
     """Which nvJPEG decodes, in words; asked once, since it starts it. Raises RuntimeError where none does."""
-    module, _ = native()
-    return str(module.nvjpeg(index, decoder, nvjpeg_candidates()))
+    return str(required().nvjpeg(index, decoder, nvjpeg_candidates()))
 
 
 def _existing(where: torch.device) -> torch.device:

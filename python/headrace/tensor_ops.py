@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import torch
 from PIL import Image
 from torch.nn.functional import conv2d, interpolate, pad
+
+from headrace.pil_tensor import pil_to_tensor, to_pil_image
 
 
 def resize(image: Image.Image, height: int, width: int, mode: str) -> Image.Image:
     """torchvision v2's resize of a uint8 tensor: antialiased, `mode` bilinear or bicubic."""
     if (image.height, image.width) == (height, width):
         return image
-    return _to_image(interpolate(_to_tensor(image), (height, width), mode=mode, antialias=True))
+    resized = interpolate(pil_to_tensor(image)[None], (height, width), mode=mode, antialias=True)
+    return to_pil_image(resized[0])
 
 
 def gaussian_blur(image: Image.Image, width: int, height: int, sigma: float, *, softmax: bool) -> Image.Image:
@@ -24,14 +26,14 @@ def gaussian_blur(image: Image.Image, width: int, height: int, sigma: float, *, 
         ValueError: the image has no more pixels along an axis than half the kernel, which are mirrored.
     """
     kernel = _kernel(height, sigma, softmax)[:, None] * _kernel(width, sigma, softmax)
-    tensor = _to_tensor(image).to(torch.float32)
+    tensor = pil_to_tensor(image)[None].to(torch.float32)
     channels = tensor.shape[1]
     try:
         tensor = pad(tensor, [width // 2, width // 2, height // 2, height // 2], mode="reflect")
     except RuntimeError as error:
         raise ValueError(str(error)) from error
     blurred = conv2d(tensor, kernel.expand(channels, 1, height, width), groups=channels)
-    return _to_image(blurred.round().to(torch.uint8))
+    return to_pil_image(blurred[0].round().to(torch.uint8))
 
 
 def _kernel(size: int, sigma: float, softmax: bool) -> torch.Tensor:
@@ -41,14 +43,3 @@ def _kernel(size: int, sigma: float, softmax: bool) -> torch.Tensor:
     reach = (size - 1) * 0.5
     density = torch.exp(-0.5 * (torch.linspace(-reach, reach, steps=size) / sigma).pow(2))
     return density / density.sum()
-
-
-def _to_tensor(image: Image.Image) -> torch.Tensor:
-    """uint8 (1, C, H, W)."""
-    pixels = np.array(image).reshape(image.height, image.width, len(image.getbands()))
-    return torch.from_numpy(pixels).permute(2, 0, 1)[None]
-
-
-def _to_image(tensor: torch.Tensor) -> Image.Image:
-    pixels = tensor[0].permute(1, 2, 0).contiguous().numpy()
-    return Image.fromarray(pixels if pixels.shape[2] == 3 else pixels[..., 0])

@@ -13,7 +13,7 @@ from headrace._native import core
 from headrace.device_engine import make_engine
 from headrace.engine import Engine, Failure, Flight
 from headrace.recipe import Recipe
-from headrace.target import Target
+from headrace.target import Target, current_stream
 
 _SLOTS_KEPT = 2  # by each: the memory of as many sizes as there are is what bounds it
 
@@ -42,6 +42,9 @@ class VariantEngine(Engine):
         self._format, self._target = memory_format, target
         self._engines: dict[int, Engine] = {}
         self._closed = False
+
+    def check_stream(self) -> None:
+        current_stream(self._target.device)
 
     def submit(self, table: core.BlobTable, rows: npt.NDArray[Any], draws: npt.NDArray[Any]) -> Flight:
         """Starts a batch.

@@ -89,6 +89,17 @@ def _oracle(loader: DataLoader, progress: Progress, order: list[OrderedBatch]) -
     return ReferenceLoader(dataset, batch_sampler=keys, collate_fn=_collate_made, generator=own)
 
 
+def _native(loader: DataLoader, progress: Progress, order: list[OrderedBatch]) -> NativeIterator:
+    """The same batches by threads of their own."""
+    source, recipe = loader.source, loader.recipe()
+    engine = loader.new_engine(recipe, slots_kept=2)
+    depth = 1 if loader.num_workers else 0
+    options = IteratorOptions(depth, loader.batched, 0, loader.on_error, loader.max_errors, quiet=True)
+    draws = Draws(recipe.columns, progress.seed)
+    table = checked_table(source)
+    return NativeIterator(source, table, engine, iter(order), draws, progress, options, owns_engine=True)
+
+
 #: What nvJPEG may be off by, whose inverse DCT is another: grey levels of 255, at most and on average.
 GREATEST, MEAN = 4, 0.1
 
@@ -120,14 +131,7 @@ def verify(loader: DataLoader, n: int) -> Report:
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise ValueError(f"n must be a number of batches from 1 up, not {n!r}")
     progress, order = loader.peek_epoch(n)
-    oracle = _oracle(loader, progress, order)
-    source, recipe = loader.source, loader.recipe()
-    engine = loader.new_engine(recipe, slots_kept=2)
-    depth = 1 if loader.num_workers else 0
-    options = IteratorOptions(depth, loader.batched, 0, loader.on_error, loader.max_errors, quiet=True)
-    draws = Draws(recipe.columns, progress.seed)
-    table = checked_table(source)
-    native = NativeIterator(source, table, engine, iter(order), draws, progress, options, owns_engine=True)
+    oracle, native = _oracle(loader, progress, order), _native(loader, progress, order)
     batches = samples = size = greatest = 0
     total = 0.0
     try:
@@ -141,7 +145,7 @@ def verify(loader: DataLoader, n: int) -> Report:
             size += images.nbytes
     finally:
         native.close()
-    elements = size // recipe.dtype.itemsize
+    elements = size // loader.recipe().dtype.itemsize
     return Report(batches, samples, size, greatest, total / max(1, elements))
 
 

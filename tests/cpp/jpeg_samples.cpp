@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdlib>
 // clang-format off
@@ -93,11 +94,11 @@ std::vector<uint8_t> decode_whole(const std::vector<uint8_t>& jpeg) {
 
 std::vector<uint8_t> with_segment(const std::vector<uint8_t>& jpeg, int marker, const std::string& body) {
   const size_t length = body.size() + 2;
-  std::vector<uint8_t> out(jpeg.begin(), jpeg.begin() + 2);
-  out.insert(out.end(), {0xFF, static_cast<uint8_t>(marker), static_cast<uint8_t>(length >> 8),
-                         static_cast<uint8_t>(length & 255)});
-  out.insert(out.end(), body.begin(), body.end());
-  out.insert(out.end(), jpeg.begin() + 2, jpeg.end());
+  const std::array<uint8_t, 4> head{0xFF, static_cast<uint8_t>(marker), static_cast<uint8_t>(length >> 8),
+                                    static_cast<uint8_t>(length & 255)};
+  std::vector<uint8_t> out = jpeg;
+  out.insert(out.begin() + 2, body.begin(), body.end());
+  out.insert(out.begin() + 2, head.begin(), head.end());
   return out;
 }
 

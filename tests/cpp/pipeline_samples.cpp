@@ -49,11 +49,12 @@ Images::Images() {
   std::vector<Blob> spans;
   for (int i = 0; i < kCount; ++i) {
     const Size size{33 + 11 * i, 61 + 7 * (i % 5)};
-    const int h = 1 + i % 2, v = 1 + i / 2 % 2;
+    const bool gray = i == 7;
+    const int h = gray ? 1 : 1 + i % 2, v = gray ? 1 : 1 + i / 2 % 2;
     sizes.push_back(size);
     jpegs.push_back(make_jpeg({.width = size.width,
                                .height = size.height,
-                               .components = i == 7 ? 1 : 3,
+                               .components = gray ? 1 : 3,
                                .h = {h, 1, 1},
                                .v = {v, 1, 1},
                                .progressive = i == 5}));

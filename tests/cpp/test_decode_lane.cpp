@@ -3,13 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <map>
 #include <thread>
+#include <utility>
 
-#include "../../csrc/gpu/device_backend.h"
 #include "../../csrc/gpu/emulated_decoder.h"
-#include "../../csrc/gpu/emulated_device.h"
-#include "pipeline_samples.h"
+#include "device_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;
@@ -37,6 +35,21 @@ class OddDecoder final : public EmulatedDecoder {
   int calls_ = 0;
 };
 
+/// Waits in its first call until all of them are in one.
+class Together final : public EmulatedDecoder {
+ public:
+  Together(int most, std::shared_ptr<std::atomic<int>> missing) : EmulatedDecoder(most), missing_(std::move(missing)) {}
+  bool decode(std::span<const EncodedImage> images) override {
+    if (std::exchange(first_, false)) --*missing_;
+    for (int i = 0; i < 5000 && *missing_ > 0; ++i) std::this_thread::sleep_for(1ms);
+    return EmulatedDecoder::decode(images);
+  }
+
+ private:
+  const std::shared_ptr<std::atomic<int>> missing_;
+  bool first_ = true;
+};
+
 struct Lane {
   int decoders = 1, most = 4;
   bool shared = true;
@@ -44,45 +57,18 @@ struct Lane {
   int refuse_every = 0;
 };
 
-PipelineOptions on_device(PipelineOptions options, const std::shared_ptr<Device>& device, const Lane& lane) {
-  DecodeLane::Decoders decoders;
-  for (int i = 0; i < lane.decoders; ++i) {
-    decoders.push_back(std::make_unique<OddDecoder>(lane.most, lane.pause, lane.refuse_every));
-  }
-  options.backend = std::make_shared<DeviceBackend>(device, options, 4,
-                                                    std::make_unique<DecodeLane>(std::move(decoders), lane.shared));
-  return options;
+MakeLane odd(const Lane& lane) {
+  return [lane] {
+    DecodeLane::Decoders decoders;
+    for (int i = 0; i < lane.decoders; ++i) {
+      decoders.push_back(std::make_unique<OddDecoder>(lane.most, lane.pause, lane.refuse_every));
+    }
+    return std::make_unique<DecodeLane>(std::move(decoders), lane.shared);
+  };
 }
 
-/// Runs some batches and checks their bytes; the counters by name.
-std::map<std::string, int64_t> run(int threads, const Lane& lane) {
-  const auto device = std::make_shared<EmulatedDevice>();
-  std::map<std::string, int64_t> items;
-  {
-    const PipelineOptions recipe = training(threads);
-    Pipeline pipeline(on_device(recipe, device, lane));
-    const size_t each = recipe.layout.sample_bytes;
-    std::vector<std::shared_ptr<Batch>> flying;
-    std::vector<uint8_t*> memory;
-    constexpr size_t kBatches = 8, kAhead = 3;
-    const Rows rows = some_rows(20);
-    for (size_t k = 0; k < kBatches + kAhead; ++k) {
-      if (k < kBatches) {
-        memory.push_back(device->allocate(rows.size() * each));
-        flying.push_back(submit(pipeline, Images::all().table, rows, static_cast<uint32_t>(k), memory.back()));
-      }
-      if (k < kAhead) continue;
-      const size_t due = k - kAhead;
-      REQUIRE(complete(pipeline, *flying[due]));
-      CHECK(flying[due]->take_failures().empty());
-      pipeline.hand_over(*flying[due], 0);
-      CHECK(Bytes(memory[due], memory[due] + rows.size() * each) == expected(recipe, rows, static_cast<uint32_t>(due)));
-      device->free(memory[due]);
-    }
-    for (const StageReport& stage : pipeline.stats()) items[stage.stage] = stage.items;
-  }
-  CHECK(device->alive() == 0);
-  return items;
+Counts run(int threads, const Lane& lane) {
+  return compare_batches(std::make_shared<EmulatedDevice>(), training(threads), odd(lane));
 }
 
 }  // namespace
@@ -96,6 +82,16 @@ TEST_CASE("whoever decodes, the bytes are the CPU's") {
       CHECK(counts["refused"] == 0);
     }
   }
+}
+
+TEST_CASE("decoders work at the same time") {
+  const auto missing = std::make_shared<std::atomic<int>>(3);
+  compare_batches(std::make_shared<EmulatedDevice>(), training(2), [&] {
+    DecodeLane::Decoders decoders;
+    for (int i = 0; i < 3; ++i) decoders.push_back(std::make_unique<Together>(3, missing));
+    return std::make_unique<DecodeLane>(std::move(decoders), false);
+  });
+  CHECK(*missing == 0);
 }
 
 TEST_CASE("idle workers take over what a slow device has not begun, unless routes are fixed") {
@@ -122,7 +118,7 @@ TEST_CASE("batches given up in the lane, and a pipeline closed over it") {
   for (int k = 0; k < 10; ++k) {
     const PipelineOptions recipe = training(2);
     auto pipeline =
-        std::make_unique<Pipeline>(on_device(recipe, device, {.most = 2, .shared = k % 2 == 0, .pause = 2ms}));
+        std::make_unique<Pipeline>(on_device(recipe, device, odd({.most = 2, .shared = k % 2 == 0, .pause = 2ms})));
     const Rows rows = some_rows(12);
     uint8_t* memory = device->allocate(rows.size() * recipe.layout.sample_bytes);
     auto first = submit(*pipeline, Images::all().table, rows, 1, memory);
@@ -138,35 +134,6 @@ TEST_CASE("batches given up in the lane, and a pipeline closed over it") {
 }
 
 TEST_CASE("a damaged file costs only itself") {
-  const auto device = std::make_shared<EmulatedDevice>();
-  {
-    const Images& images = Images::all();
-    std::vector<Bytes> jpegs = images.jpegs;
-    for (size_t i = jpegs[3].size() / 2; i + 4 < jpegs[3].size(); ++i) jpegs[3][i] = 0x5A;
-    std::vector<Blob> blobs;
-    for (const Bytes& jpeg : jpegs) blobs.push_back({nullptr, jpeg.data(), jpeg.size()});
-    const auto table = BlobTable::of_memory(blobs);
-    const PipelineOptions recipe = training(2);
-    Pipeline pipeline(on_device(recipe, device, {.most = 12, .shared = false}));
-    const Rows rows = some_rows(Images::kCount);
-    const size_t each = recipe.layout.sample_bytes;
-    uint8_t* memory = device->allocate(rows.size() * each);
-    const auto batch = submit(pipeline, table, rows, 1, memory);
-    auto job = pipeline.next_pillow_job(kLong);  // the CPU could not decode it either
-    REQUIRE(job);
-    CHECK(job->sample == 3);
-    pipeline.fail(*job, "Pillow's word");
-    REQUIRE(complete(pipeline, *batch));
-    const auto failures = batch->take_failures();
-    REQUIRE(failures.size() == 1);
-    CHECK(failures[0].sample == 3);
-    pipeline.hand_over(*batch, 0);
-    const Bytes want = expected(recipe, rows, 1);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (i != 3)
-        CHECK(Bytes(memory + i * each, memory + (i + 1) * each) == Bytes(&want[i * each], &want[i * each] + each));
-    }
-    device->free(memory);
-  }
-  CHECK(device->alive() == 0);
+  auto counts = compare_around_damage(std::make_shared<EmulatedDevice>(), odd({.most = 12, .shared = false}));
+  CHECK(counts["refused"] == 1);
 }

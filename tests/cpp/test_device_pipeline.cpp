@@ -1,6 +1,7 @@
 // The pipeline with a device at its end (the emulated one): the CPU's bytes, in order with the user's stream.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstring>
 #include <stdexcept>
 #include <thread>
@@ -34,35 +35,60 @@ PipelineOptions on_device(PipelineOptions options, const std::shared_ptr<Device>
 }
 
 /// A device that refuses to launch.
-class BrokenDevice : public Device {
+class BrokenDevice final : public EmulatedDevice {
  public:
-  void enter() override {}
-  ThreadState scope_begin() override { return {}; }
-  void scope_end(ThreadState) noexcept override {}
-  uint8_t* allocate_pinned(size_t bytes) override { return inner_.allocate_pinned(bytes); }
-  void free_pinned(uint8_t* memory) noexcept override { inner_.free_pinned(memory); }
-  uint8_t* allocate(size_t bytes) override { return inner_.allocate(bytes); }
-  void free(uint8_t* memory) noexcept override { inner_.free(memory); }
-  Stream make_stream() override { return inner_.make_stream(); }
-  void destroy(Stream stream) noexcept override { inner_.destroy(stream); }
-  Event make_event() override { return inner_.make_event(); }
-  void destroy(Event event) noexcept override { inner_.destroy(event); }
-  void record(Event event, Stream stream) override { inner_.record(event, stream); }
-  void wait(Stream stream, Event event) override { inner_.wait(stream, event); }
-  bool happened(Event event) override { return inner_.happened(event); }
-  void synchronize(Event event) override { inner_.synchronize(event); }
-  void copy_to_device(uint8_t* to, const uint8_t* from, size_t bytes, Stream stream) override {
-    inner_.copy_to_device(to, from, bytes, stream);
-  }
   void fuse(const FuseLaunch&, Stream) override { throw std::runtime_error("the device is lost"); }
-  std::vector<float> time_fuse(const FuseLaunch&, int, Stream) override { return {}; }
-  std::vector<float> time_copy(size_t, int, Stream) override { return {}; }
+};
+
+/// Counts the threads that enter it for good, and may have no more than some of what a backend asks for.
+class CountingDevice final : public EmulatedDevice {
+ public:
+  void enter() override { ++entered; }
+  uint8_t* allocate_pinned(size_t bytes) override { return granted(), EmulatedDevice::allocate_pinned(bytes); }
+  uint8_t* allocate(size_t bytes) override { return granted(), EmulatedDevice::allocate(bytes); }
+  Stream make_stream() override { return granted(), EmulatedDevice::make_stream(); }
+  Event make_event() override { return granted(), EmulatedDevice::make_event(); }
+
+  std::atomic<int> entered{0}, left{1 << 30};
 
  private:
-  EmulatedDevice inner_;
+  void granted() {
+    if (left-- <= 0) throw OutOfDeviceMemory("no more");
+  }
 };
 
 }  // namespace
+
+TEST_CASE("every thread of a pipeline is bound to the device") {
+  const auto device = std::make_shared<CountingDevice>();
+  const PipelineOptions recipe = training(3);
+  const Rows rows = some_rows(12);
+  const DeviceMemory memory(device, rows.size() * recipe.layout.sample_bytes);
+  {
+    Pipeline pipeline(on_device(recipe, device));
+    const auto batch = submit(pipeline, Images::all().table, rows, 1, memory.data);
+    REQUIRE(complete(pipeline, *batch));
+    pipeline.hand_over(*batch, 0);
+  }
+  CHECK(device->entered == 3 + 1);  // workers and the launcher
+}
+
+TEST_CASE("a backend that a device has no room for leaves nothing there") {
+  const PipelineOptions recipe = training(0);
+  int granted = 0;
+  for (bool made = false; !made; ++granted) {
+    CAPTURE(granted);
+    const auto device = std::make_shared<CountingDevice>();
+    device->left = granted;
+    try {
+      const DeviceBackend backend(device, recipe, 2);
+      made = true;
+    } catch (const OutOfDeviceMemory&) {
+    }
+    CHECK(device->alive() == 0);
+  }
+  CHECK(granted > 4);
+}
 
 TEST_CASE("a device makes the CPU's bytes, whatever the number of threads") {
   for (const auto& recipe : {crops(0), training(0), retouched(0)}) {

@@ -55,6 +55,9 @@ static_assert(offsetof(ours::Image, pitch) == offsetof(nvjpegImage_t, pitch));
 }  // namespace
 
 TEST_CASE("nvJPEG's numbers are those of its header") {
+  CHECK(static_cast<int>(ours::kMajor) == MAJOR_VERSION);
+  CHECK(static_cast<int>(ours::kMinor) == MINOR_VERSION);
+  CHECK(static_cast<int>(ours::kPatch) == PATCH_LEVEL);
   CHECK(static_cast<int>(ours::kSuccess) == NVJPEG_STATUS_SUCCESS);
   CHECK(static_cast<int>(ours::kGpuHybrid) == NVJPEG_BACKEND_GPU_HYBRID);
   CHECK(static_cast<int>(ours::kHardware) == NVJPEG_BACKEND_HARDWARE);

@@ -1,4 +1,4 @@
-"""Fixtures: torchvision, and images to test on."""
+"""Fixtures: torchvision, run on draws of ours where asked for, and images to test on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from support import hard_files, judge
+from torchvision_feed import Feeder
 from torchvision_shim import import_torchvision
 
 REPOSITORY = Path(__file__).parents[2]
@@ -31,6 +32,18 @@ def torchvision() -> ModuleType:
         return import_torchvision()
     except ImportError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(params=["v1", "v2"])
+def T(request: pytest.FixtureRequest, torchvision: ModuleType) -> ModuleType:
+    """torchvision's transforms, v1 and v2."""
+    return torchvision.transforms if request.param == "v1" else torchvision.transforms.v2
+
+
+@pytest.fixture
+def feeder(torchvision: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Feeder:
+    """Runs torchvision's transforms on headrace's draws."""
+    return Feeder(monkeypatch)
 
 
 @pytest.fixture(scope="session")

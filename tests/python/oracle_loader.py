@@ -35,7 +35,7 @@ class OracleLoader(headrace.DataLoader):
         if self.processes and self.num_workers:
             reference.num_workers, reference.prefetch_factor = self.num_workers, 2
         progress, _order = self._epochs.begin()
-        self._progress = progress
+        self._runner.progress = progress
         engine.Engine.__init__ = _no_engine  # type: ignore[method-assign]  # also where Ray has started the process
         if "HEADRACE_ORACLE_LOG" in os.environ:  # that it was the oracle who delivered, in whatever process
             with open(os.environ["HEADRACE_ORACLE_LOG"], "a") as file:  # noqa: PTH123

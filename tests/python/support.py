@@ -17,6 +17,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from PIL import Image
 
@@ -101,6 +102,21 @@ def assert_same(batches: Iterable[Any], expected: Iterable[Any]) -> int:
                 assert a == b
         count += 1
     return count
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal in type and value, to the bit."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, torch.Tensor):
+        return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a, b)
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b)
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    return a is b or bool(a == b) or (hasattr(a, "__dict__") and not isinstance(a, type) and same(vars(a), vars(b)))
 
 
 @contextmanager

@@ -14,18 +14,12 @@ from headrace.gaussian import gaussian_weights
 from headrace.lowering import LoweringError, lower
 from support import TENSOR, assert_same, pictures
 from test_oracle import assert_equal_on
-from torchvision_feed import Feeder
 
 ordered_alike = pytest.mark.skipif(
     not blur_rule.native(), reason="torch's convolution adds up in another order on this processor: Python blurs"
 )
 #: Kernels of (width, height).
 KERNELS = ((3, 3), (5, 5), (7, 3), (1, 9), (23, 23))
-
-
-@pytest.fixture
-def feeder(torchvision, monkeypatch) -> Feeder:
-    return Feeder(monkeypatch)
 
 
 @ordered_alike

@@ -1,8 +1,10 @@
-"""The GPU path on a real GPU. Skipped where there is none, unless FAIL_WITHOUT_CUDA=1: then that is a failure."""
+"""The GPU path on a real GPU; for long in test_endurance.py.
+
+Skipped where there is none, unless FAIL_WITHOUT_CUDA=1: then that is a failure.
+"""
 
 from __future__ import annotations
 
-import gc
 import os
 from pathlib import Path
 from typing import Any
@@ -116,68 +118,7 @@ def test_gpu_decoders_are_near(files, decoder):
     assert greatest <= GREATEST and total / count <= MEAN_BOUND, (greatest, total / count)
 
 
-# ---- order with the user's streams ----------------------------------------------------------------------------------
-
-
-def digest(images: torch.Tensor) -> torch.Tensor:
-    return images.view(torch.int32).to(torch.int64).sum()
-
-
-@pytest.mark.parametrize("own_stream", [False, True])
-def test_a_busy_stream_and_tensors_freed_early(own_stream):
-    data = Blobs(list(pictures(24)) * 10, list(range(240)), train(64))
-    expected = [int(digest(images)) for images, _ in DataLoader(data, 8, seed=3, num_workers=4)]
-    stream = torch.cuda.Stream() if own_stream else torch.cuda.current_stream()
-    with torch.cuda.stream(stream):
-        for epoch in range(int(os.environ.get("HEADRACE_GPU_EPOCHS", "5"))):
-            loader = on_gpu(data, batch_size=8, decoder="cpu")
-            sums = []
-            for images, _ in loader:
-                torch.cuda._sleep(2_000_000)  # a millisecond or two of the stream, in front of the batch's use
-                sums.append(digest(images))
-                del images
-            assert [int(one) for one in sums] == expected, f"epoch {epoch}"
-
-
-def test_a_stream_that_changes():
-    data = Blobs(list(pictures(24)) * 4, list(range(96)), train(64))
-    expected = [int(digest(images)) for images, _ in DataLoader(data, 8, seed=3)]
-    streams = [torch.cuda.Stream() for _ in range(3)]
-    iterator, sums = iter(on_gpu(data, batch_size=8, decoder="cpu")), []
-    for i in range(len(expected)):
-        with torch.cuda.stream(streams[i % 3]):
-            images, _ = next(iterator)
-            torch.cuda._sleep(1_000_000)
-            sums.append(digest(images))
-            del images
-    torch.cuda.synchronize()
-    assert [int(one) for one in sums] == expected
-
-
-def test_a_graph_captured_beside_the_loader():
-    data = Blobs(list(pictures(24)) * 10, list(range(240)), train(64))
-    expected = [float(images.sum().item()) for images, _ in on_gpu(data, batch_size=8, decoder="cpu")]
-    still = torch.zeros(8, 3, 64, 64, device="cuda")
-    iterator = iter(on_gpu(data, batch_size=8, decoder="cpu", prefetch_factor=8))
-    next(iterator)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):  # the loader's threads go on working meanwhile
-        total = still.sum()
-    for want in expected[1:]:
-        still.copy_(next(iterator)[0])
-        graph.replay()
-        assert float(total.item()) == want
-
-
-def test_two_loaders_at_once():
-    data = Blobs(list(pictures(24)) * 4, list(range(96)), train(64))
-    expected = list(DataLoader(data, 8, seed=3))
-    pairs = zip(on_gpu(data, batch_size=8, decoder="cpu"), on_gpu(data, batch_size=8, decoder="cpu"), strict=True)
-    for want, (a, b) in zip(expected, pairs, strict=True):
-        assert_same(to_cpu([a, b]), [want, want])
-
-
-# ---- faults and memory -----------------------------------------------------------------------------------------------
+# ---- faults ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("decoder", ["cpu", "hardware", "cuda"])
@@ -200,19 +141,6 @@ def test_a_corrupt_file_costs_only_itself(decoder):
     raising = on_gpu(broken, batch_size=24, decoder=decoder)
     with pytest.raises(SampleError), silent_pillow():
         next(iter(raising))
-
-
-def test_memory_is_flat():
-    data = Blobs(list(pictures(24)) * 4, list(range(96)), train(64))
-    used = []
-    for _ in range(12):
-        for images, _ in on_gpu(data, batch_size=16):
-            images.sum()
-        gc.collect()
-        torch.cuda.synchronize()
-        free, total = torch.cuda.mem_get_info()
-        used.append(total - free)
-    assert used[-1] - used[3] < 2**24, used
 
 
 # ---- headrace.ops ----------------------------------------------------------------------------------------------------

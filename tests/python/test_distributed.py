@@ -159,6 +159,23 @@ def test_resume_twice_and_with_another_global_batch():
     assert sorted(seen) == list(range(PRIME))
 
 
+@pytest.mark.parametrize("now", [1, 2, 3])
+def test_a_resumed_iterator_is_as_long_as_its_whole_epoch(now):
+    """As torchdata's StatefulDataLoader, whatever the number of ranks that took the state."""
+    before = ranks(2, MANY, batch_size=5, shuffle=True, seed=3)[0]
+    iterator = iter(before)
+    for _ in range(7):
+        next(iterator)
+    after = ranks(now, MANY, batch_size=5, shuffle=True, seed=3)[0]
+    after.load_state_dict(before.state_dict())
+    resumed = iter(after)
+    assert len(iterator) == len(before) == 1001
+    assert len(resumed) == len(after) == -(-PRIME // (5 * now))
+    passed = sum(1 for _ in resumed)
+    assert passed == -(-(PRIME - 7 * 2 * 5) // (5 * now))
+    assert len(resumed) == len(after)
+
+
 def test_a_finished_epoch_is_not_begun_again_by_its_left_out_end():
     loaders = ranks(2, batch_size=4, shuffle=True, seed=3, drop_last=True)  # 22 samples: 2 steps of 8
     iterators = [iter(loader) for loader in loaders]

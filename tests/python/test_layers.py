@@ -17,13 +17,14 @@ HARD_CAP = 400  # lines
 # Within a layer (a line) anything goes but a cycle; a layer sees those above it.
 PUBLIC = set(headrace.__all__) | {"__version__"}
 CORE = """
-error geometry fork_guard aligned_array find_ff
+error geometry fork_guard clock aligned_array find_ff
 blob
 reader jpeg_metadata plan pixel_math
 jpeg_header resample_table planar_image effect_math effects
 huffman kernels plane_layout
 jpeg_session
 jpeg_decoder plane_decoder
+recorder
 slot_ring thread_pool stage_stats output pool
 rgbx_output taker resampler blur retoucher row_store raw_rows
 fuse
@@ -37,7 +38,9 @@ pipeline
 """
 GPU = """
 sample_job
-fuse_block retouch_block
+tile_source element_store
+fuse_block
+retouch_block
 emulation device
 job_builder emulated_device cuda_fuse batch_decoder nvjpeg_api router
 staging cuda_device nvjpeg_decoder emulated_decoder decode_lane
@@ -46,7 +49,7 @@ device_worker
 device_backend
 """
 PYTHON = """
-_native errors boxes pointwise whole_number
+_native errors boxes pil_tensor pointwise whole_number recording timeline
 aspect
 world
 calls
@@ -89,7 +92,10 @@ sampling
 faults state
 epochs out_transform
 iterator
+chrome_trace
+profiler
 stats report verification arguments routing fallback
+runner
 integrations.remake
 integrations.tickets
 integrations.accelerate

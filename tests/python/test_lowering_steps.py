@@ -13,11 +13,6 @@ from headrace.lowering import LoweringError, lower
 from headrace.recipe import Column
 
 
-@pytest.fixture(params=["v1", "v2"])
-def T(request, torchvision):
-    return torchvision.transforms if request.param == "v1" else torchvision.transforms.v2
-
-
 def steps_of(T, *steps) -> tuple:
     """What the steps are lowered to in front of a crop."""
     return lower(T.Compose([*steps, T.CenterCrop(8), T.PILToTensor()]), native_only=True).steps[:-1]

@@ -15,7 +15,7 @@ import headrace
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
 from headrace.pillow_ops import open_rgb
-from support import TENSOR, assert_same, pictures, train
+from support import TENSOR, assert_same, pictures, same, train
 
 FIXED = T.Compose([T.Resize((9, 11)), *TENSOR])
 Point = namedtuple("Point", "x y")
@@ -52,18 +52,6 @@ LABELS: dict[str, list[Any]] = {
     "named tuples": [Point(i, [i]) for i in range(8)],
     "nested": [{"a": [(i, {"b": np.eye(2) * i})], "c": ("x", [True, None][:1])} for i in range(8)],
 }
-
-
-def same(a: Any, b: Any) -> bool:
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, torch.Tensor):
-        return a.dtype == b.dtype and torch.equal(a, b)
-    if isinstance(a, dict):
-        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
-    if isinstance(a, (list, tuple)):
-        return len(a) == len(b) and all(map(same, a, b))
-    return bool(a == b)
 
 
 @pytest.mark.parametrize("batch_size", [3, None])

@@ -22,17 +22,6 @@ from torchvision_feed import Feeder
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
-@pytest.fixture(params=["v1", "v2"])
-def T(request, torchvision) -> ModuleType:
-    """torchvision's transforms, v1 and v2."""
-    return torchvision.transforms if request.param == "v1" else torchvision.transforms.v2
-
-
-@pytest.fixture
-def feeder(torchvision, monkeypatch) -> Feeder:
-    return Feeder(monkeypatch)
-
-
 def rows(recipe: Recipe, count: int) -> np.ndarray:
     drawn = Draws(recipe.columns, 17).batch(1, np.arange(count), np.zeros(count, dtype=np.int64))
     for step in recipe.steps:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from types import ModuleType
 
 import pytest
 import torch
@@ -16,18 +15,6 @@ from headrace.lowering import lower
 from headrace.reference import reference_sample
 from headrace.reference_containers import permutation
 from test_oracle import MEAN, STD, assert_equal_on
-from torchvision_feed import Feeder
-
-
-@pytest.fixture(params=["v1", "v2"])
-def T(request, torchvision) -> ModuleType:
-    """torchvision's transforms, v1 and v2."""
-    return torchvision.transforms if request.param == "v1" else torchvision.transforms.v2
-
-
-@pytest.fixture
-def feeder(torchvision, monkeypatch) -> Feeder:
-    return Feeder(monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -22,17 +22,8 @@ from headrace import transforms as T
 from support import assert_same, blobs, pictures, train
 
 COUNT = 24
+LABELS: Any = range(COUNT)  # a dataset from which torch's own loader shows its order
 TINY = T.Compose([T.Resize((2, 2)), T.PILToTensor()])
-
-
-class Labels(torch.utils.data.Dataset):
-    """What torch's own loader needs to show its order."""
-
-    def __len__(self) -> int:
-        return COUNT
-
-    def __getitem__(self, index: int) -> int:
-        return index
 
 
 def labels_of(loader: Any) -> list[Any]:
@@ -59,13 +50,13 @@ ORDERS: dict[str, Callable[[torch.Generator | None], dict[str, Any]]] = {
     "one by one": lambda g: {"batch_size": None, "shuffle": True, "generator": g},
     "replacement": lambda g: {
         "batch_size": 7,
-        "sampler": RandomSampler(Labels(), replacement=True, num_samples=80, generator=g),
+        "sampler": RandomSampler(LABELS, replacement=True, num_samples=80, generator=g),
         "generator": g,
     },
     "weighted": lambda g: {"batch_size": 4, "sampler": WeightedRandomSampler(weights(), 30, generator=g)},
     "subset": lambda g: {"sampler": SubsetRandomSampler([3, 1, 7, 20], generator=g), "generator": g},
     "batch sampler": lambda g: {
-        "batch_sampler": BatchSampler(RandomSampler(Labels(), generator=g), 9, True),
+        "batch_sampler": BatchSampler(RandomSampler(LABELS, generator=g), 9, True),
         "generator": g,
     },
     "a list": lambda g: {"sampler": [5, 5, 2, -1, 0], "batch_size": 2, "generator": g},
@@ -87,7 +78,7 @@ def test_the_order_is_torchs_for_several_epochs(name, given, workers):
         seen = [read(loader) for _ in range(3)]
         return [*seen, torch.rand(1), torch.rand(1, generator=own)]
 
-    theirs = epochs(TorchDataLoader, torch_labels_of, Labels())
+    theirs = epochs(TorchDataLoader, torch_labels_of, LABELS)
     ours = epochs(DataLoader, labels_of, blobs(COUNT, TINY), num_workers=workers)
     if name == "a list":  # torch hands the negative index to the dataset, which says 23 is -1
         theirs = [[[5, 5], [2, 23], [0]]] * 3 + theirs[3:]
@@ -100,7 +91,7 @@ def test_persistent_workers_draw_their_base_seed_once_as_in_torch():
         loader = make(data, 5, True, generator=own, num_workers=1, persistent_workers=True)
         return [*(read(loader) for _ in range(3)), torch.rand(1, generator=own)]
 
-    assert epochs(DataLoader, labels_of, blobs(COUNT, TINY)) == epochs(TorchDataLoader, torch_labels_of, Labels())
+    assert epochs(DataLoader, labels_of, blobs(COUNT, TINY)) == epochs(TorchDataLoader, torch_labels_of, LABELS)
 
 
 def test_two_iterators_at_once_each_have_their_own_order():

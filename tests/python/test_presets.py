@@ -10,18 +10,6 @@ from PIL import Image
 
 from headrace.lowering import LoweringError, lower
 from test_oracle import MEAN, STD, assert_equal_on
-from torchvision_feed import Feeder
-
-
-@pytest.fixture(params=["v1", "v2"])
-def T(request, torchvision) -> ModuleType:
-    """torchvision's transforms, v1 and v2."""
-    return torchvision.transforms if request.param == "v1" else torchvision.transforms.v2
-
-
-@pytest.fixture
-def feeder(torchvision, monkeypatch) -> Feeder:
-    return Feeder(monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -33,6 +33,19 @@ def weighted(g: torch.Generator | None = None) -> WeightedRandomSampler:
     return WeightedRandomSampler(torch.arange(1.0, COUNT + 1), 26, generator=g)
 
 
+class Backwards:
+    """A batch sampler over another one."""
+
+    def __init__(self, batch_sampler: BatchSampler) -> None:
+        self.batch_sampler = batch_sampler
+
+    def __len__(self) -> int:
+        return len(self.batch_sampler)
+
+    def __iter__(self):
+        return (batch[::-1] for batch in self.batch_sampler)
+
+
 LOADERS: dict[str, Callable[[], dict[str, Any]]] = {
     "seed": lambda: {"batch_size": 4, "shuffle": True, "seed": 5},
     "seed, in order": lambda: {"batch_size": 4, "seed": 5},
@@ -48,6 +61,9 @@ LOADERS: dict[str, Callable[[], dict[str, Any]]] = {
         "sampler": RandomSampler(DATA, replacement=True, num_samples=70, generator=generator()),
     },
     "batch_sampler": lambda: {"batch_sampler": BatchSampler(RandomSampler(DATA, generator=generator()), 5, False)},
+    "batch_sampler of a batch_sampler": lambda: {
+        "batch_sampler": Backwards(BatchSampler(RandomSampler(DATA, generator=generator()), 5, False))
+    },
     "batch_sampler, neither": lambda: {"batch_sampler": BatchSampler(RandomSampler(DATA), 5, True)},
     "distributed": lambda: {"batch_size": 4, "sampler": DistributedSampler(DATA, 2, 1), "seed": 5},
 }

@@ -14,7 +14,6 @@ from headrace._native import core
 from headrace.lowering import LoweringError, lower
 from support import MEAN, PHOTOS, STD, assert_same, pictures
 from test_oracle import assert_equal_on
-from torchvision_feed import Feeder
 
 native_bytes = pytest.mark.skipif(
     torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"),
@@ -25,11 +24,6 @@ native_bytes = pytest.mark.skipif(
 @pytest.fixture
 def v2(torchvision) -> ModuleType:
     return torchvision.transforms.v2
-
-
-@pytest.fixture
-def feeder(torchvision, monkeypatch) -> Feeder:
-    return Feeder(monkeypatch)
 
 
 def recipes(v2: ModuleType) -> dict[str, list]:

@@ -22,9 +22,10 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import DistributedSampler as TorchDistributedSampler
 
 from headrace.integrations.remake import remade
-from headrace.integrations.tickets import Place, Redeemed, Tickets, layers
+from headrace.integrations.tickets import Place, Redeemed, Tickets
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler
 from headrace.sampler.plain import SeededRandomSampler
+from headrace.sampler.seeded import chain_of
 
 
 def take_over(ours: type[Any]) -> None:
@@ -103,7 +104,7 @@ def dealt_by_the_user(loader: Any) -> bool:
     """Whether the loader was given a sampler that yields one process's part, which is not to be dealt out again."""
     if loader.deals_itself_out:
         return False
-    return any(isinstance(layer, TorchDistributedSampler) for layer in layers(loader.batch_sampler))
+    return any(isinstance(layer, TorchDistributedSampler) for layer in chain_of(loader.batch_sampler))
 
 
 def whole_order(loader: Any) -> Any:
@@ -180,7 +181,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
         """
         if self._padded is not None:
             return int(super().total_batch_size)
-        parts = list(layers(self.base_dataloader.batch_sampler))
+        parts = list(chain_of(self.base_dataloader.batch_sampler))
         sizes = [size for part in parts if (size := getattr(part, "batch_size", None)) is not None]
         if not sizes:
             raise AttributeError("the batch sampler has no batch_size")

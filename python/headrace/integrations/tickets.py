@@ -9,16 +9,6 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from headrace.sampler.seeded import tell
-
-
-def layers(batch_sampler: Any) -> Iterator[Any]:
-    """A batch sampler, the batch samplers or the sampler that it draws from, and so on: the outer ones first."""
-    while batch_sampler is not None:
-        yield batch_sampler
-        inner = getattr(batch_sampler, "batch_sampler", None)
-        batch_sampler = getattr(batch_sampler, "sampler", None) if inner is None else inner
-
 
 class Place:
     """Where a loop over a loader is: Accelerate's loops are one batch behind what the loader has handed out.
@@ -47,7 +37,6 @@ class Place:
     def set_epoch(self, epoch: int) -> None:
         """The next pass is this epoch; all samplers are told."""
         self._loader.set_epoch(epoch)
-        tell(layers(self._loader.batch_sampler), epoch)
         self.leave()
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -105,27 +107,26 @@ def _try(builder: Builder, function: Callable[[Any], Any]) -> tuple[list[Any], b
     sizes = (builder.size,) if builder.size else _SIZES
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for height, width in sizes:
-            for uniform in (0.25, 0.75):
-                image = made_up_image(height, width, builder.channels)
-
-                def once(image: Image.Image = image, uniform: float = uniform) -> None:
-                    with sample_randomness(uniform):
-                        made.append(function(image))
-
-                try:
-                    process_wide |= draws_process_wide(once)
-                except CallError:
-                    return None
-                except Exception as error:
-                    raise LoweringError(
-                        f"{shown(builder.current)} raised {type(error).__name__} on a made-up image of "
-                        f"{width} x {height} pixels: {error}"
-                    ) from error
+        for (height, width), uniform in itertools.product(sizes, (0.25, 0.75)):
+            image = made_up_image(height, width, builder.channels)
+            try:
+                process_wide |= draws_process_wide(partial(_append_made, made, function, image, uniform))
+            except CallError:
+                return None
+            except Exception as error:
+                raise LoweringError(
+                    f"{shown(builder.current)} raised {type(error).__name__} on a made-up image of "
+                    f"{width} x {height} pixels: {error}"
+                ) from error
         image = made_up_image(*sizes[0], builder.channels)
         process_wide |= _rarely_draws_process_wide(lambda: function(image.copy()))
         _check_metadata(builder, function, image, process_wide)
     return made, process_wide
+
+
+def _append_made(made: list[Any], function: Callable[[Any], Any], image: Image.Image, uniform: float) -> None:
+    with sample_randomness(uniform):
+        made.append(function(image))
 
 
 def _rarely_draws_process_wide(function: Callable[[], Any]) -> bool:

@@ -36,10 +36,11 @@ class Seeded:
 
 
 def chain_of(sampler: Any) -> Iterator[Any]:
-    """A sampler, the one that it draws from, and so on."""
+    """A sampler or batch sampler, the one that it draws from, and so on: the outer ones first."""
     while sampler is not None:
         yield sampler
-        sampler = getattr(sampler, "sampler", None)
+        batches = getattr(sampler, "batch_sampler", None)
+        sampler = getattr(sampler, "sampler", None) if batches is None else batches
 
 
 def tell(samplers: Iterable[Any], epoch: int) -> None:

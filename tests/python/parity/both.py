@@ -16,7 +16,7 @@ from torch.utils.data import Dataset
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
 from headrace.pillow_ops import open_rgb
-from support import TENSOR, pictures
+from support import TENSOR, pictures, same
 
 TINY = T.Compose([T.Resize((3, 2)), *TENSOR])
 COUNT = 14
@@ -40,21 +40,6 @@ def native() -> Blobs:
 MAKERS: dict[str, Callable[[], Any]] = {"native": native, "foreign": Foreign}
 
 
-def same(a: Any, b: Any) -> bool:
-    """Equal in type and value, to the bit."""
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, torch.Tensor):
-        return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a, b)
-    if isinstance(a, np.ndarray):
-        return a.dtype == b.dtype and np.array_equal(a, b)
-    if isinstance(a, dict):
-        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
-    if isinstance(a, (list, tuple)):
-        return len(a) == len(b) and all(map(same, a, b))
-    return a is b or bool(a == b) or (hasattr(a, "__dict__") and not isinstance(a, type) and same(vars(a), vars(b)))
-
-
 def let_go(error: Exception) -> Exception:
     """The error without its frames' variables. One that torch brings from a worker is in a cycle with its iterator,
     which takes five seconds to end its workers when it is the garbage collector that finds it."""
@@ -70,6 +55,7 @@ def seen(run: Callable[[Any], Any], kind: Any) -> dict[str, Any]:
     result = error = None
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", ".* is multi-threaded, use of fork")  # Python 3.12, of torch's workers
         try:
             result = run(kind)
         except Exception as raised:

@@ -23,6 +23,7 @@ REFUSED: list[dict[str, Any]] = [
     {"batch_size": None, "drop_last": True},
     {"batch_size": 0},
     {"batch_size": -3},
+    {"drop_last": "yes"},
 ]
 
 

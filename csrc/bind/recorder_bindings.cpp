@@ -1,0 +1,92 @@
+// Binds the recorder of this process: what its threads did, as arrays.
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../core/clock.h"
+#include "../core/fork_guard.h"
+#include "convert.h"
+#include "process_recorder.h"
+
+namespace py = pybind11;
+
+namespace headrace {
+
+std::shared_ptr<Recorder> process_recorder() {
+  struct Ours {
+    std::shared_ptr<Recorder> recorder = std::make_shared<Recorder>();
+    ForkGuard fork;
+  };
+  static auto* ours = new Ours;              // never freed: threads may end after everything else
+  if (ours->fork.forked()) ours = new Ours;  // the old one's locks may be held for ever
+  return ours->recorder;
+}
+
+namespace {
+
+void start(int64_t most) {
+  if (!process_recorder()->start(most)) {
+    throw std::runtime_error("a recording is going on in this process already");
+  }
+}
+
+// (name, tid, stages, stage of each span, begin, end, items), times in nanoseconds of now_ns().
+py::tuple columns(const ThreadSpans& of) {
+  const auto count = static_cast<py::ssize_t>(of.spans.size());
+  std::vector<std::string_view> stages;  // the two modules have the same names at different addresses
+  py::array_t<int64_t> stage(count), begin(count), end(count), items(count);
+  py::ssize_t i = 0;
+  for (const TimeSpan& span : of.spans) {
+    auto known = std::find(stages.begin(), stages.end(), std::string_view(span.name));
+    if (known == stages.end()) known = stages.insert(known, std::string_view(span.name));
+    stage.mutable_at(i) = known - stages.begin();
+    begin.mutable_at(i) = span.begin_ns;
+    end.mutable_at(i) = span.end_ns;
+    items.mutable_at(i) = span.items;
+    ++i;
+  }
+  const std::vector<std::string> names(stages.begin(), stages.end());
+  return py::make_tuple(of.thread, of.tid, names, stage, begin, end, items);
+}
+
+py::tuple stop() {
+  const std::shared_ptr<Recorder> recorder = process_recorder();
+  std::vector<ThreadSpans> spans;
+  {
+    const py::gil_scoped_release unlocked;
+    spans = recorder->stop();
+  }
+  py::list threads;
+  for (ThreadSpans& one : spans) {
+    threads.append(columns(one));
+    one.spans.clear();  // now, so that not all spans are there twice
+  }
+  return py::make_tuple(threads, recorder->dropped());
+}
+
+// Names of spans have to live as long as the process: Python's are kept, one of each.
+void add(const std::string& name, int64_t begin_ns, int64_t end_ns) {
+  static auto* names = new std::set<std::string>;
+  const std::shared_ptr<Recorder> recorder = process_recorder();
+  if (recorder->recording()) recorder->add(names->insert(name).first->c_str(), begin_ns, end_ns);
+}
+
+}  // namespace
+
+void bind_recorder(py::module_& module) {
+  module.def("now_ns", &now_ns, "The time in all spans, which is time.perf_counter_ns().");
+  module.def("start_recording", &start, py::arg("most"), "Raises RuntimeError where a recording is going on.");
+  module.def("stop_recording", &stop,
+             "Per thread (name, tid, stages, and int64 arrays: stage, begin and end in ns, items); and how many spans\n"
+             "there was no room for.");
+  module.def("recording", [] { return process_recorder()->recording(); });
+  module.def("add_span", &add, py::arg("name"), py::arg("begin_ns"), py::arg("end_ns"),
+             "Of the calling thread; nothing where nobody records.");
+  module.def("name_thread", [](std::string name) { process_recorder()->name_thread(std::move(name)); });
+}
+
+}  // namespace headrace

@@ -1,0 +1,78 @@
+// The last step of every kernel: bytes of pixels become elements of the output.
+#pragma once
+
+#include "sample_job.h"
+
+namespace headrace {
+
+/// Copies an element, which may be anything of its size, from a table.
+HEADRACE_HD inline void store_element(uint8_t* to, const void* table, int entry, int element_bytes) {
+  if (element_bytes == 4) {
+    *reinterpret_cast<uint32_t*>(to) = static_cast<const uint32_t*>(table)[entry];
+  } else if (element_bytes == 2) {
+    *reinterpret_cast<uint16_t*>(to) = static_cast<const uint16_t*>(table)[entry];
+  } else {
+    *to = static_cast<const uint8_t*>(table)[entry];
+  }
+}
+
+/// Writes the elements at (u, v) of the output: the pixel's, or those of the last erased box that lies there.
+HEADRACE_HD inline void store_pixel(const SampleJob& job, const OutputFormat& format, int u, int v, uint32_t pixel) {
+  int value = -1;
+  for (int i = 0; i < job.erased_count; ++i) {
+    const Box& box = job.erased[i].box;
+    const bool inside = u >= box.x && u < box.x + box.width && v >= box.y && v < box.y + box.height;
+    value = inside ? job.erased[i].value : value;
+  }
+  uint8_t* to = job.output + v * format.row_stride + u * format.pixel_stride;
+  for (int c = 0; c < format.channels; ++c, to += format.channel_stride) {
+    if (value < 0) {
+      store_element(to, format.lut, c * 256 + static_cast<int>(pixel >> 8 * c & 255), format.element_bytes);
+    } else {
+      store_element(to, format.erased, value * format.channels + c, format.element_bytes);
+    }
+  }
+}
+
+/// The same where nothing is erased, for elements of a size that is known.
+template <class Element>
+class PlainStore {
+ public:
+  HEADRACE_HD PlainStore(const SampleJob& job, const OutputFormat& format)
+      : output_(job.output),
+        lut_(static_cast<const Element*>(format.lut)),
+        row_(format.row_stride),
+        pixel_(format.pixel_stride),
+        channel_(format.channel_stride),
+        channels_(format.channels) {}
+
+  HEADRACE_HD void operator()(int u, int v, uint32_t pixel) const {
+    uint8_t* to = output_ + v * row_ + u * pixel_;
+    *reinterpret_cast<Element*>(to) = lut_[pixel & 255];
+    if (channels_ == 1) return;
+    *reinterpret_cast<Element*>(to + channel_) = lut_[256 + (pixel >> 8 & 255)];
+    *reinterpret_cast<Element*>(to + 2 * channel_) = lut_[512 + (pixel >> 16 & 255)];
+  }
+
+ private:
+  uint8_t* output_;
+  const Element* lut_;
+  int64_t row_, pixel_, channel_;
+  int32_t channels_;
+};
+
+/// Calls visit(store) with what writes the sample's pixels: store(u, v, pixel).
+template <class Visit>
+HEADRACE_HD void with_store(const SampleJob& job, const OutputFormat& format, Visit visit) {
+  if (job.erased_count > 0) {
+    visit([&](int u, int v, uint32_t pixel) { store_pixel(job, format, u, v, pixel); });
+  } else if (format.element_bytes == 4) {
+    visit(PlainStore<uint32_t>(job, format));
+  } else if (format.element_bytes == 2) {
+    visit(PlainStore<uint16_t>(job, format));
+  } else {
+    visit(PlainStore<uint8_t>(job, format));
+  }
+}
+
+}  // namespace headrace

@@ -1,0 +1,102 @@
+"""Runs a loader's epochs on native threads: makes their iterators, and keeps what serves more than one of them."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from headrace._native import core
+from headrace.arguments import check_replaceable
+from headrace.aspect import nearest_of
+from headrace.device_engine import make_engine
+from headrace.draws import Draws
+from headrace.engine import Engine
+from headrace.epochs import Epochs
+from headrace.iterator import IteratorOptions, NativeIterator
+from headrace.recipe import Recipe
+from headrace.routing import Native
+from headrace.sampling import sizes_known_to
+from headrace.sources import BlobDataset, checked_table
+from headrace.state import Progress
+from headrace.variant_engine import VariantEngine
+
+if TYPE_CHECKING:
+    from headrace.loader import DataLoader
+
+
+class Runner:
+    """Begins epochs of one loader. It does not hold the loader: threads end with the last reference to that.
+
+    Attributes:
+        engine, progress: of the newest epoch.
+    """
+
+    def __init__(self) -> None:
+        self.engine: Engine | None = None
+        self.progress: Progress | None = None
+        self._iterators: weakref.WeakSet[NativeIterator] = weakref.WeakSet()
+        self._table: tuple[BlobDataset, core.BlobTable] | None = None
+        self._variants: tuple[BlobDataset, Recipe, Any] | None = None
+
+    def begin(self, loader: DataLoader, route: Native, epochs: Epochs, *, pin: bool) -> NativeIterator:
+        """The iterator of the epoch that comes next."""
+        source, recipe = route.source, route.recipe
+        depth = max(1, loader.prefetch_factor or 1) if loader.num_workers > 0 else 0
+        # A device's pinned memory and decoders cost too much to be made for each epoch.
+        keeps_engine = loader.persistent_workers or loader.target.way == "fused"
+        engine = self.engine if keeps_engine else None
+        if engine is None or not engine.fits(recipe):
+            # In flight, in the caller's hands, and the one that the caller is about to drop for it.
+            engine = self.new_engine(loader, recipe, slots_kept=depth + 2, pin=pin)
+        if self._table is None or self._table[0] is not source:
+            self._table = source, checked_table(source)
+        progress, order = epochs.begin()
+        progress.before = engine.stages()
+        iterator = NativeIterator(
+            source,
+            self._table[1],
+            engine,
+            order,
+            Draws(recipe.columns, progress.seed),
+            progress,
+            IteratorOptions(
+                depth,
+                loader.batched,
+                loader.timeout,
+                loader.on_error,
+                loader.max_errors,
+                ranks=max(loader.world.size, getattr(loader.sampler, "num_replicas", 1)),
+                out=loader.seeded_out_transform(progress),
+            ),
+            owns_engine=not keeps_engine,
+            renew=epochs.renew,
+        )
+        self.progress, self.engine = progress, engine
+        self._iterators.add(iterator)
+        return iterator
+
+    def new_engine(self, loader: DataLoader, recipe: Recipe, *, slots_kept: int, pin: bool = False) -> Engine:
+        """Threads and memory for a recipe of the loader's."""
+        memory_format, target, threads = loader.memory_format, loader.target, loader.num_workers
+        if not recipe.variants:
+            return make_engine(recipe, memory_format, target, threads=threads, slots_kept=slots_kept, pin=pin)
+        check_replaceable(recipe, loader.on_error)
+        source = loader.source
+        if self._variants is None or self._variants[0] is not source or self._variants[1] is not recipe:
+            sizes = sizes_known_to(loader.sampler, loader.batch_sampler, source)
+            self._variants = source, recipe, nearest_of(recipe.sizes, sizes)
+        return VariantEngine(recipe, memory_format, target, self._variants[2], threads=threads, pin=pin)
+
+    def close(self) -> None:
+        """Ends the threads of all iterators and gives up their batches in flight."""
+        for iterator in list(self._iterators):
+            iterator.close()
+        if self.engine is not None:
+            self.engine.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Threads and memory stay behind: a copy makes its own.
+        return {"progress": self.progress}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        vars(self).update(vars(Runner()), **kept)

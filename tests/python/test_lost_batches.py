@@ -1,0 +1,132 @@
+"""Whatever keeps a batch from being begun or handed out, it is the next one: nothing is lost by trying again."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from headrace import Blobs, DataLoader, device_engine
+from headrace.device_engine import FusedEngine
+from headrace.draws import Draws
+from headrace.engine import Engine
+from support import assert_same, pictures, train
+
+SAMPLES, BATCH = 48, 8
+
+
+def loader(**options: Any) -> DataLoader:
+    data = Blobs(list(pictures(24)) * 2, list(range(SAMPLES)), train(32))
+    return DataLoader(data, BATCH, seed=5, **{"num_workers": 2} | options)
+
+
+def failing(function: Callable[..., Any], calls: set[int], error: Exception) -> Callable[..., Any]:
+    """`function`, but for those of its calls."""
+    count = 0
+
+    def called(*arguments: Any, **options: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count in calls:
+            raise error
+        return function(*arguments, **options)
+
+    return called
+
+
+def all_of(iterator: Any, kind: type[Exception]) -> tuple[list[Any], int]:
+    """Every batch, asking again after each error; and how many errors there were."""
+    batches: list[Any] = []
+    errors = 0
+    while True:
+        try:
+            batches.append(next(iterator))
+        except StopIteration:
+            return batches, errors
+        except kind:
+            errors += 1
+            assert errors < 20
+
+
+@pytest.mark.parametrize("where", ["submit", "tensor", "place"])
+@pytest.mark.parametrize("options", [{}, {"device": "emulated"}, {"num_workers": 0}], ids=str)
+@pytest.mark.parametrize("calls", [{1}, {3}, {3, 4, 7, 8, 9}], ids=str)
+def test_no_memory_for_a_batch(monkeypatch, options, calls, where):
+    want = list(loader(**options))
+    kind = FusedEngine if "device" in options else Engine
+    monkeypatch.setattr(kind, where, failing(getattr(kind, where), calls, torch.OutOfMemoryError("no memory left")))
+    batches, errors = all_of(iter(loader(**options)), torch.OutOfMemoryError)
+    assert_same(batches, want)
+    assert where == "submit" or errors == len(calls)  # what is begun ahead is tried twice before anybody hears of it
+
+
+def test_no_memory_for_random_numbers(monkeypatch):
+    want = list(loader())
+    monkeypatch.setattr(Draws, "batch", failing(Draws.batch, {2, 3, 5}, MemoryError()))
+    batches, _ = all_of(iter(loader()), MemoryError)
+    assert_same(batches, want)
+
+
+@pytest.mark.parametrize("on_error", ["skip", "replace"])
+def test_no_memory_for_a_batch_with_bad_samples(monkeypatch, on_error):
+    files = list(pictures(24)) * 2
+    files[9] = files[20] = b"no image"
+    data = Blobs(files, list(range(SAMPLES)), train(32))
+    options = {"batch_size": BATCH, "seed": 5, "num_workers": 2, "on_error": on_error, "max_errors": 2}
+    with pytest.warns(UserWarning, match="2 samples"):
+        want = list(DataLoader(data, **options))
+    monkeypatch.setattr(Engine, "place", failing(Engine.place, {2, 4, 5}, torch.OutOfMemoryError("no memory left")))
+    with pytest.warns(UserWarning, match="2 samples"):  # counted once, however often the batch is tried
+        batches, errors = all_of(iter(DataLoader(data, **options)), torch.OutOfMemoryError)
+    assert_same(batches, want)
+    assert errors == 3
+
+
+def test_what_could_not_be_begun_lets_go_of_its_memory(monkeypatch):
+    alive: list[weakref.ref[torch.Tensor]] = []
+    empty = FusedEngine._empty
+
+    def refuse(self: FusedEngine, count: int, **options: Any) -> torch.Tensor:
+        memory = empty(self, count, **options)
+        alive.append(weakref.ref(memory))
+        raise MemoryError
+
+    monkeypatch.setattr(FusedEngine, "_empty", refuse)
+    iterator = iter(loader(device="emulated"))
+    for _ in range(3):
+        with pytest.raises(MemoryError):
+            next(iterator)
+    assert len(alive) > 3 and all(memory() is None for memory in alive)
+
+
+def test_another_error_is_one_batchs(monkeypatch):
+    want = list(loader())
+    monkeypatch.setattr(Engine, "submit", failing(Engine.submit, {3}, OSError("once")))
+    batches, errors = all_of(iter(loader()), OSError)
+    assert errors == 1
+    assert_same(batches, want[:2] + want[3:])
+
+
+def test_a_stream_that_is_captured_now_and_then(monkeypatch):
+    want = list(loader(device="emulated"))
+    iterator = iter(loader(device="emulated"))
+    captured = False
+
+    def current_stream(device: torch.device) -> int:
+        if captured:
+            raise RuntimeError("the current stream is being captured into a CUDA graph")
+        return 0
+
+    monkeypatch.setattr(device_engine, "current_stream", current_stream)
+    batches = []
+    for _ in want:
+        captured = True
+        with pytest.raises(RuntimeError, match="being captured"):
+            next(iterator)
+        captured = False
+        batches.append(next(iterator))
+    assert_same(batches, want)
+    assert next(iterator, None) is None

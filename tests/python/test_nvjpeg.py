@@ -1,0 +1,92 @@
+"""The code that drives nvJPEG, from Python: whole epochs through the library's double, which the C++ tests build."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import pytest
+
+from headrace import DataLoader
+from headrace import target as targets
+from support import assert_same, blobs, output_of, train
+
+DOUBLE = Path(__file__).parents[2] / "build" / "dev" / "libfake_nvjpeg.so"
+
+pytestmark = pytest.mark.skipif(not DOUBLE.exists(), reason=f"no {DOUBLE}: `make test-cpp` builds it")
+
+
+class Record(ctypes.Structure):
+    """FakeRecord of tests/cpp/fake_nvjpeg.h."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_int) for name in ("handles", "states", "calls", "images", "largest", "gray", "hardware")
+    )
+
+
+def record() -> Record:
+    """What the double saw in this process so far; fails where a rule of nvjpeg.h was broken."""
+    library = ctypes.CDLL(str(DOUBLE))
+    library.fake_nvjpeg_complaint.restype = ctypes.c_char_p
+    assert library.fake_nvjpeg_complaint() == b""
+    seen = Record()
+    library.fake_nvjpeg_record(ctypes.byref(seen))
+    return seen
+
+
+@pytest.fixture(autouse=True)
+def _double(monkeypatch):
+    monkeypatch.setenv("HEADRACE_NVJPEG_DOUBLE", str(DOUBLE))
+
+
+@pytest.mark.parametrize("decoder", ["hardware", "cuda"])
+def test_epochs_are_the_oracles(decoder):
+    data = blobs(transform=train(48))
+    before = record()
+    loader = DataLoader(
+        data, 5, seed=3, shuffle=True, num_workers=2, device="emulated", decoder=decoder, deterministic=True
+    )
+    assert "with a stand-in for nvJPEG" in str(loader.explain())
+    for epoch in range(2):
+        loader.set_epoch(epoch)
+        assert_same(loader, list(loader.reference()))
+    module, _ = targets.native()
+    routed = sum(module.route(file) is None for file in data.blobs)
+    after = record()
+    assert (after.handles, after.states) == (before.handles + 1, before.states + 2)
+    images = after.images - before.images
+    assert images == 2 * routed > len(data)
+    assert after.gray > before.gray
+    assert after.hardware - before.hardware == (images if decoder == "hardware" else 0)
+    del loader
+    assert (record().handles, record().states) == (before.handles, before.states)
+
+
+def test_a_double_that_is_not_there(monkeypatch):
+    monkeypatch.setenv("HEADRACE_NVJPEG_DOUBLE", "/nonexistent/libnvjpeg.so")
+    loader = DataLoader(blobs(transform=train(32)), 4, device="emulated", decoder="hardware")
+    with pytest.raises(RuntimeError, match=r"/nonexistent/libnvjpeg\.so"):
+        next(iter(loader))
+
+
+LIVE = """
+import os
+from headrace import DataLoader
+from support import blobs, train
+iterator = iter(DataLoader(blobs(transform=train(32)), 2, num_workers=2, device="emulated", decoder="hardware"))
+next(iterator)
+"""
+FORK = """
+child = os.fork()
+if child == 0:
+    del iterator
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+for _ in iterator:
+    pass
+"""
+
+
+@pytest.mark.parametrize("rest", ["", FORK], ids=["exit with a live iterator", "fork with a live iterator"])
+def test_ends_of_processes(rest):
+    assert output_of(LIVE + rest, "-W", "ignore::DeprecationWarning") == ""  # of forks beside threads
