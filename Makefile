@@ -9,7 +9,7 @@ TIMM ?= 1.0.31
 BENCH ?= --out build/bench.json
 SOURCES := $(shell find csrc python -type f -not -name '*.so' -not -name '*.pyc') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test test-python test-cpp test-pillow check format bench bench-peers sanitize fuzz wheel gpu-check clean
+.PHONY: demo test test-python test-cpp test-pillow check format bench bench-peers sanitize fuzz wheel gpu-check gpu-bench clean
 
 demo: $(VENV)/.installed
 	$(PY) -m headrace.demo
@@ -70,10 +70,13 @@ wheel: $(VENV)/.system
 	PATH=$(CURDIR)/build/wheel-env/bin:$$PATH build/wheel-env/bin/python -m auditwheel repair --wheel-dir dist build/wheel/*.whl
 	ls -l dist
 
-# On a machine with an NVIDIA GPU: tests, timings and sanitizers of the GPU path, with the torch of PYTHON, which must have
-# CUDA. GPU_IMAGES: a folder of JPEG files to time with.
+# On a machine with an NVIDIA GPU, with the torch of PYTHON, which must have CUDA: the GPU path's tests, long runs and
+# sanitizers (gpu-check), its figures beside its peers' (gpu-bench). GPU_IMAGES: a folder of JPEG files to time with.
 gpu-check:
-	PYTHON=$(PYTHON) tools/gpu_check.sh build/gpu-check/result $(GPU_IMAGES)
+	PYTHON=$(PYTHON) tools/gpu_check.sh proofs build/gpu-check/result $(GPU_IMAGES)
+
+gpu-bench:
+	PYTHON=$(PYTHON) tools/gpu_check.sh figures build/gpu-check/result $(GPU_IMAGES)
 
 clean:
 	rm -rf build dist $(VENV)

@@ -2,27 +2,37 @@
 # Installs headrace beside the torch of $PYTHON (which has CUDA) and runs everything that needs a GPU.
 # From dist/*.whl of that Python where there is one: then neither compilers, libjpeg's headers nor a network are needed.
 # For the tests of nvJPEG put a wheel of nvidia-nvjpeg into dist/ too, where the Python has none.
-# Usage: PYTHON=python3 tools/gpu_check.sh OUT [IMAGES]
+# RUN: proofs (tests, long runs, sanitizers) or figures; each ends within ten minutes.
+# Usage: PYTHON=python3 tools/gpu_check.sh RUN OUT [IMAGES]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
-out=${1:-build/gpu-check}
+run=${1:?proofs or figures}
+out=${2:?a folder for the results}
 site=$PWD/build/gpu-check/site
 rm -rf "$site"
 install() { "$python" -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target "$site" "$@"; }
 
 tag=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
 wheel=$(ls -t dist/headrace-*-"$tag"-*.whl 2>/dev/null | head -1 || true)
-"$python" -c 'import numpy, PIL, pytest, torch, tqdm' || {
-  echo "gpu-check needs numpy, Pillow, pytest, tqdm and a CUDA build of torch in $python" >&2
+needs='numpy, PIL, pytest, torch, tqdm'
+if [ "$run" = figures ]; then needs="$needs, torchvision"; fi
+"$python" -c "import $needs" || {
+  echo "this needs $needs (a CUDA build of torch) in $python" >&2
   exit 1
 }
-# nvJPEG and a peer, where their wheels lie beside ours. All in one call: pip replaces folders that they share.
-extras=$(ls dist/nvidia_nvjpeg*.whl dist/nvidia_nvimgcodec*.whl 2>/dev/null || true)
+# nvJPEG and peers, where their wheels lie beside ours. All in one call: pip replaces folders that they share.
+extras=$(ls dist/*.whl 2>/dev/null | grep -v '^dist/headrace-' || true)
 if [ -n "$wheel" ]; then
   install "$wheel" $extras
+  built_from=$(cd "$site" && "$python" -c 'from headrace import _gpu; print(_gpu.sources)')
+  sources=$(find csrc -type f | LC_ALL=C sort | xargs sha256sum | cut -c1-64 | tr -d '\n' | sha256sum | cut -c1-64)
+  if [ "$built_from" != "$sources" ] || ! diff -rq -x '*.so' -x __pycache__ python/headrace "$site/headrace" >&2; then
+    echo "$wheel was made of other sources: make wheel, or remove it" >&2
+    exit 1
+  fi
 else
   install --no-build-isolation . $extras
 fi
 export PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH}
-exec "$python" -m bench.gpu.check --out "$out" ${2:+--images "$2"}
+exec "$python" -m bench.gpu.check "$run" --out "$out" ${3:+--images "$3"}

@@ -1,8 +1,10 @@
-"""Everything about the GPU path that needs a GPU, in under eight minutes: tests, timings, sanitizers; JSON and a table.
+"""Everything about the GPU path that needs a GPU, in two runs of less than ten minutes: proofs, then figures.
 
-    python -m bench.gpu.check --out FOLDER [--images DIR]
+    python -m bench.gpu.check proofs  --out FOLDER [--images DIR]
+    python -m bench.gpu.check figures --out FOLDER [--images DIR]
 
-Exit status 1 if a test failed or a sanitizer found something.
+Each part is a process of its own with a limit on its time; what it said, JSON of its figures and verdicts are left in
+the folder. Exit status 1 where a test failed, a sanitizer found something or a part did not end.
 """
 
 from __future__ import annotations
@@ -16,43 +18,95 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from bench import machine
 from bench.datasets import REPOSITORY
+from bench.gpu import verdicts
 
-# Seconds that each part may take; together less than eight minutes.
-LIMITS = {"tests": 120, "kernels": 70, "loaders": 140, "memcheck": 70, "racecheck": 70}
 TOO_LONG = 124
-TESTS = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/python/test_cuda.py"]
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"]
 # Of the CUDA tests, for the sanitizers: they slow kernels down a hundred times.
-SMALL_RUN = "test_ops or (every_dtype and float32)"
+SMALL_RUN = ["tests/python/test_cuda.py", "-k", "test_ops or (every_dtype and float32) or effects"]
+
+TIMELINE = [sys.executable, "-m", "bench.timeline", "--device", "cuda", "--batch", "256"]
+TIMELINE += ["--threads", str(len(os.sched_getaffinity(0)))]
 
 
-def call(part: str, command: list[str], out: Path, **environment: str) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Part:
+    """A command, the most seconds it may take, and what is set for it. `figures`: the JSON that it leaves there."""
+
+    command: list[str]
+    limit: int
+    environment: dict[str, str] = field(default_factory=dict)
+    figures: str = ""
+
+
+def _sanitizer(tool: str, limit: int) -> Part:
+    ours = [f"--kernel-name=kns={name}" for name in ("fuse_kernel", "retouch_kernel")]  # and not all of torch's
+    command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *ours]
+    # Memory of torch's caching allocator would hide where ours ends.
+    return Part([*command, *PYTEST, *SMALL_RUN], limit, {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
+
+
+def _figures(module: str, limit: int, *options: str) -> Part:
+    return Part([sys.executable, "-m", module, *options], limit, figures=module.rpartition(".")[2] + ".json")
+
+
+RUNS: dict[str, dict[str, Part]] = {
+    "proofs": {
+        "tests": Part([*PYTEST, "tests/python/test_cuda.py"], 100),
+        "endurance": Part([*PYTEST, "tests/python/test_endurance.py"], 210, {"HEADRACE_GPU_BATCHES": "10000"}),
+        "memcheck": _sanitizer("memcheck", 60),
+        "racecheck": _sanitizer("racecheck", 60),
+        "initcheck": _sanitizer("initcheck", 60),
+    },
+    "figures": {
+        "questions": _figures("bench.gpu.questions", 130),
+        "kernels": _figures("bench.gpu.kernels", 60),
+        "loaders": _figures("bench.gpu.loaders", 160, "--most-seconds", "130"),
+        "training": _figures("bench.gpu.training", 160, "--most-seconds", "130"),
+        "timeline": Part(TIMELINE, 40, figures="timeline/timeline.json"),
+    },
+}
+
+
+def call(name: str, part: Part, images: Path | None, out: Path) -> dict[str, Any]:
     """Runs one part; its exit status (TOO_LONG: ended), its time, and the end of what it said (all of it in a file)."""
-    begin = time.monotonic()
-    with (out / f"{part}.txt").open("wb") as said:
+    command, begin = list(part.command), time.monotonic()
+    if shutil.which(command[0]) is None:
+        return {"status": None, "seconds": 0.0, "last_line": f"{command[0]} is not on the PATH"}
+    made = (out / part.figures).resolve()
+    if part.figures:
+        target = made if made.parent == out.resolve() else made.parent
+        command += ["--out", str(target), *(["--images", str(images)] if images else [])]
+        made.unlink(missing_ok=True)  # an earlier run's
+    with (out / f"{name}.txt").open("wb") as said:
         process = subprocess.Popen(
             command,
             cwd=REPOSITORY,
-            env=os.environ | environment,
+            env=os.environ | {"FAIL_WITHOUT_CUDA": "1"} | part.environment,
             stdout=said,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         try:
-            status = process.wait(LIMITS[part])
+            status = process.wait(part.limit)
         except subprocess.TimeoutExpired:
             status = TOO_LONG
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # nothing of it may use the GPU beside the next part
         process.wait()
-    text = (out / f"{part}.txt").read_text(errors="replace")
+    text = (out / f"{name}.txt").read_text(errors="replace")
     last = [line for line in text.strip().splitlines() if line][-1:]
-    return {"status": status, "seconds": round(time.monotonic() - begin, 1), "last_line": last[0] if last else ""}
+    result = {"status": status, "seconds": round(time.monotonic() - begin, 1), "last_line": last[0] if last else ""}
+    if made.is_file():
+        result["result"] = json.loads(made.read_text())
+    return result
 
 
 def gpu() -> dict[str, Any]:
@@ -67,7 +121,8 @@ def gpu() -> dict[str, Any]:
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     driver = subprocess.run(query, capture_output=True, text=True, check=False)
     versions = {}
-    for package in ("headrace", "torch", "torchvision", "nvidia-nvjpeg", "nvidia-nvimgcodec-cu13"):
+    packages = ("headrace", "torch", "torchvision", "nvidia-nvjpeg", "nvidia-nvimgcodec-cu13", "nvidia-dali-cuda130")
+    for package in packages:
         try:
             versions[package] = version(package)
         except PackageNotFoundError:
@@ -84,57 +139,54 @@ def gpu() -> dict[str, Any]:
         "memory_gib": round(properties.total_memory / 2**30, 1),
         "multiprocessors": properties.multi_processor_count,
         "driver": driver.stdout.strip(),
+        "cuda": torch.version.cuda,
         "versions": versions,
         "nvjpeg": decoders,
-        "libnvcuvid": shutil.which("ldconfig") is not None
-        and "libnvcuvid.so.1" in subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=False).stdout,
     }
 
 
-def sanitizer(tool: str, out: Path) -> dict[str, Any]:
-    """compute-sanitizer over a small run of the CUDA tests."""
-    if shutil.which("compute-sanitizer") is None:
-        return {"status": None, "last_line": "compute-sanitizer is not on the PATH"}
-    command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", "--kernel-name", "regex:fuse_kernel"]
-    command += [*TESTS, "-k", SMALL_RUN]
-    return call(tool, command, out, PYTORCH_NO_CUDA_MEMORY_CACHING="1", FAIL_WITHOUT_CUDA="1")
+def failures(parts: dict[str, dict[str, Any]]) -> list[str]:
+    """Parts that failed. Not there (a sanitizer that is not installed) is no failure, but is said."""
+    return [name for name, part in parts.items() if part["status"] not in (0, None)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.gpu.check", description=__doc__.splitlines()[0])
+    parser.add_argument("run", choices=tuple(RUNS))
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--images", type=Path, metavar="DIR")
+    parser.add_argument("--only", nargs="+", metavar="PART")
     args = parser.parse_args()
+    if args.images and not args.images.is_dir():
+        sys.exit(f"--images: there is no folder {args.images}")
     import torch
 
     if not torch.cuda.is_available():
         sys.exit(f"gpu-check needs a GPU, and torch {torch.__version__} finds none: look whether nvidia-smi lists one")
     args.out.mkdir(parents=True, exist_ok=True)
-    where = ["--images", str(args.images)] if args.images else []
+    images = args.images.resolve() if args.images else None
+    parts: dict[str, dict[str, Any]] = {}
     result: dict[str, Any] = {
+        "run": args.run,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "machine": machine.describe(),
         "device": gpu(),
+        "parts": parts,
     }
-    result["tests"] = call("tests", [*TESTS, "-rs"], args.out, FAIL_WITHOUT_CUDA="1")
-    for part in ("kernels", "loaders"):
-        made = args.out / f"{part}.json"
-        command = [sys.executable, "-m", f"bench.gpu.{part}", *where, "--out", str(made.resolve())]
-        result[part] = call(part, command, args.out)
-        if made.exists():
-            result[part]["result"] = json.loads(made.read_text())
-    for tool in ("memcheck", "racecheck"):
-        result[tool] = sanitizer(tool, args.out)
-    (args.out / "gpu-check.json").write_text(json.dumps(result, indent=1) + "\n")
+    for name, part in RUNS[args.run].items():
+        if args.only and name not in args.only:
+            continue
+        parts[name] = call(name, part, images, args.out)
+        (args.out / f"{args.run}.json").write_text(json.dumps(result, indent=1) + "\n")  # what ends early is kept
 
     print(f"\n{result['device']['gpu']}, driver {result['device']['driver']}, {result['device']['nvjpeg']}\n")
-    for part in LIMITS:
-        print(f"{part:<10} status {result[part]['status']}  {result[part]['last_line']}")
-    for part in ("kernels", "loaders"):
-        text = args.out / f"{part}.txt"
-        print(f"\n{text.read_text()}" if text.exists() else "")
-    bad = [part for part in ("tests", "memcheck", "racecheck") if result[part]["status"] not in (0, None, TOO_LONG)]
-    bad += ["tests"] if result["tests"]["status"] == TOO_LONG else []
+    for name in parts:
+        if RUNS[args.run][name].figures:
+            print((args.out / f"{name}.txt").read_text(errors="replace"))
+    for name, outcome in parts.items():
+        print(f"{name:<10} status {outcome['status']}  {outcome['seconds']} s  {outcome['last_line']}")
+    print("\n" + verdicts.table(verdicts.judge(parts)))
+    bad = failures(parts)
     sys.exit(f"failed: {', '.join(bad)}" if bad else 0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from bench.datasets import PHOTOS
@@ -17,11 +18,21 @@ def files(folder: Path | None, count: int = WANTED) -> list[Path]:
     return [found[i % len(found)] for i in range(count)]
 
 
-def engine_files(paths: list[Path]) -> list[Path]:
-    """Those that the GPU's decoders take."""
+def engine_files(paths: Iterable[Path]) -> list[bytes]:
+    """The bytes of those that the GPU's decoders take; each file is read and judged once."""
     from headrace import target
 
-    module, why_not = target.native()
-    if module is None:
-        raise SystemExit(why_not)
-    return [path for path in paths if module.route(path.read_bytes()) is None]
+    route, paths = target.required().route, list(paths)
+    read = {path: path.read_bytes() for path in dict.fromkeys(paths)}
+    taken = {path for path, data in read.items() if route(data) is None}
+    return [read[path] for path in paths if path in taken]
+
+
+def colour(files: list[bytes], count: int) -> list[bytes]:
+    """`count` of those with three components, repeated in order."""
+    from headrace._native import core
+
+    found = [data for data in files if len(core.jpeg_header(data)["components"]) == 3]
+    if not found:
+        raise SystemExit("none of the files is a colour JPEG that nvJPEG takes")
+    return [found[i % len(found)] for i in range(count)]
