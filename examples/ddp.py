@@ -55,6 +55,7 @@ def main() -> None:
                 shared.end_suddenly()
     if main_process:
         log.end()
+    dist.barrier()  # meanwhile gloo's threads let go of `mean`; while Python ends they could not (pytorch issue 190489)
     dist.destroy_process_group()
 
 

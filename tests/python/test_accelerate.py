@@ -182,6 +182,7 @@ def test_ranks_share_an_epoch_as_accelerate_has_it(folder: Path, tmp_path: Path)
         zero = labels_of(DataLoader(dataset, 4, shuffle=True, seed=0, world_size=1).reference())
         parts = told(labels_of(seedable.prepare(loader_of(seed=None))))
         assert parts == [zero[0::2][:5] + [zero[10] + zero[0][:2]], zero[1::2] + [zero[0][2:] + zero[1][:2]]]
+        dist.barrier()
         dist.destroy_process_group()
         """
     run(folder, tmp_path, program, ranks=2)

@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def on_two_ranks(folder: Path, tmp_path: Path, program: str) -> None:
     """Runs a program that begins with TOLD."""
-    run(folder, tmp_path, TOLD + textwrap.dedent(program) + "dist.destroy_process_group()\n", ranks=2)
+    run(folder, tmp_path, TOLD + textwrap.dedent(program) + "dist.barrier()\ndist.destroy_process_group()\n", ranks=2)
 
 
 def test_samplers_that_deal_out_are_left_alone(folder: Path, tmp_path: Path) -> None:

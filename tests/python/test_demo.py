@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 
 from headrace import ImageFolder
+from headrace.demo import folder as demo_folder
 from headrace.demo import lay_out, race, recipes, sheet, tour
 from headrace.demo.equality import same_batches
 from headrace.demo.folder import GROUPS
@@ -46,6 +47,24 @@ def test_a_folder_that_is_there_is_used_again(tmp_path: Path) -> None:
     lay_out(tmp_path, 50)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == times
     assert len(ImageFolder(lay_out(tmp_path, 60).train)) == 50  # 10 of each class, and 2 for validation
+
+
+def test_processes_that_ask_at_once_all_get_the_whole_folder(tmp_path: Path) -> None:
+    expected = contents(lay_out(tmp_path / "alone", 50).train)
+    ask = f"from headrace.demo import lay_out; lay_out({str(tmp_path / 'shared')!r}, 50)"
+    ranks = [subprocess.Popen([sys.executable, "-c", ask]) for _ in range(3)]
+    assert [rank.wait() for rank in ranks] == [0, 0, 0]
+    assert contents(tmp_path / "shared/train") == expected
+
+
+def test_a_folder_that_was_left_half_made_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = contents(lay_out(tmp_path / "whole", 50).train)
+    files = iter([(b"", "jpg")] * 7)  # and then it ends
+    with monkeypatch.context() as patch, pytest.raises(StopIteration):
+        patch.setattr(demo_folder, "_variant", lambda *_: next(files))
+        lay_out(tmp_path / "half", 50)
+    assert len(contents(tmp_path / "half")) == 8  # the marker, and seven files
+    assert contents(lay_out(tmp_path / "half", 50).train) == expected
 
 
 def test_other_folders_are_left_alone(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ for step, ((images, labels), again) in enumerate(zip(loader, before, strict=True
 torch.save(loader.state_dict(), f"{{out}}/state{{rank}}.pt")
 with open(f"{{out}}/{{rank}}.json", "w") as file:
     json.dump({{"rank": loader.world.rank, "found": [before.world.found, loader.world.found], "seen": seen}}, file)
+dist.barrier()  # as in examples/ddp.py
 dist.destroy_process_group()
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import random
@@ -45,6 +46,8 @@ class Layout:
 def lay_out(root: str | Path, files: int = 320) -> Layout:
     """Makes ``root/train/class/*`` and ``root/val/class/*``; does nothing where that was done before.
 
+    Several processes may ask for it at once, and one that was killed may have left it half done.
+
     The files are the photographs as they are, then crops of them, some mirrored, encoded in various ways; the same ones
     every time. Two are no plain JPEGs: a PNG, and a JPEG in CMYK.
 
@@ -56,22 +59,30 @@ def lay_out(root: str | Path, files: int = 320) -> Layout:
         ValueError: such a number of files cannot be made.
     """
     root = Path(root)
-    each = files // len(GROUPS)
-    if each * len(GROUPS) != files or each < 10:
+    if files % len(GROUPS) or files < 10 * len(GROUPS):
         raise ValueError(f"files must be a multiple of {len(GROUPS)} from {10 * len(GROUPS)} up, not {files}")
     layout = Layout(root / "train", root / "val", files)
-    content = {"version": _VERSION, "files": files}
-    marker = root / _MARKER
-    if marker.exists():
-        if json.loads(marker.read_text()) == content:
-            return layout
-        marker.unlink()
-        for folder in (layout.train, layout.validation):
-            shutil.rmtree(folder, ignore_errors=True)
-    elif root.exists() and any(root.iterdir()):
+    content = json.dumps({"version": _VERSION, "files": files})
+    root.mkdir(parents=True, exist_ok=True)
+    there = [path.name for path in root.iterdir()]
+    if there and _MARKER not in there:
         raise FileExistsError(
             f"{root} holds something else than the demo's photographs; name another folder, or an empty one"
         )
+    with (root / _MARKER).open("a+") as marker:  # there before the files are: a folder left half made is known as ours
+        fcntl.flock(marker, fcntl.LOCK_EX)  # of the processes that torchrun starts, one makes it
+        marker.seek(0)
+        if marker.read() != content:
+            marker.truncate(0)
+            _fill(layout, files // len(GROUPS))
+            marker.write(content)
+    return layout
+
+
+def _fill(layout: Layout, each: int) -> None:
+    """Makes the files, `each` of a class, in place of those that are there."""
+    for folder in (layout.train, layout.validation):
+        shutil.rmtree(folder, ignore_errors=True)
     for group, names in GROUPS.items():
         for number in range(each):
             name, variant = names[number % len(names)], number // len(names)
@@ -79,8 +90,6 @@ def lay_out(root: str | Path, files: int = 320) -> Layout:
             folder.mkdir(parents=True, exist_ok=True)
             data, ending = _variant(name, variant)
             (folder / f"{name}-{variant:02d}.{ending}").write_bytes(data)
-    marker.write_text(json.dumps(content))
-    return layout
 
 
 def _variant(name: str, number: int) -> tuple[bytes, str]:
