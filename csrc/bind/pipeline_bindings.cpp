@@ -311,6 +311,7 @@ void bind_pipeline(py::module_& module) {
       .def_property_readonly("slots", [](const PyPipeline& self) { return self.pipeline->slots(); })
       .def_property_readonly("sample_bytes",
                              [](const PyPipeline& self) { return self.pipeline->options().layout.sample_bytes; })
+      .def_property_readonly("trouble", [](const PyPipeline& self) { return self.pipeline->trouble(); })
       .def("stats", [](const PyPipeline& self) {
         std::vector<std::tuple<std::string, int64_t, int64_t>> list;
         for (const StageReport& one : self.pipeline->stats()) list.emplace_back(one.stage, one.items, one.busy_ns);

@@ -101,6 +101,8 @@ class Backend {
   virtual size_t slots() const = 0;
   /// Stages beyond those of the workers.
   virtual std::vector<StageReport> stats() const { return {}; }
+  /// What makes batches slower than they ought to be, as a sentence; empty: nothing that is known.
+  virtual std::string trouble() const { return {}; }
 
  protected:
   virtual std::unique_ptr<SampleWorker> make_worker() = 0;

@@ -364,6 +364,11 @@ bool Pipeline::closed() const {
   return state_->closed;
 }
 
+std::string Pipeline::trouble() const {
+  state_->check_process();
+  return state_->backend->trouble();
+}
+
 std::vector<StageReport> Pipeline::stats() const {
   state_->check_process();
   std::vector<StageReport> report(kClocks);

@@ -77,6 +77,8 @@ class Pipeline {
   bool settle(std::chrono::milliseconds patience);
 
   std::vector<StageReport> stats() const;
+  /// As the backend has it.
+  std::string trouble() const;
   size_t slots() const;
   const PipelineOptions& options() const;
 

@@ -21,9 +21,9 @@ class BatchDecoder {
   virtual ~BatchDecoder() = default;
   /// Most images of a call.
   virtual int most() const = 0;
-  /// Decodes images that are all gray, or all not, and returns when their samples are there. False where any of them
-  /// could not be decoded: then none counts.
-  virtual bool decode(std::span<const EncodedImage> images) = 0;
+  /// Decodes images that are all gray, or all not, and returns when their samples are there. Returns, or throws, why
+  /// any of them could not be decoded: then none counts. Empty: all are there.
+  virtual std::string decode(std::span<const EncodedImage> images) = 0;
 };
 
 }  // namespace headrace

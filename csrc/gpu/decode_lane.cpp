@@ -99,9 +99,12 @@ void DecodeLane::make(BatchDecoder& decoder, SampleWorker& worker, std::span<con
   for (const EncodedSample& one : group) images.push_back(one.image);
   const int64_t begin = now_ns();
   bool decoded = false;
+  std::string refusal;
   try {
-    decoded = decoder.decode(images);
-  } catch (const std::exception&) {
+    refusal = decoder.decode(images);
+    decoded = refusal.empty();
+  } catch (const std::exception& error) {
+    refusal = error.what();
   }
   const int64_t end = now_ns();
   hooks_->recorder().add("device decode", begin, end, decoded ? static_cast<int64_t>(group.size()) : 0);
@@ -109,7 +112,7 @@ void DecodeLane::make(BatchDecoder& decoder, SampleWorker& worker, std::span<con
     const std::lock_guard lock(mutex_);
     counts_.busy_ns += end - begin;
     if (decoded) counts_.decoded += static_cast<int64_t>(group.size());
-    if (!decoded && group.size() == 1) ++counts_.returned;
+    if (!decoded && group.size() == 1 && ++counts_.returned == 1) counts_.refusal = refusal;
     if (closed_) return;
   }
   if (decoded) {

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "../core/backend.h"
@@ -30,6 +31,7 @@ class DecodeLane {
   using Decoders = std::vector<std::unique_ptr<BatchDecoder>>;
   struct Counts {
     int64_t decoded = 0, stolen = 0, returned = 0, busy_ns = 0;
+    std::string refusal;  // of the first sample that a decoder refused
   };
 
   /// One thread a decoder; there is one at least, and all take as many images a call. `shared`: whether the CPU's

@@ -242,4 +242,14 @@ std::vector<StageReport> DeviceBackend::stats() const {
   return report;
 }
 
+// Damaged files are few, and most of those never get here: a decoder that has decoded nothing by then does not work.
+std::string DeviceBackend::trouble() const {
+  constexpr int64_t kMany = 64;
+  if (lane_ == nullptr) return {};
+  const DecodeLane::Counts counts = lane_->counts();
+  if (counts.decoded > 0 || counts.returned < kMany) return {};
+  return "the device's decoder refused all of the " + std::to_string(counts.returned) +
+         " files that it was given so far (the first: " + counts.refusal + "), so the CPU decodes them";
+}
+
 }  // namespace headrace

@@ -41,6 +41,7 @@ class DeviceBackend final : public Backend {
   void retire() noexcept override;
   size_t slots() const override;
   std::vector<StageReport> stats() const override;
+  std::string trouble() const override;
 
  private:
   std::unique_ptr<SampleWorker> make_worker() override;

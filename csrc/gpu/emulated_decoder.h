@@ -10,7 +10,7 @@ class EmulatedDecoder : public BatchDecoder {
  public:
   explicit EmulatedDecoder(int most) : most_(most) {}
   int most() const override { return most_; }
-  bool decode(std::span<const EncodedImage> images) override;
+  std::string decode(std::span<const EncodedImage> images) override;
 
  private:
   const int most_;

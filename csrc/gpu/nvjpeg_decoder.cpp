@@ -71,7 +71,7 @@ NvjpegDecoder::~NvjpegDecoder() {
   }
 }
 
-bool NvjpegDecoder::decode(std::span<const EncodedImage> images) {
+std::string NvjpegDecoder::decode(std::span<const EncodedImage> images) {
   const nvjpeg::Api& api = *library_->api_;
   data_.clear();
   lengths_.clear();
@@ -88,16 +88,14 @@ bool NvjpegDecoder::decode(std::span<const EncodedImage> images) {
   }
   const auto count = static_cast<int>(images.size());
   const int format = gray ? nvjpeg::kY : nvjpeg::kYuv;
-  if (api.DecodeBatchedInitialize(library_->handle_, state_, count, 1, format) != nvjpeg::kSuccess) return false;
-  const int status = api.DecodeBatched(library_->handle_, state_, data_.data(), lengths_.data(), images_.data(),
-                                       reinterpret_cast<nvjpeg::CudaStream>(stream_));
-  try {
-    library_->device_->record(decoded_, stream_);
-    library_->device_->synchronize(decoded_);  // some errors appear only now
-  } catch (const std::exception&) {
-    return false;
-  }
-  return status == nvjpeg::kSuccess;
+  int status = api.DecodeBatchedInitialize(library_->handle_, state_, count, 1, format);
+  if (status != nvjpeg::kSuccess) return std::string("nvJPEG begins no batch: ") + nvjpeg::status_name(status);
+  status = api.DecodeBatched(library_->handle_, state_, data_.data(), lengths_.data(), images_.data(),
+                             reinterpret_cast<nvjpeg::CudaStream>(stream_));
+  library_->device_->record(decoded_, stream_);
+  library_->device_->synchronize(decoded_);  // throws some errors, which appear only now
+  if (status != nvjpeg::kSuccess) return std::string("nvJPEG decodes no batch: ") + nvjpeg::status_name(status);
+  return {};
 }
 
 }  // namespace headrace

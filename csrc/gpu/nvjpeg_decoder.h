@@ -42,7 +42,7 @@ class NvjpegDecoder final : public BatchDecoder {
   ~NvjpegDecoder() override;
 
   int most() const override { return most_; }
-  bool decode(std::span<const EncodedImage> images) override;
+  std::string decode(std::span<const EncodedImage> images) override;
 
  private:
   struct Empty {};

@@ -74,7 +74,7 @@ std::vector<double> time_decoders(Device& device, const std::vector<std::unique_
       threads.emplace_back([&] {
         device.enter();
         for (size_t k; (k = next.fetch_add(1)) < groups.size();) {
-          if (!decoder->decode(groups[k])) fine = false;
+          if (!decoder->decode(groups[k]).empty()) fine = false;
         }
       });
     }

@@ -82,6 +82,7 @@ class PythonJob:
 class Pipeline:
     closed: bool
     slots: int
+    trouble: str
     sample_bytes: int
     pillow_jobs_waiting: int
     calls_waiting: int

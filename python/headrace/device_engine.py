@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -51,6 +52,7 @@ class FusedEngine(_DeviceEngine):
         self, recipe: Recipe, memory_format: torch.memory_format, target: Target, *, threads: int, slots_kept: int
     ) -> None:
         self._target = target
+        self._warned = False  # of a decoder that refuses everything
         super().__init__(recipe, memory_format, threads=threads, slots_kept=slots_kept)
 
     def _make_backend(self, lut: np.ndarray[Any, Any], samples: dict[str, Any], slots_kept: int) -> Any:
@@ -90,6 +92,10 @@ class FusedEngine(_DeviceEngine):
         ready = super().wait(flight, seconds)
         if ready and flight.batch.broken:
             raise RuntimeError(f"the batch could not be made on {self._target.device}: {flight.batch.broken}")
+        if ready and not self._warned and (trouble := self._pipeline.trouble):
+            self._warned = True
+            remedy = "choose decoder='cpu', which needs no attempts, or make the GPU's decoder work"
+            warnings.warn(f"{trouble}; {remedy}", RuntimeWarning, stacklevel=2)
         return ready
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:

@@ -56,8 +56,9 @@ class DataLoader(TorchDataLoader[Any]):
             work, batches are ordered with the stream that is current when they are handed out, and nothing waits for
             the GPU; ``"emulated"``: the GPU path on this machine's threads (slow; to check it).
         decoder: who decodes for a GPU. ``"cpu"``: libjpeg-turbo, exact. ``"hardware"``, ``"cuda"``: nvJPEG on the JPEG
-            engines or on the GPU's cores (its pixels may differ by a few grey levels), for the files that it takes.
-            ``"auto"``: the best of these, together with the CPU.
+            engines or on the GPU's cores (its pixels may differ by a few grey levels), for the files that it takes:
+            the CPU decodes the others, and where that is all of them a RuntimeWarning says why. ``"auto"``: the best
+            of these, together with the CPU.
         deterministic: with ``decoder="auto"``, the same decoder for the same file in every run.
         dtype: of the images; None: what the transforms give.
         memory_format: ``torch.contiguous_format`` or ``torch.channels_last``.

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -20,12 +21,12 @@ class OddDecoder final : public EmulatedDecoder {
  public:
   OddDecoder(int most, std::chrono::milliseconds pause, int refuse_every)
       : EmulatedDecoder(most), pause_(pause), refuse_every_(refuse_every) {}
-  bool decode(std::span<const EncodedImage> images) override {
+  std::string decode(std::span<const EncodedImage> images) override {
     std::this_thread::sleep_for(pause_);
     for (const EncodedImage& one : images) {
       CHECK((one.planes.colour == Colour::kGray) == (images.front().planes.colour == Colour::kGray));
     }
-    if (refuse_every_ > 0 && ++calls_ % refuse_every_ == 0) return false;
+    if (refuse_every_ > 0 && ++calls_ % refuse_every_ == 0) return "not today";
     return EmulatedDecoder::decode(images);
   }
 
@@ -39,7 +40,7 @@ class OddDecoder final : public EmulatedDecoder {
 class Together final : public EmulatedDecoder {
  public:
   Together(int most, std::shared_ptr<std::atomic<int>> missing) : EmulatedDecoder(most), missing_(std::move(missing)) {}
-  bool decode(std::span<const EncodedImage> images) override {
+  std::string decode(std::span<const EncodedImage> images) override {
     if (std::exchange(first_, false)) --*missing_;
     for (int i = 0; i < 5000 && *missing_ > 0; ++i) std::this_thread::sleep_for(1ms);
     return EmulatedDecoder::decode(images);
@@ -48,6 +49,13 @@ class Together final : public EmulatedDecoder {
  private:
   const std::shared_ptr<std::atomic<int>> missing_;
   bool first_ = true;
+};
+
+/// Decodes nothing, and does not say why.
+class Mute final : public EmulatedDecoder {
+ public:
+  using EmulatedDecoder::EmulatedDecoder;
+  std::string decode(std::span<const EncodedImage>) override { throw std::runtime_error(""); }
 };
 
 struct Lane {
@@ -104,6 +112,16 @@ TEST_CASE("idle workers take over what a slow device has not begun, unless route
 
 TEST_CASE("what the device refuses is made by the CPU") {
   auto counts = run(2, {.most = 3, .shared = false, .refuse_every = 1});
+  CHECK(counts["refused"] > 100);
+  CHECK(counts["device decode"] == 0);
+}
+
+TEST_CASE("what a decoder throws at is made by the CPU, though it gives no reason") {
+  auto counts = compare_batches(std::make_shared<EmulatedDevice>(), training(2), [] {
+    DecodeLane::Decoders decoders;
+    decoders.push_back(std::make_unique<Mute>(5));
+    return std::make_unique<DecodeLane>(std::move(decoders), false);
+  });
   CHECK(counts["refused"] > 100);
   CHECK(counts["device decode"] == 0);
 }

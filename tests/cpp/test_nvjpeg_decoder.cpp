@@ -73,14 +73,22 @@ struct Bench {
   std::shared_ptr<WatchedDevice> device = std::make_shared<WatchedDevice>();
 };
 
-/// In the thread of a lane.
-bool decode(WatchedDevice& device, NvjpegDecoder& decoder, std::span<const EncodedImage> images) {
-  bool decoded = false;
+/// In the thread of a lane: why not, empty where they are decoded.
+std::string refusal(WatchedDevice& device, NvjpegDecoder& decoder, std::span<const EncodedImage> images) {
+  std::string why;
   std::thread([&] {
     device.enter();
-    decoded = decoder.decode(images);
+    try {
+      why = decoder.decode(images);
+    } catch (const std::runtime_error& error) {
+      why = error.what();
+    }
   }).join();
-  return decoded;
+  return why;
+}
+
+bool decode(WatchedDevice& device, NvjpegDecoder& decoder, std::span<const EncodedImage> images) {
+  return refusal(device, decoder, images).empty();
 }
 
 std::vector<Bytes> colour_files() {
@@ -236,7 +244,7 @@ TEST_CASE("a call that is refused before it begins") {
   bench.fake.behave(refusing);
   NvjpegDecoder decoder(bench.library(), 16);
   const Encoded encoded(*bench.device, gray_files());
-  CHECK_FALSE(decode(*bench.device, decoder, encoded.images()));
+  CHECK(refusal(*bench.device, decoder, encoded.images()) == "nvJPEG begins no batch: allocator failure");
   CHECK(bench.fake.record().calls == 0);
   bench.fake.behave(on(*bench.device));
   CHECK(decode(*bench.device, decoder, encoded.images()));
@@ -247,7 +255,7 @@ TEST_CASE("files that the engines lack are refused, as the library refuses them"
   bench.fake.behave(on(*bench.device));
   NvjpegDecoder decoder(bench.library(), 16);
   const Encoded encoded(*bench.device, {make_jpeg({.progressive = true})});
-  CHECK_FALSE(decode(*bench.device, decoder, encoded.images()));
+  CHECK(refusal(*bench.device, decoder, encoded.images()) == "nvJPEG decodes no batch: JPEG not supported");
 }
 
 TEST_CASE("decoders of one library at once") {
@@ -267,7 +275,7 @@ TEST_CASE("decoders of one library at once") {
     for (size_t i = 0; i < kThreads; ++i) {
       threads.emplace_back([&, i] {
         bench.device->enter();
-        for (int k = 0; k < 10; ++k) refused += !decoders[i]->decode(encoded[i]->images());
+        for (int k = 0; k < 10; ++k) refused += !decoders[i]->decode(encoded[i]->images()).empty();
       });
     }
     for (std::thread& one : threads) one.join();

@@ -24,6 +24,24 @@ class Record(ctypes.Structure):
     )
 
 
+class Behaviour(ctypes.Structure):
+    """FakeBehaviour of tests/cpp/fake_nvjpeg.h."""
+
+    _fields_ = (
+        *((name, ctypes.c_int) for name in ("major", "minor", "patch")),
+        *((name, ctypes.c_int) for name in ("property", "create", "info", "preallocate", "initialize")),
+        *((name, ctypes.c_int) for name in ("engines", "states", "bad_image")),
+        ("others_written", ctypes.c_bool),
+        *((name, ctypes.c_void_p) for name in ("device", "current", "copy", "fail_later")),
+    )
+
+
+def behave(**statuses: int) -> None:
+    """What the double does from now on."""
+    usual = {"major": 13, "minor": 3, "patch": 2, "engines": 7, "states": 1 << 20, "bad_image": 3}
+    ctypes.CDLL(str(DOUBLE)).fake_nvjpeg_behave(ctypes.byref(Behaviour(**{**usual, **statuses}, others_written=True)))
+
+
 def record() -> Record:
     """What the double saw in this process so far; fails where a rule of nvjpeg.h was broken."""
     library = ctypes.CDLL(str(DOUBLE))
@@ -37,6 +55,8 @@ def record() -> Record:
 @pytest.fixture(autouse=True)
 def _double(monkeypatch):
     monkeypatch.setenv("HEADRACE_NVJPEG_DOUBLE", str(DOUBLE))
+    yield
+    behave()
 
 
 @pytest.mark.parametrize("decoder", ["hardware", "cuda"])
@@ -60,6 +80,17 @@ def test_epochs_are_the_oracles(decoder):
     assert after.hardware - before.hardware == (images if decoder == "hardware" else 0)
     del loader
     assert (record().handles, record().states) == (before.handles, before.states)
+
+
+def test_a_decoder_that_refuses_everything_is_told_of_once():
+    data = blobs(160, train(48))
+    loader = DataLoader(data, 8, seed=3, num_workers=2, device="emulated", decoder="hardware", deterministic=True)
+    expected = list(loader.reference())
+    behave(initialize=6)
+    sentence = r"refused all of the \d+ files .*begins no batch: execution failed\), so the CPU .*decoder='cpu'"
+    with pytest.warns(RuntimeWarning, match=sentence) as told:
+        assert_same(loader, expected)
+    assert len(told) == 1
 
 
 def test_a_double_that_is_not_there(monkeypatch):
