@@ -2,8 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
+#include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +44,10 @@ struct Batch {
   std::atomic<bool> cancelled{false};
   const uint64_t id = next_id();  // unlike the address, never used again
 
+  /// Of a new batch: what is to be made. Throws std::invalid_argument, std::out_of_range; then nothing is changed.
+  void fill(std::shared_ptr<const BlobTable> from, std::vector<int64_t> its_rows, std::vector<double> its_draws,
+            int draws_each);
+
   int size() const { return static_cast<int>(rows.size()); }
 
   int place(int sample) const { return places.empty() ? sample : places[static_cast<size_t>(sample)]; }
@@ -60,6 +67,22 @@ struct Batch {
     return false;
   }
 
+  /// Calls `body` and notes what it throws as the failure of a sample, by default in that stage; whether it threw
+  /// nothing. Any thread.
+  template <typename Body>
+  bool attempt(int sample, Stage stage, Body body) {
+    try {
+      body();
+      return true;
+    } catch (const Error& error) {
+      fail({sample, error.stage(), error.os_errno(), error.what()});
+    } catch (const std::bad_alloc&) {
+      fail({sample, stage, ENOMEM, "not enough memory"});
+    } catch (const std::exception& error) {
+      fail({sample, stage, 0, error.what()});
+    }
+    return false;
+  }
   /// Any thread.
   void fail(Failure failure) {
     const std::lock_guard lock(mutex_);

@@ -2,11 +2,9 @@
 #include "pipeline.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
-#include <new>
 #include <stdexcept>
 
 #include "cpu_backend.h"
@@ -85,30 +83,14 @@ struct Pipeline::State final : PipelineHooks {
     complete.notify_all();
   }
 
-  // Calls `body` and notes what it throws; whether it threw nothing.
-  template <typename Body>
-  static bool noted(Batch& batch, int sample, Stage stage, Body body) {
-    try {
-      body();
-      return true;
-    } catch (const Error& error) {
-      batch.fail({sample, error.stage(), error.os_errno(), error.what()});
-    } catch (const std::bad_alloc&) {
-      batch.fail({sample, stage, ENOMEM, "not enough memory"});
-    } catch (const std::exception& error) {
-      batch.fail({sample, stage, 0, error.what()});
-    }
-    return false;
-  }
-
-  // The same with the right to write the sample; false: the batch is cancelled.
+  // Batch::attempt with the right to write the sample; false: the batch is cancelled.
   template <typename Body>
   bool guarded(Batch& batch, int sample, Stage stage, Body body) {
     if (!batch.begin_writing()) {
       wake();  // who cancels may have counted this thread as one that writes
       return false;
     }
-    noted(batch, sample, stage, body);
+    batch.attempt(sample, stage, body);
     end_writing(batch);
     return true;
   }
@@ -118,7 +100,7 @@ struct Pipeline::State final : PipelineHooks {
     if (blob.raw.data != nullptr) return make_from_pixels(worker, batch, sample, blob.raw);
     std::span<const uint8_t> bytes;
     // Without the right to write: who cancels a batch does not wait for a file system that does not answer.
-    if (!noted(*batch, sample, Stage::kRead, [&] { bytes = worker.read(blob); })) return done(batch);
+    if (!batch->attempt(sample, Stage::kRead, [&] { bytes = worker.read(blob); })) return done(batch);
     make_from(worker, batch, sample, bytes, true);
   }
 
@@ -223,32 +205,11 @@ Pipeline::~Pipeline() {
   delete state_;
 }
 
-namespace {
-
-void fill(Batch& batch, std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows, std::vector<double> draws,
-          size_t draws_each) {
-  if (draws.size() != rows.size() * draws_each)
-    throw std::invalid_argument("draws do not fit the batch and the recipe");
-  for (const int64_t row : rows) {
-    if (row < 0 || row >= blobs->size()) {
-      throw std::out_of_range("index " + std::to_string(row) + " is out of range for a dataset of " +
-                              std::to_string(blobs->size()) + " samples");
-    }
-  }
-  batch.blobs = std::move(blobs);
-  batch.rows = std::move(rows);
-  batch.draws = std::move(draws);
-  batch.remaining.store(batch.size());
-  batch.ready.store(batch.size() == 0);
-}
-
-}  // namespace
-
 std::shared_ptr<Batch> Pipeline::submit(std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
                                         std::vector<double> draws, BatchMemory memory) {
   state_->check_process();
   auto batch = state_->backend->new_batch();
-  fill(*batch, std::move(blobs), std::move(rows), std::move(draws), static_cast<size_t>(options().recipe.draws));
+  batch->fill(std::move(blobs), std::move(rows), std::move(draws), options().recipe.draws);
   state_->backend->prepare(*batch, memory);
   if (batch->size() > 0) state_->queue.push(batch);
   return batch;
@@ -259,7 +220,7 @@ std::shared_ptr<Batch> Pipeline::repair(const Batch& batch, std::vector<int> pla
                                         std::vector<double> draws) {
   state_->check_process();
   auto second = state_->backend->new_batch();
-  fill(*second, std::move(blobs), std::move(rows), std::move(draws), static_cast<size_t>(options().recipe.draws));
+  second->fill(std::move(blobs), std::move(rows), std::move(draws), options().recipe.draws);
   second->places = std::move(places);
   state_->backend->prepare_repair(*second, batch);
   if (second->size() > 0) state_->queue.push_front(second);

@@ -1,0 +1,26 @@
+// What a batch is filled with, checked.
+#include "batch.h"
+
+#include <stdexcept>
+
+namespace headrace {
+
+void Batch::fill(std::shared_ptr<const BlobTable> from, std::vector<int64_t> its_rows, std::vector<double> its_draws,
+                 int draws_each) {
+  if (its_draws.size() != its_rows.size() * static_cast<size_t>(draws_each)) {
+    throw std::invalid_argument("draws do not fit the batch and the recipe");
+  }
+  for (const int64_t row : its_rows) {
+    if (row < 0 || row >= from->size()) {
+      throw std::out_of_range("index " + std::to_string(row) + " is out of range for a dataset of " +
+                              std::to_string(from->size()) + " samples");
+    }
+  }
+  blobs = std::move(from);
+  rows = std::move(its_rows);
+  draws = std::move(its_draws);
+  remaining.store(size());
+  ready.store(size() == 0);
+}
+
+}  // namespace headrace
