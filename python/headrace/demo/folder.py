@@ -7,6 +7,7 @@ import io
 import json
 import random
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,7 +71,8 @@ def lay_out(root: str | Path, files: int = 320) -> Layout:
             f"{root} holds something else than the demo's photographs; name another folder, or an empty one"
         )
     with (root / _MARKER).open("a+") as marker:  # there before the files are: a folder left half made is known as ours
-        fcntl.flock(marker, fcntl.LOCK_EX)  # of the processes that torchrun starts, one makes it
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(marker, fcntl.LOCK_EX)  # of the processes that torchrun starts, one makes it
         marker.seek(0)
         if marker.read() != content:
             marker.truncate(0)
