@@ -5,12 +5,17 @@
 
 namespace headrace {
 
+struct Normalisation;
+
 extern const Kernels kScalarKernels;
 #if defined(__x86_64__) || defined(_M_X64)
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;
 void store_avx512(const uint8_t* row, int plane_stride, int pixels, bool mirror, const Lut& lut,
                   const RowTarget& target);
+/// Makes outputs of the row from its left on, as the table would that has this normalisation; how many pixels of them.
+int store_normalised_avx2(const uint8_t* row, int pixels, bool mirror, const Normalisation& by,
+                          const RowTarget& target);
 #endif
 
 }  // namespace headrace

@@ -9,6 +9,8 @@
 
 namespace headrace {
 
+struct Normalisation;
+
 /// How a byte becomes an output element: 256 entries a channel, made by running the torch operations themselves.
 struct Lut {
   int element_bytes = 4;          // 1, 2 or 4
@@ -17,6 +19,8 @@ struct Lut {
   // The entries again by bytes, [channels][element_bytes][256], 64-byte aligned: byte shuffles look a whole register up
   // at once. Made by split_lut; Fuser does it for its callers.
   const uint8_t* planes = nullptr;
+  // What computes the entries, to the bit; null: nothing that is known (normalisation.h). RowStore looks for it.
+  const Normalisation* normalisation = nullptr;
 };
 
 inline constexpr int kMaxLutBytes = 3 * 4 * 256;

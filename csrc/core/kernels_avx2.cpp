@@ -261,7 +261,13 @@ void store_as(const uint8_t* row, int plane_stride, int pixels, bool mirror, con
 }
 
 void store(const uint8_t* row, int plane_stride, int pixels, bool mirror, const Lut& lut, const RowTarget& target) {
-  if (lut.element_bytes == 4) {
+  if (lut.normalisation != nullptr && !plane_stride) {
+    const int done = store_normalised_avx2(row, pixels, mirror, *lut.normalisation, target);
+    RowTarget rest = target;
+    rest.base += done * target.pixel_stride;
+    const uint8_t* from = row + (mirror ? 0 : ptrdiff_t(done) * kPixelBytes);
+    if (done < pixels) store_as<uint32_t>(from, 0, pixels - done, mirror, lut, rest);
+  } else if (lut.element_bytes == 4) {
     store_as<uint32_t>(row, plane_stride, pixels, mirror, lut, target);
   } else if (lut.element_bytes == 2) {
     store_as<uint16_t>(row, plane_stride, pixels, mirror, lut, target);

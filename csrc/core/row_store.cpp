@@ -26,9 +26,11 @@ void RowStore::begin(const Output& output, Size size, const Take* last, int skip
       std::memcmp(entries_, output.lut.entries, lut_bytes) != 0) {
     std::memcpy(entries_, output.lut.entries, lut_bytes);
     split_lut(output.lut, planes_);
+    normalisation_ = find_normalisation(output.lut);
   }
   lut_ = output.lut;
   lut_.planes = planes_;
+  lut_.normalisation = normalisation_ ? &*normalisation_ : nullptr;
 }
 
 void RowStore::push(const uint8_t* rows, size_t stride, int count) {

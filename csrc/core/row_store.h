@@ -2,9 +2,11 @@
 // the erased boxes.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "geometry.h"
+#include "normalisation.h"
 #include "output.h"
 #include "plan.h"
 #include "row_buffer.h"
@@ -30,6 +32,7 @@ class RowStore final : public RowSink {
   Lut lut_{.element_bytes = 0};                // of planes_; none yet
   alignas(64) uint8_t entries_[kMaxLutBytes];  // of which planes_ was made: the same table comes with every sample
   alignas(64) uint8_t planes_[kMaxLutBytes];
+  std::optional<Normalisation> normalisation_;  // of entries_
   Size size_;
   bool mirror_ = false, upside_down_ = false, gray_ = false;
   int skip_pixels_ = 0, plane_stride_ = 0;
