@@ -89,19 +89,31 @@ void write_two(Vec pair, int count, uint8_t* to) {
   if (count >= 2) __builtin_memcpy(to + kPixelBytes, &second, kPixelBytes);
 }
 
-// Windows of up to four taps: four outputs at a time, their weights in registers while the rows go by.
-void resample_x_short(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
-                      size_t dst_stride) {
+/// The last pixel of a row that any window holds. Where a window has fewer taps than its neighbours, weights of zero
+/// meet some pixel or other, none behind this one but for the row's slack.
+int last_tap(const TableView& table) { return table.start[table.count - 1] + table.taps[table.count - 1] - 1; }
+
+// Windows of up to kGroups times four taps: four outputs at a time, whose weights are made once for all rows.
+template <int kGroups>
+void resample_x_few(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
+                    size_t dst_stride) {
+  const int last = last_tap(table);
   for (int x = 0; x < table.count; x += 4) {
-    const int32_t* weight = table.weight + size_t(x) * 4;
-    const Pair w02 = load_pair(weight, weight + 8), w13 = load_pair(weight + 4, weight + 12);
-    const uint8_t* from[4];
-    for (int i = 0; i < 4; ++i) from[i] = src + ptrdiff_t(table.start[x + i]) * kPixelBytes;
+    Pair w02[kGroups], w13[kGroups];
+    const uint8_t* from[kGroups][4];
+    for (int g = 0; g < kGroups; ++g) {
+      const int32_t* weight = table.weight + size_t(x) * size_t(table.taps_stride) + 4 * g;
+      w02[g] = load_pair(weight, weight + 2 * table.taps_stride);
+      w13[g] = load_pair(weight + table.taps_stride, weight + 3 * table.taps_stride);
+      for (int i = 0; i < 4; ++i) from[g][i] = src + ptrdiff_t(least(table.start[x + i] + 4 * g, last)) * kPixelBytes;
+    }
     for (int y = 0; y < rows; ++y) {
       const size_t row = size_t(y) * src_stride;
       Sums s02{_mm256_setzero_si256(), _mm256_setzero_si256()}, s13 = s02;
-      add(s02, two(from[0] + row, from[2] + row), w02);
-      add(s13, two(from[1] + row, from[3] + row), w13);
+      for (int g = 0; g < kGroups; ++g) {
+        add(s02, two(from[g][0] + row, from[g][2] + row), w02[g]);
+        add(s13, two(from[g][1] + row, from[g][3] + row), w13[g]);
+      }
       write_four(total(s02), total(s13), table.count - x, dst + size_t(y) * dst_stride + ptrdiff_t(x) * kPixelBytes);
     }
   }
@@ -111,8 +123,7 @@ void resample_x_short(const uint8_t* src, size_t src_stride, int rows, const Tab
 template <int kRows>
 void resample_x_pair(const uint8_t* src, size_t src_stride, const TableView& table, int x, uint8_t* dst,
                      size_t dst_stride) {
-  // Where one window has fewer taps than the other, weights of zero meet some pixel or other of the row.
-  const int last = table.start[table.count - 1] + table.taps[table.count - 1] - 1;
+  const int last = last_tap(table);
   const int taps = most(table.taps[x], table.taps[x + 1]);
   const int32_t* weight = table.weight + size_t(x) * size_t(table.taps_stride);
   Sums sums[kRows];
@@ -131,7 +142,8 @@ void resample_x_pair(const uint8_t* src, size_t src_stride, const TableView& tab
 void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
                 size_t dst_stride, int plane_stride) {
   if (plane_stride) return kScalarKernels.resample_x(src, src_stride, rows, table, dst, dst_stride, plane_stride);
-  if (table.taps_stride == 4) return resample_x_short(src, src_stride, rows, table, dst, dst_stride);
+  if (table.taps_stride == 4) return resample_x_few<1>(src, src_stride, rows, table, dst, dst_stride);
+  if (table.taps_stride == 8) return resample_x_few<2>(src, src_stride, rows, table, dst, dst_stride);
   for (; rows > 0; src += 4 * src_stride, dst += 4 * dst_stride, rows -= 4) {
     if (rows >= 4) {
       for (int x = 0; x < table.count; x += 2) resample_x_pair<4>(src, src_stride, table, x, dst, dst_stride);
