@@ -47,13 +47,12 @@ bool find(const float* entries, float& mean, float& deviation, float& inverse) {
 
 }  // namespace
 
-std::optional<Normalisation> find_normalisation(const Lut& lut) {
-  if (lut.element_bytes != sizeof(float) || lut.channels != 3) return std::nullopt;
+std::optional<Normalisation> find_normalisation(const void* entries) {
+  float channels[3][256];
+  std::memcpy(channels, entries, sizeof channels);
   Normalisation found{};
-  float entries[256];
   for (int c = 0; c < 3; ++c) {
-    std::memcpy(entries, static_cast<const uint8_t*>(lut.entries) + c * sizeof entries, sizeof entries);
-    if (!find(entries, found.mean[c], found.deviation[c], found.inverse[c])) return std::nullopt;
+    if (!find(channels[c], found.mean[c], found.deviation[c], found.inverse[c])) return std::nullopt;
   }
   return found;
 }

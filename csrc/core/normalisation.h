@@ -3,8 +3,6 @@
 
 #include <optional>
 
-#include "kernels.h"
-
 namespace headrace {
 
 /// A table's entries are ((byte / 255) - mean) / deviation in float32, channel by channel, each step rounded.
@@ -17,7 +15,7 @@ struct Normalisation {
 
 inline constexpr float kByteInverse = 1.0F / 255.0F;
 
-/// The one whose arithmetic gives all entries of three channels, to the bit; none where there is no such.
-std::optional<Normalisation> find_normalisation(const Lut& lut);
+/// The one whose arithmetic gives all `entries`, float32 [3][256], to the bit; none where there is no such.
+std::optional<Normalisation> find_normalisation(const void* entries);
 
 }  // namespace headrace

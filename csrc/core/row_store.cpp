@@ -26,7 +26,8 @@ void RowStore::begin(const Output& output, Size size, const Take* last, int skip
       std::memcmp(entries_, output.lut.entries, lut_bytes) != 0) {
     std::memcpy(entries_, output.lut.entries, lut_bytes);
     split_lut(output.lut, planes_);
-    normalisation_ = find_normalisation(output.lut);
+    normalisation_.reset();
+    if (lut_bytes == 3 * 256 * sizeof(float)) normalisation_ = find_normalisation(entries_);
   }
   lut_ = output.lut;
   lut_.planes = planes_;

@@ -20,7 +20,7 @@ CORE = """
 error geometry fork_guard clock aligned_array find_ff
 blob
 reader jpeg_metadata plan pixel_math
-jpeg_header resample_table planar_image effect_math effects
+jpeg_header resample_table planar_image effect_math effects normalisation
 huffman kernels plane_layout
 jpeg_session
 jpeg_decoder plane_decoder
