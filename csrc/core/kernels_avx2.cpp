@@ -225,9 +225,6 @@ void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, i
 // A gather is no faster than eight loads (Zen 5: 58 us a sample of 224 x 224, this loop 36), and sixteen byte shuffles
 // with their selections for each byte of an element are slower than both.
 
-// Ahead of the stores: see store_avx512.cpp.
-constexpr int kPrefetchBytes = 2688;
-
 /// Three channels, kStep elements from pixel to pixel.
 template <class Element, int kStep>
 void store_three(const uint8_t* row, int pixels, bool mirror, const Lut& lut, const RowTarget& target) {

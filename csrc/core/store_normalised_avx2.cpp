@@ -11,8 +11,6 @@
 namespace headrace {
 namespace {
 
-// Ahead of the stores: see store_avx512.cpp.
-constexpr int kPrefetchBytes = 2688;
 constexpr int kStep = 8;  // pixels
 
 int least(int a, int b) { return a < b ? a : b; }
