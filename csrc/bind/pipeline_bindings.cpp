@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <tuple>
@@ -135,7 +136,7 @@ bool wait(PyPipeline& self, const Batch& batch, double seconds) {
     }
     if (complete) return true;
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    if (left <= 0ms || self.pipeline->closed()) return false;
+    if (left <= 0ms || batch.cancelled.load() || self.pipeline->closed()) return false;
   }
 }
 
@@ -178,35 +179,72 @@ void compact(const Batch& batch, const PipelineOptions& options, const std::vect
   }
 }
 
+// A job in Python's hands. One that Python drops, as an interrupt between two of its calls may make it, goes back.
+struct HeldJob {
+  PythonJob job;
+  py::object owner;  // the PyPipeline, which has to be there for that
+  Pipeline* pipeline;
+
+  HeldJob(PythonJob popped, py::object from)
+      : job(std::move(popped)), owner(std::move(from)), pipeline(py::cast<PyPipeline&>(owner).pipeline.get()) {}
+  ~HeldJob() {
+    try {
+      pipeline->put_back(job);
+    } catch (const std::bad_alloc&) {  // then its sample is never made, and a timeout tells
+    }
+  }
+  HeldJob(const HeldJob&) = delete;
+  HeldJob& operator=(const HeldJob&) = delete;
+};
+
+template <auto pop>
+std::unique_ptr<HeldJob> next_job(const py::object& self, double seconds) {
+  auto& pipeline = *py::cast<PyPipeline&>(self).pipeline;
+  std::optional<PythonJob> job;
+  {
+    const py::gil_scoped_release unlocked;
+    job = (pipeline.*pop)(std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3)));
+  }
+  return job ? std::make_unique<HeldJob>(std::move(*job), self) : nullptr;
+}
+
 // The image that a call takes, (height, width, 4) with X last; lives as long as the job.
 py::array_t<uint8_t> pixels_of(const py::object& job) {
-  auto& self = py::cast<PythonJob&>(job);
+  const PythonJob& self = py::cast<HeldJob&>(job).job;
   if (self.call < 0) throw std::logic_error("this job has no pixels yet: it is to be decoded");
   return py::array_t<uint8_t>({self.size.height, self.size.width, kPixelBytes}, self.bytes.data(), job);
 }
 
-double draw_of(const PythonJob& job, int column) {
+double draw_of(const HeldJob& held, int column) {
+  const PythonJob& job = held.job;
   if (job.batch == nullptr) throw std::logic_error("this job is finished already");
   const size_t each = job.batch->draws.size() / job.batch->rows.size();
   return job.batch->draws.at(static_cast<size_t>(job.sample) * each + static_cast<size_t>(column));
 }
 
+// The sample's row in the table that its batch was made of.
+int64_t row_of(const HeldJob& held) {
+  const PythonJob& job = held.job;
+  if (job.batch == nullptr) throw std::logic_error("this job is finished already");
+  return job.batch->rows.at(static_cast<size_t>(job.sample));
+}
+
 // An image, RGBX.
-void finish(PyPipeline& self, PythonJob& job, const py::buffer& pixels, int width, int height, int64_t python_ns) {
+void finish(PyPipeline& self, HeldJob& held, const py::buffer& pixels, int width, int height, int64_t python_ns) {
   const py::buffer_info info = bytes_of(pixels);
   const auto bytes = static_cast<size_t>(info.size * info.itemsize);
   if (bytes != static_cast<size_t>(width) * static_cast<size_t>(height) * kPixelBytes) {
     throw py::value_error("the pixels do not fit the size");
   }
   const py::gil_scoped_release unlocked;
-  self.pipeline->finish(job, static_cast<const uint8_t*>(info.ptr), {width, height}, python_ns);
+  self.pipeline->finish(held.job, static_cast<const uint8_t*>(info.ptr), {width, height}, python_ns);
 }
 
-void finish_elements(PyPipeline& self, PythonJob& job, const py::buffer& elements, int64_t python_ns) {
+void finish_elements(PyPipeline& self, HeldJob& held, const py::buffer& elements, int64_t python_ns) {
   const py::buffer_info info = bytes_of(elements);
   const auto bytes = static_cast<size_t>(info.size * info.itemsize);
   const py::gil_scoped_release unlocked;
-  self.pipeline->finish_elements(job, {static_cast<const uint8_t*>(info.ptr), bytes}, python_ns);
+  self.pipeline->finish_elements(held.job, {static_cast<const uint8_t*>(info.ptr), bytes}, python_ns);
 }
 
 }  // namespace
@@ -224,6 +262,7 @@ void bind_pipeline(py::module_& module) {
       .def("__len__", &Batch::size)
       .def_property_readonly("id", [](const Batch& self) { return self.id; })
       .def_property_readonly("broken", &Batch::broken)
+      .def_property_readonly("cancelled", [](const Batch& self) { return self.cancelled.load(); })
       .def("take_failures", [](Batch& self) {
         std::vector<std::tuple<int, std::string, std::string, int>> list;
         for (const Failure& one : self.take_failures()) {
@@ -232,18 +271,21 @@ void bind_pipeline(py::module_& module) {
         return list;
       });
 
-  py::class_<PythonJob>(module, "PythonJob")
+  py::class_<HeldJob>(module, "PythonJob")
       .def_property_readonly("data",
-                             [](const PythonJob& self) {
-                               return py::bytes(reinterpret_cast<const char*>(self.bytes.data()), self.bytes.size());
+                             [](const HeldJob& self) {
+                               const std::vector<uint8_t>& bytes = self.job.bytes;
+                               return py::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
                              })
+      .def_property_readonly("path", [](const HeldJob& self) { return py::bytes(self.job.path); })
       .def_property_readonly("batch_id",
-                             [](const PythonJob& self) { return self.batch == nullptr ? 0 : self.batch->id; })
-      .def_readonly("sample", &PythonJob::sample)
-      .def_readonly("call", &PythonJob::call)
+                             [](const HeldJob& self) { return self.job.batch == nullptr ? 0 : self.job.batch->id; })
+      .def_property_readonly("sample", [](const HeldJob& self) { return self.job.sample; })
+      .def_property_readonly("row", &row_of)
+      .def_property_readonly("call", [](const HeldJob& self) { return self.job.call; })
       .def_property_readonly("pixels", &pixels_of)
       .def("draw", &draw_of, py::arg("column"))
-      .def_readonly("reason", &PythonJob::reason);
+      .def_property_readonly("reason", [](const HeldJob& self) { return self.job.reason; });
 
   py::class_<PyPipeline>(module, "Pipeline")
       .def(py::init(&make_pipeline), py::arg("recipe"), py::arg("lut"), py::kw_only(), py::arg("layout"),
@@ -282,25 +324,16 @@ void bind_pipeline(py::module_& module) {
       .def(
           "run_one", [](PyPipeline& self) { return self.pipeline->run_one(); },
           py::call_guard<py::gil_scoped_release>())
-      .def(
-          "next_pillow_job",
-          [](PyPipeline& self, double seconds) {
-            return self.pipeline->next_pillow_job(std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3)));
-          },
-          py::arg("seconds"), py::call_guard<py::gil_scoped_release>())
+      .def("next_pillow_job", &next_job<&Pipeline::next_pillow_job>, py::arg("seconds"))
       .def_property_readonly("pillow_jobs_waiting",
                              [](const PyPipeline& self) { return self.pipeline->pillow_jobs_waiting(); })
-      .def(
-          "next_call",
-          [](PyPipeline& self, double seconds) {
-            return self.pipeline->next_call(std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3)));
-          },
-          py::arg("seconds"), py::call_guard<py::gil_scoped_release>())
+      .def("next_call", &next_job<&Pipeline::next_call>, py::arg("seconds"))
       .def_property_readonly("calls_waiting", [](const PyPipeline& self) { return self.pipeline->calls_waiting(); })
       .def("finish", &finish)
       .def("finish_elements", &finish_elements)
-      .def("fail",
-           [](PyPipeline& self, PythonJob& job, std::string reason) { self.pipeline->fail(job, std::move(reason)); })
+      .def("fail", [](PyPipeline& self, HeldJob& held,
+                      std::string reason) { self.pipeline->fail(held.job, std::move(reason)); })
+      .def("put_back", [](PyPipeline& self, HeldJob& held) { self.pipeline->put_back(held.job); })
       .def("tensor", [](const PyPipeline& self, Batch& batch, int samples,
                         uint8_t type_code) { return tensor(batch, self.pipeline->options(), samples, type_code); })
       .def("compact", [](const PyPipeline& self, const Batch& batch,

@@ -193,7 +193,7 @@ bool Parser::read_scan(Bytes body, Scan* scan) {
 
 /// Whether libjpeg takes the image for gray, YCbCr or RGB without a warning.
 bool Parser::colours_known() {
-  if (metadata_.doubt != nullptr) return refuse(metadata_.doubt);
+  if (const char* doubt = metadata_.verdict()) return refuse(doubt);
   if (out_.components == 3 && !metadata_.jfif && metadata_.adobe_transform > 1)
     return refuse("an unknown Adobe colour transform");
   return true;

@@ -1,4 +1,5 @@
-// Reads what application segments say that matters here: the orientation, and what would make Pillow refuse the file.
+// Reads what application segments say that matters here: the orientation, and what would make Pillow refuse the file or
+// warn of it.
 #include "jpeg_metadata.h"
 
 #include <cstring>
@@ -32,8 +33,9 @@ struct Tiff {
 
 struct TiffEntry {
   uint32_t tag = 0, type = 0, items = 0;
+  uint64_t length = 0;  // of its value, in bytes; 0: of no known type, or empty
   size_t value_at = 0;  // in the four bytes of the entry, or where they point to
-  bool whole = false;   // of a known type, and all of its value lies inside
+  bool inside = false;  // all of its value lies inside
 };
 
 constexpr uint32_t kShort = 3, kLong = 4, kRational = 5, kUndefined = 7;
@@ -41,7 +43,7 @@ constexpr uint32_t kShort = 3, kLong = 4, kRational = 5, kUndefined = 7;
 /// Calls `visit` for each entry of the first directory, until it says false. false: stopped, or not whole.
 template <typename Visit>
 bool visit_directory(const Tiff& tiff, Visit visit) {
-  constexpr uint8_t kBytesEach[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8};
+  constexpr uint8_t kBytesEach[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8};  // as Pillow knows them
   const size_t size = tiff.bytes.size();
   if (size < 8) return false;
   const size_t directory = tiff.u32(4);
@@ -50,14 +52,35 @@ bool visit_directory(const Tiff& tiff, Visit visit) {
   for (size_t i = 0; i < count; ++i) {
     const size_t at = directory + 2 + 12 * i;
     if (at + 12 > size) return false;
-    TiffEntry entry{tiff.u16(at), tiff.u16(at + 2), tiff.u32(at + 4), at + 8, false};
-    const uint64_t length = entry.type < sizeof kBytesEach ? uint64_t{kBytesEach[entry.type]} * entry.items : 0;
-    if (length > 4) entry.value_at = tiff.u32(at + 8);
-    entry.whole = length > 0 && entry.value_at <= size && length <= size - entry.value_at;
+    TiffEntry entry{tiff.u16(at), tiff.u16(at + 2), tiff.u32(at + 4), 0, at + 8, false};
+    if (entry.type < sizeof kBytesEach) entry.length = uint64_t{kBytesEach[entry.type]} * entry.items;
+    if (entry.length > 4) entry.value_at = tiff.u32(at + 8);
+    entry.inside = entry.value_at <= size && entry.length <= size - entry.value_at;
     if (!visit(entry)) return false;
   }
   return true;
 }
+
+/// Of a whole directory: whether the offset of the next one is there, which Pillow reads as well.
+bool next_directory_named(const Tiff& tiff) {
+  const size_t directory = tiff.u32(4);
+  return directory + 2 + size_t{12} * tiff.u16(directory) + 4 <= tiff.bytes.size();
+}
+
+/// Whether Pillow reads these values without a warning: each lies inside, and all together are no more than the file.
+class SoundValues {
+ public:
+  explicit SoundValues(Bytes tiff) : left_(tiff.size()) {}
+  bool add(const TiffEntry& entry) {
+    if (entry.length <= 4) return true;
+    if (!entry.inside || entry.length > left_) return false;
+    left_ -= entry.length;
+    return true;
+  }
+
+ private:
+  uint64_t left_;
+};
 
 bool open_tiff(Bytes bytes, Tiff* tiff) {
   *tiff = {bytes, starts_with(bytes, std::string_view("MM\0*", 4))};
@@ -66,19 +89,25 @@ bool open_tiff(Bytes bytes, Tiff* tiff) {
 
 /// Pillow reads the resolution out of IFD 0 at opening, and lets an IndexError through when that is an empty string:
 /// so a resolution that is not one RATIONAL, or a unit that is not one SHORT, is left to Pillow.
-bool read_exif(Bytes bytes, int* orientation) {
+/// `sound`: whether it warns of nothing where it does so.
+bool read_exif(Bytes bytes, int* orientation, bool* sound) {
   constexpr uint32_t kOrientation = 0x112, kResolution = 0x11A, kResolutionY = 0x11B, kUnit = 0x128;
   Tiff tiff;
-  return open_tiff(bytes, &tiff) && visit_directory(tiff, [&](const TiffEntry& entry) {
-           if (entry.tag == kResolution || entry.tag == kResolutionY)
-             return entry.type == kRational && entry.items == 1;
-           if (entry.tag == kUnit) return entry.type == kShort && entry.items == 1;
-           if (entry.tag == kOrientation && entry.type == kShort && entry.items == 1) {
-             const uint32_t value = tiff.u16(entry.value_at);
-             if (value >= 1 && value <= 8) *orientation = static_cast<int>(value);
-           }
-           return true;
-         });
+  SoundValues values(bytes);
+  *sound = true;
+  const bool readable = open_tiff(bytes, &tiff) && visit_directory(tiff, [&](const TiffEntry& entry) {
+                          *sound = values.add(entry) && *sound;
+                          if (entry.tag == kResolution || entry.tag == kResolutionY)
+                            return entry.type == kRational && entry.items == 1;
+                          if (entry.tag == kUnit) return entry.type == kShort && entry.items == 1;
+                          if (entry.tag == kOrientation && entry.type == kShort && entry.items == 1) {
+                            const uint32_t value = tiff.u16(entry.value_at);
+                            if (value >= 1 && value <= 8) *orientation = static_cast<int>(value);
+                          }
+                          return true;
+                        });
+  *sound = readable && *sound && next_directory_named(tiff);
+  return readable;
 }
 
 /// A file of several pictures (MPF) opens as its first one, but only if Pillow, and each of its versions in its own
@@ -88,8 +117,10 @@ bool pictures_readable(Bytes bytes) {
   constexpr uint32_t kFormat = 7u << 24;  // of a picture; 0 is JPEG
   Tiff tiff;
   uint32_t number = 0, listed = 0;
+  SoundValues values(bytes);
   const bool whole = open_tiff(bytes, &tiff) && visit_directory(tiff, [&](const TiffEntry& entry) {
-                       if (!entry.whole) return false;
+                       if (entry.length == 0 || !entry.inside || !values.add(entry)) return false;
+                       if (entry.type != kUndefined && entry.items != 1) return false;  // too many, it may warn
                        if (entry.tag == kNumber) {
                          if (entry.type != kLong || entry.items != 1 || number != 0) return false;
                          number = tiff.u32(entry.value_at);
@@ -101,7 +132,7 @@ bool pictures_readable(Bytes bytes) {
                        }
                        return true;
                      });
-  return whole && number > 0 && listed == uint64_t{number} * kPictureBytes;
+  return whole && next_directory_named(tiff) && number > 0 && listed == uint64_t{number} * kPictureBytes;
 }
 
 /// The walk of Pillow's own parser: running out of data is fine everywhere but at a resource's name, where the
@@ -126,6 +157,11 @@ bool photoshop_readable(Bytes body) {
 
 }  // namespace
 
+const char* JpegMetadata::verdict() const {
+  if (doubt == nullptr && exif_seen && !exif_sound && !resolution) return "an EXIF segment that Pillow warns of";
+  return doubt;
+}
+
 void JpegMetadata::read_app(int marker, Bytes body) {
   const auto doubtful = [this](const char* why) {
     if (doubt == nullptr) doubt = why;
@@ -136,10 +172,12 @@ void JpegMetadata::read_app(int marker, Bytes body) {
       jfif = true;
       if (body[5] != 1) doubtful("a JFIF version that libjpeg warns of");
     }
+    if (body.size() >= 14 && (body[7] == 1 || body[7] == 2)) resolution = true;
   } else if (marker == 0xE1 && starts_with(body, std::string_view("Exif\0\0", 6))) {
     if (exif_seen) doubtful("two EXIF segments");  // Pillow joins them
     exif_seen = true;
-    if (!read_exif(body.subspan(6), &exif_orientation)) doubtful("an EXIF segment that only Pillow can judge");
+    if (!read_exif(body.subspan(6), &exif_orientation, &exif_sound))
+      doubtful("an EXIF segment that only Pillow can judge");
   } else if (marker == 0xE2 && starts_with(body, std::string_view("ICC_PROFILE\0", 12))) {
     if (body.size() < 14) doubtful("an ICC segment cut short");
   } else if (marker == 0xE2 && starts_with(body, std::string_view("MPF\0", 4))) {

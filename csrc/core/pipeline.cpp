@@ -99,8 +99,18 @@ struct Pipeline::State final : PipelineHooks {
     const Blob blob = batch->blobs->at(batch->rows[static_cast<size_t>(sample)]);
     if (blob.raw.data != nullptr) return make_from_pixels(worker, batch, sample, blob.raw);
     std::span<const uint8_t> bytes;
+    bool elsewhere = false;
     // Without the right to write: who cancels a batch does not wait for a file system that does not answer.
-    if (!batch->attempt(sample, Stage::kRead, [&] { bytes = worker.read(blob); })) return done(batch);
+    const bool known = batch->attempt(sample, Stage::kRead, [&] {
+      try {
+        bytes = worker.read(blob);
+      } catch (const NeedsPillow& verdict) {
+        python.pillow.push({.batch = batch, .sample = sample, .reason = verdict.what(), .path = blob.path});
+        elsewhere = true;
+      }
+    });
+    if (elsewhere) return;
+    if (!known) return done(batch);
     make_from(worker, batch, sample, bytes, true);
   }
 
@@ -192,6 +202,7 @@ struct Pipeline::State final : PipelineHooks {
   std::mutex mutex;
   std::condition_variable complete;  // some batch got complete, or closed
   bool closed = false;               // guarded by mutex
+  std::mutex inline_mutex;           // of run_one()
   Pool<SampleWorker> spare;          // of the threads that go on with what Python made
   std::vector<std::unique_ptr<SampleWorker>> workers;
   ThreadPool threads;
@@ -232,7 +243,7 @@ bool Pipeline::wait(const Batch& batch, std::chrono::milliseconds patience) {
   const auto complete = [&] { return batch.ready.load(std::memory_order_acquire); };
   if (complete()) return true;
   std::unique_lock lock(state_->mutex);
-  state_->complete.wait_for(lock, patience, [&] { return complete() || state_->closed; });
+  state_->complete.wait_for(lock, patience, [&] { return complete() || state_->closed || batch.cancelled.load(); });
   return complete();
 }
 
@@ -243,7 +254,9 @@ void Pipeline::hand_over(Batch& batch, uintptr_t stream) {
 
 void Pipeline::cancel(Batch& batch) {
   batch.cancelled.store(true);
-  if (batch.slot != nullptr || state_->fork.forked()) return;
+  if (state_->fork.forked()) return;
+  state_->wake();
+  if (batch.slot != nullptr) return;
   {
     std::unique_lock lock(state_->mutex);
     state_->complete.wait(lock, [&] { return batch.writers.load() == 0; });
@@ -253,6 +266,8 @@ void Pipeline::cancel(Batch& batch) {
 
 bool Pipeline::run_one() {
   state_->check_process();
+  const std::lock_guard alone(
+      state_->inline_mutex);  // two iterators may share a pipeline, and their threads its worker
   SampleQueue::Task task;
   SampleWorker& worker = *state_->workers.front();
   if (!state_->queue.try_pop(task)) return state_->help(worker);
@@ -295,6 +310,13 @@ void Pipeline::finish_elements(PythonJob& job, std::span<const uint8_t> elements
     std::memcpy(batch->memory + static_cast<size_t>(batch->place(job.sample)) * bytes, elements.data(), bytes);
   });
   if (mine) state_->done(batch);
+}
+
+void Pipeline::put_back(PythonJob& job) {
+  if (job.batch == nullptr || state_->fork.forked()) return;
+  PythonJob again = job;  // a copy: Python may still look at the pixels of this one
+  job.batch = nullptr;
+  (job.call < 0 ? state_->python.pillow : state_->python.calls).put_back(std::move(again));
 }
 
 void Pipeline::fail(PythonJob& job, std::string reason) {

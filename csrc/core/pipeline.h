@@ -45,7 +45,8 @@ class Pipeline {
   std::shared_ptr<Batch> repair(const Batch& batch, std::vector<int> places, std::shared_ptr<const BlobTable> blobs,
                                 std::vector<int64_t> rows, std::vector<double> draws);
 
-  /// True once every sample of the batch is made or has failed; false when `patience` ran out or after close().
+  /// True once every sample of the batch is made or has failed; false when `patience` ran out, and after close() or
+  /// cancel().
   bool wait(const Batch& batch, std::chrono::milliseconds patience);
   /// What the caller puts on his stream (a device's) from now on sees the batch, which is ready.
   void hand_over(Batch& batch, uintptr_t stream);
@@ -53,7 +54,7 @@ class Pipeline {
   /// left it; where the caller brought the memory, waits until nobody writes into it (a few milliseconds).
   void cancel(Batch& batch);
 
-  /// Without threads: makes the next queued sample here; false when none is queued.
+  /// Without threads: makes the next queued sample here, one caller at a time; false when none is queued.
   bool run_one();
 
   /// What Python has to do: files that Pillow decodes, and calls of steps that are not native.
@@ -65,6 +66,8 @@ class Pipeline {
   void finish(PythonJob& job, const uint8_t* pixels, Size size, int64_t python_ns);
   /// The last call made the sample's elements, as they lie in the batch. In this machine's memory only.
   void finish_elements(PythonJob& job, std::span<const uint8_t> elements, int64_t python_ns);
+  /// Puts a popped job back at the front of the queue. Does nothing for a finished one.
+  void put_back(PythonJob& job);
   /// Python raised.
   void fail(PythonJob& job, std::string reason);
 

@@ -20,11 +20,12 @@ namespace headrace {
 struct PythonJob {
   std::shared_ptr<Batch> batch;
   int sample = 0;
-  std::vector<uint8_t> bytes;  // to decode: the file as read, so that Pillow judges what the native stages saw
-  std::string reason;          // why the native decoder did not take it
-  size_t from = 0;             // the recipe's step to go on with
-  int call = -1;               // which of the recipe's calls is to be made; -1: Pillow decodes
-  Size size{};                 // for a call: `bytes` are an image of this size, RGBX
+  std::vector<uint8_t> bytes{};  // to decode: the file as read, so that Pillow judges what the native stages saw
+  std::string reason{};          // why the native decoder did not take it
+  size_t from = 0;               // the recipe's step to go on with
+  int call = -1;                 // which of the recipe's calls is to be made; -1: Pillow decodes
+  Size size{};                   // for a call: `bytes` are an image of this size, RGBX
+  std::string path{};            // of a file to decode that was not read whole; else empty
 };
 
 class PythonLane {
@@ -35,6 +36,16 @@ class PythonLane {
       const std::lock_guard lock(mutex_);
       if (closed_) return;
       jobs_.push_back(std::move(job));
+    }
+    changed_.notify_one();
+  }
+
+  /// Puts back a job that was popped and not finished: it is the next one. After close() it is dropped. Any thread.
+  void put_back(PythonJob job) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (closed_) return;
+      jobs_.push_front(std::move(job));
     }
     changed_.notify_one();
   }

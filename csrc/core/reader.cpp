@@ -1,10 +1,12 @@
-// Reads whole files with as few system calls as there are: open, fstat, read, close.
+// Reads whole files with as few system calls as there are: open, fstat, read, close. No more of what cannot be an image
+// than a first piece: a folder may hold devices, and files of any size.
 #include "reader.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -23,11 +25,10 @@ class File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  /// Bytes to read if nothing changes; a pipe or a file of /proc says 0.
-  size_t size_hint() const {
+  struct stat info() const {
     struct stat info{};
     if (::fstat(fd_, &info) != 0) fail();
-    return info.st_size > 0 ? static_cast<size_t>(info.st_size) : 0;
+    return info;
   }
 
   size_t read(uint8_t* to, size_t limit) const {
@@ -48,13 +49,35 @@ class File {
 
 constexpr size_t kGrain = size_t{64} << 10;
 
+[[noreturn]] void leave_to_pillow(const char* why) { throw NeedsPillow(Stage::kRead, why); }
+
+bool begins_as_jpeg(std::span<const uint8_t> bytes) {
+  constexpr uint8_t kBegin[] = {0xFF, 0xD8, 0xFF};
+  return bytes.size() >= sizeof kBegin && std::memcmp(bytes.data(), kBegin, sizeof kBegin) == 0;
+}
+
+/// Of a file of which `bytes` are read and `expected` are known to come. Throws as Reader::read.
+void check_size(std::span<const uint8_t> bytes, size_t expected, bool pipe) {
+  const size_t size = std::max(bytes.size(), expected);
+  if (size <= Reader::kMostOther) return;
+  if (pipe && size > Reader::kMostJpeg) throw Error(Stage::kRead, std::generic_category().message(EFBIG), EFBIG);
+  if (pipe) return;
+  if (size > Reader::kMostJpeg) leave_to_pillow("a file of more than 256 MiB");
+  if (!begins_as_jpeg(bytes)) leave_to_pillow("a file of more than 16 MiB, and no JPEG");
+}
+
 }  // namespace
 
 std::span<const uint8_t> Reader::read(const Blob& blob) {
   if (blob.path == nullptr) return {blob.data, static_cast<size_t>(blob.size)};
   const File file(blob.path);
+  const struct stat info = file.info();
+  if (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) leave_to_pillow("a device");
+  // Bytes to read if nothing changes; a pipe or a file of /proc says 0.
+  const size_t expected = info.st_size > 0 ? static_cast<size_t>(info.st_size) : 0;
+  const bool large = expected > kMostOther;
   size_t filled = 0;
-  size_t wanted = file.size_hint() + 1;  // one byte more than expected, so that one read sees the end of the file
+  size_t wanted = large ? kGrain : expected + 1;  // one byte more than expected, so that one read sees the end
   for (;;) {
     if (capacity_ < wanted) {
       const size_t capacity = (wanted + wanted / 4 + kGrain) / kGrain * kGrain;
@@ -63,10 +86,11 @@ std::span<const uint8_t> Reader::read(const Blob& blob) {
       buffer_ = std::move(larger);
       capacity_ = capacity;
     }
-    const size_t got = file.read(buffer_.get() + filled, capacity_ - filled);
+    const size_t got = file.read(buffer_.get() + filled, (large && filled == 0 ? kGrain : capacity_ - filled));
     if (got == 0) return {buffer_.get(), filled};
     filled += got;
-    if (filled == capacity_) wanted = capacity_ + 1;
+    check_size({buffer_.get(), filled}, expected, S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
+    if (large || filled == capacity_) wanted = std::max(expected, filled) + 1;
   }
 }
 

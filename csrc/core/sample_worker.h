@@ -18,7 +18,7 @@ class SampleWorker {
  public:
   virtual ~SampleWorker() = default;
 
-  /// The blob's bytes, valid until the next call. Throws Error(kRead).
+  /// The blob's bytes, valid until the next call. Throws Error(kRead); NeedsPillow for a file not to be read whole.
   std::span<const uint8_t> read(const Blob& blob) {
     const int64_t begin = now_ns();
     const auto bytes = reader_.read(blob);

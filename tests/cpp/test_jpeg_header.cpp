@@ -232,3 +232,29 @@ TEST_CASE("application segments: what Pillow may refuse or libjpeg warn about") 
   CHECK_FALSE(is_plain(with_segment(plain(), 0xE1, exif("\x1A\1\2\0\1\0\0\0\0\0\0\0"s, 1))));  // a text
   CHECK_FALSE(is_plain(with_segment(with_segment(plain(), 0xE1, exif("", 0)), 0xE1, exif("", 0))));
 }
+
+TEST_CASE("an EXIF segment in which Pillow looks for the resolution, and warns of what is odd") {
+  const std::string text = "\x0E\1\2\0"s, inside = "\6\0\0\0\x1A\0\0\0"s, outside = "\xF4\1\0\0\x0F\x27\0\0"s;
+  const Bytes bare = without(plain(), 0xE0);
+  const auto with = [](const Bytes& jpeg, const std::string& segment) { return with_segment(jpeg, 0xE1, segment); };
+  const std::string sound = exif(text + inside, 1) + "words\0"s;
+  CHECK(is_plain(with(bare, sound)));
+  CHECK_FALSE(is_plain(with(bare, exif(text + outside, 1))));
+  // 32 bytes twice, of a segment of less than 64: too many in all, though each lies inside.
+  const std::string pair = text + "\x20\0\0\0\x0A\0\0\0"s, other = "\x0F\1\2\0\x20\0\0\0\x0A\0\0\0"s;
+  CHECK(is_plain(with(bare, exif(pair, 1) + std::string(20, 'x'))));
+  CHECK_FALSE(is_plain(with(bare, exif(pair + other, 2) + std::string(20, 'x'))));
+  const std::string ifd = "\x0D\0\x0D\0\2\0\0\0\x0F\x27\0\0"s, odd = "\x0D\0\x0E\0\2\0\0\0\x0F\x27\0\0"s;
+  CHECK_FALSE(is_plain(with(bare, exif(ifd, 1))));  // type 13, which Pillow knows
+  CHECK(is_plain(with(bare, exif(odd, 1))));        // type 14, which it passes over
+  std::string cut = exif(text + inside, 1);
+  cut.resize(cut.size() - 2);  // in the offset behind the entries
+  CHECK_FALSE(is_plain(with(bare, cut)));
+  // With a resolution in a JFIF segment, wherever it stands, Pillow does not look into the EXIF segment.
+  const Bytes measured = patched(plain(), 0xE0, 7, 1), unmeasured = patched(plain(), 0xE0, 7, 0);
+  for (const std::string& segment : {exif(text + outside, 1), cut}) {
+    CHECK(is_plain(with(measured, segment)));
+    CHECK_FALSE(is_plain(with(unmeasured, segment)));
+  }
+  CHECK(is_plain(with(unmeasured, sound)));
+}

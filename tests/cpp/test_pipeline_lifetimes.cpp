@@ -80,6 +80,32 @@ TEST_CASE("who cancels in the caller's memory is woken by threads that find the 
   }
 }
 
+TEST_CASE("who waits for a batch is woken when it is cancelled") {
+  const GatedFiles files;
+  Pipeline pipeline(crops(1));
+  const auto batch = submit(pipeline, files.table, {Images::kCount, 0});
+  std::thread canceller([&] { pipeline.cancel(*batch); });
+  CHECK_FALSE(pipeline.wait(*batch, kLong));
+  canceller.join();
+  files.gate.open(Images::all().jpegs[0]);
+}
+
+TEST_CASE("without threads several callers make samples, one at a time") {
+  const Rows rows = some_rows(48);
+  Pipeline pipeline(training(0));
+  const auto batch = submit(pipeline, Images::all().table, rows);
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 3; ++i) {
+    callers.emplace_back([&] {
+      while (pipeline.run_one()) {
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  REQUIRE(pipeline.wait(*batch, kLong));
+  CHECK(contents(pipeline, *batch) == expected(training(0), rows));
+}
+
 TEST_CASE("close wakes whoever waits, and the threads leave the rest of the batch") {
   const GatedFiles files;
   auto pipeline = std::make_unique<Pipeline>(training(2));

@@ -155,3 +155,42 @@ TEST_CASE("images over the limit are Pillow's to refuse") {
   CHECK(job->sample == 1);
   CHECK(job->reason == "more pixels than PIL.Image.MAX_IMAGE_PIXELS");
 }
+
+TEST_CASE("a job that Python could not go on with is done again") {
+  const Disguised disguised;
+  const Rows rows = some_rows(12);
+  Pipeline pipeline(training(1));
+  const auto batch = submit(pipeline, disguised.table, rows);
+  for (int done = 0, put_back = 0; done < 6;) {
+    auto job = pipeline.next_pillow_job(kLong);
+    REQUIRE(job);
+    if (put_back++ % 2 == 0) {
+      pipeline.put_back(*job);
+      pipeline.put_back(*job);  // nothing: it is not in these hands any more
+      CHECK_THROWS_AS(pipeline.fail(*job, "too late"), std::logic_error);
+    } else {
+      Disguised::finish(pipeline, *job);
+      ++done;
+    }
+  }
+  REQUIRE(pipeline.wait(*batch, kLong));
+  CHECK(batch->take_failures().empty());
+  CHECK(contents(pipeline, *batch) == expected(training(0), rows));
+}
+
+TEST_CASE("a device is handed to Pillow by its path") {
+  for (const int threads : {0, 1}) {
+    Pipeline pipeline(training(threads));
+    const auto batch = submit(pipeline, table_of({"/dev/zero"}), {0});
+    while (threads == 0 && pipeline.run_one()) {
+    }
+    auto job = pipeline.next_pillow_job(kLong);
+    REQUIRE(job);
+    CHECK(job->path == "/dev/zero");
+    CHECK(job->bytes.empty());
+    CHECK(job->reason == "a device");
+    pipeline.finish(*job, Images::all().pixels[0].data(), Images::all().sizes[0], 1);
+    REQUIRE(pipeline.wait(*batch, kLong));
+    CHECK(contents(pipeline, *batch) == expected(training(0), {0}));
+  }
+}

@@ -36,6 +36,23 @@ TEST_CASE("jobs come in order, with their bytes and the reason") {
   CHECK(lane.waiting() == 0);
 }
 
+TEST_CASE("a job that is put back is the next one") {
+  PythonLane lane;
+  const auto batch = std::make_shared<Batch>();
+  for (const int sample : {4, 2}) lane.push(job_of(batch, sample));
+  auto first = lane.pop(0ms);
+  REQUIRE(first);
+  lane.put_back(std::move(*first));
+  CHECK(lane.waiting() == 2);
+  first = lane.pop(0ms);
+  REQUIRE(first);
+  CHECK(first->sample == 4);
+  lane.close();
+  lane.put_back(std::move(*first));  // dropped
+  CHECK(lane.waiting() == 0);
+  CHECK(batch.use_count() == 1);
+}
+
 TEST_CASE("patience ends") {
   PythonLane lane;
   CHECK_FALSE(lane.pop(0ms));

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -155,4 +157,62 @@ TEST_CASE("no file stays open") {
     CHECK_THROWS_AS(reader.read(file(folder.path(""))), Error);
   }
   CHECK(lowest_free() == before);
+}
+
+namespace {
+
+/// A file that takes no room on the disk: its first bytes, and zeros.
+std::string sparse(const TemporaryFolder& folder, const Bytes& first, size_t size) {
+  const std::string path = folder.file("large", first);
+  std::filesystem::resize_file(path, size);
+  return path;
+}
+
+bool left_to_pillow(const std::string& path) {
+  Reader reader;
+  try {
+    reader.read(file(path));
+    return false;
+  } catch (const NeedsPillow& verdict) {
+    return std::string(verdict.what()) != "";
+  }
+}
+
+}  // namespace
+
+TEST_CASE("devices and what is too large are left to Pillow, which reads what it needs") {
+  const TemporaryFolder folder;
+  const Bytes jpeg = {0xFF, 0xD8, 0xFF, 0xE0}, other = {0x89, 'P', 'N', 'G'};
+  CHECK(left_to_pillow("/dev/zero"));
+  CHECK(left_to_pillow("/dev/null"));
+  CHECK(left_to_pillow(sparse(folder, other, Reader::kMostOther + 1)));
+  CHECK(left_to_pillow(sparse(folder, {}, Reader::kMostOther + 1)));
+  CHECK(left_to_pillow(sparse(folder, other, size_t{3} << 30)));
+  CHECK(left_to_pillow(sparse(folder, jpeg, Reader::kMostJpeg + 1)));
+  CHECK_FALSE(left_to_pillow(sparse(folder, other, Reader::kMostOther)));
+}
+
+TEST_CASE("a large JPEG is read whole") {
+  const TemporaryFolder folder;
+  Reader reader;
+  Bytes bytes = pattern(Reader::kMostOther + 100'000);
+  bytes[0] = bytes[2] = 0xFF;
+  bytes[1] = 0xD8;
+  for (int i = 0; i < 2; ++i) CHECK(read(reader, folder.file("file", bytes)) == bytes);
+  CHECK(read(reader, folder.file("file", pattern(10))) == pattern(10));
+}
+
+TEST_CASE("a pipe without an end is read to a limit") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("pipe");
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::thread writer([&] {
+    const Bytes zeros(1 << 20);
+    std::ofstream to(path, std::ios::binary);
+    while (to.write(reinterpret_cast<const char*>(zeros.data()), static_cast<std::streamsize>(zeros.size()))) {
+    }
+  });
+  CHECK(errno_of(path) == EFBIG);
+  writer.join();
 }
