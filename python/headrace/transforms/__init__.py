@@ -1,12 +1,12 @@
 """The transforms that headrace runs natively, under torchvision v2's names, argument orders and defaults.
 
-They need no torchvision, and each is callable on its own: on a PIL image for those of geometry and colour, on a tensor
-for the rest, with torch's global generator, from which they draw exactly what torchvision's do. torchvision's own
-objects of these classes, v1 and v2, serve a `DataLoader` as well.
+They need no torchvision, and each is callable on its own, with an image or a whole sample: those of geometry and colour
+change PIL images, the rest tensors, with torch's global generator, from which they draw exactly what torchvision's do.
+torchvision's own objects of these classes, v1 and v2, serve a `DataLoader` as well.
 """
 
 from headrace.aspect import aspect_ratio_sizes
-from headrace.transforms._base import Compose, Transform
+from headrace.transforms._base import Transform
 from headrace.transforms._blur import GaussianBlur
 from headrace.transforms._colour import (
     ColorJitter,
@@ -17,20 +17,20 @@ from headrace.transforms._colour import (
     RandomPosterize,
     RandomSolarize,
 )
-from headrace.transforms._containers import RandomApply, RandomChoice, RandomOrder
+from headrace.transforms._containers import Compose, RandomApply, RandomChoice, RandomOrder
+from headrace.transforms._dtype import ToDtype
 from headrace.transforms._erasing import RandomErasing
 from headrace.transforms._geometry import (
     CenterCrop,
     Grayscale,
     Pad,
-    RandomCrop,
     RandomHorizontalFlip,
-    RandomResizedCrop,
     RandomVerticalFlip,
     Resize,
 )
 from headrace.transforms._interpolation import InterpolationMode, filter_name
-from headrace.transforms._pointwise import Normalize, PILToTensor, ToDtype, ToImage, ToPureTensor, ToTensor
+from headrace.transforms._pointwise import Normalize, PILToTensor, ToImage, ToPureTensor, ToTensor
+from headrace.transforms._random_crops import RandomCrop, RandomResizedCrop
 from headrace.transforms._ratio import ByAspectRatio, ResizedCenterCrop
 
 __all__ = [

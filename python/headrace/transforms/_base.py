@@ -1,38 +1,96 @@
-"""What transforms share: being a module with a readable repr, a probability, what they take, and being composed."""
+"""What transforms share: which parts of a sample they change, what they refuse, a readable repr, a probability."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import torch
 from PIL import Image
 from torch import nn
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from headrace.kinds import Kind, has_image, is_pure_tensor, kind_of
 
 
 class Transform(nn.Module):
-    """Base of the transforms; its repr lists the public attributes, as torchvision v2's does."""
+    """Base of the transforms: called with a sample, it changes the images in it and passes on all else.
+
+    A sample is an image, or any tuple, list and dict of parts, nested as one likes; several arguments are a tuple. As
+    in torchvision v2, PIL images are changed wherever they are, and so are tensors that ToImage made and
+    tv_tensors.Image; in a sample with none of these the first tensor is. The random numbers are drawn once for all
+    parts. A class of one's own overrides `transform`, and `make_params` or `check_inputs` if need be.
+
+    Raises:
+        TypeError: where it is called, for a part that would have to be changed and cannot be.
+    """
+
+    #: What is looked at; all else is passed on.
+    _transformed_types: ClassVar[tuple[type | Callable[[Any], bool], ...]] = (torch.Tensor, Image.Image)
+    #: Kinds that `transform` takes, and those that it leaves as they are; the others are refused. None: takes all.
+    _takes: ClassVar[frozenset[Kind] | None] = None
+    _passes: ClassVar[frozenset[Kind]] = frozenset()
+    _in_torchvision: ClassVar[bool] = True
+
+    def check_inputs(self, flat_inputs: list[Any]) -> None:
+        """Raises what is to be raised about a sample's parts, before a random number is drawn."""
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        """The random parameters, for the parts that are changed."""
+        return {}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        """The changed part."""
+        raise NotImplementedError
+
+    def forward(self, *inputs: Any) -> Any:
+        sample = inputs if len(inputs) > 1 else inputs[0]
+        parts, tree = tree_flatten(sample)
+        self.check_inputs(parts)
+        changed = self._changed(parts)
+        if not self._happens():
+            return sample
+        params = self.make_params([part for part, yes in zip(parts, changed, strict=True) if yes])
+        made = [self.transform(part, params) if yes else part for part, yes in zip(parts, changed, strict=True)]
+        return tree_unflatten(made, tree)
+
+    def _happens(self) -> bool:
+        return True
+
+    def _changed(self, parts: list[Any]) -> list[bool]:
+        """Which parts are changed. Raises TypeError for one that would have to be and cannot be."""
+        changed = []
+        takes_pure = not has_image(parts)
+        for part in parts:
+            yes = any(isinstance(part, one) if isinstance(one, type) else one(part) for one in self._transformed_types)
+            if yes and is_pure_tensor(part):  # only the first counts as an image, and only where nothing else does
+                yes, takes_pure = takes_pure, False
+            changed.append(yes and self._is_taken(part))
+        return changed
+
+    def _is_taken(self, part: Any) -> bool:
+        kind = kind_of(part)
+        if self._takes is None or kind in self._takes:
+            return True
+        if kind in self._passes:
+            return False
+        name = type(self).__name__
+        there = f"use torchvision.transforms.v2.{name}, which takes it and which a headrace.DataLoader runs as well"
+        if kind in (Kind.PURE, Kind.IMAGE):
+            remedy = f"put {name} before the step that makes a tensor"
+            raise TypeError(
+                f"img should be PIL Image. Got {type(part)}; {remedy}{f', or {there}' if self._in_torchvision else ''}"
+            )
+        raise TypeError(
+            f"headrace.transforms.{name} cannot change a {type(part).__name__}, and left as it is it would no longer "
+            f"fit the sample; {there if self._in_torchvision else 'give it the image alone'}"
+        )
 
     def extra_repr(self) -> str:
-        shown = (bool, int, float, str, tuple, list, enum.Enum, torch.dtype)
+        shown = (bool, int, float, str, tuple, list, enum.Enum)
         public = {k: v for k, v in vars(self).items() if not k.startswith("_") and k != "training"}
         return ", ".join(f"{k}={v}" for k, v in public.items() if isinstance(v, shown))
-
-
-def pil_image(image: Any, transform: Transform) -> Image.Image:
-    """The image; TypeError with a remedy where it is no PIL image."""
-    if not isinstance(image, Image.Image):
-        raise TypeError(
-            f"img should be PIL Image. Got {type(image)}; put {type(transform).__name__} before the step that makes a "
-            "tensor"
-        )
-    return image
-
-
-def torch_place(n: int) -> int:
-    """A number in [0, n) from torch's global generator."""
-    return int(torch.randint(0, n, size=(1,)).item())
 
 
 class RandomTransform(Transform):
@@ -48,26 +106,49 @@ class RandomTransform(Transform):
             raise ValueError("`p` should be a floating point value in the interval [0.0, 1.0].")
         self.p = p
 
+    def _happens(self) -> bool:
+        return not torch.rand(1) >= self.p
 
-class Compose(Transform):
-    """Applies `transforms` one after the other.
 
-    Raises:
-        TypeError: not a sequence. ValueError: an empty one.
-    """
+PIL_ALONE = frozenset({Kind.PIL})
+#: What goes along with an image without being one: where pixels stay in their places it stays as it is.
+BESIDE_IMAGES = frozenset({Kind.MASK, Kind.BOXES, Kind.KEYPOINTS})
 
-    def __init__(self, transforms: Sequence[Callable[[Any], Any]]) -> None:
-        super().__init__()
-        if not isinstance(transforms, Sequence):
-            raise TypeError("Argument transforms should be a sequence of callables")
-        if not transforms:
-            raise ValueError("Pass at least one transform")
-        self.transforms = transforms
 
-    def forward(self, image: Any) -> Any:
-        for transform in self.transforms:
-            image = transform(image)
-        return image
+def torch_place(n: int) -> int:
+    """A number in [0, n) from torch's global generator."""
+    return int(torch.randint(0, n, size=(1,)).item())
 
-    def extra_repr(self) -> str:
-        return "\n".join(f"    {transform}" for transform in self.transforms)
+
+def channels_height_width(image: Any) -> tuple[int, int, int]:
+    """Of a PIL image or a tensor (..., C, H, W) or (H, W)."""
+    if isinstance(image, Image.Image):
+        return len(image.getbands()), image.height, image.width
+    if image.ndim < 2:
+        raise TypeError(f"Input tensor should have at least two dimensions, but got {image.ndim}")
+    return (1, *image.shape) if image.ndim == 2 else tuple(image.shape[-3:])
+
+
+def common_shape(images: list[Any]) -> tuple[int, int, int]:
+    """(C, H, W) of the images. Raises TypeError where there is none, ValueError where they differ."""
+    shapes = {channels_height_width(image) for image in images}
+    if not shapes:
+        raise TypeError("No image or video was found in the sample")
+    channels, height, width = _only(shapes, "CxHxW")
+    return channels, height, width
+
+
+def common_size(images: list[Any]) -> tuple[int, int]:
+    """(H, W) of the images. Raises TypeError where there is none, ValueError where they differ."""
+    sizes = {channels_height_width(image)[1:] for image in images}
+    if not sizes:
+        raise TypeError("No image, video, mask, bounding box of keypoint was found in the sample")
+    height, width = _only(sizes, "HxW")
+    return height, width
+
+
+def _only(found: set[Any], axes: str) -> Any:
+    if len(found) > 1:
+        listed = ", ".join(f"'{one}'" for one in sorted(found))
+        raise ValueError(f"Found multiple {axes} dimensions in the sample: {listed}")
+    return found.pop()

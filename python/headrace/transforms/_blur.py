@@ -9,7 +9,8 @@ import torch
 from PIL import Image
 
 from headrace import tensor_ops
-from headrace.transforms._base import Transform, pil_image
+from headrace.transforms._base import BESIDE_IMAGES, PIL_ALONE, Transform
+from headrace.transforms._shapes import pair
 
 
 class GaussianBlur(Transform):
@@ -20,24 +21,45 @@ class GaussianBlur(Transform):
         sigma: (smallest, largest) of the uniform distribution, or one number; in pixels, positive.
 
     Raises:
-        ValueError: other sizes or bounds. TypeError: neither a number nor two.
+        ValueError: other sizes or bounds; where it is called, for a mode of image that torchvision does not blur.
+        TypeError: neither a number nor two.
+        RuntimeError: where it is called, for an image with no more pixels along an edge than half the kernel.
     """
+
+    _takes = PIL_ALONE
+    _passes = BESIDE_IMAGES
 
     def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)) -> None:
         super().__init__()
-        sizes = [kernel_size] if isinstance(kernel_size, int) else list(kernel_size)
-        if len(sizes) not in (1, 2):
-            raise ValueError("Kernel size should be a tuple/list of two integers")
-        if any(size <= 0 or size % 2 == 0 for size in sizes):
+        self.kernel_size = pair(kernel_size, "Kernel size should be a tuple/list of two integers")
+        if any(size <= 0 or size % 2 == 0 for size in self.kernel_size):
             raise ValueError("Kernel size value should be an odd and positive number.")
-        bounds = [sigma] if isinstance(sigma, (int, float)) else list(sigma)
-        if len(bounds) not in (1, 2):
-            raise ValueError(f"If sigma is a sequence its length should be 1 or 2. Got {len(bounds)}")
-        self.kernel_size = (sizes[0], sizes[-1])
-        self.sigma = [float(bounds[0]), float(bounds[-1])]
+        self.sigma = _bounds(sigma)
         if not 0.0 < self.sigma[0] <= self.sigma[1]:
             raise ValueError(f"sigma values should be positive and of the form (min, max). Got {self.sigma}")
 
-    def forward(self, image: Any) -> Image.Image:
-        sigma = torch.empty(1).uniform_(*self.sigma).item()
-        return tensor_ops.gaussian_blur(pil_image(image, self), *self.kernel_size, sigma, softmax=True)
+    @staticmethod
+    def get_params(sigma_min: float, sigma_max: float) -> float:
+        """A random sigma, as torchvision v1's static method draws it."""
+        return torch.empty(1).uniform_(sigma_min, sigma_max).item()
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"sigma": self.get_params(*self.sigma)}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+        width, height = self.kernel_size
+        return tensor_ops.gaussian_blur(inpt, width, height, params["sigma"], softmax=True)
+
+
+def _bounds(sigma: Any) -> list[float]:
+    """(smallest, largest) of a number or of one or two of them."""
+    if isinstance(sigma, (int, float)):
+        return [float(sigma), float(sigma)]
+    if not isinstance(sigma, Sequence):
+        raise TypeError(f"sigma should be a number or a sequence of numbers. Got {type(sigma)}")
+    if len(sigma) not in (1, 2):
+        raise ValueError(f"If sigma is a sequence its length should be 1 or 2. Got {len(sigma)}")
+    for one in sigma:
+        if not isinstance(one, (int, float)):
+            raise ValueError(f"sigma should be a sequence of numbers. Got {type(one)}")
+    return [float(sigma[0]), float(sigma[-1])]

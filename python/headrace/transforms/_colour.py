@@ -9,7 +9,7 @@ import torch
 from PIL import Image, ImageEnhance, ImageOps
 
 from headrace import pillow_ops
-from headrace.transforms._base import RandomTransform, Transform, pil_image
+from headrace.transforms._base import BESIDE_IMAGES, PIL_ALONE, RandomTransform, Transform, common_shape
 
 Factor = float | Sequence[float]
 
@@ -45,6 +45,9 @@ class ColorJitter(Transform):
         ValueError: other bounds. TypeError: neither a number nor two.
     """
 
+    _takes = PIL_ALONE
+    _passes = BESIDE_IMAGES
+
     def __init__(
         self,
         brightness: Factor | None = None,
@@ -58,16 +61,32 @@ class ColorJitter(Transform):
         self.saturation = _factor_range(saturation, "saturation")
         self.hue = _factor_range(hue, "hue", 0, (-0.5, 0.5))
 
-    def forward(self, image: Any) -> Image.Image:
-        made = pil_image(image, self)
-        order = torch.randperm(4).tolist()
-        ranges = (self.brightness, self.contrast, self.saturation, self.hue)
-        factors = [None if one is None else torch.empty(1).uniform_(*one).item() for one in ranges]
-        for i in order:
-            factor = factors[i]
+    @staticmethod
+    def get_params(
+        brightness: Sequence[float] | None,
+        contrast: Sequence[float] | None,
+        saturation: Sequence[float] | None,
+        hue: Sequence[float] | None,
+    ) -> tuple[torch.Tensor, float | None, float | None, float | None, float | None]:
+        """The order of the four, and their factors, as torchvision v1's static method draws them."""
+        order = torch.randperm(4)
+        return (order, *(_drawn(bounds) for bounds in (brightness, contrast, saturation, hue)))  # type: ignore[return-value]
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        order, *factors = self.get_params(self.brightness, self.contrast, self.saturation, self.hue)
+        return {"order": order.tolist(), "factors": factors}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+        made: Image.Image = inpt
+        for i in params["order"]:
+            factor = params["factors"][i]
             if factor is not None:
                 made = _ADJUST[i](made, factor)
         return made
+
+
+def _drawn(bounds: Sequence[float] | None) -> float | None:
+    return None if bounds is None else torch.empty(1).uniform_(bounds[0], bounds[1]).item()
 
 
 _ADJUST: tuple[Callable[[Image.Image, float], Image.Image], ...] = (
@@ -79,31 +98,32 @@ _ADJUST: tuple[Callable[[Image.Image, float], Image.Image], ...] = (
 
 
 class _Recoloured(RandomTransform):
-    """`_recoloured` of the image with probability `p`."""
-
-    def forward(self, image: Any) -> Image.Image:
-        image = pil_image(image, self)
-        return image if torch.rand(1) >= self.p else self._recoloured(image)
-
-    def _recoloured(self, image: Image.Image) -> Image.Image:
-        raise NotImplementedError
+    _takes = PIL_ALONE
+    _passes = BESIDE_IMAGES
 
 
 class RandomGrayscale(_Recoloured):
-    """Pillow's mode L with probability `p`, in as many equal channels as the image has."""
+    """Pillow's mode L with probability `p`, in as many equal channels as the image has.
+
+    Raises:
+        ValueError: where it is called, for an image of neither 1 nor 3 channels, and for images of several shapes.
+    """
 
     def __init__(self, p: float = 0.1) -> None:
         super().__init__(p)
 
-    def _recoloured(self, image: Image.Image) -> Image.Image:
-        return pillow_ops.grayscale(image, len(image.getbands()))
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"channels": common_shape(flat_inputs)[0]}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+        return pillow_ops.grayscale(inpt, params["channels"])
 
 
 class RandomInvert(_Recoloured):
     """255 minus every value, with probability `p`."""
 
-    def _recoloured(self, image: Image.Image) -> Image.Image:
-        return ImageOps.invert(image)
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+        return ImageOps.invert(inpt)
 
 
 class RandomPosterize(_Recoloured):
@@ -113,8 +133,8 @@ class RandomPosterize(_Recoloured):
         super().__init__(p)
         self.bits = bits
 
-    def _recoloured(self, image: Image.Image) -> Image.Image:
-        return ImageOps.posterize(image, self.bits)
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+        return ImageOps.posterize(inpt, self.bits)
 
 
 class RandomSolarize(_Recoloured):
@@ -124,19 +144,19 @@ class RandomSolarize(_Recoloured):
         super().__init__(p)
         self.threshold = threshold
 
-    def _recoloured(self, image: Image.Image) -> Image.Image:
-        return ImageOps.solarize(image, self.threshold)  # type: ignore[arg-type]  # it compares, so floats do
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+        return ImageOps.solarize(inpt, self.threshold)  # type: ignore[arg-type]  # it compares, so floats do
 
 
 class RandomAutocontrast(_Recoloured):
     """Stretches every channel to 0 to 255, with probability `p`."""
 
-    def _recoloured(self, image: Image.Image) -> Image.Image:
-        return ImageOps.autocontrast(image)
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+        return ImageOps.autocontrast(inpt)
 
 
 class RandomEqualize(_Recoloured):
     """Makes every channel's histogram as flat as it gets, with probability `p`."""
 
-    def _recoloured(self, image: Image.Image) -> Image.Image:
-        return ImageOps.equalize(image)
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+        return ImageOps.equalize(inpt)

@@ -1,8 +1,8 @@
-"""The transforms that choose among other transforms, or order them."""
+"""The transforms that apply other transforms: one after the other, perhaps, one of them, or in a random order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -10,7 +10,7 @@ from torch import nn
 
 from headrace.transforms._base import RandomTransform, Transform
 
-Transforms = Sequence[Callable[[Any], Any]]
+Transforms = Sequence[Callable[..., Any]]
 
 
 def _check(transforms: Any, kinds: tuple[type, ...], words: str) -> None:
@@ -20,7 +20,41 @@ def _check(transforms: Any, kinds: tuple[type, ...], words: str) -> None:
         raise ValueError("Pass at least one transform")
 
 
-class RandomApply(RandomTransform):
+def _apply(transforms: Iterable[Callable[..., Any]], inputs: tuple[Any, ...]) -> Any:
+    """What the transforms make of a sample, one after the other; they get several arguments where there are several."""
+    several = len(inputs) > 1
+    made: Any = inputs if several else inputs[0]
+    for transform in transforms:
+        made = transform(*made) if several else transform(made)
+    return made
+
+
+class _Listed(Transform):
+    """Has `transforms`, each on a line of its repr."""
+
+    transforms: Any
+
+    def extra_repr(self) -> str:
+        return "\n".join(f"    {transform}" for transform in self.transforms)
+
+
+class Compose(_Listed):
+    """Applies `transforms` one after the other.
+
+    Raises:
+        TypeError: not a sequence. ValueError: an empty one.
+    """
+
+    def __init__(self, transforms: Transforms) -> None:
+        super().__init__()
+        _check(transforms, (Sequence,), "a sequence of callables")
+        self.transforms = transforms
+
+    def forward(self, *inputs: Any) -> Any:
+        return _apply(self.transforms, inputs)
+
+
+class RandomApply(_Listed, RandomTransform):
     """Applies all of `transforms`, in order, with probability `p`.
 
     Raises:
@@ -32,15 +66,8 @@ class RandomApply(RandomTransform):
         super().__init__(p)
         self.transforms = transforms
 
-    def forward(self, image: Any) -> Any:
-        if torch.rand(1) >= self.p:
-            return image
-        for transform in self.transforms:
-            image = transform(image)
-        return image
-
-    def extra_repr(self) -> str:
-        return "\n".join(f"    {transform}" for transform in self.transforms)
+    def forward(self, *inputs: Any) -> Any:
+        return _apply(self.transforms if self._happens() else (), inputs)
 
 
 class RandomChoice(Transform):
@@ -60,8 +87,8 @@ class RandomChoice(Transform):
         total = sum(weights)
         self.p = [weight / total for weight in weights]
 
-    def forward(self, image: Any) -> Any:
-        return self.transforms[int(torch.multinomial(torch.tensor(self.p), 1))](image)
+    def forward(self, *inputs: Any) -> Any:
+        return self.transforms[int(torch.multinomial(torch.tensor(self.p), 1))](*inputs)
 
 
 class RandomOrder(Transform):
@@ -76,7 +103,6 @@ class RandomOrder(Transform):
         super().__init__()
         self.transforms = transforms
 
-    def forward(self, image: Any) -> Any:
-        for i in torch.randperm(len(self.transforms)).tolist():
-            image = self.transforms[i](image)
-        return image
+    def forward(self, *inputs: Any) -> Any:
+        order = torch.randperm(len(self.transforms)).tolist()
+        return _apply((self.transforms[i] for i in order), inputs)

@@ -1,20 +1,30 @@
-"""RandomErasing of tensors."""
+"""RandomErasing of tensors and PIL images."""
 
 from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
+from PIL import Image
 
 from headrace import boxes
-from headrace.transforms._base import RandomTransform, torch_place
+from headrace.kinds import Kind, kind_of, on_values
+from headrace.pil_tensor import pil_to_tensor, to_pil_image
+from headrace.transforms._base import (
+    BESIDE_IMAGES,
+    RandomTransform,
+    channels_height_width,
+    common_shape,
+    torch_place,
+)
+from headrace.transforms._random_crops import area_tries
 
 
 class RandomErasing(RandomTransform):
-    """Writes `value` into a random box of a tensor (..., C, H, W), with probability `p`.
+    """Writes `value` into a random box of a tensor (..., C, H, W) or a PIL image, with probability `p`.
 
     Args:
         scale: smallest and largest share of the area, in [0, 1].
@@ -24,9 +34,11 @@ class RandomErasing(RandomTransform):
         inplace: writes into the tensor itself.
 
     Raises:
-        TypeError, ValueError: arguments that are none of these. Where it is called: TypeError for what is no tensor,
-            ValueError for another number of values than 1 or channels.
+        TypeError, ValueError: arguments that are none of these. Where it is called: TypeError for a sample without an
+            image, ValueError for another number of values than 1 or channels, and for images of several shapes.
     """
+
+    _takes = frozenset({Kind.PIL, Kind.PURE, Kind.IMAGE, Kind.VIDEO}) | BESIDE_IMAGES
 
     def __init__(
         self,
@@ -56,34 +68,60 @@ class RandomErasing(RandomTransform):
             self.value = [float(one) for one in (value if isinstance(value, Sequence) else [value])]
         self.inplace = inplace
 
-    def _tries(self) -> Iterator[tuple[float, float]]:
-        # In float32, as torchvision draws them, so that a seed gives torchvision's boxes.
-        low, high = torch.log(torch.tensor(self.ratio)).tolist()
-        for _ in range(10):
-            share = torch.empty(1).uniform_(self.scale[0], self.scale[1]).item()
-            yield share, torch.exp(torch.empty(1).uniform_(low, high)).item()
+    @staticmethod
+    def get_params(
+        img: torch.Tensor, scale: Sequence[float], ratio: Sequence[float], value: list[float] | None = None
+    ) -> tuple[int, int, int, int, torch.Tensor]:
+        """(top, left, height, width, values) of a random box, as torchvision v1's static method draws it.
 
-    def forward(self, image: Any) -> torch.Tensor:
-        if not isinstance(image, torch.Tensor):
-            raise TypeError(
-                f"img should be Tensor Image. Got {type(image)}; put RandomErasing after ToTensor or ToImage"
-            )
-        if torch.rand(1) >= self.p:
-            return image
-        channels, height, width = image.shape[-3:]
+        `value` None: normally distributed numbers. Where no box fits: the whole image with its own values.
+        """
+        channels, height, width = channels_height_width(img)
+        drawn = _box_and_values(channels, height, width, scale, ratio, value)
+        return (0, 0, height, width, img) if drawn is None else (*drawn[0], drawn[1])
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        images = [part for part in flat_inputs if kind_of(part) not in BESIDE_IMAGES]
+        channels, height, width = common_shape(images)
         if self.value is not None and len(self.value) not in (1, channels):
             raise ValueError(
                 f"If value is a sequence, it should have either a single value or {channels} (number of inpt channels)"
             )
-        # Placed by itself, since torchvision draws the values before it.
-        box = boxes.random_erase(height, width, self._tries(), lambda n: 0, lambda n: 0)
-        if box is None:
-            return image
-        if self.value is None:
-            value = torch.empty([channels, box.height, box.width], dtype=torch.float32).normal_()
-        else:
-            value = torch.tensor(self.value)[:, None, None]
-        top, left = torch_place(height - box.height + 1), torch_place(width - box.width + 1)
-        erased: torch.Tensor = image if self.inplace else image.clone()
-        erased[..., top : top + box.height, left : left + box.width] = value
-        return erased
+        return {"erased": _box_and_values(channels, height, width, self.scale, self.ratio, self.value)}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if params["erased"] is None:
+            return inpt
+        if kind_of(inpt) in BESIDE_IMAGES:
+            warnings.warn(
+                f"{type(self).__name__}() is currently passing through inputs of type "
+                f"tv_tensors.{type(inpt).__name__}. This will likely change in the future.",
+                stacklevel=2,
+            )
+            return inpt
+        box, values = params["erased"]
+
+        def erased(tensor: torch.Tensor) -> torch.Tensor:
+            tensor = tensor if self.inplace else tensor.clone()
+            tensor[..., box.top : box.top + box.height, box.left : box.left + box.width] = values
+            return tensor
+
+        if isinstance(inpt, Image.Image):
+            return to_pil_image(erased(pil_to_tensor(inpt)), inpt.mode)
+        return on_values(erased, inpt)
+
+
+def _box_and_values(
+    channels: int, height: int, width: int, scale: Sequence[float], ratio: Sequence[float], value: list[float] | None
+) -> tuple[boxes.Box, torch.Tensor] | None:
+    """The box, and its values as torch's slice assignment takes them; None where no box fits."""
+    # Placed by itself, since torchvision draws the values before it.
+    box = boxes.random_erase(height, width, area_tries(scale, ratio), lambda n: 0, lambda n: 0)
+    if box is None:
+        return None
+    if value is None:
+        values = torch.empty([channels, box.height, box.width], dtype=torch.float32).normal_()
+    else:
+        values = torch.tensor(value)[:, None, None]
+    top = torch_place(height - box.height + 1)
+    return box._replace(top=top, left=torch_place(width - box.width + 1)), values

@@ -2,96 +2,84 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from PIL import Image
 
-from headrace.transforms._base import Transform
+from headrace.kinds import Kind, as_image, as_pure, is_pure_tensor, kind_of, on_values
+from headrace.pil_tensor import pil_to_tensor
+from headrace.transforms._base import BESIDE_IMAGES, Transform
 
-
-def _to_chw(pixels: npt.NDArray[Any]) -> torch.Tensor:
-    tensor = torch.from_numpy(pixels)
-    return (tensor[:, :, None] if tensor.ndim == 2 else tensor).permute(2, 0, 1).contiguous()
+#: The dtypes that ToTensor takes Pillow's pixels as, by mode; all others as bytes.
+_TO_TENSOR = {"I": np.int32, "I;16" if sys.byteorder == "little" else "I;16B": np.int16, "F": np.float32}
 
 
 class ToTensor(Transform):
-    """A PIL image or array (H, W, C) as a tensor (C, H, W); bytes become floats in [0, 1], divided by 255.
+    """PIL images and arrays (H, W, C) as tensors (C, H, W); bytes become floats in [0, 1], divided by 255.
 
     torchvision v1's semantics, which v2 keeps under the same name. v2's ToImage and ToDtype multiply by 1 / 255
-    instead: the last bit can differ.
+    instead: the last bit can differ. Anything else passes.
+
+    Raises:
+        ValueError: where it is called, for an array of neither 2 nor 3 dimensions.
     """
 
-    def forward(self, image: Any) -> torch.Tensor:
-        if isinstance(image, Image.Image):
-            pixels = np.array(image, copy=True)
-            image = pixels.astype(np.uint8) * 255 if image.mode == "1" else pixels
-        if not isinstance(image, np.ndarray):
-            raise TypeError(f"pic should be PIL Image or ndarray. Got {type(image)}")
-        tensor = _to_chw(image)
+    _transformed_types = (Image.Image, np.ndarray)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> torch.Tensor:
+        if isinstance(inpt, np.ndarray):
+            if inpt.ndim not in (2, 3):
+                raise ValueError(f"pic should be 2/3 dimensional. Got {inpt.ndim} dimensions.")
+            tensor = torch.from_numpy((inpt[:, :, None] if inpt.ndim == 2 else inpt).transpose(2, 0, 1)).contiguous()
+        else:
+            pixels = np.array(inpt, _TO_TENSOR.get(inpt.mode, np.uint8), copy=True)
+            pixels = pixels.reshape(inpt.height, inpt.width, len(inpt.getbands()))
+            tensor = torch.from_numpy(pixels * 255 if inpt.mode == "1" else pixels).permute(2, 0, 1).contiguous()
         return tensor.to(torch.get_default_dtype()).div(255) if tensor.dtype == torch.uint8 else tensor
 
 
 class PILToTensor(Transform):
-    """A PIL image as a tensor (C, H, W) of the same values; anything else passes."""
+    """PIL images as tensors (C, H, W) of the same values; anything else passes."""
 
-    def forward(self, image: Any) -> Any:
-        return _to_chw(np.array(image, copy=True)) if isinstance(image, Image.Image) else image
+    _transformed_types = (Image.Image,)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> torch.Tensor:
+        return pil_to_tensor(inpt)
 
 
 class ToImage(Transform):
-    """A PIL image or array (H, W, C) as a tensor (C, H, W) of the same values; anything else passes.
+    """PIL images and arrays (H, W, C) as tensors (C, H, W) of the same values; anything else passes.
 
-    The tensor is a plain one, not a tv_tensor.
+    The tensors are plain ones, no tv_tensors, but the transforms behind it know them as images. In a sample without an
+    image the first tensor becomes one.
+
+    Raises:
+        ValueError: where it is called, for a tensor of fewer than two dimensions.
     """
 
-    def forward(self, image: Any) -> Any:
-        return _to_chw(np.array(image, copy=True)) if isinstance(image, (Image.Image, np.ndarray)) else image
+    _transformed_types = (is_pure_tensor, Image.Image, np.ndarray)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> torch.Tensor:
+        if isinstance(inpt, np.ndarray):
+            inpt = torch.from_numpy(np.atleast_3d(inpt)).permute(2, 0, 1).contiguous()
+        return as_image(pil_to_tensor(inpt) if isinstance(inpt, Image.Image) else inpt)
+
+
+def _is_no_pure_tensor(part: Any) -> bool:
+    return kind_of(part) not in (Kind.PURE, Kind.PIL, Kind.OTHER)
 
 
 class ToPureTensor(Transform):
-    """Does nothing: headrace's tensors are plain."""
+    """tv_tensors, and tensors that ToImage made, as tensors that are taken for images only where no image is."""
 
-    def forward(self, image: Any) -> Any:
-        return image
+    _transformed_types = (_is_no_pure_tensor,)
 
-
-class ToDtype(Transform):
-    """Converts a tensor to `dtype`; with `scale`, bytes map to [0, 1] and back. Anything else passes.
-
-    Raises:
-        RuntimeError: a scaled conversion that the float type cannot make safely, such as float32 to int64.
-    """
-
-    def __init__(self, dtype: torch.dtype, scale: bool = False) -> None:
-        super().__init__()
-        if not isinstance(dtype, torch.dtype):
-            raise ValueError(f"dtype must be a torch.dtype, got {type(dtype)} instead")
-        self.dtype = dtype
-        self.scale = scale
-
-    def forward(self, image: Any) -> Any:
-        if not isinstance(image, torch.Tensor) or image.dtype == self.dtype:
-            return image
-        source, target = image.dtype, self.dtype
-        if not self.scale or (source.is_floating_point and target.is_floating_point):
-            return image.to(target)
-        if source.is_floating_point:
-            if (source, target) in ((torch.float32, torch.int32), (torch.float32, torch.int64)) or (
-                (source, target) == (torch.float64, torch.int64)
-            ):
-                raise RuntimeError(f"The conversion from {source} to {target} cannot be performed safely.")
-            # 1 - 1e-3: each integer gets an equally long interval of floats, and 1.0 still the largest.
-            return image.mul(float(torch.iinfo(target).max) + 1.0 - 1e-3).to(target)
-        if target.is_floating_point:
-            return image.to(target).mul_(1.0 / torch.iinfo(source).max)
-        shift = torch.iinfo(target).max.bit_length() - torch.iinfo(source).max.bit_length()
-        if shift < 0:
-            return image.bitwise_right_shift(-shift).to(target)
-        return image.to(target).bitwise_left_shift_(shift)
+    def transform(self, inpt: Any, params: dict[str, Any]) -> torch.Tensor:
+        return as_pure(inpt)
 
 
 class Normalize(Transform):
@@ -101,21 +89,33 @@ class Normalize(Transform):
         TypeError: a PIL image or an integer tensor. ValueError: fewer than three dimensions, or a zero in std.
     """
 
+    _takes = frozenset({Kind.PURE, Kind.IMAGE, Kind.VIDEO})
+    _passes = BESIDE_IMAGES
+
     def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> None:
         super().__init__()
         self.mean = list(mean)
         self.std = list(std)
         self.inplace = inplace
 
-    def forward(self, image: Any) -> torch.Tensor:
-        if not isinstance(image, torch.Tensor):
+    def check_inputs(self, flat_inputs: list[Any]) -> None:
+        if any(isinstance(part, Image.Image) for part in flat_inputs):
             raise TypeError(f"{type(self).__name__}() does not support PIL images.")
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> torch.Tensor:
+        return on_values(self._normalized, inpt)
+
+    def _normalized(self, image: torch.Tensor) -> torch.Tensor:
         if not image.is_floating_point():
             raise TypeError(f"Input tensor should be a float tensor. Got {image.dtype}.")
         if image.ndim < 3:
             raise ValueError(f"Expected tensor to be a tensor image of size (..., C, H, W). Got {image.shape}.")
         if not all(self.std):
             raise ValueError("std evaluated to zero, leading to division by zero.")
-        mean = torch.as_tensor(self.mean, dtype=image.dtype, device=image.device).view(-1, 1, 1)
-        std = torch.as_tensor(self.std, dtype=image.dtype, device=image.device).view(-1, 1, 1)
+        mean, std = (self._constant(values, image) for values in (self.mean, self.std))
         return (image.sub_(mean) if self.inplace else image.sub(mean)).div_(std)
+
+    @staticmethod
+    def _constant(values: list[float], image: torch.Tensor) -> torch.Tensor:
+        constant = torch.as_tensor(values, dtype=image.dtype, device=image.device)
+        return constant.view(-1, 1, 1) if constant.ndim == 1 else constant

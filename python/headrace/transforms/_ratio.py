@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from PIL import Image
+from torch.utils._pytree import tree_flatten
 
 from headrace import boxes, pillow_ops
 from headrace.aspect import nearest
-from headrace.transforms._base import Transform, pil_image
-from headrace.transforms._geometry import Size, height_width
+from headrace.transforms._base import PIL_ALONE, Transform, common_size
 from headrace.transforms._interpolation import Interpolation, filter_name
+from headrace.transforms._shapes import Size, pair
 
 
 class ResizedCenterCrop(Transform):
@@ -25,21 +26,23 @@ class ResizedCenterCrop(Transform):
         interpolation, antialias: as for ``Resize``.
     """
 
+    _takes = PIL_ALONE
+    _in_torchvision = False
+
     def __init__(self, size: Size, interpolation: Interpolation = "bilinear", antialias: bool | None = True) -> None:
         super().__init__()
-        self.size = height_width(size)
+        self.size = pair(size)
         if min(self.size) < 1:
             raise ValueError(f"size must be positive numbers of pixels, not {size!r}")
         filter_name(interpolation)
         self.interpolation = interpolation
         self.antialias = antialias
 
-    def forward(self, image: Any) -> Image.Image:
-        image = pil_image(image, self)
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
         height, width = self.size
         ratio = width / height
-        box = boxes.random_resized_crop(image.height, image.width, (ratio, ratio), (), int, int)
-        return pillow_ops.resize(pillow_ops.crop(image, box), height, width, filter_name(self.interpolation))
+        box = boxes.random_resized_crop(inpt.height, inpt.width, (ratio, ratio), (), int, int)
+        return pillow_ops.resize(pillow_ops.crop(inpt, box), height, width, filter_name(self.interpolation))
 
 
 class ByAspectRatio(Transform):
@@ -52,8 +55,12 @@ class ByAspectRatio(Transform):
         transforms: (height, width) of the output -> the transform that makes it.
 
     Raises:
-        TypeError: not a mapping of sizes. ValueError: an empty one, or a size that is not positive.
+        TypeError: not a mapping of sizes. ValueError: an empty one, or a size that is not positive. Where it is called:
+            TypeError for a sample without a PIL image, ValueError for images of several sizes.
     """
+
+    _takes = PIL_ALONE
+    _in_torchvision = False
 
     def __init__(self, transforms: Mapping[tuple[int, int], Callable[[Any], Any]]) -> None:
         super().__init__()
@@ -73,9 +80,10 @@ class ByAspectRatio(Transform):
         """(height, width) of the outputs."""
         return list(self.transforms)
 
-    def forward(self, image: Any) -> Any:
-        image = pil_image(image, self)
-        return self.transforms[self.sizes[nearest(self.sizes, image.height, image.width)]](image)
+    def forward(self, *inputs: Any) -> Any:
+        parts, _ = tree_flatten(inputs)
+        height, width = common_size([part for part, yes in zip(parts, self._changed(parts), strict=True) if yes])
+        return self.transforms[self.sizes[nearest(self.sizes, height, width)]](*inputs)
 
     def extra_repr(self) -> str:
         return "\n".join(f"    {size}: {transform}" for size, transform in self.transforms.items())

@@ -1,0 +1,108 @@
+"""ToDtype: the values of tensors as another type, by torchvision's very operations."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import Any
+
+import torch
+
+from headrace.kinds import Kind, kind_of, on_values, tv_class
+from headrace.transforms._base import Transform
+
+
+class ToDtype(Transform):
+    """Converts tensors to `dtype`; with `scale`, bytes of images map to [0, 1] and back. Anything else passes.
+
+    Args:
+        dtype: of images and videos; or a dict of dtypes by class, of which "others" is the rest and None no
+            conversion. What ToImage made goes by ``tv_tensors.Image`` where torchvision is loaded, else by "others".
+
+    Raises:
+        ValueError: neither of these; where it is called, for a class that the dict leaves out.
+        RuntimeError: a scaled conversion that the float type cannot make safely, such as float32 to int64.
+    """
+
+    _transformed_types = (torch.Tensor,)
+
+    def __init__(self, dtype: torch.dtype | dict[type | str, torch.dtype | None], scale: bool = False) -> None:
+        super().__init__()
+        if not isinstance(dtype, (dict, torch.dtype)):
+            raise ValueError(f"dtype must be a dict or a torch.dtype, got {type(dtype)} instead")
+        if isinstance(dtype, dict) and torch.Tensor in dtype and {tv_class("Image"), tv_class("Video")} & dtype.keys():
+            warnings.warn(
+                "Got `dtype` values for `torch.Tensor` and either `tv_tensors.Image` or `tv_tensors.Video`. A plain "
+                "`torch.Tensor` is not converted in a sample that holds an image or a video.",
+                stacklevel=2,
+            )
+        self.dtype = dtype
+        self.scale = scale
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        kind = kind_of(inpt)
+        of_pixels = kind in (Kind.PURE, Kind.IMAGE, Kind.VIDEO)
+        if not isinstance(self.dtype, dict):
+            return on_values(partial(converted, dtype=self.dtype, scale=self.scale), inpt) if of_pixels else inpt
+        dtype = self._named(inpt, self.dtype)
+        if dtype is None:
+            if self.scale and of_pixels:
+                warnings.warn(
+                    "scale was set to True but no dtype was specified for images or videos: no scaling will be done.",
+                    stacklevel=2,
+                )
+            return inpt
+        if of_pixels:
+            return on_values(partial(converted, dtype=dtype, scale=self.scale), inpt)
+        return inpt if kind is Kind.OWN else inpt.to(dtype)
+
+    @staticmethod
+    def _named(inpt: Any, dtypes: dict[type | str, torch.dtype | None]) -> torch.dtype | None:
+        made_by_to_image = type(inpt) is torch.Tensor and kind_of(inpt) is Kind.IMAGE
+        cls = tv_class("Image") if made_by_to_image else type(inpt)
+        for key in (cls, "others"):
+            if key in dtypes:
+                return dtypes[key]
+        raise ValueError(
+            f"No dtype was specified for {'an image of ToImage' if made_by_to_image else f'type {cls}'}. Give the dict "
+            'one, or "others": None to leave the rest as it is; a dtype in the place of a dict is that of images.'
+        )
+
+
+def converted(image: torch.Tensor, dtype: torch.dtype, scale: bool) -> torch.Tensor:
+    """An image's values as `dtype`; the image itself where it is of that already."""
+    source = image.dtype
+    if source == dtype:
+        return image
+    if not scale or (source.is_floating_point and dtype.is_floating_point):
+        return image.to(dtype)
+    if source.is_floating_point:
+        if (source, dtype) in ((torch.float32, torch.int32), (torch.float32, torch.int64)) or (
+            (source, dtype) == (torch.float64, torch.int64)
+        ):
+            raise RuntimeError(f"The conversion from {source} to {dtype} cannot be performed safely.")
+        # 1 - 1e-3: each integer gets an equally long interval of floats, and 1.0 still the largest.
+        return image.mul(float(_largest(dtype)) + 1.0 - 1e-3).to(dtype)
+    if dtype.is_floating_point:
+        return image.to(dtype).mul_(1.0 / _largest(source))
+    shift = _bits(dtype) - _bits(source)
+    # torch does not shift uint16.
+    if shift < 0:
+        return (image / 2**-shift if source == torch.uint16 else image.bitwise_right_shift(-shift)).to(dtype)
+    return image.to(dtype) * 2**shift if dtype == torch.uint16 else image.to(dtype).bitwise_left_shift_(shift)
+
+
+_LARGEST = {
+    dtype: torch.iinfo(dtype).max
+    for dtype in (torch.uint8, torch.int8, torch.int16, torch.uint16, torch.int32, torch.int64)
+}
+
+
+def _largest(dtype: torch.dtype) -> int:
+    return _LARGEST.get(dtype, 1)
+
+
+def _bits(dtype: torch.dtype) -> int:
+    if dtype not in _LARGEST:
+        raise TypeError(f"Number of value bits is only defined for integer dtypes, but got {dtype}.")
+    return _LARGEST[dtype].bit_length()
