@@ -1,0 +1,280 @@
+"""What stands in a worker process for the dataset, its collate_fn and its worker_init_fn: it sends their state along.
+
+The user's functions are called as torch calls them. A state is pickled where and when it holds: what it refers to may
+change while a batch waits in a queue, and the process may have ended when the parent reads it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from torch.utils.data import get_worker_info
+
+from headrace.handed.protocol import restore, state_of, stateful
+
+SAME = b""  # as the state sent with the batch before it
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A batch with the state behind it.
+
+    Attributes:
+        worker: number of the process.
+        count: batches of the epoch that it has made, this one among them.
+        state: pickled; None where none was to be sent.
+        ended: its iterator has nothing more.
+    """
+
+    batch: Any
+    worker: int
+    count: int
+    state: bytes | None
+    ended: bool
+
+    def pin_memory(self) -> Carried:
+        """As torch pins the batch."""
+        from torch.utils.data._utils.pin_memory import pin_memory
+
+        batch = pin_memory(self.batch)  # type: ignore[no-untyped-call]
+        return Carried(batch, self.worker, self.count, self.state, self.ended)
+
+
+@dataclass(frozen=True)
+class Message:
+    """A state that goes with no batch, of an epoch counted from 1; None where the worker could not begin."""
+
+    worker: int
+    epoch: int
+    count: int
+    state: bytes | None
+    ended: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """A batch of indices for a worker of a map-style dataset with a state.
+
+    Attributes:
+        epoch: counted from 1.
+        keep: whether the state behind it is to be sent.
+    """
+
+    indices: Any
+    epoch: int
+    keep: bool
+
+
+@dataclass(frozen=True)
+class WorkerPlace:
+    """Where a worker goes on.
+
+    Attributes:
+        dataset, iterator: states, None where they have none.
+        ended: it has nothing more in this epoch.
+        count: batches of the epoch that it has made.
+        skip: how many of these are behind the states: they are made once more, for what they draw, and thrown away.
+    """
+
+    dataset: Any = None
+    iterator: Any = None
+    ended: bool = False
+    count: int = 0
+    skip: int = 0
+
+
+@dataclass(frozen=True)
+class Users:
+    """What the user gave to the loader."""
+
+    dataset: Any
+    collate_fn: Callable[[Any], Any]
+    init_fn: Callable[[int], Any] | None
+    batch_size: int | None
+    drop_last: bool
+    persistent: bool
+
+
+@dataclass(frozen=True)
+class Failed:
+    """What is sent in the place of a state that could not be taken: the batches are not to suffer from that."""
+
+    reason: str
+
+
+class Carrier:
+    """Stands for the dataset in each worker; its methods `collate` and `start`, for collate_fn and worker_init_fn.
+
+    Args:
+        every: as of `Stream`.
+        queue: for messages.
+        places: of the workers that go on.
+    """
+
+    def __init__(self, users: Users, every: int, queue: Any, places: dict[int, WorkerPlace]) -> None:
+        self.users, self._every, self._queue, self._places = users, every, queue, places
+        self._worker = self._epoch = self._count = 0
+        self._ended = False
+        self._sent: bytes | None = None
+
+    def start(self, worker: int) -> None:
+        """The worker_init_fn."""
+        self._queue.cancel_join_thread()  # unread items must not keep the process alive
+        self._worker = worker
+        # torch's object is frozen; but the user's code is to see the user's dataset.
+        object.__setattr__(get_worker_info(), "dataset", self.users.dataset)
+        try:
+            if self.users.init_fn is not None:
+                self.users.init_fn(worker)
+            self._started(self._places.get(worker))
+        except BaseException:
+            self._fails()
+            raise
+
+    def collate(self, data: Any) -> Any:
+        """The collate_fn."""
+        raise NotImplementedError
+
+    def _started(self, place: WorkerPlace | None) -> None:
+        raise NotImplementedError
+
+    def _state(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _pickled(self) -> bytes:
+        try:
+            return pickle.dumps({"worker_id": self._worker, **self._state()})
+        except Exception as error:
+            return pickle.dumps(Failed(f"{type(error).__name__}: {error}"))
+
+    def _says(self, *, ended: bool = False) -> None:
+        self._sent = None
+        self._queue.put(Message(self._worker, self._epoch, self._count, self._pickled(), ended))
+
+    def _fails(self) -> None:
+        self._queue.put(Message(self._worker, max(1, self._epoch), 0, None))
+
+    def _carry(self, batch: Any, *, keep: bool) -> Carried:
+        state = self._pickled() if keep else None
+        if state is not None:
+            state, self._sent = SAME if state == self._sent else state, state
+        return Carried(batch, self._worker, self._count, state, self._ended)
+
+
+class Indexed(Carrier):
+    """In the place of a map-style dataset with a state; its indices are `Task`s."""
+
+    _keep = False
+
+    def _started(self, place: WorkerPlace | None) -> None:
+        self._epoch = 1
+        if place is not None:
+            restore(self.users.dataset, place.dataset, "dataset")
+        self._says()
+
+    def __getitem__(self, task: Task) -> Any:
+        self._take(task)
+        return self.users.dataset[task.indices]
+
+    def __getitems__(self, task: Task) -> Any:
+        self._take(task)
+        dataset = self.users.dataset
+        if getattr(dataset, "__getitems__", None):
+            return dataset.__getitems__(task.indices)
+        return [dataset[index] for index in task.indices]
+
+    def _take(self, task: Task) -> None:
+        if task.epoch != self._epoch:
+            self._epoch = task.epoch
+            self._says()
+        self._keep = task.keep
+
+    def collate(self, data: Any) -> Any:
+        """The collate_fn."""
+        return self._carry(self.users.collate_fn(data), keep=self._keep)
+
+    def _state(self) -> dict[str, Any]:
+        return {"dataset_state": state_of(self.users.dataset), "fetcher_state": None}
+
+
+class Stream(Carrier):
+    """In the place of an iterable dataset, and of its iterators.
+
+    Args:
+        every: states are sent with each so many batches of a worker; 0: none.
+    """
+
+    _skip = 0
+    _stateful = False
+    _iterator: Any = None
+
+    def _started(self, place: WorkerPlace | None) -> None:
+        pass  # torch asks for an iterator next
+
+    def __iter__(self) -> Stream:
+        self._epoch += 1
+        self._count, self._ended = 0, False
+        place = self._places.pop(self._worker, None)
+        try:
+            self._iterator = iter(self.users.dataset) if place is None else self._resumed(place)
+        except BaseException:
+            self._fails()
+            raise
+        self._stateful = stateful(self.users.dataset) or stateful(self._iterator)
+        if place is None:
+            self._says()
+        return self
+
+    def _resumed(self, place: WorkerPlace) -> Iterator[Any]:
+        dataset = self.users.dataset
+        restore(dataset, place.dataset, "dataset")
+        self._skip, self._ended = 0 if place.ended else place.skip, place.ended
+        self._count = place.count - self._skip
+        if place.ended and place.iterator is None:
+            return iter(())  # a dataset that has ended would begin again
+        iterator = iter(dataset)
+        restore(iterator, place.iterator, "dataset's iterator")
+        return iter(()) if place.ended else iterator
+
+    def __next__(self) -> Any:
+        while self._skip:
+            self._skip -= 1
+            self.users.collate_fn(self._fetched())
+            self._count += 1
+        if self._ended:
+            raise StopIteration
+        try:
+            return next(self._iterator)
+        except StopIteration:
+            if not self._ended:
+                self._ended = True
+                if self.users.persistent:
+                    self._says(ended=True)
+            raise
+
+    def _fetched(self) -> Any:
+        """What torch would fetch for a batch."""
+        size = self.users.batch_size
+        found = list(itertools.islice(self._iterator, 1 if size is None else size))
+        if not found or (size is not None and self.users.drop_last and len(found) < size):
+            raise RuntimeError(
+                f"the state says worker {self._worker} had made {self._count + self._skip + 1} batches of this epoch, "
+                f"but its iterator has only {self._count}: the dataset is another one"
+            )
+        return found[0] if size is None else found
+
+    def collate(self, data: Any) -> Any:
+        """The collate_fn."""
+        self._count += 1
+        batch = self.users.collate_fn(data)
+        return self._carry(batch, keep=self._stateful and self._every > 0 and self._count % self._every == 0)
+
+    def _state(self) -> dict[str, Any]:
+        dataset, iterator = self.users.dataset, self._iterator
+        of_dataset = None if iterator is dataset else state_of(dataset)
+        fetcher = {"dataset_iter_state": state_of(iterator), "fetcher_ended": self._ended}
+        return {"dataset_state": of_dataset, "fetcher_state": fetcher}

@@ -1,0 +1,275 @@
+"""The batches of indices that an epoch draws: counted, with the samplers' states; begun in the middle on resuming."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.utils.data import BatchSampler, RandomSampler
+
+from headrace.handed.protocol import restore, state_of, stateful
+from headrace.sampler.seeded import chain_of
+
+
+@dataclass(frozen=True)
+class Place:
+    """How far an epoch has drawn, in batches of indices from its beginning.
+
+    Attributes:
+        at: behind which the samplers' states hold; 0 where they have none, and are passed over from their start.
+        upto: behind which the next is drawn.
+        missing: numbers of batches in [at, upto) that are to be drawn all the same: they had not come back yet.
+        sampler, iterator: the states of the index sampler and of its iterator, by torchdata's conventions.
+    """
+
+    at: int = 0
+    upto: int = 0
+    missing: tuple[int, ...] = ()
+    sampler: Any = None
+    iterator: Any = None
+
+    @property
+    def has_states(self) -> bool:
+        """Whether a sampler keeps its own state."""
+        return self.sampler is not None or self.iterator is not None
+
+    @property
+    def behind(self) -> int:
+        """How many batches have come back."""
+        return self.upto - len(self.missing)
+
+
+class Draws:
+    """An iterator over the batches of indices of one epoch.
+
+    Args:
+        sampler: the loader's batch sampler, or its sampler where samples come one by one.
+        place: where to begin.
+        keep: the samplers' states are kept behind each so many batches; 0: only those of the beginning, and the newest.
+        before: called before the first batch is drawn.
+    """
+
+    def __init__(self, sampler: Any, place: Place, keep: int, before: Callable[[], None]) -> None:
+        self._sampler, self._keep = sampler, keep
+        self._begin: Callable[[], None] | None = lambda: self._pass_over(place, before)
+        self._drawn = place.at
+        self._samples = 0  # in the batches that a batch sampler of torch's has drawn
+        self._ahead: deque[tuple[int, Any]] = deque()  # drawn, and not asked for yet
+        self._asked: dict[int, int] = {}  # how many were asked for before it -> its number; those that are not back yet
+        self._count = 0  # were asked for
+        self._ended = False
+        restore(sampler, place.sampler, "sampler")
+        self._inner: _Inner | None = None
+        if type(sampler) is BatchSampler:
+            state = place.iterator or {}
+            self._samples = state.get("samples_yielded", 0)
+            self._inner = _Inner(sampler.sampler, state)
+            within = copy.copy(sampler)
+            within.sampler = self._inner
+            self._items: Iterator[Any] = iter(within)
+        else:
+            self._items = _resumed(sampler, place.iterator)
+        self._marks = deque([replace(place, upto=place.at, missing=()) if place.has_states else self._mark()])
+
+    def __iter__(self) -> Draws:
+        return self
+
+    def __next__(self) -> Any:
+        number, item = self._next()
+        self._asked[self._count] = number
+        self._count += 1
+        return item
+
+    def begin(self) -> None:
+        """Makes the samplers' iterators now rather than with the first batch."""
+        if self._inner is not None and self._inner.iterator is None:
+            iter(self._inner)
+
+    def draw(self) -> None:
+        """Draws the first batch now rather than when it is asked for."""
+        with contextlib.suppress(StopIteration):
+            self._ahead.appendleft(self._next())
+
+    def returned(self, out: Iterable[int]) -> None:
+        """Of the batches that were asked for, counted from 0, all but these are back."""
+        self._asked = {one: self._asked[one] for one in out}
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything was drawn."""
+        return self._begin is None
+
+    @property
+    def behind(self) -> int:
+        """How many batches of the epoch are back."""
+        return self._drawn - len(self._ahead) - len(self._asked)
+
+    @property
+    def number(self) -> int:
+        """Of the batch that was asked for last."""
+        return self._asked[self._count - 1]
+
+    def place(self, *, ended: bool = False, step: int | None = None) -> Place:
+        """Where a copy has to begin that is to draw what is not back yet.
+
+        Args:
+            ended: it is where the samplers are now that the epoch has ended.
+            step: it is to draw all from this number on, though it is back.
+        """
+        if ended:
+            return replace(self._mark(), upto=self._drawn)
+        missing = sorted([*self._asked.values(), *(number for number, _ in self._ahead)])
+        upto = self._drawn
+        while missing and missing[-1] == upto - 1:
+            upto = missing.pop()
+        if step is not None and not missing:
+            upto = min(upto, step)
+        first = missing[0] if missing else upto
+        while len(self._marks) > 1 and self._marks[1].at <= first:
+            self._marks.popleft()
+        now = first == self._drawn and not self._ended and self._begin is None
+        return replace(self._mark() if now else self._marks[0], upto=upto, missing=tuple(missing))
+
+    # ---- drawing -----------------------------------------------------------------------------------------------------
+
+    def _next(self) -> tuple[int, Any]:
+        begin, self._begin = self._begin, None
+        if begin is not None:
+            begin()
+        return self._ahead.popleft() if self._ahead else self._draw()
+
+    def _pass_over(self, place: Place, before: Callable[[], None]) -> None:
+        before()
+        wanted, missing = place.upto - self._drawn, set(place.missing)
+        if wanted > 0 and not place.has_states:
+            self._refuse_hidden_states()
+        if wanted > 0 and not missing and self._jump(place.upto):
+            return
+        for number, item in itertools.islice(iter(self._draw_or_none, None), wanted):
+            if number in missing:
+                self._ahead.append((number, item))
+        if self._drawn < place.upto:
+            raise ValueError(
+                f"the state says {place.upto} batches were drawn, but the samplers have only {self._drawn}"
+            )
+
+    def _refuse_hidden_states(self) -> None:
+        hidden = next((type(one).__qualname__ for one in chain_of(self._sampler) if stateful(one)), None)
+        if hidden is not None:
+            raise ValueError(
+                f"the order of {type(self._sampler).__qualname__} cannot be resumed: it draws from {hidden}, which has "
+                "a state of its own, and has none itself; give it state_dict and load_state_dict"
+            )
+
+    def _jump(self, upto: int) -> bool:
+        """Goes there at once, if the sampler can."""
+        whole = self._sampler if self._inner is None else self._inner.sampler
+        if self._drawn or not hasattr(whole, "iter_from"):
+            return False
+        if self._inner is None:
+            self._items = whole.iter_from(min(upto, len(whole)))
+        else:
+            self._samples = min(upto * self._sampler.batch_size, len(whole))
+            self._inner.start = self._samples
+        self._drawn = upto
+        return True
+
+    def _draw(self) -> tuple[int, Any]:
+        try:
+            item = next(self._items)
+        except StopIteration:
+            self._ended = True
+            raise
+        self._drawn += 1
+        if self._inner is not None:
+            self._samples += len(item)
+        if self._keep and self._drawn % self._keep == 0:
+            mark = self._mark()
+            if mark.has_states:
+                self._marks.append(mark)
+        return self._drawn - 1, item
+
+    def _draw_or_none(self) -> tuple[int, Any] | None:
+        try:
+            return self._draw()
+        except StopIteration:
+            return None
+
+    def _mark(self) -> Place:
+        """The samplers' states as they are; of the beginning where they have none."""
+        inner, state = self._inner, None
+        if inner is None:
+            state, of_iterator = state_of(self._sampler), state_of(self._items)
+        elif stateful(inner.sampler) or stateful(inner.iterator):
+            of_iterator = {"samples_yielded": self._samples}
+            if stateful(inner.sampler):
+                of_iterator["sampler_state"] = state_of(inner.sampler)
+            if stateful(inner.iterator):
+                of_iterator["sampler_iter_state"] = state_of(inner.iterator)
+            if inner.ended:
+                of_iterator["ended"] = True
+        else:
+            of_iterator = None
+        if state is of_iterator is None:
+            return Place()
+        return Place(self._drawn, sampler=state, iterator=of_iterator)
+
+
+class _Inner:
+    """The sampler within a batch sampler of torch's, whose iterator has to be at hand for its state.
+
+    Args:
+        state: to begin with. A last batch that is not full has asked for one index too many, and a sampler that has
+            ended would begin again: that is noted.
+    """
+
+    def __init__(self, sampler: Any, state: dict[str, Any]) -> None:
+        self.sampler, self._state = sampler, state
+        self.start, self.ended = 0, False
+        self.iterator: Any = None
+
+    def __iter__(self) -> Iterator[Any]:
+        restore(self.sampler, self._state.get("sampler_state"), "sampler")
+        of_iterator = self._state.get("sampler_iter_state")
+        if self.start:
+            self.iterator = self.sampler.iter_from(self.start)
+        elif not self._state.get("ended") or of_iterator is not None:
+            self.iterator = _resumed(self.sampler, of_iterator)
+        return iter(()) if self._state.get("ended") else self._noting()
+
+    def _noting(self) -> Iterator[Any]:
+        yield from map(next, itertools.repeat(self.iterator))  # `iter` begins some iterators anew
+        self.ended = True
+
+
+def _resumed(sampler: Any, state: Any) -> Iterator[Any]:
+    """An iterator of a sampler, in a state of its own if there is one."""
+    if state is not None and type(sampler) is RandomSampler and not stateful(sampler):
+        # torchdata puts a sampler of its own in the place of torch's, with the same order for the same generator.
+        again = copy.copy(sampler)
+        again.generator = torch.Generator("cpu")
+        again.generator.set_state(state["generator"])
+        return itertools.islice(iter(again), state["yielded"], None)
+    iterator: Iterator[Any] = iter(sampler)
+    restore(iterator, state, "sampler's iterator")
+    return iterator
+
+
+def unbegun(sampler: Any) -> Place:
+    """Of an epoch to come: nothing is asked for an iterator."""
+    if type(sampler) is not BatchSampler:
+        return Place(sampler=state_of(sampler))
+    state = state_of(sampler.sampler)
+    return Place(iterator=None if state is None else {"samples_yielded": 0, "sampler_state": state})
+
+
+def restore_ended(sampler: Any, place: Place) -> None:
+    """Brings samplers with states to where they were when an epoch had ended."""
+    if place.has_states:
+        Draws(sampler, replace(place, upto=place.at, missing=()), 0, lambda: None).begin()

@@ -1,0 +1,203 @@
+"""Makes torch's iterator for an epoch: from its beginning, or going on where a state was taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch.utils.data import IterableDataset
+
+from headrace.draws import epoch_seed
+from headrace.handed.indices import restore_ended
+from headrace.handed.iterators import begin
+from headrace.handed.layout import Saved, Start
+from headrace.handed.progress import Progress
+from headrace.handed.protocol import restore
+from headrace.handed.randomness import Randomness, may_draw_from_default
+from headrace.handed.workers import Workers, have_states
+from headrace.order import base_seed, generators_of
+from headrace.sampler.seeded import Seeded
+from headrace.sampling import samplers_of
+
+_WORKERS = 0x5851F42D4C957F2D  # apart from the seed of the order
+_RANKS = 0x14057B7EF767814F  # and from each other's
+
+
+class Making:
+    """Of one loader and epoch.
+
+    Args:
+        start: torch's ``__iter__`` of the loader, which comes back to `iterator`.
+        seed, rank: as of the loader.
+    """
+
+    def __init__(self, loader: Any, start: Callable[[], Any], seed: int | None, rank: int) -> None:
+        self._loader, self._start, self._seed, self._rank = loader, start, seed, rank
+        self._samplers = samplers_of(loader.sampler, loader.batch_sampler)
+        self._generators = generators_of(loader.generator, self._samplers)
+        self._iterable = isinstance(loader.dataset, IterableDataset)
+        self._next: tuple[Progress, torch.Generator | None] | None = None
+        self.fits = {
+            "samples": None if self._iterable else _length(loader.dataset),
+            "batch_size": loader.batch_size,
+            "drop_last": loader.drop_last,
+            "ranks": max([1, *(getattr(one, "num_replicas", None) or 1 for one in self._samplers)]),
+            "seed": seed,
+        }
+
+    def upcoming(self, epoch: int) -> Start:
+        """How the epoch would begin now."""
+        default = may_draw_from_default(self._samplers, self._loader.dataset)
+        told = next((one.epoch for one in self._samplers if _is_told(one)), None)
+        return Start(epoch, random=Randomness.now(self._generators, default), sampler_epoch=told)
+
+    def from_its_beginning(self, epoch: int) -> tuple[Any, Progress]:
+        """torch's iterator, and the watch over it."""
+        return self._made(self.upcoming(epoch), None, _Apart())
+
+    def going_on(self, saved: Saved, epoch: int) -> tuple[Any, Progress]:
+        """The same, where a state was taken.
+
+        torch's default generator is its user's. It only moves if the epoch had not moved it before, and if the user has
+        brought it back to where it was.
+
+        Raises:
+            ValueError: the state does not fit.
+        """
+        saved.check(self.fits, self._iterable, self._loader.num_workers)
+        first = replace(saved.start, epoch=epoch)
+        default = None if first.random is None else first.random.default
+        moved = first.begun or (default is not None and not torch.equal(default, torch.get_rng_state()))
+        with _Apart(moved) as apart:
+            if saved.finished:
+                self._end(saved, apart)
+            if first.random is None:
+                first = replace(first, random=self.upcoming(epoch).random)
+            else:
+                first.random.restore(self._generators)
+            if saved.finished:
+                keeps = self._loader.persistent_workers and not first.drew_seed
+                first = replace(first, begun=False, drew_seed=not keeps, base_seed=first.base_seed if keeps else None)
+            iterator, progress = self._made(first, None if saved.finished else saved, apart)
+            # What was not drawn then is drawn when it is asked for, if the generator is where it was then.
+            late = None if first.late is None else first.late.default
+            if (not first.begun and not moved) or (
+                not first.drawn and late is not None and torch.equal(late, apart.kept)
+            ):
+                progress.let_draw()
+            else:
+                progress.draw()
+            if not saved.finished:
+                self._once_more(iterator, saved)
+            return iterator, progress
+
+    def iterator(self) -> Any:
+        """What torch's ``__iter__`` asks for."""
+        assert self._next is not None
+        if self._loader.num_workers:
+            self._loader.check_worker_number_rationality()
+        return begin(self._loader, *self._next)
+
+    # ---- the parts ---------------------------------------------------------------------------------------------------
+
+    def _made(self, first: Start, saved: Saved | None, apart: _Apart) -> tuple[Any, Progress]:
+        loader, generator = self._loader, self._loader.generator
+        if self._seed is not None:
+            base_seed(generator)  # the generators of the user move as they do on the native path
+            of_workers = (self._seed ^ _WORKERS) + self._rank * _RANKS
+            generator = torch.Generator("cpu").manual_seed(epoch_seed(of_workers, first.epoch or 0))
+            first = replace(first, base_seed=None)
+        elif not first.drew_seed:
+            generator = torch.Generator("cpu")  # the workers have the seed of an epoch before
+        running = loader._iterator if loader.persistent_workers and loader.num_workers else None
+        held = getattr(running, "held", None)
+        their: Workers | None = None
+        if held is not None:
+            their = held.watch.workers
+            first = replace(first, base_seed=held.watch.start.base_seed, drew_seed=False)
+        elif running is None and have_states(loader):
+            their = Workers(loader, {} if saved is None else saved.workers, 0 if saved is None else saved.step)
+        progress = Progress(loader, first, saved, self._generators, their, self.fits)
+        inline = saved.workers[0] if saved is not None and loader.num_workers == 0 else None
+        if inline is not None:
+            with apart.users():
+                restore(loader.dataset, inline.dataset, "dataset")
+        if held is not None:
+            held.watch = progress
+        self._next = progress, generator
+        iterator = self._start()
+        if inline is not None and self._iterable:
+            with apart.users():
+                restore(iterator._dataset_fetcher.dataset_iter, inline.iterator, "dataset's iterator")
+            iterator._dataset_fetcher.ended = saved is not None and inline.ended and saved.has_states
+        progress.began(iterator)
+        return iterator, progress
+
+    def _once_more(self, iterator: Any, saved: Saved) -> None:
+        """Makes the batches behind the states of this process and its workers, which they do not know of."""
+        wanted = saved.step + saved.since - saved.counted(self._iterable)
+        for made in range(wanted):
+            if next(iterator, self) is self:
+                raise ValueError(
+                    f"the state says {wanted} batches have to be made once more, but there are only {made}: "
+                    "the dataset is another one"
+                )
+
+    def _end(self, saved: Saved, apart: _Apart) -> None:
+        """Brings all that lives on to where it was when its epoch had ended."""
+        loader = self._loader
+        if loader.num_workers == 0:
+            inline = saved.workers[0]
+            with apart.users():
+                restore(loader.dataset, inline.dataset, "dataset")
+                if inline.iterator is not None:
+                    restore(iter(loader.dataset), inline.iterator, "dataset's iterator")
+        elif loader.persistent_workers and have_states(loader):
+            iterator, _ = self._made(replace(saved.start, drew_seed=False), saved, apart)
+            self._once_more(iterator, saved)
+            if next(iterator, self) is not self:
+                raise ValueError("the state says that its epoch had ended, but there are more batches in it")
+            if saved.since:
+                return
+        restore_ended(loader._index_sampler, saved.place)
+
+
+class _Apart:
+    """torch's default generator as it was, once it is over."""
+
+    def __init__(self, moved: bool = False) -> None:
+        self._moved, self.kept = moved, torch.get_rng_state()
+
+    def __enter__(self) -> _Apart:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._moved:
+            torch.set_rng_state(self.kept)
+
+    @contextmanager
+    def users(self) -> Iterator[None]:
+        """The user's code runs with it, and may set it."""
+        ours = torch.get_rng_state()
+        if self._moved:
+            torch.set_rng_state(self.kept)
+        yield
+        if self._moved:
+            self.kept = torch.get_rng_state()
+            torch.set_rng_state(ours)
+
+
+def _is_told(sampler: Any) -> bool:
+    """Whether its user tells it the epoch, and it says which."""
+    known = hasattr(sampler, "set_epoch") and isinstance(getattr(sampler, "epoch", None), int)
+    return known and not isinstance(sampler, Seeded)
+
+
+def _length(dataset: Any) -> int | None:
+    try:
+        return len(dataset)
+    except Exception:  # a dataset without a length, or with a broken one: torch may never ask
+        return None

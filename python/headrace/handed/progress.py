@@ -1,0 +1,220 @@
+"""One epoch that torch delivers, as it is seen from outside: what was drawn, what was handed out, and its state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch.utils.data import IterableDataset
+
+from headrace.handed.carried import Task, WorkerPlace
+from headrace.handed.indices import Draws, Place, unbegun
+from headrace.handed.layout import Saved, Start
+from headrace.handed.protocol import state_of, stateful
+from headrace.handed.randomness import Randomness
+from headrace.handed.workers import Workers
+
+
+class Progress:
+    """The watch over an epoch.
+
+    Args:
+        loader: torch's, whose arguments are read; it is not held.
+        start: how the epoch begins.
+        saved: where it goes on, if it does.
+        generators: that the order follows from.
+        workers: of the iterator, if they have states.
+    """
+
+    def __init__(
+        self,
+        loader: Any,
+        start: Start,
+        saved: Saved | None,
+        generators: Sequence[torch.Generator],
+        workers: Workers | None,
+        fits: dict[str, Any],
+    ) -> None:
+        self.start, self.workers, self.is_finished = start, workers, False
+        self._generators, self._fits = generators, fits
+        self._number = loader.num_workers
+        self._in_order = loader.in_order
+        self._iterable = isinstance(loader.dataset, IterableDataset)
+        self._keep = (loader.snapshot_every_n_steps or 0) if self._number else 0
+        self._place = Place() if saved is None or self._iterable else saved.place
+        self._ends = saved is not None and saved.finished and not saved.since and not self._iterable
+        self._late = None if saved is None else saved.start.late
+        self._settled: Randomness | None = None  # when the iterator had been made
+        self._draws: Draws | None = None
+        self._count = 0 if saved is None else saved.counted(self._iterable)
+        self._last = saved.last_worker if saved is not None and self._count else self._number - 1
+        self._source: Any = None  # of the states of this process's own dataset
+        self._more: dict[str, Any] = {}
+        self._blind: str | None = None
+        self.base_seed = start.base_seed
+        self.when_asked: Callable[[Progress], None] | None = None  # for the first batch
+
+    # ---- what torch's iterator tells ---------------------------------------------------------------------------------
+
+    def begins(self, sampler: Any) -> Iterator[Any]:
+        """The iterator over the batches of indices."""
+        if self._ends:
+            return iter(())
+        self._draws = Draws(sampler, self._place, self._keep if self._in_order else 1, self._before)
+        if self.workers is None or self._iterable:
+            return self._draws
+        return _Tasks(self._draws, self.workers)
+
+    def first_worker(self) -> int:
+        """Which worker is given the first batch: the one behind the worker of the last."""
+        if self._iterable:
+            behind = self._last + 1
+        else:
+            behind = self._place.upto if self._in_order else 0
+        return int(behind % self._number)
+
+    def began(self, iterator: Any) -> None:
+        """The iterator is made; from now on, others may draw from the generators."""
+        self.start = replace(self.start, begun=True)
+        if self._draws is None and not self._ends:
+            self._blind = "its iterator is not the one that headrace makes of torch's"
+            return
+        if self.start.random is not None and self._settled is None:
+            self._settled = Randomness.now(self._generators, self.start.random.default is not None)
+        if self._number:
+            self.start = replace(self.start, base_seed=getattr(iterator, "_base_seed", None))
+            if self.workers is not None:
+                with self._reading_torchs_books():
+                    self.workers.attend(iterator)
+        elif self._iterable:
+            with self._reading_torchs_books():
+                fetcher = iterator._dataset_fetcher
+                if stateful(fetcher.dataset) or stateful(fetcher.dataset_iter):
+                    self._source = fetcher
+        self._more["shared_seed"] = getattr(iterator, "_shared_seed", None)
+        self._more["len_called"] = getattr(iterator, "_IterableDataset_len_called", None)
+
+    def draw(self) -> None:
+        """Draws the first batch of indices now rather than when it is asked for."""
+        if self._draws is not None and not self._number:
+            self._draws.draw()
+
+    def let_draw(self) -> None:
+        """The first batch of indices is drawn when it is asked for, from the generators as they are then."""
+        self._late = None
+
+    def _before(self) -> None:
+        if self._settled is not None and self._late is None:
+            now = Randomness.now(self._generators, self._settled.default is not None)
+            self._late = None if now.same(self._settled) else now
+        elif self._late is not None:
+            self._late.restore(self._generators)
+        self.start = replace(self.start, late=self._late)
+
+    def returned(self, iterator: Any) -> None:
+        """The iterator has tried to get a batch."""
+        asked, self.when_asked = self.when_asked, None
+        if asked is not None:
+            asked(self)
+        with self._reading_torchs_books():
+            if self._draws is not None:
+                self._draws.returned(iterator._task_info if self._number and not self._iterable else ())
+            if self.workers is not None and self._iterable:
+                self.workers.look(iterator)
+
+    @contextmanager
+    def _reading_torchs_books(self) -> Iterator[None]:
+        """Another version of torch may keep them in another way: that is no reason to stop iterating."""
+        try:
+            yield
+        except (AttributeError, KeyError, IndexError, TypeError) as error:
+            self._blind = f"torch {torch.__version__} keeps its books in another way: {error!r}"
+
+    def batch(self, data: Any) -> Any:
+        """The user's batch."""
+        self._count += 1
+        if self.workers is None:
+            return data
+        return self.workers.received(data, self._behind())
+
+    def finished(self) -> None:
+        """There is no further batch."""
+        self.is_finished = True
+
+    def _behind(self) -> int:
+        if self._draws is None and not self._iterable:
+            return self._place.behind
+        return self._count if self._draws is None or self._iterable else self._draws.behind
+
+    # ---- state -------------------------------------------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int:
+        """Its number."""
+        return self.start.epoch or 0
+
+    @property
+    def untouched(self) -> bool:
+        """Whether no batch was asked for yet."""
+        return self._count == 0
+
+    def save(self, loader: Any, upcoming: Start) -> Saved:
+        """The state, with `upcoming` in the place of `start` where the epoch has ended.
+
+        Raises:
+            RuntimeError: a state could not be taken.
+        """
+        if self._blind is not None:
+            raise RuntimeError(f"this loader cannot say its state: {self._blind}")
+        ended, behind = self.is_finished, self._behind()
+        lives_on = loader.persistent_workers or not ended
+        place, step, since = Place(), behind, 0
+        more: dict[str, Any] = {**self._more, "iterable": self._iterable}
+        workers: dict[int, WorkerPlace] = {}
+        if self.workers is not None:
+            of_workers, more["worker_snapshots"] = self.workers.snapshot()
+            if not self._iterable and lives_on:
+                step, since = of_workers, behind - of_workers
+        elif self._number:
+            nothing = {"dataset_state": None, "fetcher_state": None}
+            more["worker_snapshots"] = {f"worker_{one}": {"worker_id": one, **nothing} for one in range(self._number)}
+        else:
+            workers[0] = self._inline(loader.dataset)
+        if not self._iterable and self._draws is not None:
+            place = self._draws.place(ended=ended and not since, step=step if since else None)
+        elif not self._iterable:
+            place = self._place if self._ends else unbegun(loader._index_sampler)
+        start = self.start
+        if ended:
+            start = replace(upcoming, base_seed=start.base_seed, drew_seed=not lives_on)
+        elif self._draws is not None and not self._draws.begun and self._settled is not None:
+            now = Randomness.now(self._generators, self._settled.default is not None)
+            start = replace(start, late=now, drawn=False)
+        last = self.workers.last if self.workers is not None and self._iterable else (step - 1) % max(1, self._number)
+        return Saved(start, ended, place, step, since, self._number, workers, last, self._fits, more)
+
+    def _inline(self, dataset: Any) -> WorkerPlace:
+        """Of a dataset in this process."""
+        iterator = None if self._source is None else self._source.dataset_iter
+        return WorkerPlace(
+            None if iterator is dataset else state_of(dataset),
+            state_of(iterator),
+            self._source is not None and bool(self._source.ended),
+        )
+
+
+class _Tasks:
+    """Batches of indices for workers with states."""
+
+    def __init__(self, draws: Draws, workers: Workers) -> None:
+        self._draws, self._workers = draws, workers
+
+    def __iter__(self) -> _Tasks:
+        return self
+
+    def __next__(self) -> Task:
+        indices = next(self._draws)
+        return Task(indices, self._workers.epoch, self._workers.keeps(self._draws.number))

@@ -1,0 +1,203 @@
+"""What the main process knows of the states of a loader's worker processes."""
+
+from __future__ import annotations
+
+import pickle
+import queue
+from dataclasses import dataclass
+from typing import Any
+
+import torch.multiprocessing
+from torch.utils.data import IterableDataset, IterDataPipe, MapDataPipe
+
+from headrace.handed.carried import SAME, Carried, Carrier, Failed, Indexed, Message, Stream, Users, WorkerPlace
+from headrace.handed.protocol import stateful
+
+_LOOK_S = 0.2  # whether a worker that should say something is still alive
+
+
+def have_states(loader: Any) -> bool:
+    """Whether a loader's workers have states: those of a dataset with one, or of iterators, which may have one."""
+    if loader.num_workers == 0 or isinstance(loader.dataset, (IterDataPipe, MapDataPipe)):
+        return False  # torch changes pipes in place, and would not know a stand-in
+    return isinstance(loader.dataset, IterableDataset) or stateful(loader.dataset)
+
+
+@dataclass
+class _Known:
+    """Of one worker and epoch, as far as its batches were handed out.
+
+    Attributes:
+        count: batches that were handed out.
+        state: pickled, behind `at` of them; None: not known, or none.
+        at: -1: nothing is known.
+        ended: nothing more comes.
+        final: the state is that behind the end.
+    """
+
+    count: int = 0
+    state: bytes | None = None
+    at: int = -1
+    ended: bool = False
+    final: bool = False
+
+
+class Workers:
+    """The workers of one iterator of torch's.
+
+    Args:
+        loader: whose dataset the workers have.
+        places: where they go on.
+        step: batches that were behind when the states of `places` were taken.
+    """
+
+    def __init__(self, loader: Any, places: dict[int, WorkerPlace], step: int) -> None:
+        context = loader.multiprocessing_context or torch.multiprocessing
+        self._queue = context.Queue()
+        self._number, self._persistent = loader.num_workers, loader.persistent_workers
+        self._every = loader.snapshot_every_n_steps or 0
+        self._in_order = loader.in_order
+        self.iterable = isinstance(loader.dataset, IterableDataset)
+        users = Users(
+            loader.dataset,
+            loader.collate_fn,
+            loader.worker_init_fn,
+            loader.batch_size,
+            loader.drop_last,
+            loader.persistent_workers,
+        )
+        kind = Stream if self.iterable else Indexed
+        self.carrier: Carrier = kind(users, -(-self._every // self._number), self._queue, places)
+        self._processes: list[Any] = []
+        self._epoch, self.last = 1, self._number - 1
+        self._messages: dict[tuple[int, bool], Message] = {}
+        self._assigned: set[int] = set()
+        self._left: list[bytes | None] = []
+        self._known = [self._resumed(number, places.get(number)) for number in range(self._number)]
+        self._snapshot = step, [one.state for one in self._known]
+
+    def _resumed(self, worker: int, place: WorkerPlace | None) -> _Known:
+        if place is None:
+            return _Known()
+        has_state = place.dataset is not None or place.iterator is not None
+        if not self.iterable and not has_state:
+            return _Known()
+        fetcher = {"dataset_iter_state": place.iterator, "fetcher_ended": place.ended} if self.iterable else None
+        state = pickle.dumps({"worker_id": worker, "dataset_state": place.dataset, "fetcher_state": fetcher})
+        at = place.count - place.skip if has_state else 0
+        return _Known(place.count, state, at, place.ended, final=place.ended)
+
+    def renew(self) -> None:
+        """The next epoch begins in all workers."""
+        self._epoch += 1
+        self._left = [one.state for one in self._known]
+        self._known = [_Known() for _ in range(self._number)]
+        self._snapshot = 0, [None] * self._number
+        self._messages.clear()
+        self.last = self._number - 1
+
+    @property
+    def epoch(self) -> int:
+        """Counted from 1."""
+        return self._epoch
+
+    def keeps(self, number: int) -> bool:
+        """Whether a state is to come with the batch of this number in its epoch.
+
+        They do from all workers before each step whose states are kept.
+        """
+        if not self._in_order:
+            return True
+        return self._every > 0 and number % self._every + self._number >= self._every
+
+    # ---- what comes back ---------------------------------------------------------------------------------------------
+
+    def attend(self, iterator: Any) -> None:
+        """To be called with torch's iterator when it has begun an epoch."""
+        self._processes = iterator._workers
+        self._assigned = {task[0] for task in iterator._task_info.values()}  # there are more tasks than workers, or all
+
+    def received(self, carried: Carried, behind: int) -> Any:
+        """The user's batch.
+
+        Args:
+            behind: batches of the epoch that are behind with it.
+        """
+        known = self._known[carried.worker]
+        self.last = carried.worker
+        known.count, known.ended = carried.count, carried.ended
+        known.final = carried.ended and carried.state is not None
+        if carried.state is not None:
+            known.state = known.state if carried.state == SAME else carried.state
+            known.at = carried.count
+        if not self.iterable and (not self._in_order or (self._every and behind % self._every == 0)):
+            self._snapshot = behind, [one.state for one in self._known]
+        return carried.batch
+
+    def look(self, iterator: Any) -> None:
+        """Which of the workers have nothing more, and nothing that is still to be handed out."""
+        waiting = {task[0] for task in iterator._task_info.values() if len(task) > 1}
+        for worker, active in enumerate(iterator._workers_status):
+            if not active and worker not in waiting:
+                self._known[worker].ended = True
+
+    # ---- states ------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> tuple[int, dict[str, Any]]:
+        """Step and torchdata's ``_worker_snapshots``: what is behind the step has to be made once more.
+
+        For an iterable dataset the step is -1: each worker knows itself how much that is.
+
+        Raises:
+            RuntimeError: a state could not be taken.
+        """
+        step, states = self._snapshot
+        if self.iterable:
+            return -1, {f"worker_{worker}": self._streams(worker) for worker in range(self._number)}
+        first = [state or self._first(worker) for worker, state in enumerate(states)]
+        return step, {f"worker_{worker}": self._loaded(worker, state) for worker, state in enumerate(first)}
+
+    def _streams(self, worker: int) -> dict[str, Any]:
+        known = self._known[worker]
+        if known.at < 0:
+            known.state, known.at = self._first(worker), 0
+        if known.ended and not known.final and self._persistent:
+            end = self._message(worker, ended=True)
+            if end is not None:
+                known.state, known.at, known.final = end.state, known.count, True
+        found = self._loaded(worker, known.state)
+        fetcher = found["fetcher_state"] or {"dataset_iter_state": None}
+        found["fetcher_state"] = {**fetcher, "fetcher_ended": known.ended}
+        return {**found, "_num_yielded": known.count, "_steps_since_state": known.count - known.at}
+
+    def _first(self, worker: int) -> bytes | None:
+        """The state before the worker's first batch; None where it has ended without a word."""
+        if self._epoch > 1 and not self.iterable and worker not in self._assigned:
+            return self._left[worker]  # it has nothing to do in this epoch
+        message = self._message(worker, ended=False)
+        return None if message is None else message.state
+
+    def _message(self, worker: int, *, ended: bool) -> Message | None:
+        while (worker, ended) not in self._messages:
+            alive = bool(self._processes) and self._processes[worker].is_alive()
+            try:
+                message: Message = self._queue.get(timeout=_LOOK_S)
+            except queue.Empty:
+                if alive:
+                    continue
+                return None
+            except (OSError, EOFError, ValueError):  # the queue's other end is gone
+                return None
+            if message.epoch == self._epoch:
+                self._messages[message.worker, message.ended] = message
+                if message.state is None:
+                    self._messages.setdefault((message.worker, not message.ended), message)
+        return self._messages[worker, ended]
+
+    def _loaded(self, worker: int, state: bytes | None) -> dict[str, Any]:
+        if state is None:
+            return {"worker_id": worker, "dataset_state": None, "fetcher_state": None}
+        loaded = pickle.loads(state)
+        if isinstance(loaded, Failed):
+            raise RuntimeError(f"worker {worker} could not give the state of its dataset: {loaded.reason}")
+        return dict(loaded)

@@ -1,0 +1,144 @@
+"""Runs tests of another project with its own loader and with headrace's, and prints where the outcomes differ.
+
+    python tests/foreign/run.py torchdata path/to/checkout
+
+Nothing is fetched: the checkout is copied to a temporary folder, where the import of the loader is replaced.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from suites import HEADRACE, SUITES, Suite
+
+_LOADERS = ("torch.utils.data", "torch.utils.data.dataloader", "torchdata.stateful_dataloader")
+_IN_STRINGS = "from torchdata.stateful_dataloader import StatefulDataLoader as DataLoader"  # scripts that tests start
+
+
+def with_calls(source: str, statement: str) -> str:
+    """A test file in which `DataLoader(...)` makes the loader of `statement`."""
+    lines, tree = source.splitlines(keepends=True), ast.parse(source)
+    names = [one.func for one in ast.walk(tree) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)]
+    for name in sorted(names, key=lambda one: (-one.lineno, -one.col_offset)):
+        if name.id == "DataLoader":
+            line = lines[name.lineno - 1]
+            lines[name.lineno - 1] = f"{line[: name.col_offset]}ThatLoader{line[name.end_col_offset :]}"
+    return f"{statement.removesuffix(' as DataLoader')} as ThatLoader\n" + "".join(lines)
+
+
+def with_loader(source: str, statement: str) -> str:
+    """A test file whose imports of a DataLoader are followed by `statement`, under the name that each has there."""
+    lines = source.splitlines(keepends=True)
+    for node in sorted(ast.walk(ast.parse(source)), key=lambda one: -getattr(one, "lineno", 0)):
+        if not isinstance(node, ast.ImportFrom) or node.module not in _LOADERS:
+            continue
+        for alias in node.names:
+            if alias.name in ("DataLoader", "StatefulDataLoader"):
+                plain = statement.removesuffix(" as DataLoader")
+                added = f"{plain} as {alias.asname or alias.name}\n"
+                lines.insert(node.end_lineno or node.lineno, " " * node.col_offset + added)
+    return "".join(lines).replace(f"\n{_IN_STRINGS}\n", f"\n{statement}\n")
+
+
+def run(suite: Suite, checkout: Path, statement: str, arguments: argparse.Namespace) -> dict[str, Outcome]:
+    """Test -> its outcome, of those that were run in time."""
+    with tempfile.TemporaryDirectory() as folder:
+        copied = Path(folder) / suite.copied
+        shutil.copytree(checkout / suite.copied, copied)
+        for file in copied.rglob("*.py"):
+            text = file.read_text()
+            if "DataLoader" in text:
+                file.write_text((with_calls if suite.calls else with_loader)(text, statement))
+        notes = Path(folder) / "notes"
+        patched = (f"import {name}; {name}.DataLoader = DataLoader" for name in suite.patched)
+        (Path(folder) / "foreign_loader.py").write_text(
+            "\n".join([*arguments.first, statement, *patched, _NOTING.format(str(notes))])
+        )
+        paths = [folder, str(Path(folder) / "tests"), *arguments.path, *sys.path]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "foreign_loader", "--rootdir", folder]
+        command += ["-o", "addopts=", *suite.options, *(["-k", arguments.only] if arguments.only else [])]
+        process = subprocess.Popen(
+            [*command, *(str(Path(folder) / file) for file in suite.files)],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+            stdout=None if arguments.verbose else subprocess.DEVNULL,
+            stderr=None if arguments.verbose else subprocess.DEVNULL,
+        )
+        try:
+            process.wait(arguments.timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            print("stopped: the time is over")
+        found: dict[str, Outcome] = {}
+        for line in notes.read_text().splitlines() if notes.exists() else ():
+            name, kind, reason = json.loads(line)
+            if name not in found or kind != "passed":
+                found[name] = Outcome(kind, reason)
+        return found
+
+
+# A plugin of pytest's: what a test came to is noted at once, so that it is known of a run that is stopped, too.
+_NOTING = """
+import json
+def pytest_runtest_logreport(report):
+    if report.when == "call" or not report.passed:
+        reason = "" if report.passed else str(report.longrepr).strip().splitlines()[-1:]
+        with open({!r}, "a") as notes:
+            notes.write(json.dumps([report.nodeid, report.outcome, "".join(reason)]) + "\\n")
+"""
+
+
+class Outcome(NamedTuple):
+    """Of a test: passed, failed or skipped; and the last line of why."""
+
+    kind: str
+    reason: str = ""
+
+
+def counts(found: dict[str, Outcome]) -> str:
+    """How many tests there are of each outcome."""
+    kinds = [one.kind for one in found.values()]
+    return f"{len(found)} tests: " + ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
+
+
+def main() -> int:
+    """0 where all outcomes are the same."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("suite", choices=SUITES)
+    parser.add_argument("checkout", type=Path, help="of the foreign project")
+    parser.add_argument("--path", action="append", default=[], help="a folder with packages that the tests need")
+    parser.add_argument("--first", action="append", default=[], help="a statement that is run before the tests")
+    parser.add_argument("--only", help="pytest's -k")
+    parser.add_argument("--ours", action="store_true", help="only headrace's run: what does not pass")
+    parser.add_argument("--theirs", action="store_true", help="only the run before: what does not pass")
+    parser.add_argument("--verbose", action="store_true", help="show pytest's output")
+    parser.add_argument("--timeout", type=float, help="seconds for each of the two runs")
+    arguments = parser.parse_args()
+    suite = SUITES[arguments.suite]
+    statements = [HEADRACE] if arguments.ours else [suite.baseline] if arguments.theirs else [suite.baseline, HEADRACE]
+    runs = []
+    for statement in statements:
+        runs.append(run(suite, arguments.checkout, statement, arguments))
+        print(f"{statement}\n    {counts(runs[-1])}", flush=True)
+    before, now = runs if len(runs) == 2 else ({name: Outcome("passed") for name in runs[0]}, runs[0])
+    different = 0
+    for name in sorted({*before, *now}):
+        a, b = before.get(name, Outcome("not run")), now.get(name, Outcome("not run"))
+        if a.kind != b.kind and not (len(runs) == 1 and b.kind == "skipped"):
+            different += 1
+            print(f"{name}: {a.kind} -> {b.kind}: {a.reason or b.reason}")
+    print(f"{different} tests {'differ' if len(runs) == 2 else 'do not pass'}")
+    return int(different > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""The foreign test suites, which files they are and with which loader each is run first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TORCH = "from torch.utils.data import DataLoader"
+TORCHDATA = "from torchdata.stateful_dataloader import StatefulDataLoader as DataLoader"
+HEADRACE = "from headrace import DataLoader"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite of another project.
+
+    Attributes:
+        files: the tests, relative to the checkout.
+        baseline: the import with which they run first.
+        copied: the folder of the checkout that is copied and imported from.
+        calls: the loader is replaced where one is made, and not where a class is asked for: Accelerate's own loaders
+            are torch's by inheritance, and its tests say so.
+        patched: modules of the project whose name `DataLoader` is replaced too.
+        options: of pytest.
+    """
+
+    files: tuple[str, ...]
+    baseline: str
+    copied: str
+    calls: bool = False
+    patched: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+_TORCHDATA = "test/stateful_dataloader"
+_LIGHTNING = "tests/tests_pytorch"
+SUITES = {
+    # torchdata keeps a copy of PyTorch's own test/test_dataloader.py.
+    "pytorch": Suite((f"{_TORCHDATA}/test_dataloader.py",), TORCH, _TORCHDATA),
+    "torchdata": Suite((f"{_TORCHDATA}/test_state_dict.py", f"{_TORCHDATA}/test_sampler.py"), TORCHDATA, _TORCHDATA),
+    "torchdata-hugging-face": Suite((f"{_TORCHDATA}/test_hugging_face.py",), TORCHDATA, _TORCHDATA),
+    "accelerate": Suite(("tests/test_data_loader.py", "tests/test_accelerator.py"), TORCH, "tests", calls=True),
+    "lightning": Suite(
+        tuple(
+            f"{_LIGHTNING}/{name}.py"
+            for name in (
+                "trainer/test_dataloaders",
+                "utilities/test_data",
+                "utilities/test_combined_loader",
+                "loops/test_fetchers",
+                "trainer/connectors/test_data_connector",
+            )
+        ),
+        TORCH,
+        "tests",
+        patched=("lightning.pytorch.demos.boring_classes",),
+        options=("-p", "no:cacheprovider"),
+    ),
+}
