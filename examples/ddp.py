@@ -3,7 +3,7 @@
     torchrun --nproc-per-node 2 examples/ddp.py [FOLDER] [--epochs 2] [--batch-size 8] [--checkpoint run.pt]
 
 Without a folder it uses the photographs inside headrace. The one line that differs from stock torch is marked. The
-loader deals its order out to the processes by itself.
+loader deals its order out to the processes, so no sampler is needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main() -> None:
     data = shared.photographs(options)
     common = {"batch_size": options.batch_size, "num_workers": options.workers}
     # It was: loader = torch.utils.data.DataLoader(data, sampler=torch.utils.data.DistributedSampler(data), **common)
-    loader = headrace.DataLoader(data, shuffle=True, **common, seed=0)
+    loader = headrace.DataLoader(data, shuffle=True, **common, seed=0, distributed=True)
     torch.manual_seed(0)
     model = DistributedDataParallel(network(len(data.classes)))
     optimiser = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)

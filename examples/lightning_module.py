@@ -30,7 +30,7 @@ class Photographs(L.LightningDataModule):
     def train_dataloader(self):
         common = {"batch_size": self.options.batch_size, "shuffle": True, "num_workers": self.options.workers}
         # It was: loader = torch.utils.data.DataLoader(self.dataset, **common)
-        loader = headrace.DataLoader(self.dataset, **common, seed=0)
+        loader = headrace.DataLoader(self.dataset, **common, seed=0, distributed=True)
         return loader
 
 

@@ -3,7 +3,7 @@
     python examples/ray_train.py [FOLDER] [--ray-workers 2] [--batch-size 8]
 
 Without a folder it uses the photographs inside headrace. The one line that differs from stock torch is marked. Ray
-makes the process group before the loop begins, so that the loader deals its order out to the workers by itself.
+makes the process group before the loop begins, so that the loader can deal its order out to the workers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def train_loop(options: argparse.Namespace) -> None:
     data = shared.photographs(options)
     common = {"batch_size": options.batch_size, "num_workers": options.workers}
     # It was: loader = torch.utils.data.DataLoader(data, sampler=torch.utils.data.DistributedSampler(data), **common)
-    loader = DataLoader(data, shuffle=True, **common, seed=0)
+    loader = DataLoader(data, shuffle=True, **common, seed=0, distributed=True)
     torch.manual_seed(0)
     model = ray.train.torch.prepare_model(network_for(data))
     optimiser = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)

@@ -1,4 +1,4 @@
-"""The native module `_core`, or one sentence about why it is not there."""
+"""The native module `_core`, or one sentence about why it is not there or does not take a setting."""
 
 from __future__ import annotations
 
@@ -9,5 +9,10 @@ except ImportError as error:
         f"headrace's native module does not load ({error}); install headrace with `pip install .` or from a wheel of "
         "this Python version, and run it from outside its source folder"
     ) from error
+
+try:
+    core.instruction_set()
+except RuntimeError as error:  # of HEADRACE_ISA; here, before the first loader meets it
+    raise ValueError(str(error)) from None
 
 __all__ = ["core"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from typing import Any
 
@@ -72,38 +73,41 @@ def check_own_arguments(
 
 
 def check_types(
-    batch_size: Any,
-    sampler: Any,
-    batch_sampler: Any,
-    num_workers: Any,
-    timeout: Any,
-    generator: Any,
-    prefetch_factor: Any,
+    sampler: Any, batch_sampler: Any, num_workers: Any, timeout: Any, generator: Any, prefetch_factor: Any
 ) -> None:
     """What torch would meet with an unclear error, or only in the middle of an epoch.
 
     Raises:
-        TypeError: an argument of the wrong type. ValueError: a timeout without workers.
+        TypeError: an argument of the wrong type.
     """
-    whole_number("num_workers", num_workers)
-    for name, value in (("batch_size", batch_size), ("prefetch_factor", prefetch_factor)):
-        if value is not None:
+    for name, value in (("num_workers", num_workers), ("prefetch_factor", prefetch_factor)):
+        if value is not None and not isinstance(value, bool):  # which torch takes for 0 and 1
             whole_number(name, value)
     for name, value in (("sampler", sampler), ("batch_sampler", batch_sampler)):
         if value is not None and not hasattr(type(value), "__iter__") and not hasattr(type(value), "__getitem__"):
             raise TypeError(f"{name} must be something to iterate over, not {value!r}")
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+    if not isinstance(timeout, numbers.Real):
         raise TypeError(f"timeout must be a number of seconds, not {timeout!r}")
-    if timeout > 0 and num_workers == 0:
-        raise ValueError("timeout needs num_workers > 0: without threads, batches are made by the caller itself")
     if generator is not None and not isinstance(generator, torch.Generator):
         raise TypeError(f"generator must be a torch.Generator or None, not {generator!r}")
 
 
-def check_epoch_length(samples: int, batch_size: int | None, drop_last: bool, world: World) -> None:
-    """Raises ValueError for an empty dataset; warns where an epoch would have no batch."""
-    if samples == 0:
-        raise ValueError("the dataset is empty: there is nothing to load")
+def check_iterable(num_workers: int, timeout: float, prefetch_factor: int | None) -> None:
+    """What torch refuses when an epoch begins.
+
+    Raises:
+        AssertionError: as torch's iterators.
+    """
+    if timeout > 0 and num_workers == 0:
+        raise AssertionError("timeout needs num_workers > 0: without threads, batches are made by the caller itself")
+    if prefetch_factor is not None and prefetch_factor < 1:
+        raise AssertionError(f"prefetch_factor must be 1 or more, not {prefetch_factor}")
+
+
+def warn_of_empty_epoch(samples: int, batch_size: int | None, drop_last: bool, world: World) -> None:
+    """Warns where an epoch of a dataset that is not empty has no batch."""
+    if not samples:
+        return
     ranks = f" for {world.size} ranks" if world.size > 1 else ""
     if drop_last and batch_size is not None and batch_size > samples // world.size:
         _warn(

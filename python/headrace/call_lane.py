@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import copy
+import functools
+import itertools
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 import torch
 
 from headrace._native import core
 from headrace.calls import CallFunction
+from headrace.file_image import Metadata
 from headrace.python_lane import PythonLane
 from headrace.sample_randomness import sample_randomness
 from headrace.steps import Call
+from headrace.worker_info import Workers, as_worker
 
 _HERE = str(Path(__file__).parent)
 
@@ -37,7 +42,11 @@ class CallLane(PythonLane):
     def __init__(self, pipeline: core.Pipeline, threads: int, calls: Sequence[Call], *, channels_last: bool) -> None:
         self._calls = calls
         self._channels_last = channels_last
+        self.workers: Workers | None = None  # as which its threads do their work
         self._own = threading.local()
+        #: Of a sample of the dataset: Pillow's ``info`` of its file.
+        self.metadata: Callable[[int], dict[Any, Any]] | None = None
+        self._numbers = itertools.count()
         super().__init__(pipeline, 0 if any(call.process_wide for call in calls) else threads)
 
     @staticmethod
@@ -58,12 +67,28 @@ class CallLane(PythonLane):
                 mine[number] = self._calls[number].function
         return mine[number]
 
+    def _metadata_of(self, job: core.PythonJob, call: Call) -> Metadata | None:
+        return functools.partial(self.metadata, job.row) if call.metadata and self.metadata is not None else None
+
+    def _number(self) -> int:
+        """Of this thread, among those of the lane."""
+        if self.threads == 0:
+            return 0
+        mine = self._own.__dict__
+        if "number" not in mine:
+            mine["number"] = next(self._numbers)
+        number: int = mine["number"]
+        return number
+
     def _do(self, job: core.PythonJob) -> None:
         begin = time.perf_counter_ns()
         call = self._calls[job.call]
         try:
-            with sample_randomness(job.draw(call.draw), process_wide=call.process_wide):
-                made = self._function(job.call).on_pixels(job.pixels)
+            with (
+                as_worker(self.workers, self._number()),
+                sample_randomness(job.draw(call.draw), process_wide=call.process_wide),
+            ):
+                made = self._function(job.call).on_pixels(job.pixels, self._metadata_of(job, call))
             elements = self._elements(made) if isinstance(made, torch.Tensor) else np.ascontiguousarray(made)
         except Exception as error:
             self._fail(job, error, str(error) or type(error).__name__)

@@ -16,6 +16,8 @@ import torch
 from PIL import Image
 
 from headrace._native import core
+from headrace.file_image import FileImage, Metadata
+from headrace.kinds import of_kind
 from headrace.pil_tensor import pil_to_tensor, to_pil_image
 
 Pixels = npt.NDArray[np.uint8]
@@ -31,15 +33,17 @@ class CallFunction(Protocol):
     def on_image(self, image: Image.Image) -> Any:
         """The next image, or the finished tensor (C, H, W) of the sample."""
 
-    def on_pixels(self, pixels: Pixels) -> Any:
-        """The same for RGBX pixels (H, W, 4): the next ones, or the finished tensor."""
+    def on_pixels(self, pixels: Pixels, metadata: Metadata | None) -> Any:
+        """The same for RGBX pixels (H, W, 4): the next ones, or the finished tensor. `metadata`: of their file."""
 
 
-def to_image(pixels: Pixels, channels: int) -> Image.Image:
+def to_image(pixels: Pixels, channels: int, metadata: Metadata | None) -> Image.Image:
     """A PIL image of mode RGB, or L for 1 channel."""
     height, width = pixels.shape[:2]
     image = Image.frombytes("RGB", (width, height), np.ascontiguousarray(pixels).data, "raw", "RGBX")
-    return image if channels == 3 else image.getchannel("R")
+    if channels == 1:
+        image = image.getchannel("R")
+    return image if metadata is None else FileImage.of(image, metadata)
 
 
 def to_pixels(image: Image.Image) -> Pixels:
@@ -64,8 +68,8 @@ class OnImage:
             raise CallError(f"it returned {what}, where it took an image of mode {image.mode}")
         return made
 
-    def on_pixels(self, pixels: Pixels) -> Pixels:
-        return to_pixels(self.on_image(to_image(pixels, self.channels)))
+    def on_pixels(self, pixels: Pixels, metadata: Metadata | None) -> Pixels:
+        return to_pixels(self.on_image(to_image(pixels, self.channels, metadata)))
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ class OnBytes:
     def on_image(self, image: Image.Image) -> Image.Image:
         return to_pil_image(self._called(pil_to_tensor(image).contiguous()))
 
-    def on_pixels(self, pixels: Pixels) -> Pixels:
+    def on_pixels(self, pixels: Pixels, metadata: Metadata | None) -> Pixels:
         tensor = torch.from_numpy(pixels[..., : self.channels].transpose(2, 0, 1).copy())
         made = self._called(tensor)
         after = np.zeros((*made.shape[-2:], 4), dtype=np.uint8)
@@ -106,6 +110,7 @@ class Rest:
     Attributes:
         before: tensor steps before the first of them, pointwise; None: it takes the PIL image.
         lut: ``before`` of the 256 bytes, (C, 256), where it is of a dtype that the native path writes.
+        like: a tensor of the kind that ``before`` makes, which the table's is given too.
         transforms: called one after the other.
         shape, dtype: of the finished tensor; None until known.
     """
@@ -116,6 +121,7 @@ class Rest:
     channels: int
     shape: tuple[int, ...] | None = None
     dtype: torch.dtype | None = None
+    like: torch.Tensor | None = field(default=None, compare=False, repr=False)
 
     def on_image(self, image: Image.Image) -> torch.Tensor:
         start: Any = image
@@ -125,17 +131,17 @@ class Rest:
                 start = step(start)
         return self._finished(start)
 
-    def on_pixels(self, pixels: Pixels) -> torch.Tensor:
+    def on_pixels(self, pixels: Pixels, metadata: Metadata | None) -> torch.Tensor:
         if self.before is None or self.lut is None:
-            return self.on_image(to_image(pixels, self.channels))
-        return self._finished(_mapped(pixels, self.lut))
+            return self.on_image(to_image(pixels, self.channels, metadata)).as_subclass(torch.Tensor)
+        mapped = _mapped(pixels, self.lut)
+        return self._finished(mapped if self.like is None else of_kind(mapped, self.like)).as_subclass(torch.Tensor)
 
     def _finished(self, value: Any) -> torch.Tensor:
         for transform in self.transforms:
             value = transform(value)
         if not isinstance(value, torch.Tensor):
             raise CallError(f"the transforms returned {described(value)}, where a tensor is needed")
-        value = value.as_subclass(torch.Tensor)
         if self.shape is not None and (tuple(value.shape) != self.shape or value.dtype != self.dtype):
             batch = f"{self.dtype} {self.shape}"
             raise CallError(f"the transforms returned {described(value)}, where the batch holds {batch}")
@@ -149,7 +155,7 @@ _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
 def _mapped(pixels: Pixels, lut: torch.Tensor) -> torch.Tensor:
     """Pixels through a table (C, 256): (C, H, W)."""
     height, width = pixels.shape[:2]
-    made = torch.empty((len(lut), height, width), dtype=lut.dtype)
+    made = torch.empty((len(lut), height, width), dtype=lut.dtype, device="cpu")
     bits = _INTEGERS[lut.itemsize]  # numpy knows no bfloat16
     core.fuse(pixels, [], {"box": (0, 0, width, height)}, lut.view(bits).numpy(), made.view(bits).numpy())
     return made

@@ -1,4 +1,4 @@
-"""The command line: ``headrace demo | verify DIR | doctor``."""
+"""The command line: ``headrace demo | verify PATH | doctor``."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import headrace
-from headrace.commands import doctor, verify
-from headrace.demo import tour
 
 
 def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 up")
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 up")
+    return int(text)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -27,35 +24,59 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     demo = commands.add_parser("demo", help="equality, speed, a training run and a contact sheet, on real photographs")
-    tour.add_arguments(demo)
-    demo.set_defaults(run=tour.run)
+    place = "where to put photographs and contact sheet; default: a temporary folder"
+    demo.add_argument("--out", type=Path, metavar="DIR", help=place)
+    demo.add_argument("--quick", action="store_true", help="fewer files and rounds: a quarter of a minute")
+    demo.set_defaults(run=_demo)
 
     check = commands.add_parser("verify", help="compare your own images with Pillow and torch, bit for bit")
-    check.add_argument("folder", type=Path, metavar="DIR", help="searched for images, sub-folders too")
+    check.add_argument("path", type=Path, metavar="PATH", help="an image, or a folder: searched with its sub-folders")
     check.add_argument("--recipe", choices=("train", "eval", "both"), default="both", help="default: both")
     check.add_argument("--workers", type=_count, metavar="N", help="native threads; default: one a core")
     check.add_argument("--limit", type=_count, metavar="N", help="only the first N files")
     check.set_defaults(run=_verify)
 
     health = commands.add_parser("doctor", help="what decides pixels and speed here, what is wrong, and what to do")
-    health.set_defaults(run=lambda args: doctor.run())
+    health.set_defaults(run=_doctor)
     return top
 
 
+# A command is imported when it runs: --version and --help need no torch.
+
+
+def _demo(args: argparse.Namespace) -> int:
+    from headrace.demo import tour
+
+    return tour.run(args.out, args.quick)
+
+
 def _verify(args: argparse.Namespace) -> int:
+    from headrace.commands import verify
+
     names = ["train", "eval"] if args.recipe == "both" else [args.recipe]
-    return verify.run(args.folder, names, args.workers, args.limit)
+    return verify.run(args.path, names, args.workers, args.limit)
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from headrace.commands import doctor
+
+    return doctor.run()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the exit status."""
     args = parser().parse_args(arguments)
     try:
+        from headrace import _native  # noqa: F401
+    except (ImportError, ValueError) as error:  # it is not there, or refuses HEADRACE_ISA
+        print(f"headrace: {error}", file=sys.stderr)
+        return 1
+    try:
         status: int = args.run(args)
     except KeyboardInterrupt:
         print("\nheadrace: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # what reads our output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return status

@@ -11,7 +11,7 @@ import torch
 
 from headrace import target as targets
 from headrace._native import core
-from headrace.engine import Engine, Flight
+from headrace.engine import Engine, Failure, Flight
 from headrace.recipe import Recipe
 from headrace.target import Target, current_stream
 
@@ -86,17 +86,26 @@ class FusedEngine(_DeviceEngine):
     ) -> Flight:
         repaired = super().repair(flight, places, table, rows, draws)
         assert isinstance(flight, _DeviceFlight)
+        repaired.handed = True  # it is the next one that holds the batch, and cancels it when it is dropped
         return _DeviceFlight(self._pipeline, repaired.batch, repaired.memory, flight.stream)
 
     def wait(self, flight: Flight, seconds: float) -> bool:
         ready = super().wait(flight, seconds)
-        if ready and flight.batch.broken:
-            raise RuntimeError(f"the batch could not be made on {self._target.device}: {flight.batch.broken}")
         if ready and not self._warned and (trouble := self._pipeline.trouble):
             self._warned = True
             remedy = "choose decoder='cpu', which needs no attempts, or make the GPU's decoder work"
             warnings.warn(f"{trouble}; {remedy}", RuntimeWarning, stacklevel=2)
         return ready
+
+    def failures(self, flight: Flight) -> list[Failure]:
+        """The samples that could not be made.
+
+        Raises:
+            RuntimeError: none could, for the device refused the batch.
+        """
+        if flight.batch.broken:
+            raise RuntimeError(f"the batch could not be made on {self._target.device}: {flight.batch.broken}")
+        return super().failures(flight)
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
         assert isinstance(flight, _DeviceFlight) and flight.memory is not None
@@ -113,15 +122,8 @@ class _DeviceFlight(Flight):
     """A batch on its way to a device, and the stream that its memory was allocated for."""
 
     def __init__(self, pipeline: core.Pipeline, batch: core.Batch, memory: torch.Tensor | None, stream: int) -> None:
-        super().__init__(batch, memory)
-        self.stream = stream
-        self.handed = False
-        self._pipeline = pipeline
-
-    def __del__(self) -> None:
-        # Dropped without a stream that waits for the kernel: the memory must not be given out again before it is done.
-        if not self.handed:
-            self._pipeline.cancel(self.batch)
+        super().__init__(pipeline, batch, memory)
+        self.stream = stream  # one that waits for the kernel, or `cancel` does: then the memory may be given out again
 
 
 class CopyEngine(_DeviceEngine):

@@ -129,6 +129,15 @@ class Occurrences:
     def __init__(self, length: int) -> None:
         self._seen = np.zeros(length, dtype=np.uint32)
 
+    @property
+    def counts(self) -> npt.NDArray[np.uint32]:
+        """How often each sample was named so far, uint32 (length,)."""
+        return self._seen
+
+    def restore(self, counts: npt.NDArray[np.integer]) -> None:
+        """Goes on counting from these, integers (length,)."""
+        self._seen = counts.astype(np.uint32)
+
     def take(self, indices: npt.ArrayLike) -> Int64Array:
         """How often each of `indices` was named before, earlier ones of this call included; and counts them.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from headrace.call_lane import CallLane
 from headrace.pillow_lane import PillowLane
 from headrace.python_lane import PythonLane
 from headrace.recipe import Recipe
+from headrace.worker_info import Workers
 
 _STEP_S = 0.005  # between two looks for work that came back
 _DLPACK_CODE = {torch.uint8: 1, torch.float16: 2, torch.float32: 2, torch.bfloat16: 4}
@@ -33,12 +35,22 @@ class Failure:
 
 
 class Flight:
-    """A batch on its way."""
+    """A batch on its way.
 
-    def __init__(self, batch: core.Batch, memory: torch.Tensor | None) -> None:
-        self.batch = batch
-        self.memory = memory  # what it is written into; None: a slot of the pipeline's own ring
+    Args:
+        memory: what it is written into, which must not be given out again before that has ended; None: a slot of the
+            pipeline's own ring, which sees to that.
+    """
+
+    def __init__(self, pipeline: core.Pipeline, batch: core.Batch, memory: torch.Tensor | None) -> None:
+        self.batch, self.memory = batch, memory
+        self.handed = memory is None
         self.engine: Engine | None = None  # whose it is, where there are several
+        self._pipeline = pipeline
+
+    def __del__(self) -> None:
+        if not self.handed:
+            self._pipeline.cancel(self.batch)
 
 
 class Engine:
@@ -92,7 +104,20 @@ class Engine:
     def _empty(self, count: int, **where: Any) -> torch.Tensor:
         """Memory for a batch that the caller brings."""
         shape = (count, self.recipe.channels, self.recipe.height, self.recipe.width)
+        where = {"device": "cpu"} | where  # whatever torch's default device is
         return torch.empty(shape, dtype=self.recipe.dtype, memory_format=self._format, **where)
+
+    def read_metadata(self, metadata: Callable[[int], dict[Any, Any]]) -> None:
+        """Python steps get the metadata of a sample's file, Pillow's ``info``, from this function of its row."""
+        for lane in self._lanes:
+            if isinstance(lane, CallLane):
+                lane.metadata = metadata
+
+    def work_as(self, workers: Workers) -> None:
+        """What ``get_worker_info()`` says in a step; what was said first holds, as with torch's persistent workers."""
+        for lane in self._lanes:
+            if isinstance(lane, CallLane) and lane.workers is None:
+                lane.workers = workers
 
     def check_stream(self) -> None:
         """Raises RuntimeError where the caller's current stream cannot take a batch now; before anything is done."""
@@ -100,9 +125,9 @@ class Engine:
     def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
         """Starts a batch: `rows` int64 (n,) of the table, `draws` float64 (n, k)."""
         if not self._pin:
-            return Flight(self._pipeline.submit(table, rows, draws), None)
+            return Flight(self._pipeline, self._pipeline.submit(table, rows, draws), None)
         pinned = self._empty(len(rows), pin_memory=True)
-        return Flight(self._pipeline.submit(table, rows, draws, pinned.data_ptr()), pinned)
+        return Flight(self._pipeline, self._pipeline.submit(table, rows, draws, pinned.data_ptr()), pinned)
 
     def repair(
         self,
@@ -113,7 +138,8 @@ class Engine:
         draws: np.ndarray[Any, Any],
     ) -> Flight:
         """Makes other samples in some places of a complete batch."""
-        return Flight(self._pipeline.repair(flight.batch, places, table, rows, draws), flight.memory)
+        batch = self._pipeline.repair(flight.batch, places, table, rows, draws)
+        return Flight(self._pipeline, batch, flight.memory)
 
     def wait(self, flight: Flight, seconds: float) -> bool:
         """Whether the batch was complete within `seconds`. Raises KeyboardInterrupt promptly."""
@@ -121,7 +147,8 @@ class Engine:
             return self._pipeline.wait(flight.batch, seconds)
         deadline = time.monotonic() + seconds
         while True:
-            while (self._inline and self._pipeline.run_one()) or any(lane.run_waiting() for lane in self._served_here):
+            # Python's part of a sample before the next sample: steps may count their calls, as in torch's main process.
+            while any(lane.run_waiting() for lane in self._served_here) or (self._inline and self._pipeline.run_one()):
                 pass
             # Others may still be at work, and may give a sample back.
             left = deadline - time.monotonic()
@@ -131,7 +158,7 @@ class Engine:
                 patience = 0.0
             if self._pipeline.wait(flight.batch, patience):
                 return True
-            if left <= 0 or self._pipeline.closed:
+            if left <= 0 or self._pipeline.closed or flight.batch.cancelled:
                 return False
 
     def failures(self, flight: Flight) -> list[Failure]:
@@ -148,6 +175,7 @@ class Engine:
         if places is not None:
             self._pipeline.compact(flight.batch, places)
         if flight.memory is not None:
+            flight.handed = True
             return flight.memory[:count]
         capsule = self._pipeline.tensor(flight.batch, count, _DLPACK_CODE[self.recipe.dtype])
         return torch.utils.dlpack.from_dlpack(capsule)
@@ -180,15 +208,24 @@ class Engine:
         closed: bool = self._pipeline.closed
         return closed
 
+    def serves_in_this_thread(self) -> bool:
+        """Whether this is one of its Python threads, in the middle of a sample."""
+        return PythonLane.served_here() is self._pipeline
+
+    def wait_for_no_step(self) -> None:
+        """From now on `close` does not wait for what Python threads have in hand."""
+        for lane in self._lanes:
+            lane.wait_for_no_step()
+
     def fits(self, recipe: Recipe) -> bool:
         """Whether it can go on with another epoch of this recipe."""
         return not self.closed and self.recipe is recipe and self.max_pixels == (Image.MAX_IMAGE_PIXELS or 0)
 
-    def close(self, *, wait: bool = True) -> None:
-        """Ends the threads; `wait`: for the step that each Python thread has in hand, too. Batches already handed out
-        stay as they are. Idempotent."""
+    def close(self) -> None:
+        """Ends the threads, the Python ones after the step that each has in hand. Batches already handed out stay as
+        they are. Idempotent."""
         for lane in self._lanes:
-            lane.close(wait=wait)
+            lane.close()
 
     def __del__(self) -> None:
         if hasattr(self, "_lanes"):  # not where __init__ failed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from contextlib import nullcontext
 from dataclasses import replace
@@ -10,9 +11,13 @@ from typing import Any
 import torch
 
 from headrace.order import Cut, EpochOrder, OrderedBatch, RandomState, base_seed, generators_of
-from headrace.sampler.seeded import Seeded, tell
+from headrace.sample_randomness import generators_held
+from headrace.sampler.seeded import Seeded, chain_of, tell
+from headrace.sampler_state import SamplerState, is_stateful
 from headrace.sampling import Order, asked_of, begin_with, followers, late_epoch, order_of, samplers_of
 from headrace.state import Progress, Resume, Start
+
+_DATASETS = ("data_source", "dataset")  # what samplers call the dataset, which a copy of them shares
 
 
 class Epochs:
@@ -26,22 +31,37 @@ class Epochs:
     """
 
     def __init__(self, loader: Any, length: int, seed: int | None, *, keeps_base_seed: bool) -> None:
-        self._sampler, self._batch_sampler = loader.sampler, loader.batch_sampler
-        self._generator, self._length, self._seed = loader.generator, length, seed
+        self._length, self._seed = length, seed
         self._keeps_base_seed = keeps_base_seed
-        self._samplers = samplers_of(loader.sampler, loader.batch_sampler)
-        self._followers = followers(self._samplers)
-        self._generators = generators_of(loader.generator, self._samplers)
         self._next = 0
         self._base_seed: int | None = None
         self._resume: Resume | None = None
         self._progress: Progress | None = None  # of the newest epoch, until another one is asked for
+        self._newest: EpochOrder | None = None  # its order; a copy of the loader has none of its own
+        self._behind: SamplerState | None = None  # of the order's sampler, where this is a copy
+        self._sampler = self._batch_sampler = self._generator = None
+        self.follow(loader)
+
+    def follow(self, loader: Any) -> None:
+        """The next epochs are those of the samplers that the loader has now: a subclass may replace them."""
+        now = loader.sampler, loader.batch_sampler, loader.generator
+        if all(a is b for a, b in zip(now, (self._sampler, self._batch_sampler, self._generator), strict=True)):
+            return
+        self._sampler, self._batch_sampler, self._generator = now
+        self._samplers = samplers_of(self._sampler, self._batch_sampler)
+        self._followers = followers(self._samplers)
+        self._generators = generators_of(self._generator, self._samplers)
 
     @property
     def upcoming(self) -> int:
         """The number of the epoch that `begin` would begin."""
         asked = asked_of(self._followers)
         return self._next if asked is None else asked
+
+    @property
+    def under_way(self) -> bool:
+        """Whether an epoch was begun and has batches left."""
+        return self._progress is not None and not self._progress.finished and self._resume is None
 
     @property
     def resumes(self) -> bool:
@@ -55,8 +75,10 @@ class Epochs:
 
     def begin(self) -> tuple[Progress, EpochOrder]:
         """Begins the next epoch, or goes on with the one that a state was loaded for."""
-        progress, order = self._begin()
-        self._resume, self._progress = None, progress
+        with generators_held():
+            progress, order = self._begin()
+        order.progress = progress
+        self._resume, self._progress, self._newest = None, progress, order
         self._next = progress.epoch + 1
         self._base_seed = progress.start.base_seed
         return progress, order
@@ -68,7 +90,9 @@ class Epochs:
             return None
         # Begun already, so that nothing is drawn a second time.
         start = replace(self._upcoming(), begun=True, base_seed=progress.start.base_seed, random=progress.start.random)
-        begun, order = self._draw(start)
+        with generators_held():
+            begun, order = self._draw(Resume(start))
+        order.progress, self._newest = progress, order
         begun.before = progress.before
         self._next = begun.epoch + 1
         vars(progress).update(vars(begun))
@@ -76,11 +100,16 @@ class Epochs:
         return order
 
     def peek(self, batches: int | None = None) -> tuple[Progress, list[OrderedBatch]]:
-        """What `begin` would return, the order's first `batches` or all; leaves all generators as they were."""
+        """What `begin` would return, the order's first `batches` or all; leaves all generators and samplers as they
+        were."""
+        with generators_held():
+            return self._peek(batches)
+
+    def _peek(self, batches: int | None) -> tuple[Progress, list[OrderedBatch]]:
         before = RandomState.now(self._generators)
         told = [(one, one.epoch, one.asked) for one in self._followers]
         try:
-            progress, order = self._begin()
+            progress, order = self._begin(peek=True)
             return progress, list(itertools.islice(order, batches))
         finally:
             before.restore(self._generators)
@@ -89,44 +118,56 @@ class Epochs:
                 if asked is not None:
                     one.set_epoch(asked)
 
-    def _begin(self) -> tuple[Progress, EpochOrder]:
+    def _begin(self, *, peek: bool = False) -> tuple[Progress, EpochOrder]:
         resume = self._resume
         if resume is None or resume.start.epoch != self.upcoming:
-            return self._draw(self._upcoming())
+            return self._draw(Resume(self._upcoming()), peek=peek)
         # The order is replayed from the generators' states of then. Those that belong to the loader stay where that
         # leaves them. torch's default one is its user's: it only moves if this epoch had not moved it before, and if
         # the user has brought it back to where it was.
         moved = resume.start.begun or not torch.equal(torch.get_rng_state(), resume.start.random.default)
         with torch.random.fork_rng(devices=[]) if moved else nullcontext():
             resume.start.random.restore(self._generators)
-            progress, order = self._draw(resume.start, resume.offset)
-            order.skip(resume.offset, resume.position)
+            progress, order = self._draw(resume, peek=peek)
+            if resume.sampler is None:
+                order.skip(resume.offset, resume.position)
             order.draw()
-        progress.position = progress.first = resume.position
+        progress.behind = progress.first = resume.position
         return progress, order
 
-    def _draw(self, start: Start, offset: int = 0) -> tuple[Progress, EpochOrder]:
+    def _draw(self, at: Resume, *, peek: bool = False) -> tuple[Progress, EpochOrder]:
+        start, offset = at.start, at.offset
         for one in self._followers:
             one.told(start.epoch)
         order_of_all = self.order()
         items, cut = order_of_all.items, order_of_all.cut
+        if peek:
+            items = self._copied(items)
         drew = start.drew_seed if start.begun else not (self._keeps_base_seed and start.base_seed is not None)
         drawn = base_seed(self._generator) if drew else start.base_seed
         seed = self._seed if self._seed is not None else drawn
         assert seed is not None
-        order = EpochOrder(items, order_of_all.unique, self._length, cut)
+        order = EpochOrder(items, order_of_all.unique, self._length, cut, at.sampler, at.position)
         # Drawn at once: the order must not depend on when the first batch is asked for, nor on who draws in between.
         order.draw()
         begun = Start(start.epoch, True, drawn, drew, start.sampler_epoch, start.random)
         whole, behind = (self._count(items, cut, passed) for passed in (0, offset))
         return Progress(begun, seed, whole, cut, offset, behind), order
 
+    def _copied(self, sampler: Any) -> Any:
+        """A sampler to look ahead with: itself, or a copy of one whose own state would move."""
+        if not any(map(is_stateful, chain_of(sampler))):
+            return sampler
+        kept = [*self._generators, *(vars(one).get(name) for one in chain_of(sampler) for name in _DATASETS)]
+        return copy.deepcopy(sampler, {id(one): one for one in kept if one is not None})
+
     def order(self) -> Order:
         """The order of all ranks together."""
         return order_of(self._sampler, self._batch_sampler, self._length, self._seed)
 
     def _upcoming(self) -> Start:
-        now = RandomState.now(self._generators)
+        with generators_held():
+            now = RandomState.now(self._generators)
         return Start(self.upcoming, False, self._base_seed, False, self._sampler_epoch(), now)
 
     @staticmethod
@@ -141,7 +182,10 @@ class Epochs:
         """What one of the two yields is not counted by the other."""
         copied = object.__new__(type(self))
         vars(copied).update(vars(self))
-        copied._progress = None if self._progress is None else replace(self._progress)
+        copied._progress = None if self._progress is None else self._progress.copied()
+        if self._newest is not None and self._progress is not None:
+            copied._behind = self._newest.state_at(self._progress.position)
+        copied._newest = None
         return copied
 
     # ---- set_epoch and state -----------------------------------------------------------------------------------------
@@ -157,16 +201,22 @@ class Epochs:
     def position(self) -> Resume:
         """Where a copy of the loader has to go on to deliver what is still to come."""
         progress, asked = self._progress, asked_of(self._followers)
-        if self._resume is not None:
-            return self._resume if asked in (None, self._resume.start.epoch) else Resume(self._upcoming())
-        if progress is None or progress.finished:
-            return Resume(self._upcoming())
-        if progress.position == progress.first and asked not in (None, progress.epoch):  # see `renew`
-            return Resume(self._upcoming())
-        return Resume(progress.start, progress.position, progress.offset, progress.behind_offset)
+        if self._resume is not None and asked in (None, self._resume.start.epoch):
+            return self._resume
+        told = progress is not None and progress.position == progress.first and asked not in (None, progress.epoch)
+        if self._resume is not None or progress is None or progress.finished or told:  # told: see `renew`
+            return Resume(self._upcoming(), sampler=SamplerState.before(self.order().items))
+        behind = self._behind if self._newest is None else self._newest.state_at(progress.position)
+        return Resume(progress.start, progress.position, progress.offset, progress.behind_offset, behind)
 
     def resume(self, at: Resume) -> None:
-        """`begin` goes on there."""
+        """`begin` goes on there.
+
+        Raises:
+            ValueError: the loader's sampler cannot.
+        """
+        if at.sampler is not None:
+            at.sampler.check(self.order().items)
         self._resume, self._progress = at, None
         self._next, self._base_seed = at.start.epoch, at.start.base_seed
         for one in self._followers:

@@ -14,10 +14,10 @@ def gaussian_weights(sigma: npt.NDArray[np.float64], size: int, softmax: bool) -
     sigmas = torch.from_numpy(sigma.astype(np.float32))[:, None]
     if softmax:
         reach = (size - 1) / (2.0 * math.sqrt(2.0))
-        weights = torch.softmax(torch.linspace(-reach, reach, size).div(sigmas).pow(2).neg(), dim=1)
+        weights = torch.softmax(torch.linspace(-reach, reach, size, device="cpu").div(sigmas).pow(2).neg(), dim=1)
     else:
         reach = (size - 1) * 0.5
-        density = torch.exp(-0.5 * (torch.linspace(-reach, reach, size) / sigmas).pow(2))
+        density = torch.exp(-0.5 * (torch.linspace(-reach, reach, size, device="cpu") / sigmas).pow(2))
         weights = density / density.sum(1, keepdim=True)
     made: npt.NDArray[np.float32] = weights.numpy()
     return made

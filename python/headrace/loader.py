@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
-from torch.utils.data import Sampler
+from torch.utils.data import Dataset, IterableDataset, Sampler
 
 from headrace import arguments, report, routing, state, stats, target, verification
 from headrace.engine import Engine
@@ -24,10 +24,17 @@ from headrace.runner import Runner
 from headrace.sampling import Samplers, deal
 from headrace.sources import BlobDataset
 from headrace.whole_number import whole_number
-from headrace.world import World
+from headrace.world import World, warn_of_whole_reads
+
+_T_co = TypeVar("_T_co", covariant=True)
+# Arguments of headrace's own: of them a loader is made, as of those that torch refuses to have set later.
+_OWN = (
+    *("seed", "device", "decoder", "deterministic", "dtype", "memory_format", "on_error", "max_errors"),
+    *("out_transform", "distributed", "world", "target"),
+)
 
 
-class DataLoader(TorchDataLoader[Any]):
+class DataLoader(TorchDataLoader[_T_co]):
     """Delivers the batches of ``torch.utils.data.DataLoader``, bit for bit; over images from native threads.
 
     What the native path does not know (another dataset, transform, ``collate_fn``, or a ``worker_init_fn``) is handed
@@ -66,20 +73,21 @@ class DataLoader(TorchDataLoader[Any]):
             next sample of the dataset takes the place.
         max_errors: most samples of an epoch that may fail to be made before RuntimeError; None: any number.
         rank, world_size: of this process in a distributed job: it is given every `world_size`-th sample of the order,
-            and `seed` is 0 by default. None: those of torch.distributed, or of torchrun, which are used where no
-            sampler is given; 1 forbids that. Where they are given, the sampler that is given is dealt out, too.
+            of a sampler that is given, too, and `seed` is 0 by default. None: it is given all samples, as in torch.
+        distributed: True: `rank` and `world_size` are those of torch.distributed, or of torchrun.
+        snapshot_every_n_steps: where torch delivers: how often worker processes send the state of a stream, or of a
+            dataset with a state; what lies between is made once more on resuming. 0 or None: never.
         out_transform: called on each batch as it is handed out, on its device and in the caller's thread: MixUp,
             CutMix, a kornia module. Natively what it draws follows from seed, epoch and batch.
 
     Raises:
         TypeError: an argument of headrace's own, where torch's DataLoader would have to serve it; the message says why
-            it would. ValueError: arguments that do not go together, as in torch; natively also an empty dataset.
-            RuntimeError: no such device.
+            it would. ValueError: arguments that do not go together, as in torch. RuntimeError: no such device.
     """
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Dataset[_T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Sampler[Any] | Iterable[Any] | None = None,
@@ -107,11 +115,13 @@ class DataLoader(TorchDataLoader[Any]):
         max_errors: int | None = 100,
         rank: int | None = None,
         world_size: int | None = None,
+        distributed: bool = False,
         out_transform: OutTransform | None = None,
+        snapshot_every_n_steps: int | None = 1,
     ) -> None:
         arguments.check_own_arguments(seed, dtype, memory_format, on_error, max_errors, out_transform)
         self.target = target.resolve(device, decoder, deterministic)
-        self.world = World.of(rank, world_size)
+        self.world, self.distributed = World.asked_for(rank, world_size, distributed), distributed
         batched = batch_size is not None or batch_sampler is not None
         self._route = routing.decide(dataset, batched, collate_fn, worker_init_fn, dtype)
         self._own = {"device": device, "decoder": decoder, "deterministic": deterministic, "dtype": dtype}
@@ -120,13 +130,13 @@ class DataLoader(TorchDataLoader[Any]):
             arguments.refuse_native_only(self._route.reason, self._own)
         else:
             arguments.warn_of_no_effect(multiprocessing_context, pin_memory_device)
-            arguments.check_types(batch_size, sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
+            arguments.check_types(sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
             arguments.check_pinning(pin_memory, self.target.device, self.target.way)
             arguments.check_replaceable(self._route.recipe, on_error)
-            samples = len(self._route.source)
-            arguments.check_epoch_length(samples, batch_size if batch_sampler is None else None, drop_last, self.world)
         given = Samplers(shuffle, sampler, batch_sampler)
-        if seed is None and generator is None and self.world.deals_out(given.any):
+        #: Whether each rank of a job would read all samples in one order: nothing says which are its own.
+        self.reads_whole = not (given.any or self.world.given or distributed or isinstance(dataset, IterableDataset))
+        if seed is None and generator is None and self.world.is_job:
             seed = 0  # as in torch's DistributedSampler: all ranks, however many, must agree on the order
         dealt = deal(dataset, self.world, given, drop_last, seed, generator)
         super().__init__(
@@ -152,11 +162,23 @@ class DataLoader(TorchDataLoader[Any]):
         self.on_error, self.max_errors, self.out_transform = on_error, max_errors, out_transform
         # Public, as all arguments: Lightning makes a loader anew from the attributes that have their names.
         self.device, self.decoder, self.deterministic = device, decoder, deterministic
+        if snapshot_every_n_steps is not None:
+            whole_number("snapshot_every_n_steps", snapshot_every_n_steps, smallest=0)
+        self.snapshot_every_n_steps = snapshot_every_n_steps
         self._torch_epochs = TorchEpochs(self.seed, self.world.rank)
         if not isinstance(self._route, Handed):
+            samples = len(self._route.source)
+            arguments.warn_of_empty_epoch(samples, self.batch_size, drop_last, self.world)
             self._epochs = Epochs(self, samples, self.seed, keeps_base_seed=persistent_workers)
         self._runner = Runner()
-        self._given = given.any
+        self._own_is_set = True
+
+    _own_is_set = False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._own_is_set and name in _OWN:
+            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
+        super().__setattr__(name, value)
 
     @property
     def native(self) -> bool:
@@ -169,7 +191,14 @@ class DataLoader(TorchDataLoader[Any]):
             route = routing.renewed(self._route, self)
             if isinstance(route, Handed):
                 arguments.refuse_native_only(route.reason, self._own)
+                if self._epochs.resumes:
+                    raise RuntimeError(
+                        "the state that was loaded is of headrace's native path, but torch's DataLoader would serve "
+                        f"now: {route.reason}"
+                    )
                 self._torch_epochs.go_on(self._epochs.upcoming)
+            else:
+                self._epochs.follow(self)
             self._route = route
         return self._route
 
@@ -224,12 +253,12 @@ class DataLoader(TorchDataLoader[Any]):
     @property
     def deals_itself_out(self) -> bool:
         """Whether this process is given its part of the loader's own order, by the ranks that the loader has found."""
-        return bool(self.world.found) and self.world.size > 1 and not self._given
+        return bool(self.world.found) and self.world.size > 1
 
     @property
     def resumes(self) -> bool:
         """Whether the next ``iter(loader)`` goes on where a state that was loaded was taken."""
-        return self.native and self._epochs.resumes
+        return self._epochs.resumes if self.native else self._torch_epochs.resumes(self)
 
     @property
     def _is_accelerate_prepared(self) -> bool:
@@ -243,13 +272,21 @@ class DataLoader(TorchDataLoader[Any]):
     # ---- iteration ---------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        self.world.check(self._given)
+        self.world.check(self.distributed)
+        if self.reads_whole:
+            warn_of_whole_reads()
         route = self._renewed_route()
         if isinstance(route, Handed):
+            routing.warn_of_torch(route.reason)
             batches = self._torch_epochs.begin(self, super().__iter__)
             return batches if self.out_transform is None else TransformedBatches(batches, self.out_transform)
+        arguments.check_iterable(self.num_workers, self.timeout, self.prefetch_factor)
         pin = self.target.way == "memory" and arguments.can_pin(self.pin_memory)
         return self._runner.begin(self, route, self._epochs, pin=pin)
+
+    def _get_iterator(self) -> Any:
+        """torch's ``__iter__`` asks for it where torch delivers."""
+        return self._torch_epochs.iterator(super()._get_iterator)
 
     def seeded_out_transform(self, progress: state.Progress) -> SeededBatches | None:
         """`out_transform` for the batches of an epoch."""
@@ -269,6 +306,7 @@ class DataLoader(TorchDataLoader[Any]):
         """Ends the threads of all iterators and gives up their batches in flight. ``iter(loader)`` starts new ones."""
         self._runner.close()
         self._iterator = None  # torch's, with its persistent workers
+        self._torch_epochs.close()
 
     def check_worker_number_rationality(self) -> None:
         """torch warns of more processes than cores here; more threads cost next to nothing, and hide slow disks."""
@@ -287,7 +325,11 @@ class DataLoader(TorchDataLoader[Any]):
         It holds what the order follows from: the seed, and the states of torch's default generator and of those that
         the loader and torch's samplers were given. A sampler of your own must draw from these or from ``set_epoch``.
         """
-        route = self._native_route("state_dict()")
+        # What changed since an epoch began is for the next one to see.
+        begun = isinstance(self._route, Native) and self._epochs.under_way
+        route = self._route if begun else self._renewed_route()
+        if isinstance(route, Handed):
+            return self._torch_epochs.state_dict(self)
         return state.save(self._identity(route), self._epochs.position())
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -297,9 +339,10 @@ class DataLoader(TorchDataLoader[Any]):
 
         Raises:
             ValueError: the state belongs to another dataset, batch size, recipe, seed, way of sampling or Pillow rule.
-            RuntimeError: torch delivers, whose epochs cannot be resumed.
         """
-        route = self._native_route("load_state_dict()")
+        route = self._renewed_route()
+        if isinstance(route, Handed):
+            return self._torch_epochs.load_state_dict(self, state_dict)
         self._epochs.resume(state.load(state_dict, self._identity(route)))
 
     # ---- proof and insight -------------------------------------------------------------------------------------------
@@ -321,7 +364,9 @@ class DataLoader(TorchDataLoader[Any]):
     def explain(self) -> report.Explanation:
         """What runs natively, what in Python, and why; print it."""
         route = self._renewed_route()
-        return report.explain_torch(self, route.reason) if isinstance(route, Handed) else report.explain(self)
+        if isinstance(route, Handed):
+            return report.explain_torch(self, routing.reasons(self))
+        return report.explain(self)
 
     def stats(self) -> stats.Stats:
         """Where the time of the newest epoch goes, and its one bottleneck; print it."""
@@ -338,4 +383,13 @@ class DataLoader(TorchDataLoader[Any]):
     def __getstate__(self) -> dict[str, Any]:
         # Its epochs and threads are a copy's own, even in a shallow one.
         own = ("_epochs", "_torch_epochs", "_runner")
-        return {**self.__dict__, **{name: copy.copy(self.__dict__[name]) for name in own if name in self.__dict__}}
+        kept = {**self.__dict__, **{name: copy.copy(self.__dict__[name]) for name in own if name in self.__dict__}}
+        # Protocols of pickle before 4, which torch.save uses, take no torch.memory_format.
+        kept["memory_format"] = str(self.memory_format)
+        kept["_own"] = {name: value for name, value in self._own.items() if name != "memory_format"}
+        return kept
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        memory_format = getattr(torch, kept["memory_format"].removeprefix("torch."))
+        self.__dict__.update(kept, memory_format=memory_format)
+        self._own["memory_format"] = memory_format

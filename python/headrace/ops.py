@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,8 +11,11 @@ import torch
 
 from headrace import device_ops, pillow_rule, pointwise, target, transforms
 from headrace._native import core
+from headrace.cores import usable_cores
+from headrace.ops_arguments import check_counts, check_output, checked_box, encoded, output_size
 from headrace.pillow_ops import open_rgb
 from headrace.steps import FILTERS
+from headrace.whole_number import whole_number
 
 __all__ = ["decode_jpeg", "resize_normalize"]
 
@@ -28,16 +30,17 @@ def decode_jpeg(
             clean, plain JPEG (PNG, CMYK, damaged files, ...) is decoded by Pillow.
         device: where the images are to be, None for this machine's memory. A GPU makes the pixels from the planes that
             the CPU decoded, on the stream that is current; the bytes are the same.
-        num_threads: threads that share the work; 0: as many as this process may run on.
+        num_threads: threads that share the work; 0: one for each core that this process may use.
 
     Returns:
         uint8 tensors (3, H, W), one a blob, in order.
 
     Raises:
-        Pillow's own exceptions for what it cannot read. RuntimeError: no such device.
+        Pillow's own exceptions for what it cannot read. TypeError, ValueError: not a list of encoded images.
+        RuntimeError: no such device.
     """
     where = target.resolve(device, "auto" if device in (None, "cpu") else "cpu")
-    data = [bytes(blob.cpu().numpy()) if isinstance(blob, torch.Tensor) else bytes(blob) for blob in blobs]
+    data, num_threads = encoded(blobs), whole_number("num_threads", num_threads, smallest=0)
     if where.way == "memory":
         return _map(_decode_one, [(one,) for one in data], num_threads)
     if where.way == "copy":
@@ -89,15 +92,18 @@ def resize_normalize(
         interpolation: a Pillow filter by name, ``InterpolationMode`` or number.
         dtype: float32, float16 or bfloat16: computed in float32, then converted.
         memory_format: ``torch.contiguous_format`` or ``torch.channels_last``.
-        num_threads: threads that share the work; 0: as many as this process may run on.
+        num_threads: threads that share the work; 0: one for each core that this process may use.
 
     Returns:
         (n, 3, height, width), where the images are, equal to torchvision's on PIL images to the bit.
 
     Raises:
-        TypeError: not uint8. ValueError: shapes that do not fit, or a box that leaves its image.
+        TypeError: not uint8, or no whole numbers. ValueError: shapes that do not fit, a box that leaves its image, or
+            a size, dtype or memory format that there is not.
     """
-    height, width = (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))
+    height, width = output_size(size)
+    check_output(dtype, memory_format)
+    num_threads = whole_number("num_threads", num_threads, smallest=0)
     filter_number = FILTERS[transforms.filter_name(interpolation)]
     steps = (lambda image: image.to(torch.float32).div(255), transforms.Normalize(mean, std))  # ToTensor, Normalize
     lut = pointwise.table(pointwise.Pointwise(steps, dtype), 3)
@@ -119,13 +125,10 @@ def _jobs(
 ) -> list[device_ops.Job]:
     """What is done to each image. Raises TypeError or ValueError for what does not fit."""
     count, first_vertical = len(images), pillow_rule.ORDERS[pillow_rule.pass_order()]
-    if boxes is not None and (len(boxes) != count or any(len(box) != 4 for box in boxes)):
-        raise ValueError(f"boxes must hold four numbers for each of {count} images")
-    if flips is not None and len(flips) != count:
-        raise ValueError(f"flips must hold one value for each of {count} images")
+    check_counts(count, boxes, flips)
     jobs = []
     for i in range(count):
-        top, left, h, w = _checked_box(i, images[i], None if boxes is None else boxes[i])
+        top, left, h, w = checked_box(i, images[i], None if boxes is None else boxes[i])
         vertical = h != height and w != width and first_vertical(h, w, height, width)
         jobs.append(device_ops.Job(left, top, w, h, bool(vertical), bool(flips[i]) if flips is not None else False))
     return jobs
@@ -142,7 +145,7 @@ def _resize(
     num_threads: int,
 ) -> torch.Tensor:
     """As `DeviceOps.resize`, on this machine's threads."""
-    out = torch.empty((len(images), 3, height, width), dtype=lut.dtype, memory_format=memory_format)
+    out = torch.empty((len(images), 3, height, width), dtype=lut.dtype, memory_format=memory_format, device="cpu")
     nhwc = memory_format == torch.channels_last
     raw = out.permute(0, 2, 3, 1) if nhwc else out
     words = torch.int16 if lut.dtype.itemsize == 2 else torch.int32
@@ -167,21 +170,8 @@ def _on_gpu(images: Sequence[torch.Tensor] | torch.Tensor) -> device_ops.DeviceO
     return device_ops.of(where) if where.way == "fused" else None
 
 
-def _checked_box(i: int, image: torch.Tensor, box: Sequence[int] | torch.Tensor | None) -> tuple[int, int, int, int]:
-    """Top, left, height, width. Raises TypeError or ValueError for what does not fit."""
-    if image.dtype != torch.uint8:
-        raise TypeError(f"image {i} is {image.dtype}; uint8 is needed")
-    if image.ndim != 3 or image.shape[0] != 3:
-        raise ValueError(f"image {i} has shape {tuple(image.shape)}; (3, H, W) is needed")
-    in_h, in_w = image.shape[1:]
-    top, left, h, w = (int(v) for v in box) if box is not None else (0, 0, in_h, in_w)
-    if h < 1 or w < 1 or top < 0 or left < 0 or top + h > in_h or left + w > in_w:
-        raise ValueError(f"box {i}, {(top, left, h, w)}, leaves its image of {(in_h, in_w)} pixels")
-    return top, left, h, w
-
-
 def _map(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], num_threads: int) -> list[Any]:
-    threads = min(num_threads or len(os.sched_getaffinity(0)), len(calls))
+    threads = min(num_threads or usable_cores(), len(calls))
     if threads <= 1:
         return [function(*call) for call in calls]
     with ThreadPoolExecutor(threads, thread_name_prefix="headrace-ops") as pool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler
 from headrace.draws import Occurrences
 from headrace.sampler.distributed import ShardedSampler, Share
 from headrace.sampler.seeded import Seeded
+from headrace.sampler_state import History, SamplerState
 
 Int64s = npt.NDArray[np.int64]
 
@@ -49,7 +51,8 @@ def generators_of(loader_generator: torch.Generator | None, samplers: Iterable[A
 
 def base_seed(generator: torch.Generator | None) -> int:
     """Drawn as torch's loader draws its own at the start of an epoch, so that the same numbers follow after it."""
-    return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
+    device = "cpu" if generator is None else generator.device
+    return int(torch.empty((), dtype=torch.int64, device=device).random_(generator=generator).item())
 
 
 def names_each_once(sampler: Any, length: int) -> bool:
@@ -106,6 +109,14 @@ class OrderedBatch:
     occurrences: Int64s
 
 
+class Delivered(Protocol):
+    """What an order asks of the progress of its epoch."""
+
+    @property
+    def position(self) -> int:
+        """Batches that are delivered."""
+
+
 class EpochOrder:
     """Turns what a sampler yields into one rank's batches of (index, occurrence).
 
@@ -116,13 +127,43 @@ class EpochOrder:
         unique: whether it is known that it names no sample twice.
         length: of the dataset.
         cut: how items become batches.
+        resumed: the state of a sampler that keeps its own, to go on from.
+        first: batches of the epoch before that state.
+
+    Attributes:
+        progress: of the epoch, where it is known: how many of its batches are delivered.
     """
 
-    def __init__(self, sampler: Iterable[Any], unique: bool, length: int, cut: Cut) -> None:
+    progress: Delivered | None = None
+
+    def __init__(
+        self,
+        sampler: Iterable[Any],
+        unique: bool,
+        length: int,
+        cut: Cut,
+        resumed: SamplerState | None = None,
+        first: int = 0,
+    ) -> None:
         self._sampler, self._length, self._cut = sampler, length, cut
-        self._items = iter(sampler)
         self._head: list[Any] = []  # the first items, which may have to fill up the end
         self._occurrences = None if unique else Occurrences(length)
+        before = SamplerState.before(sampler) if resumed is None else resumed
+        self._begin(iter(sampler) if resumed is None else resumed.begin(sampler))
+        self._batches = first
+        self._history = History(sampler, self._iterator, first, before)
+        if resumed is not None:
+            self._head = list(resumed.head)
+            if self._occurrences is not None and resumed.counts is not None:
+                self._occurrences.restore(resumed.counts.numpy())
+
+    def _begin(self, iterator: Iterator[Any]) -> None:
+        """The next items are those of `iterator`."""
+        self._iterator = iterator
+        # `next` alone is called: `iter` begins some iterators anew, and itertools would call it each time.
+        self._items = map(next, itertools.repeat(iterator))
+        self._drawn: list[Any] = []  # items that were taken before their batch was asked for
+        self._ended = False
 
     def __iter__(self) -> EpochOrder:
         return self
@@ -136,10 +177,18 @@ class EpochOrder:
             if not cut.keeps(len(items) // share.world_size):
                 raise StopIteration
         batches = self._name(items, named)
+        self._batches += 1
+        delivered = 0 if self.progress is None else self.progress.position
+        self._history.note(self._batches, np.concatenate([one.indices for one in batches]), delivered)
         if cut.batch_size is None:
             return batches[share.rank]
         every = slice(share.rank, None, share.world_size)
         return OrderedBatch(batches[0].indices[every], batches[0].occurrences[every])
+
+    def state_at(self, batches: int) -> SamplerState | None:
+        """The state of the sampler behind the epoch's first `batches`; None: it keeps none."""
+        counts = None if self._occurrences is None else self._occurrences.counts
+        return self._history.at(batches, self._head, counts)
 
     def skip(self, items: int, batches: int) -> None:
         """Passes over `items` of the order and then over `batches` of this rank, without making them.
@@ -153,7 +202,7 @@ class EpochOrder:
         if iter_from is not None and self._occurrences is None:
             passed = min(wanted, len(self._sampler))  # type: ignore[arg-type]
             self._head = list(itertools.islice(iter_from(0), self._cut.share.world_size))
-            self._items = iter_from(passed)
+            self._begin(iter_from(passed))
         while passed < wanted and (some := self._take(min(wanted - passed, _AT_ONCE))):
             passed += len(some)
             if self._occurrences is not None:
@@ -164,13 +213,23 @@ class EpochOrder:
 
     def draw(self) -> None:
         """Lets the sampler draw its random numbers now rather than when its first batch is asked for."""
-        first = list(itertools.islice(self._items, 1))
-        self._items = itertools.chain(first, self._items)
+        if not self._drawn:
+            self._drawn = self._asked(1)
 
     def _take(self, count: int) -> list[Any]:
-        items = list(itertools.islice(self._items, count))
+        drawn, self._drawn = self._drawn[:count], self._drawn[count:]
+        items = drawn + self._asked(count - len(drawn))
         self._head += items[: self._cut.share.world_size - len(self._head)]
         return items
+
+    def _asked(self, count: int) -> list[Any]:
+        """Up to `count` items of the sampler."""
+        try:
+            return [] if self._ended else list(itertools.islice(self._items, count))
+        except BaseException:
+            # torch's BatchSampler, a generator, has ended then; what yields batches itself is asked again.
+            self._ended = self._cut.batch_size is not None
+            raise
 
     def _name(self, items: list[Any], named: int) -> list[OrderedBatch]:
         """Items, of which those from `named` on repeat the order's first: as batches, or as one of all of them."""
@@ -186,18 +245,24 @@ class EpochOrder:
         return made
 
     def _checked(self, named: Any) -> Int64s:
-        if isinstance(named, torch.Tensor):
-            named = named.tolist()
-        try:
-            indices = np.asarray([named] if isinstance(named, (int, np.integer)) else list(named))
-        except (TypeError, ValueError):
-            raise TypeError(f"the sampler yielded {named!r}; an integer index or a list of them is needed") from None
-        if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
-            raise TypeError(f"the sampler yielded {named!r}; an integer index or a list of them is needed")
+        indices = _indices(named)
         if not indices.size:
-            raise ValueError("the batch sampler yielded an empty batch")
+            raise IndexError("the batch sampler yielded an empty batch")
         bad = indices[(indices < -self._length) | (indices >= self._length)]
         if bad.size:
             raise IndexError(f"the sampler named index {bad[0]}, out of range for a dataset of {self._length} samples")
-        indices = indices.astype(np.int64)
         return np.where(indices < 0, indices + self._length, indices)
+
+
+def _indices(named: Any) -> Int64s:
+    """What a sampler has named, int64 (n,): an index, or some of them, of anything that Python takes as an index."""
+    if isinstance(named, torch.Tensor):
+        named = named.tolist()
+    try:
+        given = [named] if hasattr(type(named), "__index__") else list(named)
+        indices = np.asarray(given or [], dtype=None if given else np.int64)
+        if indices.ndim != 1 or indices.dtype.kind not in "iu":  # bool, one-element tensors, mixed kinds
+            indices = np.array([operator.index(one) for one in given], dtype=np.int64)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"the sampler yielded {named!r}; an integer index or a list of them is needed") from None
+    return indices.astype(np.int64)

@@ -23,7 +23,7 @@ class Reseeded:
 
     def __call__(self, value: Any) -> Any:
         for one in (*_inside(self.transform), *_around(self.transform)):
-            one.set_random_seed(int(torch.randint(2**31, ())))
+            one.set_random_seed(int(torch.randint(2**31, (), device="cpu")))
         return self.transform(value)
 
     def __repr__(self) -> str:

@@ -13,7 +13,27 @@ def pil_to_tensor(image: Image.Image) -> torch.Tensor:
     return torch.from_numpy(pixels).permute(2, 0, 1)
 
 
-def to_pil_image(tensor: torch.Tensor) -> Image.Image:
-    """An image of mode RGB, or L for one channel, of uint8 (C, H, W)."""
+_ONE_CHANNEL = {torch.uint8: "L", torch.int16: "I;16", torch.int32: "I", torch.float32: "F"}
+_SEVERAL_CHANNELS = {2: ("LA",), 3: ("RGB", "YCbCr", "HSV"), 4: ("RGBA", "CMYK", "RGBX")}
+
+
+def to_pil_image(tensor: torch.Tensor, mode: str | None = None) -> Image.Image:
+    """An image of a tensor (C, H, W) of Pillow's values.
+
+    Args:
+        mode: of the image; None: RGB, or L for one channel, of uint8.
+
+    Raises:
+        ValueError: a mode that torchvision makes no image of, as P, 1 and I;16 of uint16.
+    """
+    channels, height, width = tensor.shape
+    permitted = _SEVERAL_CHANNELS.get(channels) or (_ONE_CHANNEL.get(tensor.dtype),)
+    if mode is None:
+        mode = permitted[0]
+    if mode is None or mode not in permitted:
+        raise ValueError(
+            f"Incorrect mode ({mode}) supplied for {channels} channels of {tensor.dtype}; convert the "
+            f"image to RGB or L first, by image.convert"
+        )
     pixels = tensor.permute(1, 2, 0).contiguous().numpy()
-    return Image.fromarray(pixels if pixels.shape[2] == 3 else pixels[..., 0])
+    return Image.frombytes(mode, (width, height), pixels.data)

@@ -7,10 +7,10 @@ import time
 
 from headrace._native import core
 from headrace.errors import with_causes
-from headrace.pillow_ops import open_rgb
+from headrace.pillow_ops import open_rgb, open_rgb_file
 from headrace.python_lane import PythonLane
 
-_STREAM = re.compile(r" ?<_io\.BytesIO object at 0x[0-9a-f]+>")
+_STREAM = re.compile(r" ?<_io\.(BytesIO object at 0x[0-9a-f]+|BufferedReader name=.*)>")
 
 
 class PillowLane(PythonLane):
@@ -32,7 +32,7 @@ class PillowLane(PythonLane):
     def _do(self, job: core.PythonJob) -> None:
         begin = time.perf_counter_ns()
         try:
-            image = open_rgb(job.data)
+            image = open_rgb_file(job.path) if job.path else open_rgb(job.data)
             pixels = image.tobytes("raw", "RGBX")
         except Exception as error:  # the verdict of Pillow
             self.note(job, _without_frames(error))
@@ -42,7 +42,7 @@ class PillowLane(PythonLane):
 
 
 def _in_words(error: BaseException) -> str:
-    # Pillow names the stream it read from, which here is memory: the path stands in front of the reason anyway.
+    # Pillow names the stream it read from: the path stands in front of the reason anyway.
     return _STREAM.sub("", str(error)) or type(error).__name__
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from io import BytesIO
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageOps
@@ -21,6 +22,12 @@ def open_rgb(data: bytes) -> Image.Image:
         return image.convert("RGB")
 
 
+def open_rgb_file(path: bytes) -> Image.Image:
+    """The same of a file, of which Pillow reads what it needs."""
+    with open(path, "rb") as file, Image.open(file) as image:  # noqa: PTH123 - pathlib knows no bytes
+        return image.convert("RGB")
+
+
 def crop(image: Image.Image, box: Box) -> Image.Image:
     """The pixels of `box`."""
     return image.crop((box.left, box.top, box.left + box.width, box.top + box.height))
@@ -33,17 +40,43 @@ def resize(image: Image.Image, height: int, width: int, filter: str) -> Image.Im
     return image.resize((width, height), resample=FILTERS[filter])
 
 
-def pad(image: Image.Image, padding: Sequence[int], fill: Sequence[int], mode: str) -> Image.Image:
-    """Adds `padding` (left, top, right, bottom) pixels; `fill` (R, G, B) is for mode "constant" alone."""
-    if not any(padding):
-        return image
+def pad(image: Image.Image, padding: Sequence[int], fill: float | Sequence[float] | None, mode: str) -> Image.Image:
+    """Adds `padding` (left, top, right, bottom) pixels, or crops where it is negative, in an image of any mode.
+
+    Args:
+        fill: for mode "constant" alone: one number or one a channel, cut to whole numbers; None is 0.
+
+    Raises:
+        ValueError: a fill of neither 1 number nor as many as the image has channels.
+    """
     left, top, right, bottom = padding
+    palette = image.getpalette() if image.mode == "P" else None
     if mode == "constant":
-        color = tuple(fill) if image.mode == "RGB" else fill[0]
-        return ImageOps.expand(image, border=(left, top, right, bottom), fill=color)
-    pixels = np.asarray(image)
-    widths = [(top, bottom), (left, right)] + [(0, 0)] * (pixels.ndim - 2)
-    return Image.fromarray(np.pad(pixels, widths, mode=mode))  # type: ignore[call-overload]
+        padded = ImageOps.expand(image, border=(left, top, right, bottom), fill=_pixel(fill, image))
+    else:
+        if min(padding) < 0:
+            first = max(-left, 0), max(-top, 0)
+            image = image.crop((*first, image.width - max(-right, 0), image.height - max(-bottom, 0)))
+            left, top, right, bottom = (max(one, 0) for one in (left, top, right, bottom))
+        pixels = np.asarray(image)
+        widths = [(top, bottom), (left, right)] + [(0, 0)] * (pixels.ndim - 2)
+        padded = Image.fromarray(np.pad(pixels, widths, mode=mode))  # type: ignore[call-overload]
+    if image.mode == "P":
+        padded.putpalette(palette)  # type: ignore[arg-type]  # an image of mode P has one
+    return padded
+
+
+def _pixel(fill: float | Sequence[float] | None, image: Image.Image) -> Any:
+    """A pixel of the image's mode: torchvision's reading of a `fill` argument."""
+    channels = len(image.getbands())
+    values: list[float] = [0] if fill is None else [fill] if isinstance(fill, (int, float)) else list(fill)
+    if len(values) not in (1, channels):
+        raise ValueError(
+            "The number of elements in 'fill' does not match the number of channels of the image "
+            f"({len(values)} != {channels})"
+        )
+    pixel = [value if image.mode == "F" else int(value) for value in values] * (channels // len(values))
+    return pixel[0] if channels == 1 else tuple(pixel)
 
 
 def flip_horizontal(image: Image.Image) -> Image.Image:
@@ -57,14 +90,16 @@ def flip_vertical(image: Image.Image) -> Image.Image:
 
 
 def grayscale(image: Image.Image, channels: int) -> Image.Image:
-    """Pillow's mode L, as one channel or three equal ones."""
+    """Pillow's mode L, as one channel or three equal ones; ValueError for another number of `channels`."""
+    if channels not in (1, 3):
+        raise ValueError(f"num_output_channels must be 1 or 3, got {channels}.")
     gray = image.convert("L")
     return gray if channels == 1 else Image.merge("RGB", (gray, gray, gray))
 
 
 def turn_hue(image: Image.Image, turn: float) -> Image.Image:
-    """The H of Pillow's HSV plus ``int(255 turn)``, modulo 256; a gray image as it is."""
-    if image.mode == "L":
+    """The H of Pillow's HSV plus ``int(255 turn)``, modulo 256; an image of mode L, 1, I or F as it is."""
+    if image.mode in ("L", "1", "I", "F"):
         return image
     hue, saturation, value = image.convert("HSV").split()
     turned = (np.asarray(hue, dtype=np.int64) + int(turn * 255)) % 256

@@ -37,7 +37,7 @@ class Pointwise:
 
 def all_bytes(channels: int) -> torch.Tensor:
     """An image of the 256 byte values in each channel: uint8, (channels, 1, 256)."""
-    return torch.arange(256, dtype=torch.uint8).repeat(channels, 1, 1)
+    return torch.arange(256, dtype=torch.uint8, device="cpu").repeat(channels, 1, 1)
 
 
 def table(pointwise: Callable[[torch.Tensor], torch.Tensor], channels: int) -> torch.Tensor:

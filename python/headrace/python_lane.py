@@ -17,6 +17,7 @@ _started: weakref.WeakSet[threading.Thread] = (
 )  # they may outlive their lane, if nobody waited for them
 _PATIENCE_S = 3600.0  # close() wakes a waiting thread; this only bounds one call
 _PARTING_S = 10.0  # for a job in hand when the interpreter goes down; it may never end
+_here = threading.local()  # whose thread this is
 
 
 class PythonLane:
@@ -77,12 +78,20 @@ class PythonLane:
         return self._limit
 
     def run_waiting(self, seconds: float = 0.0) -> bool:
-        """Does one job in this thread, waiting for it up to `seconds`; False when there is none."""
-        job = self._next_job(self._pipeline, seconds)
-        if job is None:
-            return False
-        self._do(job)
-        return True
+        """Does one job in this thread, waiting for it up to `seconds`; False when there is none.
+
+        What it raises, an interrupt above all, leaves the job to be done again.
+        """
+        job = None
+        try:
+            job = self._next_job(self._pipeline, seconds)  # one that is dropped here goes back by itself
+            if job is not None:
+                self._do(job)
+        except BaseException:
+            if job is not None:
+                self._pipeline.put_back(job)
+            raise
+        return job is not None
 
     def note(self, job: core.PythonJob, error: BaseException) -> None:
         """Keeps an exception, to be raised in the main thread when the batch is due."""
@@ -92,10 +101,18 @@ class PythonLane:
         """The exceptions that Python raised for samples of a batch, once."""
         return self._errors.pop(batch_id, {})
 
-    def close(self, *, wait: bool = True) -> None:
-        """Ends the threads; waits for the job that each has in hand, unless it was ever called not to."""
+    @staticmethod
+    def served_here() -> core.Pipeline | None:
+        """Whose job this thread does; None: it is no lane's."""
+        return getattr(_here, "pipeline", None)
+
+    def wait_for_no_step(self) -> None:
+        """From now on `close` waits for no job in hand: one may never end."""
+        self._waits = False
+
+    def close(self) -> None:
+        """Ends the threads, after the job that each has in hand."""
         self._pipeline.close()
-        self._waits &= wait
         if self._waits:
             self.join()
 
@@ -113,6 +130,7 @@ def _serve(
     lane_ref: weakref.ref[PythonLane],
 ) -> None:
     core.name_thread(threading.current_thread().name)
+    _here.pipeline = pipeline
     while not pipeline.closed:
         job = next_job(pipeline, _PATIENCE_S)
         if job is None:
@@ -129,6 +147,7 @@ def _serve(
 @atexit.register
 def _close_all() -> None:
     for lane in list(_live):
-        lane.close(wait=False)
+        lane.wait_for_no_step()
+        lane.close()
     for thread in list(_started):
         thread.join(_PARTING_S)

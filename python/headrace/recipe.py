@@ -55,6 +55,7 @@ class Recipe:
         erased: what each Erase writes: (Erase steps in the order in which they are written down, nested ones too,
             channels), in the final dtype, after all tensor steps; None where there is none.
         names: a line for `explain()` a user's transform: (its repr, what it was lowered to).
+        kind: the class of tensor that the transforms give, which a single sample has; a batch is a plain one.
         in_python: which of `names` are done by Python.
         variants: the recipes of images of other aspect ratios, each with another output size; this one is the first of
             them, and all have the same columns, channels and lut.
@@ -70,6 +71,7 @@ class Recipe:
     names: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     erased: torch.Tensor | None = field(default=None, compare=False)
     in_python: frozenset[int] = field(default=frozenset(), compare=False)
+    kind: type[torch.Tensor] = field(default=torch.Tensor, compare=False)
     variants: tuple[Recipe, ...] = ()
 
     def of(self, height: int, width: int) -> Recipe:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 import sys
+import zlib
 from collections.abc import Iterator
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -45,6 +48,9 @@ def has_hooks(transform: Any) -> bool:
     )
 
 
+_CODE_FLAGS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
+
+
 class _Preset:
     def __call__(self, img: Any) -> Any:
         return self.transforms(img)  # type: ignore[attr-defined]
@@ -56,8 +62,10 @@ def _only_calls_its_transforms(cls: type) -> bool:
     call = vars(cls).get("__call__")
     if not isinstance(call, FunctionType) or issubclass(cls, nn.Module):
         return False
-    compared = operator.attrgetter("co_code", "co_names", "co_argcount", "co_flags")
-    return bool(compared(call.__code__) == compared(_Preset.__call__.__code__))
+    compared = operator.attrgetter("co_code", "co_names", "co_argcount")
+    ours, theirs = _Preset.__call__.__code__, call.__code__
+    # Of the flags only those of the code itself: a file's __future__ imports set others, which change nothing here.
+    return bool(compared(theirs) == compared(ours) and (theirs.co_flags ^ ours.co_flags) & _CODE_FLAGS == 0)
 
 
 def leaves(transform: Any) -> Iterator[Any]:
@@ -86,11 +94,46 @@ def leaves(transform: Any) -> Iterator[Any]:
 
 
 def attributes(value: Any) -> str:
-    """What is in a transform, in the transforms inside it too: another string once something of it was changed."""
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(attributes, value))}]"
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{name!r}: {attributes(one)}' for name, one in value.items())}}}"
-    if class_origin(type(value)) is not None:
-        return f"{type(value).__name__}{attributes(vars(value))}"
-    return repr(value)
+    """What is in a transform, in the objects inside it too: another string once something of it was changed.
+
+    It looks at some thousand objects; what lies beyond may change unseen.
+    """
+    return _Attributes().of(value)
+
+
+class _Attributes:
+    def __init__(self) -> None:
+        self._left = 10_000
+        self._around: set[int] = set()
+
+    def of(self, value: Any) -> str:
+        self._left -= 1
+        if id(value) in self._around or self._left < 0:  # an object that holds itself, or a very large one
+            return "..."
+        if isinstance(value, torch.Tensor):
+            return _numbers(value.detach())
+        if isinstance(value, np.ndarray):
+            return _numbers(value)
+        if isinstance(value, (type, FunctionType, ModuleType)):
+            return repr(value)
+        self._around.add(id(value))
+        try:
+            if isinstance(value, (list, tuple)):
+                return f"[{', '.join(map(self.of, value))}]"
+            if isinstance(value, dict):
+                return f"{{{', '.join(f'{name!r}: {self.of(one)}' for name, one in value.items())}}}"
+            if not hasattr(value, "__dict__"):
+                return repr(value)
+            return f"{type(value).__qualname__} {self.of(vars(value))}"
+        finally:
+            self._around.discard(id(value))
+
+
+def _numbers(array: Any) -> str:
+    """An array's shape and a checksum of its elements; its repr where these cannot be had as bytes."""
+    try:
+        flat = array.reshape(-1)
+        held = flat.contiguous().view(torch.uint8).numpy() if isinstance(flat, torch.Tensor) else flat.view(np.uint8)
+        return f"{tuple(array.shape)} {array.dtype} {zlib.crc32(np.ascontiguousarray(held).data)}"
+    except (TypeError, ValueError, RuntimeError):  # objects, or elements that are elsewhere
+        return repr(array)

@@ -14,5 +14,8 @@ from headrace.sample_randomness import sample_randomness
 
 @apply.register
 def _(step: S.Call, image: Image.Image, draws: Sequence[float]) -> Any:
+    if not step.metadata:
+        image = image.copy()
+        image.info = {}
     with sample_randomness(draws[step.draw], process_wide=step.process_wide):
         return step.function.on_image(image)

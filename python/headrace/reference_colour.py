@@ -58,4 +58,7 @@ def _(step: S.Equalize, image: Image.Image, draws: Sequence[float]) -> Image.Ima
 
 @apply.register
 def _(step: S.GaussianBlur, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return tensor_ops.gaussian_blur(image, step.width, step.height, draws[step.draw], softmax=step.softmax)
+    try:
+        return tensor_ops.gaussian_blur(image, step.width, step.height, draws[step.draw], softmax=step.softmax)
+    except RuntimeError as error:  # too few pixels to mirror: a ValueError, as the native plan raises it
+        raise ValueError(str(error)) from error

@@ -23,6 +23,11 @@ def _resize(image: Image.Image, height: int, width: int, filter: str) -> Image.I
     return pillow_ops.resize(image, height, width, filter)
 
 
+def _pad(image: Image.Image, padding: Sequence[int], color: Sequence[int], mode: str) -> Image.Image:
+    """Of a step's colour, three bytes, an image of mode L takes the first."""
+    return pillow_ops.pad(image, padding, color[: len(image.getbands())], mode) if any(padding) else image
+
+
 @apply.register
 def _(step: S.RandomResizedCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     tries = [(draws[i], draws[i + 1]) for i in range(step.draw, step.draw + 20, 2)]
@@ -45,7 +50,7 @@ def _(step: S.ResizeShorter, image: Image.Image, draws: Sequence[float]) -> Imag
 @apply.register
 def _(step: S.CenterCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     padding, box = boxes.center_crop(image.height, image.width, step.height, step.width)
-    return pillow_ops.crop(pillow_ops.pad(image, padding, (0, 0, 0), "constant"), box)
+    return pillow_ops.crop(_pad(image, padding, (0, 0, 0), "constant"), box)
 
 
 @apply.register
@@ -54,12 +59,12 @@ def _(step: S.RandomCrop, image: Image.Image, draws: Sequence[float]) -> Image.I
     padding, box = boxes.random_crop(
         image.height, image.width, step.height, step.width, step.padding, step.pad_if_needed, top, left
     )
-    return pillow_ops.crop(pillow_ops.pad(image, padding, step.fill, step.padding_mode), box)
+    return pillow_ops.crop(_pad(image, padding, step.fill, step.padding_mode), box)
 
 
 @apply.register
 def _(step: S.Pad, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return pillow_ops.pad(image, step.padding, step.fill, step.padding_mode)
+    return _pad(image, step.padding, step.fill, step.padding_mode)
 
 
 @apply.register

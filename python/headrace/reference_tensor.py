@@ -42,6 +42,6 @@ def _erase(tensor: torch.Tensor, step: S.Erase, draws: Sequence[float]) -> None:
     top, left = (boxes.place_at(u) for u in draws[step.draw + 21 : step.draw + 23])
     box = boxes.random_erase(tensor.shape[-2], tensor.shape[-1], tries, top, left)
     if box is not None:
-        tensor[:, box.top : box.top + box.height, box.left : box.left + box.width] = torch.tensor(step.value)[
-            :, None, None
-        ]
+        tensor[:, box.top : box.top + box.height, box.left : box.left + box.width] = torch.tensor(
+            step.value, device=tensor.device
+        )[:, None, None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import PIL
 
@@ -13,6 +13,7 @@ from headrace._native import core
 from headrace.recipe import Recipe
 from headrace.sampling import order_of
 from headrace.sources import BlobDataset
+from headrace.world import World
 
 if TYPE_CHECKING:
     from headrace.loader import DataLoader
@@ -39,14 +40,14 @@ class Explanation:
         return "\n".join(f"{line.part:<{part}}  {line.runs:<{runs}}  {line.how}" for line in self.lines)
 
 
-def explain(loader: DataLoader) -> Explanation:
+def explain(loader: DataLoader[Any]) -> Explanation:
     """The table for one loader."""
     source, recipe = loader.source, loader.recipe()
     lines = [*_reading(loader, source), *_steps(recipe), *_targets(source), *_ranks(loader), *_writing(loader, recipe)]
     return Explanation(tuple(lines))
 
 
-def _reading(loader: DataLoader, source: BlobDataset) -> list[Line]:
+def _reading(loader: DataLoader[Any], source: BlobDataset) -> list[Line]:
     kind = type(loader.dataset)
     dataset = Line("dataset", "native", f"{source!r} of {kind.__module__}.{kind.__qualname__}")
     threads = f"{loader.num_workers} threads" if loader.num_workers else "the caller's thread (num_workers=0)"
@@ -79,7 +80,7 @@ def _targets(source: BlobDataset) -> list[Line]:
     return [Line("targets", "Python", "one array look-up a batch" if transform is None else f"{transform!r} a sample")]
 
 
-def _writing(loader: DataLoader, recipe: Recipe) -> list[Line]:
+def _writing(loader: DataLoader[Any], recipe: Recipe) -> list[Line]:
     target = loader.target
     fused = target.way == "fused"
     kernels = "the device's kernel" if fused else f"{core.instruction_set()} kernels"
@@ -94,14 +95,14 @@ def _writing(loader: DataLoader, recipe: Recipe) -> list[Line]:
     return lines
 
 
-def explain_torch(loader: DataLoader, reason: str) -> Explanation:
+def explain_torch(loader: DataLoader[Any], reasons: list[str]) -> Explanation:
     """The table of a loader whose batches torch delivers."""
     kind = type(loader.dataset)
     workers = f"{loader.num_workers} worker processes" if loader.num_workers else "the caller's thread (num_workers=0)"
     seed = "as in torch" if loader.seed is None else f"order and worker seeds follow from seed={loader.seed}"
     return Explanation(
         (
-            Line("all", "torch", f"handed to torch's DataLoader: {reason}"),
+            *(Line("all", "torch", f"handed to torch's DataLoader: {reason}") for reason in reasons),
             Line("dataset", "Python", f"{kind.__module__}.{kind.__qualname__} in {workers}"),
             Line("collate_fn", "Python", getattr(loader.collate_fn, "__qualname__", repr(loader.collate_fn))),
             Line("randomness", "torch", seed),
@@ -110,16 +111,16 @@ def explain_torch(loader: DataLoader, reason: str) -> Explanation:
     )
 
 
-def _ranks(loader: DataLoader) -> list[Line]:
+def _ranks(loader: DataLoader[Any]) -> list[Line]:
     """Whose samples these are, in a distributed job."""
     world = loader.world
     if world.size == 1:
-        return []
+        whole = loader.reads_whole and World.found_out().size > 1
+        how = "each reads all samples, as with torch's DataLoader; distributed=True deals them out"
+        return [Line("ranks", "given", how)] if whole else []
     found = f", as {world.found} says" if world.found else ""
-    one = f"rank {world.rank} of {world.size}{found}: "
     share = order_of(loader.sampler, loader.batch_sampler, 0, loader.seed).cut.share
-    if share.world_size == 1:
-        return [Line("ranks", "given", one + "the sampler that was given knows which samples are its")]
     rest = "left out" if share.drop_last else "made up by the first ones"
     what = "batch" if loader.batch_size is None and loader.batched else "sample"
-    return [Line("ranks", "native", f"{one}one {what} in {world.size} of the order; what does not go round is {rest}")]
+    how = f"rank {world.rank} of {world.size}{found}: one {what} in {world.size} of the order; what does not go round "
+    return [Line("ranks", "native", f"{how}is {rest}")]

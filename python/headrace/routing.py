@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import torch
-from torch.utils.data import default_collate, default_convert
+from torch.utils.data import default_collate, default_convert, get_worker_info
 
 from headrace.lowering import LoweringError, lower
+from headrace.lowering.reach import Reach
 from headrace.recipe import Recipe
 from headrace.recognition import attributes, leaves
 from headrace.sources import BlobDataset, NotNative, Variant, as_source
@@ -18,11 +20,15 @@ from headrace.sources import BlobDataset, NotNative, Variant, as_source
 
 @dataclass(frozen=True)
 class Lowered:
-    """A transform, and what was in it when it was lowered: "" where the object itself is called, with what is in it
-    then."""
+    """A transform, and what was in it when it was lowered.
+
+    Attributes:
+        in_python: whether Python calls the object itself.
+    """
 
     transform: Any
     held: str
+    in_python: bool
 
 
 @dataclass(frozen=True)
@@ -33,11 +39,13 @@ class Native:
         source: where the samples lie.
         recipe: what is made of the samples.
         lowered: the transforms that it was made of.
+        default_dtype: of torch then, which ToTensor gives.
     """
 
     source: BlobDataset
     recipe: Recipe
     lowered: tuple[Lowered, ...]
+    default_dtype: torch.dtype
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -50,7 +58,7 @@ class Handed:
     """torch's DataLoader delivers, with the same arguments and all that it does with them.
 
     Attributes:
-        reason: one sentence: why, and what would make the loader native.
+        reason: why, and what would make the loader native: a sentence a reason.
     """
 
     reason: str
@@ -73,13 +81,22 @@ def decide(
         batched: whether samples come in batches, which torch collates by default; single ones it converts.
         dtype: that the images are to have, as in the loader.
     """
-    reason = _needs_python(batched, collate_fn, worker_init_fn)
-    if reason is not None:
-        return Handed(reason)
+    if reasons := _needs_python(batched, collate_fn, worker_init_fn):
+        return Handed("; ".join(reasons))
     try:
         return _native(as_source(dataset), dtype)
     except (NotNative, LoweringError) as error:
         return Handed(str(error))
+
+
+def reasons(loader: Any) -> list[str]:
+    """All reasons why torch delivers a loader's batches: its arguments', and then the dataset's or its transform's."""
+    found = _needs_python(loader.batched, loader.collate_fn, loader.worker_init_fn)
+    try:
+        _native(as_source(loader.dataset), loader.dtype)
+    except Exception as error:  # torch delivers whatever is wrong with it
+        found.append(str(error))
+    return found
 
 
 def renewed(route: Native, loader: Any) -> Native | Handed:
@@ -89,9 +106,9 @@ def renewed(route: Native, loader: Any) -> Native | Handed:
     Raises:
         RuntimeError: the dataset's length is another one.
     """
-    reason = _needs_python(loader.batched, loader.collate_fn, loader.worker_init_fn)
-    if reason is not None:
-        return Handed(reason)
+    reasons = _needs_python(loader.batched, loader.collate_fn, loader.worker_init_fn)
+    if reasons:
+        return Handed("; ".join(reasons))
     try:
         source = route.source if route.source.is_current() else as_source(loader.dataset)
         if len(source) != len(route.source):
@@ -99,21 +116,46 @@ def renewed(route: Native, loader: Any) -> Native | Handed:
                 f"the dataset had {len(route.source)} samples when this loader was made and has {len(source)} now; "
                 "make a new DataLoader"
             )
-        if source is route.source and _same(_lowered(source.variants, route.recipe), route.lowered):
+        same_dtype = route.default_dtype == torch.get_default_dtype()
+        now = _lowered(source.variants, route.recipe)
+        # Workers that stay keep their copies of what Python calls.
+        if source is route.source and same_dtype and _same(now, route.lowered, kept=loader.persistent_workers):
             return route
-        return _native(source, loader.dtype)
+        made = _native(source, loader.dtype)
+        if made.recipe == route.recipe and made.recipe.maps_bytes_as(route.recipe):
+            made = replace(made, recipe=route.recipe)  # whose engine goes on
+        return made
     except (NotNative, LoweringError) as error:
         return Handed(str(error))
 
 
+def warn_of_torch(reason: str) -> None:
+    """Says, once a process, that torch's DataLoader delivers, why, and what would make the loader native."""
+    global _warned
+    if _warned or get_worker_info() is not None:
+        return
+    _warned = True
+    warnings.warn(
+        f"torch's DataLoader delivers these batches, as fast as without headrace: {reason}. loader.explain() says so "
+        "of each loader; this warning comes once",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+_warned = False
+
+
 def _needs_python(
     batched: bool, collate_fn: Callable[..., Any] | None, worker_init_fn: Callable[[int], None] | None
-) -> str | None:
+) -> list[str]:
+    """The reasons why torch has to deliver, whatever the dataset is."""
+    reasons = []
     if collate_fn is not None and collate_fn is not (default_collate if batched else default_convert):
-        return "collate_fn takes lists of samples, which native threads never make; leave it out"
+        reasons.append("collate_fn takes lists of samples, which native threads never make; leave it out")
     if worker_init_fn is not None:
-        return "worker_init_fn runs in worker processes, and native threads run no Python; leave it out"
-    return None
+        reasons.append("worker_init_fn runs in worker processes, and native threads run no Python; leave it out")
+    return reasons
 
 
 def _native(source: BlobDataset, dtype: torch.dtype | None) -> Native:
@@ -127,19 +169,23 @@ def _native(source: BlobDataset, dtype: torch.dtype | None) -> Native:
             raise NotNative(
                 "the datasets of the ConcatDataset have transforms that make other images; give them the same one"
             )
-    return Native(source, first, _lowered(variants, first))
+    return Native(source, first, _lowered(variants, first), torch.get_default_dtype())
 
 
 def _lowered(variants: tuple[Variant, ...], recipe: Recipe) -> tuple[Lowered, ...]:
     different = {id(one.transform): one.transform for one in variants}
-    return tuple(
-        Lowered(leaf, "" if number in recipe.in_python and not recipe.variants else attributes(leaf))
-        for transform in different.values()
-        for number, leaf in enumerate(leaves(transform))
-    )
+    found = []
+    for transform in different.values():
+        for number, leaf in enumerate(leaves(transform)):
+            in_python = number in recipe.in_python and not recipe.variants
+            held = attributes(leaf) + (Reach(leaf).values if in_python else "")
+            found.append(Lowered(leaf, held, in_python))
+    return tuple(found)
 
 
-def _same(now: tuple[Lowered, ...], then: tuple[Lowered, ...]) -> bool:
+def _same(now: tuple[Lowered, ...], then: tuple[Lowered, ...], *, kept: bool) -> bool:
+    """Whether both are the same transforms with the same in them; `kept`: what Python calls is as it was."""
     return len(now) == len(then) and all(
-        a.transform is b.transform and a.held == b.held for a, b in zip(now, then, strict=True)
+        a.transform is b.transform and (a.held == b.held or (kept and a.in_python))
+        for a, b in zip(now, then, strict=True)
     )

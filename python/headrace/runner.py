@@ -19,6 +19,7 @@ from headrace.sampling import sizes_known_to
 from headrace.sources import BlobDataset, checked_table
 from headrace.state import Progress
 from headrace.variant_engine import VariantEngine
+from headrace.worker_info import Workers
 
 if TYPE_CHECKING:
     from headrace.loader import DataLoader
@@ -38,7 +39,7 @@ class Runner:
         self._table: tuple[BlobDataset, core.BlobTable] | None = None
         self._variants: tuple[BlobDataset, Recipe, Any] | None = None
 
-    def begin(self, loader: DataLoader, route: Native, epochs: Epochs, *, pin: bool) -> NativeIterator:
+    def begin(self, loader: DataLoader[Any], route: Native, epochs: Epochs, *, pin: bool) -> NativeIterator:
         """The iterator of the epoch that comes next."""
         source, recipe = route.source, route.recipe
         depth = max(1, loader.prefetch_factor or 1) if loader.num_workers > 0 else 0
@@ -50,8 +51,11 @@ class Runner:
             engine = self.new_engine(loader, recipe, slots_kept=depth + 2, pin=pin)
         if self._table is None or self._table[0] is not source:
             self._table = source, checked_table(source)
+        engine.read_metadata(source.metadata)
         progress, order = epochs.begin()
         progress.before = engine.stages()
+        if loader.num_workers > 0:
+            engine.work_as(Workers(loader.num_workers, progress.seed, loader.dataset))
         iterator = NativeIterator(
             source,
             self._table[1],
@@ -75,7 +79,7 @@ class Runner:
         self._iterators.add(iterator)
         return iterator
 
-    def new_engine(self, loader: DataLoader, recipe: Recipe, *, slots_kept: int, pin: bool = False) -> Engine:
+    def new_engine(self, loader: DataLoader[Any], recipe: Recipe, *, slots_kept: int, pin: bool = False) -> Engine:
         """Threads and memory for a recipe of the loader's."""
         memory_format, target, threads = loader.memory_format, loader.target, loader.num_workers
         if not recipe.variants:

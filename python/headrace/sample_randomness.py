@@ -37,13 +37,29 @@ class _OwnGenerator(TorchFunctionMode):
 
     def __init__(self, seed: int) -> None:
         super().__init__()
-        self._generator = torch.Generator().manual_seed(seed)
+        self._seed = seed
+        self._default: torch.device | None = None
+        self._generators = {"cpu": torch.Generator("cpu").manual_seed(seed)}  # by the device that draws
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func in _DRAWING and kwargs.get("generator") is None:
-            kwargs["generator"] = self._generator
+            where = next((one.device for one in args if isinstance(one, torch.Tensor)), None)
+            where = torch.device(kwargs.get("device") or where or self._default_device())
+            if where.type != "meta":  # which draws nothing
+                kwargs["generator"] = self._on(where)
         return func(*args, **kwargs)
+
+    def _default_device(self) -> torch.device:
+        if self._default is None:  # asked once: it takes longer than most draws
+            self._default = torch.get_default_device()
+        return self._default
+
+    def _on(self, device: torch.device) -> torch.Generator:
+        name = str(device)
+        if name not in self._generators:
+            self._generators[name] = torch.Generator(device).manual_seed(self._seed)
+        return self._generators[name]
 
 
 class FixedRand(TorchFunctionMode):
@@ -100,6 +116,13 @@ def kept_generators() -> Iterator[None]:
             random.setstate(before[0])
             np.random.set_state(before[1])  # noqa: NPY002
             torch.set_rng_state(before[2])
+
+
+@contextmanager
+def generators_held() -> Iterator[None]:
+    """No other thread's step has seeded the process's generators meanwhile: what is drawn from them is their own."""
+    with _alone:
+        yield
 
 
 def _forget_the_parents_threads() -> None:

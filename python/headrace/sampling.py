@@ -49,9 +49,6 @@ def deal(
 ) -> Samplers:
     """What is given, dealt out to the ranks of a world; with a seed, in an order that follows from it.
 
-    A sampler of the user's is only dealt out where the world was given too; where it was found, it is theirs to know
-    of ranks.
-
     Raises:
         ValueError: the sampler deals out by itself, or there is no order to deal out.
     """
@@ -63,20 +60,17 @@ def deal(
             if generator is None:
                 return Samplers(None, SeededRandomSampler(dataset, seed), None)
         return given
+    how = "distributed" if world.found else "rank and world_size"
     if isinstance(dataset, IterableDataset):
-        if world.found:
-            return given
-        raise ValueError("an IterableDataset has no order that could be dealt out to ranks: leave out world_size")
+        raise ValueError(f"an IterableDataset has no order that could be dealt out to ranks: leave out {how}")
     if sampler is None and batch_sampler is None:
         if shuffle and generator is not None:
             return Samplers(None, _sharded(RandomSampler(dataset, generator=generator), world, drop_last), None)
         own = DistributedSampler(dataset, world.size, world.rank, bool(shuffle), seed or 0, drop_last)
         return Samplers(None, own, None)
-    if world.found:
-        return given
     for one in (sampler, batch_sampler, getattr(batch_sampler, "sampler", None)):
         if isinstance(one, TorchDistributedSampler):
-            raise ValueError(f"{type(one).__qualname__} deals out to ranks by itself: leave out rank and world_size")
+            raise ValueError(f"{type(one).__qualname__} deals out to ranks by itself: leave out {how}")
     if sampler is not None:
         sampler = _sharded(sampler, world, drop_last)
     if batch_sampler is not None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import PIL
+import torch
 
 from headrace import pillow_rule
+from headrace.delivery import Delivery, settle
 from headrace.errors import SampleError
 from headrace.order import Cut, RandomState
 from headrace.recipe import Recipe
+from headrace.sampler_state import SamplerState
 from headrace.sampling import Order
 
-VERSION = 2
+VERSION = 3
 _END = 2**62  # behind the last item of any order
 
 
@@ -70,6 +74,7 @@ class Resume:
     position: int = 0
     offset: int = 0  # items of the order of all ranks that were behind before those, in a world of another size
     batches: int = -1  # of the epoch, behind `offset`
+    sampler: SamplerState | None = None  # of a sampler that keeps its own
 
 
 @dataclass
@@ -83,8 +88,9 @@ class Progress:
     offset: int = 0  # as in Resume
     behind_offset: int = -1  # Resume's `batches`
     first: int = 0  # batches that were yielded before this iterator
-    position: int = 0  # batches yielded
-    finished: bool = False
+    behind: int = 0  # batches that are known to be settled
+    deliveries: tuple[Delivery, ...] = ()  # of those begun since, in order
+    ended: bool = False  # the order has no more
     waited_ns: int = 0  # of the time that the epoch has taken so far, what the consumer spent waiting
     lasted_ns: int = 0
     errors: list[SampleError] = field(default_factory=list)
@@ -99,8 +105,22 @@ class Progress:
         share = self.cut.share
         return self.offset // (self.cut.batch_size or 1) + position * share.world_size + share.rank
 
+    @property
+    def position(self) -> int:
+        """Batches yielded: only what ``next()`` has returned, and what came before that."""
+        return settle(self.behind, self.deliveries)[0]
+
+    @property
+    def finished(self) -> bool:
+        return self.ended and not settle(self.behind, self.deliveries)[1]
+
     def finish(self) -> None:
-        self.finished = True
+        self.ended = True
+
+    def copied(self) -> Progress:
+        """As it is now, whatever is delivered later."""
+        behind, open_ones = settle(self.behind, self.deliveries)
+        return replace(self, behind=behind, deliveries=tuple(replace(one) for one in open_ones))
 
 
 _REASONS = {
@@ -119,11 +139,13 @@ _PLACE = ("position", "offset", "batches")
 
 
 def save(identity: Identity, at: Resume) -> dict[str, Any]:
-    """A dict of ints, strings and tensors: fit for torch.save and for weights_only loading."""
+    """A dict of ints, strings and tensors, and of what samplers keep: fit for torch.save, and for weights_only loading
+    where the samplers' own states are."""
     state: dict[str, Any] = {"version": VERSION, **vars(identity)}
     state.update({name: getattr(at, name) for name in _PLACE})
     state.update({name: getattr(at.start, name) for name in _START})
     state.update(generator_states=list(at.start.random.own), default_generator_state=at.start.random.default)
+    state["sampler_state"] = None if at.sampler is None else vars(at.sampler).copy()
     return state
 
 
@@ -131,24 +153,68 @@ def load(state: Any, identity: Identity) -> Resume:
     """Checks a state against the loader that is to take it.
 
     Raises:
-        ValueError: it belongs to another loader; the message names what differs.
+        ValueError: it belongs to another loader, or is damaged; the message names what differs.
     """
     if not isinstance(state, dict) or state.get("version") != VERSION:
-        raise ValueError(f"this is not a state of headrace's DataLoader, version {VERSION}: {state!r:.80}")
+        where = " (a loader whose batches torch delivers has others)" if isinstance(state, dict) else ""
+        raise ValueError(f"this is not a state of headrace's native path, version {VERSION}{where}: {state!r:.80}")
     try:
         saved = {name: state[name] for name in vars(identity)}
-        random = RandomState(tuple(state["generator_states"]), state["default_generator_state"])
-        start = Start(random=random, **{name: state[name] for name in _START})
-        resume = Resume(start, **{name: int(state[name]) for name in _PLACE})
+        kept = {name: state[name] for name in (*_START, *_PLACE, *_RANDOM, "sampler_state")}
     except KeyError as missing:
         raise ValueError(f"the state lacks its entry {missing}") from None
+    for name, value in {**kept, "world_size": saved["world_size"]}.items():
+        what, holds = _ENTRIES[name]
+        if not holds(value):
+            raise ValueError(f"the state is damaged: its {name} is {value!r:.80}, not {what}")
     another_world = saved["world_size"] != identity.world_size
     for name, now in vars(identity).items():
         if name == "world_size" or (name == "batch_size" and another_world and now and saved[name]):
             continue  # the batch of all ranks together may stay as it was
         if saved[name] != now:
             raise ValueError(f"the state does not fit: {_REASONS[name]} (saved {saved[name]!r}, now {now!r})")
+    random = RandomState(tuple(kept["generator_states"]), kept["default_generator_state"])
+    start = Start(random=random, **{name: kept[name] for name in _START})
+    sampler = None if kept["sampler_state"] is None else SamplerState(**kept["sampler_state"])
+    resume = Resume(start, **{name: kept[name] for name in _PLACE}, sampler=sampler)
     return _in_another_world(resume, saved) if another_world else resume
+
+
+def _is_count(value: Any, smallest: int = 0) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= smallest
+
+
+def _is_number_or_none(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def _is_generator_state(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype == torch.uint8 and value.ndim == 1
+
+
+def _is_sampler_state(value: Any) -> bool:
+    return value is None or (isinstance(value, dict) and value.keys() == SamplerState.__dataclass_fields__.keys())
+
+
+_RANDOM = ("generator_states", "default_generator_state")
+#: Entry -> what it is, in words, and whether a value is that.
+_ENTRIES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "epoch": ("a number from 0 up", _is_count),
+    "begun": ("True or False", lambda value: isinstance(value, bool)),
+    "base_seed": ("a number or None", _is_number_or_none),
+    "drew_seed": ("True or False", lambda value: isinstance(value, bool)),
+    "sampler_epoch": ("a number or None", _is_number_or_none),
+    "position": ("a number from 0 up", _is_count),
+    "offset": ("a number from 0 up", _is_count),
+    "batches": ("a number from -1 up", lambda value: _is_count(value, -1)),
+    "world_size": ("a number from 1 up", lambda value: _is_count(value, 1)),
+    "generator_states": (
+        "a list of uint8 tensors",
+        lambda value: isinstance(value, (list, tuple)) and all(map(_is_generator_state, value)),
+    ),
+    "default_generator_state": ("a uint8 tensor", _is_generator_state),
+    "sampler_state": ("what a sampler keeps", _is_sampler_state),
+}
 
 
 def _in_another_world(then: Resume, saved: dict[str, Any]) -> Resume:
@@ -157,4 +223,4 @@ def _in_another_world(then: Resume, saved: dict[str, Any]) -> Resume:
         offset = _END
     else:
         offset = then.offset + then.position * saved["world_size"] * (saved["batch_size"] or 1)
-    return Resume(then.start, 0, offset)
+    return Resume(then.start, 0, offset, sampler=then.sampler)

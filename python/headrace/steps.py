@@ -236,13 +236,14 @@ class Call:
     """Hand the image to Python: a transform that has no native twin, or all that is left.
 
     Column `draw`, uniform in [0, 1), seeds what it draws; `process_wide` tells that it draws from generators of the
-    whole process. Where `finishes`, it makes the finished tensor. `size`: (height, width) of the image that it makes;
-    None: varies.
+    whole process. `metadata`: the image carries that of its file. Where `finishes`, it makes the finished tensor.
+    `size`: (height, width) of the image that it makes; None: varies.
     """
 
     name: str
     draw: int
     process_wide: bool
+    metadata: bool
     finishes: bool
     size: tuple[int, int] | None
     function: CallFunction = field(repr=False)

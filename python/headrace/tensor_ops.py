@@ -23,23 +23,23 @@ def gaussian_blur(image: Image.Image, width: int, height: int, sigma: float, *, 
     """GaussianBlur with a kernel of odd (height, width); `softmax`: its weights as v2 makes them, else as v1.
 
     Raises:
-        ValueError: the image has no more pixels along an axis than half the kernel, which are mirrored.
+        RuntimeError: the image has no more pixels along an axis than half the kernel, which are mirrored.
+        ValueError: an image of a mode that torchvision makes none of, as P.
     """
     kernel = _kernel(height, sigma, softmax)[:, None] * _kernel(width, sigma, softmax)
-    tensor = pil_to_tensor(image)[None].to(torch.float32)
-    channels = tensor.shape[1]
-    try:
-        tensor = pad(tensor, [width // 2, width // 2, height // 2, height // 2], mode="reflect")
-    except RuntimeError as error:
-        raise ValueError(str(error)) from error
-    blurred = conv2d(tensor, kernel.expand(channels, 1, height, width), groups=channels)
-    return to_pil_image(blurred[0].round().to(torch.uint8))
+    values = pil_to_tensor(image)
+    channels = len(values)
+    around = pad(values[None].to(torch.float32), [width // 2, width // 2, height // 2, height // 2], mode="reflect")
+    blurred = conv2d(around, kernel.expand(channels, 1, height, width), groups=channels)[0]
+    if not values.is_floating_point():
+        blurred = blurred.round().to(values.dtype)
+    return to_pil_image(blurred, image.mode)
 
 
 def _kernel(size: int, sigma: float, softmax: bool) -> torch.Tensor:
     if softmax:
         reach = (size - 1) / (2.0 * math.sqrt(2.0))
-        return torch.softmax(torch.linspace(-reach, reach, steps=size).div(sigma).pow(2).neg(), dim=0)
+        return torch.softmax(torch.linspace(-reach, reach, steps=size, device="cpu").div(sigma).pow(2).neg(), dim=0)
     reach = (size - 1) * 0.5
-    density = torch.exp(-0.5 * (torch.linspace(-reach, reach, steps=size) / sigma).pow(2))
+    density = torch.exp(-0.5 * (torch.linspace(-reach, reach, steps=size, device="cpu") / sigma).pow(2))
     return density / density.sum()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from headrace.device_engine import make_engine
 from headrace.engine import Engine, Failure, Flight
 from headrace.recipe import Recipe
 from headrace.target import Target, current_stream
+from headrace.worker_info import Workers
 
 _SLOTS_KEPT = 2  # by each: the memory of as many sizes as there are is what bounds it
 
@@ -41,7 +43,17 @@ class VariantEngine(Engine):
         self._options: dict[str, Any] = {"threads": threads, "slots_kept": _SLOTS_KEPT, "pin": pin}
         self._format, self._target = memory_format, target
         self._engines: dict[int, Engine] = {}
+        self._metadata: Callable[[int], dict[Any, Any]] | None = None
         self._closed = False
+        self._workers: Workers | None = None
+
+    def work_as(self, workers: Workers) -> None:
+        self._workers = self._workers or workers
+
+    def read_metadata(self, metadata: Callable[[int], dict[Any, Any]]) -> None:
+        self._metadata = metadata
+        for engine in self._engines.values():
+            engine.read_metadata(metadata)
 
     def check_stream(self) -> None:
         current_stream(self._target.device)
@@ -70,7 +82,11 @@ class VariantEngine(Engine):
             if self._closed:
                 raise RuntimeError("the loader was closed")
             recipe = self.recipe.variants[variant]
-            self._engines[variant] = make_engine(recipe, self._format, self._target, **self._options)
+            self._engines[variant] = made = make_engine(recipe, self._format, self._target, **self._options)
+            if self._metadata is not None:
+                made.read_metadata(self._metadata)
+            if self._workers is not None:
+                made.work_as(self._workers)
         return self._engines[variant]
 
     @staticmethod
@@ -120,7 +136,14 @@ class VariantEngine(Engine):
         parts = self._engines.items()
         return not self.closed and self.recipe is recipe and all(one.fits(recipe.variants[n]) for n, one in parts)
 
-    def close(self, *, wait: bool = True) -> None:
+    def serves_in_this_thread(self) -> bool:
+        return any(engine.serves_in_this_thread() for engine in list(self._engines.values()))
+
+    def wait_for_no_step(self) -> None:
+        for engine in list(self._engines.values()):
+            engine.wait_for_no_step()
+
+    def close(self) -> None:
         self._closed = True
-        for engine in self._engines.values():
-            engine.close(wait=wait)
+        for engine in list(self._engines.values()):
+            engine.close()

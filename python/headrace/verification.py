@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
+from PIL import Image
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
@@ -18,7 +20,7 @@ from headrace.errors import VerificationError
 from headrace.iterator import IteratorOptions, NativeIterator
 from headrace.order import OrderedBatch
 from headrace.reference import ReferenceDataset, reference_sample
-from headrace.sources import checked_table
+from headrace.sources import BlobDataset, checked_table
 
 if TYPE_CHECKING:
     from headrace.loader import DataLoader
@@ -68,7 +70,7 @@ class ReferenceLoader(TorchDataLoader[Any]):
         return batch if self.out is None or self.progress is None else self.out(batch, self.progress.number(position))
 
 
-def reference_loader(loader: DataLoader) -> ReferenceLoader:
+def reference_loader(loader: DataLoader[Any]) -> ReferenceLoader:
     """For the epoch that the next ``iter(loader)`` will deliver."""
     progress, order = loader.peek_epoch()
     oracle = _oracle(loader, progress, order)
@@ -76,12 +78,14 @@ def reference_loader(loader: DataLoader) -> ReferenceLoader:
     return oracle
 
 
-def _oracle(loader: DataLoader, progress: Progress, order: list[OrderedBatch]) -> ReferenceLoader:
+def _oracle(loader: DataLoader[Any], progress: Progress, order: list[OrderedBatch]) -> ReferenceLoader:
     """The oracle's batches of an epoch, as they are collated."""
     dataset = _FaultTolerantReference(loader.source, loader.recipe(), progress.seed, progress.epoch)
     dataset.on_error = loader.on_error
     keys = [list(zip(batch.indices.tolist(), batch.occurrences.tolist(), strict=True)) for batch in order]
-    own = torch.Generator()  # torch's loader draws a base seed from it, which would else move the default generator
+    own = torch.Generator(
+        "cpu"
+    )  # torch's loader draws a base seed from it, which would else move the default generator
     if not loader.batched:
         return ReferenceLoader(
             dataset, batch_size=None, sampler=[key for batch in keys for key in batch], generator=own
@@ -89,10 +93,11 @@ def _oracle(loader: DataLoader, progress: Progress, order: list[OrderedBatch]) -
     return ReferenceLoader(dataset, batch_sampler=keys, collate_fn=_collate_made, generator=own)
 
 
-def _native(loader: DataLoader, progress: Progress, order: list[OrderedBatch]) -> NativeIterator:
+def _native(loader: DataLoader[Any], progress: Progress, order: list[OrderedBatch]) -> NativeIterator:
     """The same batches by threads of their own."""
     source, recipe = loader.source, loader.recipe()
     engine = loader.new_engine(recipe, slots_kept=2)
+    engine.read_metadata(source.metadata)
     depth = 1 if loader.num_workers else 0
     options = IteratorOptions(depth, loader.batched, 0, loader.on_error, loader.max_errors, quiet=True)
     draws = Draws(recipe.columns, progress.seed)
@@ -110,6 +115,7 @@ class Report:
 
     Attributes:
         greatest, mean: differences in grey levels of 255: 0, unless nvJPEG decoded.
+        own: samples of a dataset with a method ``headrace_source`` that its own ``__getitem__`` opened, too.
     """
 
     batches: int
@@ -117,22 +123,25 @@ class Report:
     bytes: int
     greatest: int = 0
     mean: float = 0.0
+    own: int = 0
 
     def __str__(self) -> str:
         counts = f"{self.batches} batches, {self.samples} samples, {self.bytes:,} bytes"
+        if self.own:
+            counts += f", {self.own} images as the dataset's own __getitem__ opens them"
         if not self.greatest:
             return f"{counts} compared with Pillow and torch: 0 differ"
         off = f"{self.greatest} grey levels at most, {self.mean:.3f} on average"
         return f"{counts} compared with Pillow and torch: nvJPEG decoded, and is off by {off}"
 
 
-def verify(loader: DataLoader, n: int) -> Report:
+def verify(loader: DataLoader[Any], n: int) -> Report:
     """Compares the first `n` batches of the next epoch; see ``DataLoader.verify``."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise ValueError(f"n must be a number of batches from 1 up, not {n!r}")
     progress, order = loader.peek_epoch(n)
     oracle, native = _oracle(loader, progress, order), _native(loader, progress, order)
-    batches = samples = size = greatest = 0
+    batches = samples = size = greatest = own = 0
     total = 0.0
     try:
         for ours, theirs in zip_longest(native, oracle):
@@ -140,13 +149,35 @@ def verify(loader: DataLoader, n: int) -> Report:
                 raise VerificationError(f"batch {batches}: one of the two loaders ended before the other")
             images, off = _compare(moved(ours, torch.device("cpu")), theirs, batches, order[batches], loader)
             greatest, total = max(greatest, off.greatest), total + off.mean * images.numel()
+            own += _compare_own(loader.source, order[batches])
             batches += 1
             samples += len(images) if loader.batched else 1
             size += images.nbytes
     finally:
         native.close()
     elements = size // loader.recipe().dtype.itemsize
-    return Report(batches, samples, size, greatest, total / max(1, elements))
+    return Report(batches, samples, size, greatest, total / max(1, elements), own)
+
+
+def _compare_own(source: BlobDataset, order: OrderedBatch) -> int:
+    """How many samples of a batch were compared with what the dataset's own ``__getitem__`` hands to its transform.
+
+    Raises:
+        VerificationError: one is another image than the one that the dataset's ``headrace_source`` names.
+    """
+    compared = 0
+    for index in order.indices.tolist():
+        own = source.own_image(index)
+        if not isinstance(own, (Image.Image, np.ndarray)):
+            continue
+        compared += 1
+        theirs, ours = np.asarray(own), np.asarray(source.image(index))
+        if not np.array_equal(theirs, ours):
+            raise VerificationError(
+                f"sample {index} ({source.location(index)}): the dataset's own __getitem__ makes another image, "
+                f"{theirs.dtype} {theirs.shape}, than the one that headrace_source() names, {ours.dtype} {ours.shape}"
+            )
+    return compared
 
 
 class _Off(NamedTuple):
@@ -168,7 +199,9 @@ def grey_levels_off(images: torch.Tensor, expected: torch.Tensor, lut: torch.Ten
     return greatest, total / images.numel()
 
 
-def _compare(ours: Any, theirs: Any, number: int, order: OrderedBatch, loader: DataLoader) -> tuple[torch.Tensor, _Off]:
+def _compare(
+    ours: Any, theirs: Any, number: int, order: OrderedBatch, loader: DataLoader[Any]
+) -> tuple[torch.Tensor, _Off]:
     """Our images, and how far they are off. Raises VerificationError unless that is as it should be."""
     if isinstance(ours, torch.Tensor):
         images, expected = ours, theirs

@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 from PIL import Image
 
+from headrace import routing, world
 from support import hard_files, judge
 from torchvision_feed import Feeder
 from torchvision_shim import import_torchvision
@@ -23,6 +24,13 @@ def data_folder(name: str) -> Path:
     if not (root / name).is_dir():
         pytest.skip(f"no folder {name} in {root}; set HEADRACE_TEST_DATA")
     return root / name
+
+
+@pytest.fixture(autouse=True)
+def _said_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The warnings that come once a process, which pytest would make errors, came before the test."""
+    monkeypatch.setattr(routing, "_warned", True)
+    monkeypatch.setattr(world, "_warned", True)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import BatchSampler, SequentialSampler
+from torch.utils.data import BatchSampler, SequentialSampler, Subset
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Blobs, DataLoader
@@ -83,16 +83,12 @@ def test_a_sampler_without_a_length():
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"batch_size": 2.0}, TypeError, "batch_size must be a whole number, not 2.0"),
-        ({"batch_size": "2"}, TypeError, "batch_size must be a whole number, not '2'"),
-        ({"batch_size": True}, TypeError, "batch_size must be a whole number, not True"),
-        ({"num_workers": None}, TypeError, "num_workers must be a whole number, not None"),
+        ({"num_workers": None}, TypeError, "not supported between instances of 'NoneType' and 'int'"),
         ({"num_workers": 1.5}, TypeError, "num_workers must be a whole number, not 1.5"),
         ({"num_workers": 1, "prefetch_factor": 1.5}, TypeError, "prefetch_factor must be a whole number"),
         ({"sampler": 3}, TypeError, "sampler must be something to iterate over, not 3"),
         ({"batch_sampler": 3}, TypeError, "batch_sampler must be something to iterate over, not 3"),
         ({"timeout": "1"}, TypeError, "timeout must be a number of seconds, not '1'"),
-        ({"timeout": 1}, ValueError, "timeout needs num_workers > 0"),
         ({"generator": 3}, TypeError, "generator must be a torch.Generator or None, not 3"),
         ({"seed": 1.5}, TypeError, "seed must be a whole number, not 1.5"),
         ({"seed": "1"}, TypeError, "seed must be a whole number, not '1'"),
@@ -132,9 +128,13 @@ def test_collate_fn_may_be_torchs_default():
         assert_same(loader, DataLoader(DATA, batch_size))
 
 
-def test_an_empty_dataset():
-    with pytest.raises(ValueError, match=r"^the dataset is empty: there is nothing to load$"):
-        DataLoader(Blobs([], None, TINY))
+@pytest.mark.parametrize("make", [lambda: Blobs([], None, TINY), lambda: Subset(blobs(COUNT, TINY), [])])
+def test_an_empty_dataset_has_no_batch(make):
+    assert DataLoader(make()).native
+    for kind in (TorchDataLoader, DataLoader):
+        assert len(kind(make(), 2)) == 0 and list(kind(make(), 2)) == []
+        with pytest.raises(ValueError, match="num_samples should be a positive integer value, but got num_samples=0"):
+            kind(make(), 2, shuffle=True)
 
 
 def test_a_batch_larger_than_the_dataset():

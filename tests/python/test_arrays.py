@@ -220,8 +220,7 @@ def test_an_edge_that_no_int_holds_is_not_cut_to_one_that_it_does(shape):
 def test_labels_and_lengths():
     with pytest.raises(ValueError, match="there are 23 images but 22 labels"):
         Arrays(COLOUR, range(22))
-    with pytest.raises(ValueError, match="the dataset is empty"):
-        DataLoader(Arrays(COLOUR[:0], None, CIFAR))
+    assert list(DataLoader(Arrays(COLOUR[:0], None, CIFAR))) == []
     with pytest.raises(TypeError, match="an array's images are not encoded"):
         Arrays(COLOUR).read(0)
 

@@ -250,7 +250,9 @@ def test_samplers_that_are_refused(arguments, error, words):
         AspectRatioBatchSampler(data(), **arguments)
     with pytest.raises(ValueError, match=r"give sizes=\[\(height, width\), ...\], or the dataset a ByAspectRatio"):
         AspectRatioBatchSampler(blobs(4, train(16)), 4)
-    with pytest.raises(ValueError, match=r"headrace does not know list.*give the sizes of its images as image_sizes="):
+    with pytest.raises(
+        ValueError, match=r"headrace does not know builtins.list.*give the sizes of its images as image_sizes="
+    ):
         AspectRatioBatchSampler([1, 2], 4, sizes=SIZES)
 
 

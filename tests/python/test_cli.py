@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import subprocess
 import sys
-from pathlib import Path
 
+import PIL
 import pytest
+import torch
 from PIL import features
 
 import headrace
-from headrace import DataLoader, VerificationError, pillow_rule
+from headrace import cores, pillow_rule
 from headrace.cli import main
-from headrace.commands import doctor
-from support import PHOTOS
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Six photographs in two sub-folders."""
-    for i, path in enumerate(sorted(PHOTOS.glob("*.jpg"))[:6]):
-        target = tmp_path / f"class{i % 2}"
-        target.mkdir(exist_ok=True)
-        shutil.copy(path, target)
-    return tmp_path
+def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """``headrace`` with these arguments, in another process."""
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+    )
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,6 +40,13 @@ def test_wrong_arguments_are_a_usage_message(arguments: list[str], capsys: pytes
     assert "usage: headrace" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("number", ["0", "-1", "two", "1.5"])
+def test_a_count_is_a_whole_number_from_1_up(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["verify", "x", f"--workers={number}"])
+    assert f"argument --workers: {number} is not a whole number from 1 up" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["demo", "verify", "doctor"])
 def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
@@ -52,45 +55,50 @@ def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"usage: headrace {command}" in capsys.readouterr().out
 
 
-def test_verify_says_what_it_compared(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", str(folder)]) == 0
-    size = 6 * 3 * 224 * 224 * 4
-    said = f"6 images, {size:,} bytes compared with Pillow and torch: 0 differ"
-    assert capsys.readouterr().out.splitlines() == [f"train: {said}", f"eval: {said}"]
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["verify", "--help"]])
+def test_what_only_prints_needs_no_torch(arguments: list[str]) -> None:
+    code = f"""
+import sys
+from headrace.cli import main
+try:
+    main({arguments!r})
+finally:
+    print([name for name in ("torch", "numpy", "PIL", "headrace._core") if name in sys.modules])
+"""
+    done = command("-c", code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_verify_takes_one_recipe_and_a_limit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", str(folder), "--recipe", "eval", "--limit", "2", "--workers", "1"]) == 0
-    assert capsys.readouterr().out.startswith("eval: 2 images")
+def test_the_package_runs_as_a_module() -> None:
+    done = command("-m", "headrace", "--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"headrace {headrace.__version__}\n", "")
 
 
-def test_verify_names_files_that_nobody_can_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    whole = next((folder / "class0").iterdir()).read_bytes()
-    (folder / "class0" / "cut.jpg").write_bytes(whole[: len(whole) // 2])
-    (folder / "class1" / "empty.png").touch()
-    assert main(["verify", str(folder)]) == 0
-    out = capsys.readouterr().out
-    assert "train: 6 images" in out
-    assert "2 files cannot be read" in out
-    assert "cut.jpg: image file is truncated" in out
-    assert "empty.png: cannot identify image file" in out
+@pytest.mark.parametrize("arguments", [["verify", "."], ["doctor"], ["demo", "--quick"]])
+def test_a_wrong_setting_is_one_sentence(arguments: list[str]) -> None:
+    done = command("-m", "headrace", *arguments, HEADRACE_ISA="nonsense")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("headrace: HEADRACE_ISA=nonsense: ")
+    assert done.stderr.endswith("use scalar, avx2 or avx512, or unset it\n")
+    assert done.stderr.count("\n") == 1
 
 
-def test_verify_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for path in (tmp_path, tmp_path / "missing"):
-        assert main(["verify", str(path)]) == 2
-        assert capsys.readouterr().err == f"headrace verify: no images below {path}\n"
+def test_a_wrong_setting_is_a_value_error_at_import() -> None:
+    done = command("-c", "from headrace import ImageFolder", HEADRACE_ISA="nonsense")
+    assert done.returncode == 1
+    said = "HEADRACE_ISA=nonsense: this processor or build lacks it; use scalar, avx2 or avx512, or unset it"
+    assert done.stderr.splitlines()[-1] == f"ValueError: {said}"
+    assert "RuntimeError" not in done.stderr
 
 
-def test_verify_of_a_difference(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def differ(self: DataLoader, n: int = 4) -> None:
-        raise VerificationError("batch 0: sample 3 differs")
-
-    monkeypatch.setattr(DataLoader, "verify", differ)
-    assert main(["verify", str(folder)]) == 1
-    assert capsys.readouterr().out == "train: differs: batch 0: sample 3 differs\n"
+def test_a_native_module_that_does_not_load_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import sys; sys.modules['headrace._core'] = None; from headrace.cli import main; sys.exit(main(['doctor']))"
+    done = command("-c", code)
+    assert done.returncode == 1
+    assert done.stderr.startswith("headrace: headrace's native module does not load")
+    assert done.stderr.count("\n") == 1
 
 
 def test_doctor_finds_nothing_wrong_here(capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,7 +122,7 @@ def test_doctor_finds_nothing_wrong_here(capsys: pytest.CaptureFixture[str]) -> 
 def test_doctor_says_what_to_do(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(features, "check_feature", lambda name: False)
     monkeypatch.setattr(pillow_rule, "probe", lambda: pillow_rule.ProbeReport("99.0", "by_reduction", (), 8, 0.01))
-    monkeypatch.setattr(doctor, "_cpu_quota", lambda: 0.5)
+    monkeypatch.setattr(cores, "cpu_quota", lambda: 0.5)
     assert main(["doctor"]) == 1
     out = capsys.readouterr().out
     assert "wrong libjpeg-turbo" in out
@@ -125,16 +133,29 @@ def test_doctor_says_what_to_do(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert "2 of 12 checks failed." in out
 
 
-def test_doctor_outlives_a_wrong_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HEADRACE_ISA", "nonsense")
-    done = subprocess.run([sys.executable, "-m", "headrace.cli", "doctor"], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1
-    assert "wrong kernels" in done.stdout
-    assert "-> unset HEADRACE_ISA" in done.stdout
-    assert done.stderr == ""
+@pytest.mark.parametrize("version", ["9.5.0", "10.4.0"])
+def test_doctor_judges_an_old_pillow_by_its_pixels(
+    version: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = pillow_rule.ProbeReport(version, "horizontal_first", ("horizontal_first",), 8, 0.01)
+    monkeypatch.setattr(PIL, "__version__", version)
+    monkeypatch.setattr(pillow_rule, "probe", lambda: report)
+    assert main(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith(f"note  Pillow          {version} is older than 11") for line in lines)
+    assert any(line.startswith(f"ok    resize          horizontal_first, as Pillow {version}") for line in lines)
+    assert lines[-1] == "Nothing is wrong."
 
 
-def test_a_reader_who_leaves_early_gets_no_traceback() -> None:
-    command = f"{sys.executable} -m headrace.cli doctor | head -1"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+def test_doctor_names_a_torch_that_is_too_old(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(torch, "accelerator")
+    assert main(["doctor"]) == 1
+    assert f"wrong torch           {torch.__version__} is older than 2.6" in capsys.readouterr().out
+
+
+def test_a_reader_that_leaves_early_gets_no_traceback() -> None:
+    line = f"{sys.executable} -m headrace doctor | head -1"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60)
     assert done.stderr == ""

@@ -164,9 +164,12 @@ class Foreign(Dataset[Any]):
     ("make", "words"),
     [
         (lambda: Relabelled(blobs(4, FIXED), [0, 1]), "Relabelled overrides __getitem__"),
-        (lambda: Subset(Foreign(), [0, 1]), "does not know Foreign"),
-        (lambda: ConcatDataset([Foreign(), Foreign()]), "does not know Foreign"),
-        (lambda: ConcatDataset([blobs(2, FIXED), TensorDataset(torch.zeros(2, 3))]), "does not know TensorDataset"),
+        (lambda: Subset(Foreign(), [0, 1]), "does not know test_combined.Foreign"),
+        (lambda: ConcatDataset([Foreign(), Foreign()]), "does not know test_combined.Foreign"),
+        (
+            lambda: ConcatDataset([blobs(2, FIXED), TensorDataset(torch.zeros(2, 3))]),
+            "does not know torch.utils.data.dataset.TensorDataset",
+        ),
         (lambda: ConcatDataset([blobs(2, FIXED), Blobs(pictures(2), None, FIXED)]), "have labels and others have none"),
         (lambda: Subset(blobs(4, FIXED), [4]), "names index 4 of a dataset of 4 samples"),
         (lambda: Subset(blobs(4, FIXED), ["0"]), "indices are not whole numbers"),

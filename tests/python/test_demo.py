@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -168,8 +170,83 @@ def test_quick_tour(tmp_path: Path) -> None:
 def test_a_place_that_is_taken_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "mine.txt").write_text("mine")
-    assert tour.main(["--out", str(tmp_path)]) == 2
-    assert tour.main(["--out", str(tmp_path / "photos" / "mine.txt")]) == 2
+    assert tour.run(tmp_path, quick=True) == 2
+    assert tour.run(tmp_path / "photos" / "mine.txt", quick=True) == 2
     err = capsys.readouterr().err.splitlines()
     assert len(err) == 2
-    assert all(line.startswith("headrace demo: ") for line in err)
+    assert all(line.startswith("headrace demo: ") and "--out DIR" in line for line in err)
+
+
+@pytest.fixture
+def nowhere_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No folder for temporary files: those that Python looks for it in are not there."""
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "missing")])
+
+
+@pytest.mark.usefixtures("nowhere_to_write")
+def test_no_folder_for_temporary_files_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tour.run(None, quick=True) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("headrace demo: No usable temporary directory found in [")
+    assert err.endswith("; name a folder that can be written with --out DIR\n")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("nowhere_to_write")
+def test_the_folder_that_is_named_holds_the_temporary_files_too(tmp_path: Path) -> None:
+    """Else torch's workers would fail for want of a place for their sockets, and torch would wait for them."""
+    tour._have_temporary_folder(tmp_path)
+    assert tempfile.gettempdir() == str(tmp_path)
+
+
+def test_a_sheet_that_cannot_be_saved_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for module, name in ((tour.equality, "prove"), (tour.race, "race"), (tour.race, "table"), (tour.training, "train")):
+        monkeypatch.setattr(module, name, lambda *arguments: "")
+    monkeypatch.setattr(sheet, "save_sheet", full)
+    assert tour.run(tmp_path, quick=True) == 2
+    said = "headrace demo: No space left on device; name a folder that can be written with --out DIR\n"
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.EROFS, "Read-only file system"), "Read-only file system"),
+        (RuntimeError("Caught RuntimeError in worker 0.\nTraceback\nRuntimeError: No space left"), "No space left"),
+    ],
+)
+def test_the_race_is_left_out_where_torch_has_no_workers(
+    error: Exception,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in a container whose /dev/shm is missing or small; what comes behind the race still runs."""
+
+    def fail(loader: object) -> int:
+        raise error
+
+    for module, name in ((tour.equality, "prove"), (tour.training, "train"), (sheet, "save_sheet")):
+        monkeypatch.setattr(module, name, lambda *arguments: None)
+    monkeypatch.setattr(race, "_drain", fail)
+    assert tour.run(tmp_path, quick=True) == 0
+    out = capsys.readouterr().out
+    assert "Left out: torch's DataLoader cannot run worker processes here (" in out
+    assert said in out
+    assert "Caught" not in out
+    assert "Done in" in out
+
+
+def test_a_quota_of_one_core_is_no_race_on_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    photos = lay_out(tmp_path, 50)
+    monkeypatch.setattr(race, "usable_cores", lambda: 1)
+    monkeypatch.setattr(race, "_measure", lambda loader, seconds: 1.0)
+    monkeypatch.setattr(race, "_first_epoch", lambda loader: None)
+    assert set(race.race(photos.train, 1, 0.1)) == {("torch", 1), ("headrace", 1)}

@@ -167,7 +167,7 @@ def test_what_only_the_native_path_can_do_is_refused_with_the_reason(options):
     name, value = next(iter(options.items()))
     assert str(raised.value).startswith(
         f"{name}={value!r} needs headrace's native path, but torch's DataLoader would serve here: headrace does not "
-        "know Noise; it reads "
+        "know test_fallback.Noise; it reads "
     )
     assert "\n" not in str(raised.value)
 
@@ -248,8 +248,6 @@ def test_a_generator_beside_a_seed_decides_the_order():
 def test_what_torch_does_not_have_raises_one_sentence():
     loader = DataLoader(Noise(), 4)
     calls: dict[str, Callable[[], Any]] = {
-        "state_dict()": loader.state_dict,
-        "load_state_dict()": lambda: loader.load_state_dict({}),
         "verify()": loader.verify,
         "reference()": loader.reference,
         "peek_epoch()": loader.peek_epoch,
@@ -259,7 +257,8 @@ def test_what_torch_does_not_have_raises_one_sentence():
         with pytest.raises(RuntimeError) as raised:
             call()
         assert str(raised.value).startswith(
-            f"{name} needs headrace's native path, but torch's DataLoader serves here: headrace does not know Noise; "
+            f"{name} needs headrace's native path, but torch's DataLoader serves here: headrace does not know "
+            "test_fallback.Noise; "
         )
     assert loader.stats().stages == () and "torch's DataLoader delivers" in str(loader.stats())
     assert loader.errors == []

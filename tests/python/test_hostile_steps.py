@@ -128,11 +128,11 @@ def transposed(image: Image.Image) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("steps", [[ImageOps.exif_transpose, T.Resize((20, 20)), T.ToTensor()], [transposed]])
-def test_a_step_that_looks_at_the_orientation_is_left_to_torch(steps):
+def test_a_step_that_looks_at_the_orientation_is_shown_it(steps):
     dataset = Blobs([_turned_file(6), _turned_file(1)], None, T.Compose(steps))
     loader = DataLoader(dataset, 1)
+    assert loader.native
     assert_same(loader, list(torch.utils.data.DataLoader(dataset, 1)))
-    assert "EXIF orientation" in str(loader.explain())
 
 
 def resaved(image: Image.Image) -> Image.Image:
@@ -207,7 +207,7 @@ def test_a_transform_changed_in_place_is_lowered_anew(home, torchvision):
     check()
 
 
-def test_a_step_of_python_may_change_without_being_tried_again():
+def test_a_step_of_python_that_changes_is_tried_on_copies():
     class Counts:
         def __init__(self) -> None:
             self.calls = 0
@@ -221,31 +221,39 @@ def test_a_step_of_python_may_change_without_being_tried_again():
 
     counts = Counts()
     loader = loader_of(counts, T.Resize((20, 20)), T.ToTensor())
-    tried = counts.calls
     assert len(list(loader)) == len(list(loader)) == 2
-    assert counts.calls == tried + 16
+    assert counts.calls == 16
 
 
-def test_skipped_samples_do_not_keep_what_the_step_held():
-    held: list[weakref.ref[Any]] = []
+class Fails:
+    """Fails at one image; what it held then is known by weak references alone."""
 
-    def fails(image: Image.Image) -> Image.Image:
+    def __init__(self) -> None:
+        self.held: list[weakref.ref[Any]] = []
+
+    def __call__(self, image: Image.Image) -> Image.Image:
         if third(image):
             large = np.zeros(9)
-            held.append(weakref.ref(large))
+            self.held.append(weakref.ref(large))
             try:
                 raise KeyError("first")
             except KeyError:
                 raise ValueError("then") from None
         return image
 
+    def __deepcopy__(self, memo: Any) -> Fails:
+        return self
+
+
+def test_skipped_samples_do_not_keep_what_the_step_held():
+    fails = Fails()
     loader = loader_of(fails, T.Resize((20, 20)), T.ToTensor(), num_workers=2, on_error="skip")
     with pytest.warns(UserWarning, match="1 samples could not be made"):
         list(loader)
     (error,) = loader.errors
     assert 'raise ValueError("then")' in "".join(traceback.format_exception(error))
     gc.collect()
-    assert [one() for one in held] == [None]
+    assert [one() for one in fails.held] == [None]
 
 
 def test_loaders_of_several_threads_share_the_process_generators():

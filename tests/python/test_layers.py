@@ -49,8 +49,8 @@ device_worker
 device_backend
 """
 PYTHON = """
-_native errors boxes pil_tensor pointwise whole_number recording timeline
-aspect
+_native cores errors boxes file_image kinds pil_tensor pointwise whole_number recording timeline
+aspect ops_arguments
 world
 calls
 steps
@@ -71,9 +71,10 @@ sampler.plain
 sampler.permutation sampler.padding sampler.distributed sampler.lengths sampler.aspect
 sampler.repeated
 sampler
+sampler_state
 recognition target
 sample_randomness own_generators
-lowering.sizes lowering.described
+lowering.sizes lowering.described lowering.metadata lowering.reach
 lowering.builder
 lowering.images
 lowering.geometry lowering.pointwise lowering.containers lowering.python_steps
@@ -82,18 +83,25 @@ lowering.timm
 lowering reference_steps
 reference_colour reference_containers reference_tensor reference_calls
 reference
-device_ops python_lane
+device_ops python_lane worker_info
 pillow_lane call_lane
 ops engine
 device_engine
 variant_engine
 order
 sampling
-faults state
-epochs out_transform
+delivery faults
+state
+epochs out_transform line
 iterator
 chrome_trace
 profiler
+handed.protocol
+handed.randomness handed.indices handed.carried
+handed.layout handed.workers
+handed.iterators handed.progress
+handed.making
+handed
 stats report verification arguments routing fallback
 runner
 integrations.remake

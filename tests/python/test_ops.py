@@ -87,18 +87,75 @@ def test_whole_images_and_one_number_for_a_square() -> None:
     assert torch.equal(out, images.to(torch.float32).div(255))
 
 
+IMAGE = torch.zeros(3, 8, 8, dtype=torch.uint8)
+
+
 @pytest.mark.parametrize(
     ("images", "boxes", "error", "words"),
     [
         ([torch.zeros(3, 8, 8)], None, TypeError, "image 0 is torch.float32"),
-        ([torch.zeros(8, 8, dtype=torch.uint8)], None, ValueError, r"image 0 has shape \(8, 8\)"),
-        ([torch.zeros(3, 8, 8, dtype=torch.uint8)], [(0, 0, 9, 8)], ValueError, "box 0"),
-        ([torch.zeros(3, 8, 8, dtype=torch.uint8)], [(0, 0, 0, 8)], ValueError, "box 0"),
-        ([torch.zeros(3, 8, 8, dtype=torch.uint8)], [], ValueError, "boxes must hold"),
+        ([IMAGE.numpy()], None, TypeError, "image 0 is a ndarray; a uint8 tensor is needed"),
+        ([IMAGE[0]], None, ValueError, r"image 0 has shape \(8, 8\)"),
+        ([IMAGE], [(0, 0, 9, 8)], ValueError, "box 0"),
+        ([IMAGE], [(0, 0, 0, 8)], ValueError, "box 0"),
+        ([IMAGE], [(0.5, 0, 4, 4)], TypeError, "box 0 must be a whole number, not 0.5"),
+        ([IMAGE], torch.tensor([[0.5, 0, 4, 4]]), TypeError, "box 0 must be a whole number, not 0.5"),
+        ([IMAGE], [], ValueError, "boxes must hold"),
     ],
 )
-def test_bad_input_is_one_sentence(
-    images: list[torch.Tensor], boxes: object, error: type[Exception], words: str
-) -> None:
+def test_bad_input_is_one_sentence(images: list[object], boxes: object, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         ops.resize_normalize(images, boxes, 4)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"size": 0}, ValueError, "size must be 1 or more, not 0"),
+        ({"size": (4, -1)}, ValueError, "size must be 1 or more, not -1"),
+        ({"size": (4, 4, 4)}, ValueError, r"size must be one number or \(height, width\), not \(4, 4, 4\)"),
+        ({"size": [4]}, ValueError, "size must be one number or"),
+        ({"size": 4.5}, TypeError, "size must be a whole number, not 4.5"),
+        ({"size": (4.5, 4)}, TypeError, "size must be a whole number, not 4.5"),
+        ({"dtype": torch.uint8}, ValueError, "dtype must be one of torch.float32, torch.float16, torch.bfloat16"),
+        ({"dtype": torch.float64}, ValueError, "not torch.float64"),
+        ({"memory_format": torch.preserve_format}, ValueError, "memory_format must be torch.contiguous_format or"),
+        ({"num_threads": -1}, ValueError, "num_threads must be 0 or more, not -1"),
+        ({"num_threads": 1.5}, TypeError, "num_threads must be a whole number, not 1.5"),
+    ],
+)
+def test_bad_options_are_one_sentence(arguments: dict[str, object], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        ops.resize_normalize([IMAGE], None, **{"size": 4, **arguments})  # type: ignore[arg-type]
+
+
+def test_numpys_numbers_and_tensors_are_numbers() -> None:
+    whole = ops.resize_normalize([IMAGE + 7], None, 4)
+    assert torch.equal(ops.resize_normalize([IMAGE + 7], torch.tensor([[0, 0, 8, 8]]), np.int64(4)), whole)
+    assert torch.equal(ops.resize_normalize([IMAGE + 7], None, torch.tensor(4)), whole)  # type: ignore[arg-type]
+    assert torch.equal(ops.resize_normalize([IMAGE + 7], np.array([[0, 0, 8, 8]]), torch.tensor([4, 4])), whole)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("blobs", "error", "words"),
+    [
+        (b"abc", TypeError, "blobs must be a list of encoded images, not one bytes; put it into a list"),
+        (torch.zeros(9, dtype=torch.uint8), TypeError, "not one Tensor"),
+        ("a.jpg", TypeError, "not one str"),
+        (["a.jpg"], TypeError, "blob 0 must be bytes or a uint8 tensor of them, not str; files must be read"),
+        ([b"", 7], TypeError, "blob 1 must be bytes or a uint8 tensor of them, not int"),
+        ([torch.zeros(9)], TypeError, "blob 0 is a tensor of torch.float32; uint8 is needed"),
+        ([np.zeros(9)], TypeError, "blob 0 has elements of type 'd'"),
+        ([torch.zeros(3, 9, dtype=torch.uint8)], ValueError, r"blob 0 has shape \(3, 9\); \(n,\) is needed"),
+    ],
+)
+def test_what_holds_no_encoded_images_is_one_sentence(blobs: object, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        ops.decode_jpeg(blobs)  # type: ignore[arg-type]
+
+
+def test_decode_takes_whatever_holds_bytes() -> None:
+    data = PHOTOS[0].read_bytes()
+    array = np.frombuffer(data, np.uint8)
+    for ours in ops.decode_jpeg(iter([bytearray(data), memoryview(data), array, np.repeat(array, 2)[::2]])):  # type: ignore[list-item]
+        assert torch.equal(ours, by_pillow(data))

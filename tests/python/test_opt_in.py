@@ -12,7 +12,7 @@ from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset
 from torch.utils.data import DataLoader as TorchDataLoader
 
 import headrace
-from headrace import Blobs, DataLoader
+from headrace import Blobs, DataLoader, VerificationError
 from headrace import transforms as T
 from headrace.pillow_ops import open_rgb
 from support import TENSOR, assert_same, pictures, same, train
@@ -193,3 +193,28 @@ def test_a_source_that_changes_what_is_not_called_is_torchs():
     own.source = Decrypted(pictures(8), None, FIXED)
     loader = DataLoader(own)
     assert not loader.native and "Decrypted overrides read" in str(loader.explain())
+
+
+class ByArray(Dataset):
+    """Opens its files in a way of its own, as with another library that turns by EXIF."""
+
+    def __init__(self, turned: int, transform) -> None:
+        self.turned, self.transform = turned, transform
+
+    def __len__(self) -> int:
+        return 6
+
+    def __getitem__(self, index: int):
+        image = open_rgb(pictures(6)[index])
+        return self.transform(image.rotate(180) if index == self.turned else image)
+
+    def headrace_source(self) -> Blobs:
+        return Blobs(pictures(6), None, self.transform)
+
+
+def test_verify_opens_samples_as_the_dataset_does():
+    right = DataLoader(ByArray(-1, train(16)), 3)
+    assert "6 images as the dataset's own __getitem__ opens them compared" in str(right.verify(2))
+    with pytest.raises(VerificationError, match=r"sample 4 \(blob 4.*own __getitem__ makes another image, uint8 \("):
+        DataLoader(ByArray(4, train(16)), 3).verify(2)
+    assert DataLoader(Subset(ByArray(4, train(16)), [0, 1]), 3).verify(2).own == 2

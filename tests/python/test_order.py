@@ -221,8 +221,7 @@ def test_an_error_of_the_sampler_comes_after_the_batches_before_it(workers):
         ([["a"]], TypeError, "yielded ..a.."),
         ([[0.5]], TypeError, "integer index"),
         ([[[1, 2]]], TypeError, "integer index"),
-        ([[True]], TypeError, "integer index"),
-        ([[]], ValueError, "empty batch"),
+        ([[]], IndexError, "empty batch"),
         ([[1, [2]]], TypeError, "integer index"),
     ],
 )

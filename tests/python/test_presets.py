@@ -77,6 +77,25 @@ def test_a_preset_is_its_transforms_if_that_is_all_it_calls(T):
         lower(Doubled(T, 30), native_only=True)
 
 
+PRESET = """
+class Preset:
+    def __init__(self, transforms):
+        self.transforms = transforms
+
+    def __call__(self, img):
+        return self.transforms(img)
+"""
+
+
+@pytest.mark.parametrize("head", ["", "from __future__ import annotations\n"])
+def test_a_preset_of_any_file_is_opened(T, head):
+    """Flags that a file's imports from __future__ set are not the method's."""
+    names = {"__name__": "theirs"}
+    exec(compile(head + PRESET, "theirs.py", "exec", dont_inherit=True), names)
+    preset = ClassificationPresetTrain(T, 30)
+    assert lower(names["Preset"](preset.transforms), native_only=True) == lower(preset.transforms)
+
+
 @pytest.mark.parametrize("policy", ["AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix"])
 def test_augmentation_policies_are_refused_by_name(T, policy):
     preset = ClassificationPresetTrain(T, 30, policy=getattr(T, policy)())

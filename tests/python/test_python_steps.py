@@ -251,12 +251,12 @@ def test_a_step_that_changes_its_mind_about_the_size():
 @pytest.mark.parametrize(
     ("steps", "words"),
     [
-        ([lambda image: image.undefined], r"raised AttributeError on a made-up image of 320 x 240 pixels: .*undefined"),
+        ([lambda image: image.undefined], r"raised AttributeError on a made-up image of 500 x 375 pixels: .*undefined"),
         ([T.CenterCrop(9), lambda image: image.convert("CMYK")], "do not return a tensor"),
         ([T.CenterCrop(9), np.array], "do not return a tensor"),
-        ([lambda image: T.ToTensor()(image)], r"tensors of several shapes, such as torch.float32 \(3, 240, 320\)"),
+        ([lambda image: T.ToTensor()(image)], r"tensors of several shapes, such as torch.float32 \(3, 375, 500\)"),
         ([T.CenterCrop(9), T.ToTensor(), torch.Tensor.double], "return torch.float64, which the native path does not"),
-        ([T.CenterCrop(9), T.ToTensor(), torch.Tensor.mean], "several shapes, such as torch.float32 ()"),
+        ([T.CenterCrop(9), T.ToTensor(), torch.Tensor.mean], r"return torch.float32 \(\), not one image"),
         ([T.ToTensor(), lambda image: image], "several shapes"),
     ],
 )

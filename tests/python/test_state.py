@@ -286,7 +286,7 @@ def test_another_order_of_passes_is_refused():
 
 @pytest.mark.parametrize("state", [{}, None, [], {"version": 0}, {"version": 2}, {"version": 2, "epoch": 3}])
 def test_what_is_no_state_is_refused(state):
-    with pytest.raises(ValueError, match=r"not a state of headrace's DataLoader|lacks its entry"):
+    with pytest.raises(ValueError, match=r"not a state of headrace's native path|lacks its entry"):
         DataLoader(DATA).load_state_dict(state)
 
 

@@ -27,10 +27,11 @@ from support import blobs, train
 
 torch.set_num_threads(1)
 out, batch_size, stop, die, state = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5]
-before = DataLoader(blobs({COUNT}, train(24)), batch_size, True, num_workers=1)  # torchrun alone tells it the world
+asked = {{"num_workers": 1, "distributed": True}}
+before = DataLoader(blobs({COUNT}, train(24)), batch_size, True, **asked)  # torchrun alone tells it the world
 dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
-loader = DataLoader(blobs({COUNT}, train(24)), batch_size, True, num_workers=1)
+loader = DataLoader(blobs({COUNT}, train(24)), batch_size, True, **asked)
 for one in (before, loader):
     if state:
         one.load_state_dict(torch.load(state, weights_only=True))
@@ -100,7 +101,7 @@ def alone(batch_size: int) -> list[list[tuple[int, float]]]:
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_ranks_of_torchrun_share_an_epoch(tmp_path, size):
-    """Nobody tells the loader anything: not a seed, a sampler, a rank."""
+    """The loader is only told that there is a job: not a seed, a sampler, a rank."""
     process = torchrun(size, tmp_path / "run", batch_size=12 // size)
     output = finished(process)
     assert process.returncode == 0, output
@@ -139,7 +140,7 @@ def test_one_rank_that_dies_ends_the_others_with_a_clear_error(tmp_path):
 def test_a_world_that_changes_under_a_loader(monkeypatch):
     for name, value in {"TORCHELASTIC_RUN_ID": "x", "RANK": "1", "WORLD_SIZE": "2"}.items():
         monkeypatch.setenv(name, value)
-    loader = headrace.DataLoader(blobs(COUNT, train(24)), 4)
+    loader = headrace.DataLoader(blobs(COUNT, train(24)), 4, distributed=True)
     assert (loader.world.rank, loader.world.size, loader.world.found) == (1, 2, "torchrun")
     monkeypatch.setenv("WORLD_SIZE", "3")
     words = "made for rank 1 of 2, but torchrun says rank 1 of 3 now; make a new DataLoader"

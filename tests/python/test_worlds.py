@@ -8,7 +8,7 @@ from torch.utils.data import BatchSampler, Dataset, RandomSampler, SequentialSam
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
-from headrace import Blobs, DataLoader
+from headrace import Blobs, DataLoader, world
 from headrace.sampler import DistributedSampler, RepeatedAugment, ShardedSampler
 from support import assert_same, pictures, train, truncated
 from test_distributed import FEW, interleaved, ranks
@@ -40,7 +40,7 @@ def test_a_job_of_one_rank_has_the_order_of_a_larger_one(monkeypatch):
     def of_job(rank: int, size: int) -> DataLoader:
         for name, value in {"TORCHELASTIC_RUN_ID": "x", "RANK": str(rank), "WORLD_SIZE": str(size)}.items():
             monkeypatch.setenv(name, value)
-        loader = DataLoader(FEW, 12 // size, shuffle=True)
+        loader = DataLoader(FEW, 12 // size, shuffle=True, distributed=True)
         loader.reference()
         return loader
 
@@ -54,14 +54,34 @@ def test_a_job_of_one_rank_has_the_order_of_a_larger_one(monkeypatch):
     assert torch.cat([labels for _, labels in one]).tolist() == interleaved(two).tolist()[12:]
 
 
-def test_a_loader_made_before_its_job_says_so(monkeypatch):
-    loader = DataLoader(FEW, 4)
-    for name, value in {"TORCHELASTIC_RUN_ID": "x", "RANK": "1", "WORLD_SIZE": "2"}.items():
+def in_a_job(monkeypatch, rank: int, size: int) -> None:
+    for name, value in {"TORCHELASTIC_RUN_ID": "x", "RANK": str(rank), "WORLD_SIZE": str(size)}.items():
         monkeypatch.setenv(name, value)
-    with pytest.warns(UserWarning, match="made before torchrun was there, so each of its 2 ranks reads all samples"):
-        assert len(list(loader)) == 6
-    assert len(list(DataLoader(FEW, 4, world_size=1))) == 6
-    assert len(list(DataLoader(FEW, 4, sampler=range(4)))) == 1
+    monkeypatch.setattr(world, "_warned", False)
+
+
+@pytest.mark.parametrize("make", [lambda: FEW, lambda: Numbers()])
+def test_a_rank_is_given_everything_as_by_torch(monkeypatch, make):
+    """An evaluation on rank 0 alone, a dataset that shards itself: nothing is dealt out that is not asked for."""
+    in_a_job(monkeypatch, 0, 4)
+    loader = DataLoader(make(), 4)
+    assert not loader.deals_itself_out and len(loader) == len(TorchDataLoader(make(), 4)) == 6
+    with pytest.warns(UserWarning, match="each of the 4 ranks of torchrun reads all samples .* distributed=True"):
+        iter(loader)
+    assert "each reads all samples" in str(loader.explain())
+    for _ in loader:  # said once a process
+        pass
+    monkeypatch.setattr(world, "_warned", False)
+    for meant in ({"world_size": 1}, {"sampler": range(22)}, {"distributed": True}, {"rank": 1, "world_size": 2}):
+        list(DataLoader(make(), 4, **meant))  # pytest makes warnings errors
+
+
+def test_dealing_out_is_asked_for_by_one_word(monkeypatch):
+    in_a_job(monkeypatch, 1, 2)
+    asked, told = DataLoader(FEW, 4, distributed=True), DataLoader(FEW, 4, rank=1, world_size=2)
+    assert asked.deals_itself_out and torch.equal(*(torch.cat([y for _, y in one]) for one in (asked, told)))
+    given = DataLoader(FEW, 4, sampler=range(8), distributed=True)
+    assert torch.cat([y for _, y in given]).tolist() == [1, 3, 5, 7]
 
 
 def test_orders_that_ranks_may_not_agree_on_are_warned_of():
@@ -150,6 +170,8 @@ def test_a_distributed_sampler_of_the_user_is_respected():
         ({"rank": 0, "world_size": 0}, ValueError, "world_size must be 1 or more, not 0"),
         ({"rank": 0}, ValueError, "rank=0 is given without world_size"),
         ({"world_size": 2}, ValueError, "world_size=2 is given without rank"),
+        ({"distributed": True, "world_size": 2}, ValueError, "distributed=True takes rank and world_size from"),
+        ({"distributed": 1}, TypeError, "distributed must be True or False, not 1"),
         ({"rank": 0.5, "world_size": 2}, TypeError, "rank must be a whole number"),
         (
             {"rank": 0, "world_size": 2, "sampler": DistributedSampler(FEW, 2, 0)},

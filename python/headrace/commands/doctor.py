@@ -15,11 +15,12 @@ import torch
 from PIL import features
 
 import headrace
-from headrace import ops, pillow_rule, target
+from headrace import cores, ops, pillow_rule, target
 from headrace._native import core
 from headrace.demo.folder import PHOTOS
 from headrace.pillow_ops import open_rgb
 
+_PILLOW = 11  # as in pyproject.toml; 9.5 and 10 have the same pixels
 _FEW_FILES = 256  # descriptors; torch's own loader and a training run together need more
 
 
@@ -80,13 +81,16 @@ def _versions() -> Finding:
 
 
 def _torch() -> Finding:
+    if not hasattr(torch, "accelerator"):
+        return Finding("wrong", "torch", f"{torch.__version__} is older than 2.6", "pip install --upgrade torch")
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     return Finding("ok", "torch", f"{torch.__version__}, accelerator: {accelerator or 'none'}")
 
 
 def _pillow() -> Finding:
-    if int(PIL.__version__.split(".")[0]) < 11:
-        return Finding("wrong", "Pillow", f"{PIL.__version__} is older than 11", "pip install --upgrade Pillow")
+    if int(PIL.__version__.split(".")[0]) < _PILLOW:
+        text = f"{PIL.__version__} is older than {_PILLOW}, which headrace asks for; see resize and decode below"
+        return Finding("note", "Pillow", text, "pip install --upgrade Pillow")
     return Finding("ok", "Pillow", PIL.__version__)
 
 
@@ -110,7 +114,9 @@ def _pass_order() -> Finding:
         text = f"Pillow {report.pillow} should resize {report.expected} but follows {report.order} ({took})"
         return Finding("note", "resize", text, "headrace follows it; loader.verify() proves that on your data")
     text = f"Pillow {report.pillow} follows no order of passes that headrace knows ({took})"
-    return Finding("wrong", "resize", text, "pixels may differ by rounding: install a released Pillow, 11 to 13")
+    return Finding(
+        "wrong", "resize", text, f"pixels may differ by rounding: install a released Pillow, {_PILLOW} to 13"
+    )
 
 
 def _decoding() -> Finding:
@@ -137,10 +143,7 @@ def _decoding() -> Finding:
 
 def _kernels() -> Finding:
     asked = os.environ.get("HEADRACE_ISA")
-    try:
-        chosen = core.instruction_set()
-    except RuntimeError as error:
-        return Finding("wrong", "kernels", str(error), "unset HEADRACE_ISA")
+    chosen = core.instruction_set()
     if asked:
         return Finding("note", "kernels", f"{chosen}, because HEADRACE_ISA={asked}", "unset it for the fastest ones")
     if chosen == "scalar":
@@ -151,23 +154,14 @@ def _kernels() -> Finding:
 
 
 def _cores() -> Finding:
-    allowed, present, quota = len(os.sched_getaffinity(0)), os.cpu_count() or 1, _cpu_quota()
+    allowed, present, quota = cores.allowed_cores(), os.cpu_count() or 1, cores.cpu_quota()
     if quota is not None and quota < allowed:
-        text = f"{allowed} of {present} may be used, but the container has a quota of {quota:g}"
+        text = f"{allowed} of {present} may be used, but the control group has a quota of {quota:g}"
         return Finding(
-            "note", "cores", text, f"num_workers={max(1, round(quota))} is enough; more threads are throttled"
+            "note", "cores", text, f"num_workers={cores.usable_cores()} is enough; more threads are throttled"
         )
     text = f"{allowed} of {present} may be used"
     return Finding("ok", "cores", f"{text}; num_workers={allowed} uses them all")
-
-
-def _cpu_quota() -> float | None:
-    """CPUs that the control group grants, None for no limit."""
-    try:
-        limit, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        return None if limit == "max" else int(limit) / int(period)
-    except (OSError, ValueError):
-        return None
 
 
 def _huge_pages() -> Finding:

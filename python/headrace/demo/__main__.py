@@ -1,8 +1,8 @@
-"""``python -m headrace.demo``."""
+"""``python -m headrace.demo``: ``headrace demo``."""
 
 import sys
 
-from headrace.demo.tour import main
+from headrace.cli import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(["demo", *sys.argv[1:]]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import platform
 import statistics
@@ -16,11 +17,16 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import DataLoader, ImageFolder
+from headrace.cores import usable_cores
 from headrace.demo import recipes
 from headrace.demo.equality import same_batches
 
 BATCH = 64
 _NAMES = ("torch", "headrace")
+
+
+class NoOpponentError(RuntimeError):
+    """torch's DataLoader cannot run with worker processes here."""
 
 
 @contextmanager
@@ -49,23 +55,23 @@ def race(root: Path, rounds: int, seconds: float) -> dict[tuple[str, int], list[
         seconds: at least so long, in whole epochs.
 
     Raises:
-        AssertionError: the batches of the two differ.
+        AssertionError: the batches of the two differ. NoOpponentError: torch's loader cannot run its workers here.
     """
-    usable = sorted(os.sched_getaffinity(0))
-    counts = (1, 2) if len(usable) > 1 else (1,)
+    allowed = sorted(os.sched_getaffinity(0))
+    counts = (1, 2) if usable_cores() > 1 else (1,)
     evaluation = ImageFolder(root, recipes.evaluation())
     batches = same_batches(TorchDataLoader(evaluation, BATCH), DataLoader(evaluation, BATCH, num_workers=counts[-1]))
     print(f"   Checked first: {batches} batches of evaluation are torch.equal; training batches were compared above.")
     contenders = {}
     for count in counts:  # torch's processes are forked before there are any threads of headrace
-        with limited_to(set(usable[:count])):
+        with limited_to(set(allowed[:count])):
             contenders[count] = loaders(root, count)
-            _drain(contenders[count]["torch"])
+            _first_epoch(contenders[count]["torch"])
     speeds: dict[tuple[str, int], list[float]] = {(name, count): [] for count in counts for name in _NAMES}
     for number in range(rounds + 1):
         for count in counts:
             for name in _NAMES:
-                with limited_to(set(usable[:count])):
+                with limited_to(set(allowed[:count])):
                     speed = _measure(contenders[count][name], seconds if number > 0 else 0.0)
                 if number > 0:  # round 0 starts threads and warms caches
                     speeds[name, count].append(speed)
@@ -76,6 +82,19 @@ def race(root: Path, rounds: int, seconds: float) -> dict[tuple[str, int], list[
 
 def _drain(loader: Any) -> int:
     return sum(len(labels) for _, labels in loader)
+
+
+def _first_epoch(loader: Any) -> None:
+    """Raises NoOpponentError where torch's workers cannot start, or cannot hand their batches over."""
+    try:
+        multiprocessing.Lock()  # a semaphore in /dev/shm: torch's iterator would fail half made
+        _drain(loader)
+    except (OSError, RuntimeError) as error:  # RuntimeError: torch's, of workers that died of a full /dev/shm
+        why = (str(error).splitlines() or [type(error).__name__])[-1]  # the last line of a worker's traceback
+        raise NoOpponentError(
+            f"torch's DataLoader cannot run worker processes here ({why}); they need a /dev/shm with room for several "
+            "batches of 40 MB"
+        ) from error
 
 
 def _measure(loader: Any, seconds: float) -> float:

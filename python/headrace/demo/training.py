@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +12,7 @@ from torch.utils.data import RandomSampler
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace import DataLoader, ImageFolder
+from headrace.cores import usable_cores
 from headrace.demo import recipes
 
 SIZE = 96  # pixels
@@ -40,7 +40,7 @@ def train(train_root: Path, validation_root: Path, epochs: int, workers: int) ->
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=epochs * len(loader))
     print(f"   {REPEATS} crops of each of {len(dataset)} files an epoch; classes: {', '.join(dataset.classes)}")
     threads = torch.get_num_threads()
-    torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) - 1))  # one core is left to the loader
+    torch.set_num_threads(max(1, usable_cores() - 1))  # one core is left to the loader
     for epoch in range(epochs):
         loss, accuracy = _epoch(model, optimizer, schedule, loader, f"   epoch {epoch + 1}/{epochs}")
         print(f"   epoch {epoch + 1}/{epochs}: loss {loss:.3f}, accuracy {accuracy:.0%}", flush=True)
@@ -54,7 +54,7 @@ def _epoch(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     schedule: torch.optim.lr_scheduler.LRScheduler,
-    loader: DataLoader,
+    loader: DataLoader[object],
     label: str,
 ) -> tuple[float, float]:
     """Mean loss, and the share named right, over the epoch."""

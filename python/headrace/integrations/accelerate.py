@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
-import warnings
 from typing import Any
 
 import accelerate.accelerator
@@ -29,21 +27,56 @@ from headrace.sampler.seeded import chain_of
 
 
 def take_over(ours: type[Any]) -> None:
-    """From now on accelerators leave preparing loaders of the class `ours`, and only these, to `prepared`."""
+    """From now on accelerators leave preparing loaders of the class `ours`, and only these, to us.
+
+    A loader that torch delivers is prepared as torch's own, unless it has something that Accelerate would not keep.
+    """
     before = accelerate.accelerator.prepare_data_loader
     if hasattr(before, "_headrace"):
         return
 
     @functools.wraps(before)
     def prepare_data_loader(dataloader: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(dataloader, ours) or isinstance(dataloader.dataset, IterableDataset):
+        if not isinstance(dataloader, ours):
             return before(dataloader, *args, **kwargs)
+        if not dataloader.native and (_is_stream(dataloader) or not _has_more_than_torchs(dataloader)):
+            return before(as_torchs(dataloader), *args, **kwargs)
         asked = inspect.signature(stock_prepare).bind(dataloader, *args, **kwargs)
         asked.apply_defaults()
         return prepared(**asked.arguments)
 
     prepare_data_loader._headrace = True  # type: ignore[attr-defined]
     accelerate.accelerator.prepare_data_loader = prepare_data_loader
+
+
+def _is_stream(loader: Any) -> bool:
+    return isinstance(loader.dataset, IterableDataset)
+
+
+def _has_more_than_torchs(loader: Any) -> bool:
+    """Whether it has what Accelerate would leave behind; a loader that deals itself out has a seed by itself."""
+    return loader.out_transform is not None or loader.seed not in ((None, 0) if loader.deals_itself_out else (None,))
+
+
+def as_torchs(loader: Any) -> TorchDataLoader[Any]:
+    """A loader that torch delivers, as torch's: what it has dealt out to the ranks by itself is whole.
+
+    Raises:
+        ValueError: it has what Accelerate would leave behind. RuntimeError: a state was loaded, which would be lost.
+    """
+    if loader.out_transform is not None:
+        raise ValueError(
+            "Accelerate makes a loader of its own of an IterableDataset, without out_transform: call it on the batches"
+        )
+    if loader.resumes:
+        raise RuntimeError("Accelerate makes a loader of its own of this one: load the state after accelerator.prepare")
+    if _is_stream(loader) or not loader.deals_itself_out:
+        return loader  # type: ignore[no-any-return]
+    names = inspect.signature(TorchDataLoader.__init__).parameters
+    kept = {name: getattr(loader, name) for name in names if hasattr(loader, name)}
+    for replaced in ("batch_size", "sampler", "shuffle", "drop_last"):
+        kept.pop(replaced, None)
+    return TorchDataLoader(**{**kept, "batch_sampler": whole_order(loader)})
 
 
 def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
@@ -65,12 +98,6 @@ def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
     if not dataloader.batched:
         raise ValueError("Accelerate deals out batches, not samples: give the DataLoader a batch_size other than None")
     stateful = asked.pop("use_stateful_dataloader")  # torchdata's loader is not needed for that
-    if stateful and not dataloader.native:
-        stateful = False
-        warnings.warn(
-            "use_stateful_dataloader keeps no state of this loader, whose batches torch delivers: see its explain()",
-            stacklevel=_level_of_the_user(),
-        )
     given = dealt_by_the_user(dataloader)
     if given:
         asked.update(num_processes=1, process_index=0, torch_device_mesh=None, split_batches=False)
@@ -90,14 +117,6 @@ def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
         dataloader = remade(dataloader, batch_sampler=share)
     padded = None if given or kept_whole else whole
     return PreparedLoader(shard, dataloader, padded, use_stateful_dataloader=stateful)
-
-
-def _level_of_the_user() -> int:
-    """The `stacklevel`, for a warning of the caller's, of the first frame that is neither Accelerate's nor ours."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in ("accelerate", "headrace"):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def dealt_by_the_user(loader: Any) -> bool:
@@ -155,7 +174,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
     @property
     def generator(self) -> torch.Generator:
         """For torch's base seed, which nobody uses here."""
-        return torch.Generator()
+        return torch.Generator("cpu")
 
     # ---- what Accelerate counts --------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ def remade(loader: Any, *, batch_sampler: Any) -> Any:
         raise RuntimeError("this loader's batches are dealt out anew: load the state after accelerator.prepare")
     names = inspect.signature(type(loader).__init__).parameters
     kept = {name: getattr(loader, name) for name in names if hasattr(loader, name)}
-    for replaced in ("batch_size", "sampler", "shuffle", "drop_last", "rank", "world_size"):
+    for replaced in ("batch_size", "sampler", "shuffle", "drop_last", "rank", "world_size", "distributed"):
         kept.pop(replaced, None)
     made = type(loader)(**{**kept, "batch_sampler": batch_sampler})
     made.set_epoch(loader.upcoming_epoch)

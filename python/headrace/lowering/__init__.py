@@ -107,7 +107,10 @@ def _lower(steps: list[Any], builder: Builder, dtype: torch.dtype | None, native
             before()
             builder.current = step
             builder.note(python_steps.call(builder, step, refusal.reason), in_python=True)
-    return builder.finish(dtype) if builder.rest is None else python_steps.finish(builder, dtype)
+    try:
+        return builder.finish(dtype) if builder.rest is None else python_steps.finish(builder, dtype)
+    except ValueError as error:
+        raise LoweringError(str(error)) from error
 
 
 def _add(builder: Builder, transform: Any) -> None:

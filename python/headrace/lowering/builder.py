@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from typing import Any, NoReturn
 
 import torch
 
 import headrace.steps as S
 from headrace.lowering.described import described
-from headrace.lowering.sizes import Size, size_after
+from headrace.lowering.sizes import Size, one_size_after, size_after
 from headrace.pointwise import Pointwise, TensorStep, all_bytes, table
 from headrace.recipe import DTYPES, Column, GaussianWeight, Recipe
 from headrace.recognition import leaves
+
+#: Sizes (height, width) of the made-up images that a step is tried on where the image's own is not known.
+_MADE_UP = ((375, 500), (500, 333))
 
 
 class LoweringError(TypeError):
@@ -45,6 +49,7 @@ class Builder:
         written: what each Erase writes, as the tensor steps behind it mapped it so far, each (C, 1, 256).
         converter: repr of the step that made a tensor.
         rest: the transforms that Python does to the end, from one on whose tensor is not of bytes; None: none so far.
+        tried: how many of the steps come before some point, and the sizes that images have there in a trial.
         container: name of the transform in which this is a branch; "": none.
         current: the transform that is being lowered.
     """
@@ -55,10 +60,11 @@ class Builder:
         self.pointwise: list[TensorStep] = []
         self.channels = channels
         self.values: torch.Tensor | None = None
-        self.upright = torch.empty(0)
+        self.upright = torch.empty(0, device="cpu")
         self.written: list[torch.Tensor] = []
         self.converter = ""
         self.rest: list[Any] | None = None
+        self.tried: tuple[int, tuple[tuple[int, int], ...]] = (0, _MADE_UP if size is None else (size,))
         self.container = ""
         self.current: Any = None
         self._lower_one = lower_one
@@ -71,6 +77,14 @@ class Builder:
     def size(self) -> Size:
         """(height, width) of the image at this point; None: varies from image to image."""
         return size_after(self.steps, self._first_size)
+
+    @property
+    def trial_sizes(self) -> tuple[tuple[int, int], ...]:
+        """(height, width) of made-up images as they may be at this point."""
+        if self.size is not None:
+            return (self.size,)
+        steps, sizes = self.tried
+        return tuple(one_size_after(self.steps[steps:], size) for size in sizes)
 
     @property
     def holds_bytes(self) -> bool:
@@ -99,8 +113,8 @@ class Builder:
     def erase(self, step: S.Erase) -> str:
         """Appends a step that erases, as torch's slice assignment does, on a tensor; what `explain` shows."""
         assert self.values is not None
-        written = self.values.clone()
-        written[...] = torch.tensor(step.value)[:, None, None]
+        written = deepcopy(self.values)  # of the same kind, as a clone of a plain tensor is not
+        written[...] = torch.tensor(step.value, device="cpu")[:, None, None]
         self.written.append(written)
         return self.add(step)
 
@@ -114,6 +128,7 @@ class Builder:
         """What the transforms inside the current one do to an image as it is here, in columns of the same draws."""
         inner = Builder(self._lower_one, self.channels, self.size)
         inner.columns = self.columns
+        inner.tried = 0, self.trial_sizes
         inner.container = type(self.current).__name__
         inner._where = f"{self._where}step {len(self._names) + 1}, {inner.container}: "
         inner.lower(transforms)
@@ -155,10 +170,13 @@ class Builder:
                 "transforms with ToImage() or PILToTensor()"
             )
         pointwise = Pointwise(tuple(self.pointwise), None if dtype == made else dtype)
-        return self.recipe((self.channels, *self.size), pointwise, table(pointwise, self.channels))
+        shape = (self.channels, *self.size)
+        return self.recipe(shape, pointwise, table(pointwise, self.channels), type(self.values))
 
-    def recipe(self, shape: tuple[int, int, int], pointwise: Pointwise, lut: torch.Tensor) -> Recipe:
-        """What has been lowered, for outputs of a shape (C, H, W)."""
+    def recipe(
+        self, shape: tuple[int, int, int], pointwise: Pointwise, lut: torch.Tensor, kind: type[torch.Tensor]
+    ) -> Recipe:
+        """What has been lowered, for outputs of a shape (C, H, W) and a class."""
         channels, height, width = shape
         erased = [one.as_subclass(torch.Tensor)[:, 0, 0].to(lut.dtype) for one in self.written]
         return Recipe(
@@ -172,6 +190,7 @@ class Builder:
             tuple(self._names),
             torch.stack(erased) if erased else None,
             frozenset(self._in_python),
+            kind,
         )
 
 

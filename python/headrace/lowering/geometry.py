@@ -92,8 +92,8 @@ def area_and_ratio(builder: Builder, scale: Sequence[float], ratio: Sequence[flo
 def random_crop(builder: Builder, transform: Any, home: str) -> str:
     height, width = pair(builder, transform.size)
     given = transform.padding or None
-    if home == "v2" and given:
-        left, right, top, bottom = given  # the order in which v2 keeps it
+    if home != "v1" and given:
+        left, right, top, bottom = given  # the order in which v2 and headrace keep it
         given = left, top, right, bottom
     padding, color, mode = _padding(builder, given, transform, home)
     needed = bool(transform.pad_if_needed)
@@ -116,7 +116,7 @@ def _padding(
         builder.refuse("a negative padding crops; use CenterCrop or leave it out")
     if transform.padding_mode not in pillow_ops.PADDING_MODES:
         builder.refuse("padding_mode is one of constant, edge, reflect and symmetric")
-    fill = transform._fill.get(Image.Image, transform._fill.get("others")) if home == "v2" else transform.fill
+    fill = transform.fill if home == "v1" else transform._fill.get(Image.Image, transform._fill.get("others"))
     color = pillow_ops.fill_color(fill, builder.channels)
     if builder.values is not None:
         if transform.padding_mode not in ("constant", "edge"):

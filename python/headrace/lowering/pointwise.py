@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from PIL import Image
@@ -39,8 +40,9 @@ def tensor_step(builder: Builder, transform: Any, home: str) -> str:
         else:
             step = transform
         # In both shapes: a mean that varies over the image can fit one of them at most, and is refused by torch.
-        mapped, upright = step(builder.values.clone()), step(builder.upright.clone())
-        written = [step(one.clone()) for one in builder.written]
+        # Deep copies are of the tensor's own kind, an image of ToImage too: a later ToDtype may look at it.
+        mapped, upright = step(deepcopy(builder.values)), step(deepcopy(builder.upright))
+        written = [step(deepcopy(one)) for one in builder.written]
     except (TypeError, ValueError, RuntimeError) as error:
         builder.refuse(str(error), error)
     if mapped.shape != builder.values.shape:

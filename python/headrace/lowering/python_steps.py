@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
-from PIL import ExifTags, Image
+from PIL import Image
 
 import headrace.steps as S
-from headrace.calls import CallError, OnBytes, OnImage, Rest, described
+from headrace.calls import CallError, CallFunction, OnBytes, OnImage, Rest, described
 from headrace.lowering.builder import Builder, LoweringError, shown
+from headrace.lowering.metadata import carried
+from headrace.lowering.reach import Reach
 from headrace.own_generators import Reseeded, reseeded
 from headrace.pointwise import Pointwise, table
 from headrace.recipe import DTYPES, Column, Recipe
-from headrace.sample_randomness import FixedRand, draws_process_wide, kept_generators, sample_randomness
-
-#: Sizes (height, width) of the made-up images that a transform is tried on where the image's own is not known.
-_SIZES = ((240, 320), (300, 200))
+from headrace.sample_randomness import FixedRand, draws_process_wide, sample_randomness
 
 
 def call(builder: Builder, transform: Any, why: str) -> str:
-    """Appends a call of `transform`, which is tried on made-up images to see what it takes and makes.
+    """Appends a call of `transform`, of which a copy is tried on made-up images to see what it takes and makes.
 
     Args:
         why: it is not native.
@@ -35,7 +35,11 @@ def call(builder: Builder, transform: Any, why: str) -> str:
     Raises:
         LoweringError: it cannot be tried, or makes what has no place in a batch.
     """
-    transform = reseeded(transform)
+    if Reach(transform).shares:
+        raise LoweringError(
+            f"{shown(transform)} may change an object that it shares with other code, of which each of torch's workers "
+            "has a copy; make it an attribute of a transform of a class"
+        )
     if builder.rest is not None:
         builder.rest.append(transform)
     elif not _goes_on(builder, transform):
@@ -45,20 +49,23 @@ def call(builder: Builder, transform: Any, why: str) -> str:
 
 def _goes_on(builder: Builder, transform: Any) -> bool:
     """Appends a call that gives an image back; False where it gives something else."""
+    step = reseeded(transform)
     if builder.values is None:
-        function: OnImage | OnBytes = OnImage(transform, builder.channels)
+        function: OnImage | OnBytes = OnImage(step, builder.channels)
     elif builder.holds_bytes:
-        function = OnBytes(tuple(builder.pointwise), transform, builder.channels)
+        function = OnBytes(tuple(builder.pointwise), step, builder.channels)
     else:
         return False
-    tried = _try(builder, function.on_image)
+    metadata = _metadata(builder, transform)
+    tried = _try(builder, function)
     if tried is None:
         return False
-    made, process_wide = tried
-    sizes = {(image.height, image.width) for image in made}
-    size = sizes.pop() if len(sizes) == 1 else None
-    process_wide = process_wide or _is_shared(transform)
-    builder.add(S.Call(_name(transform), builder.draw(Column()), process_wide, False, size, function))
+    made, draws = tried
+    sizes = tuple(dict.fromkeys((image.height, image.width) for image in made))
+    size = sizes[0] if len(sizes) == 1 else None
+    draws |= Reach(transform).draws or _is_shared(step)
+    builder.add(S.Call(_name(transform), builder.draw(Column()), draws, metadata, False, size, function))
+    builder.tried = len(builder.steps), sizes
     return True
 
 
@@ -75,18 +82,21 @@ def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
         LoweringError: what it makes cannot be stacked to a batch.
     """
     assert builder.rest is not None
-    transforms = tuple(builder.rest) + ((_Cast(dtype),) if dtype is not None else ())
+    steps = tuple(map(reseeded, builder.rest)) + ((_Cast(dtype),) if dtype is not None else ())
     before = None if builder.values is None else tuple(builder.pointwise)
-    lut = None
+    rest = Rest(before, None, steps, builder.channels)
     if before is not None and builder.values is not None and builder.values.dtype in DTYPES:
         lut = table(Pointwise(before, None), builder.channels)
-    rest = Rest(before, lut, transforms, builder.channels)
-    tried = _try(builder, rest.on_image)
+        rest = replace(rest, lut=lut, like=builder.values)
+    metadata = before is None and _metadata(builder, *builder.rest)
+    tried = _try(builder, rest)
     if tried is None:
         raise LoweringError("the transforms do not return a tensor")
-    made, process_wide = tried
+    made, draws = tried
     one = made[0]
-    if one.ndim != 3 or any((tensor.shape, tensor.dtype) != (one.shape, one.dtype) for tensor in made):
+    if one.ndim != 3:
+        raise LoweringError(f"the transforms return {described(one)}, not one image (C, H, W)")
+    if any((tensor.shape, tensor.dtype) != (one.shape, one.dtype) for tensor in made):
         raise LoweringError(f"the transforms return tensors of several shapes, such as {described(one)}")
     if one.device.type != "cpu" or one.layout != torch.strided:
         raise LoweringError(f"the transforms return {one.layout} tensors on {one.device}, not in this machine's memory")
@@ -94,23 +104,48 @@ def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
         raise LoweringError(f"the transforms return {one.dtype}, which the native path does not write")
     channels, height, width = one.shape
     rest = replace(rest, shape=(channels, height, width), dtype=one.dtype)
-    process_wide = process_wide or any(map(_is_shared, transforms))
-    name = ", ".join(_name(transform) for transform in transforms)
-    builder.add(S.Call(name, builder.draw(Column()), process_wide, True, (height, width), rest))
-    return builder.recipe((channels, height, width), Pointwise((), None), torch.zeros((channels, 256), dtype=one.dtype))
+    draws |= any(Reach(transform).draws for transform in builder.rest) or any(map(_is_shared, steps))
+    name = ", ".join(_name(transform) for transform in steps)
+    builder.add(S.Call(name, builder.draw(Column()), draws, metadata, True, (height, width), rest))
+    lut = torch.zeros((channels, 256), dtype=one.dtype, device="cpu")
+    return builder.recipe((channels, height, width), Pointwise((), None), lut, type(one))
 
 
-def _try(builder: Builder, function: Callable[[Any], Any]) -> tuple[list[Any], bool] | None:
-    """What the function makes of made-up images, and whether it draws process-wide; None where the kind is wrong."""
+def _metadata(builder: Builder, *transforms: Any) -> bool:
+    """Whether a call's images carry the metadata of their files.
+
+    Raises:
+        LoweringError: they may or may not, and a transform may look at it.
+    """
+    if builder.values is not None:
+        return False
+    known = carried(builder.steps)
+    looking = next((one for one in transforms if Reach(one).looks), None)
+    if known is None and looking is not None:
+        raise LoweringError(
+            f"{shown(looking)} may look at metadata of the image, such as its EXIF orientation, which the steps before "
+            "it keep in some images and not in others; put it first"
+        )
+    return bool(known)
+
+
+def _try(builder: Builder, function: CallFunction) -> tuple[list[Any], bool] | None:
+    """What a copy of the function makes of made-up images, and whether it was seen to draw from the process's
+    generators; None where what it makes is of another kind."""
+    try:
+        function = copy.deepcopy(function)
+    except Exception as error:
+        raise LoweringError(
+            f"{shown(builder.current)} cannot be copied, as each thread would need it to be: {error}"
+        ) from error
     made: list[Any] = []
-    process_wide = False
-    sizes = (builder.size,) if builder.size else _SIZES
+    draws = False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for (height, width), uniform in itertools.product(sizes, (0.25, 0.75)):
+        for (height, width), uniform in itertools.product(builder.trial_sizes, (0.25, 0.75)):
             image = made_up_image(height, width, builder.channels)
             try:
-                process_wide |= draws_process_wide(partial(_append_made, made, function, image, uniform))
+                draws |= draws_process_wide(partial(_append_made, made, function, image, uniform))
             except CallError:
                 return None
             except Exception as error:
@@ -118,15 +153,14 @@ def _try(builder: Builder, function: Callable[[Any], Any]) -> tuple[list[Any], b
                     f"{shown(builder.current)} raised {type(error).__name__} on a made-up image of "
                     f"{width} x {height} pixels: {error}"
                 ) from error
-        image = made_up_image(*sizes[0], builder.channels)
-        process_wide |= _rarely_draws_process_wide(lambda: function(image.copy()))
-        _check_metadata(builder, function, image, process_wide)
-    return made, process_wide
+        image = made_up_image(*builder.trial_sizes[0], builder.channels)
+        draws |= _rarely_draws_process_wide(lambda: function.on_image(image.copy()))
+    return made, draws
 
 
-def _append_made(made: list[Any], function: Callable[[Any], Any], image: Image.Image, uniform: float) -> None:
+def _append_made(made: list[Any], function: CallFunction, image: Image.Image, uniform: float) -> None:
     with sample_randomness(uniform):
-        made.append(function(image))
+        made.append(function.on_image(image))
 
 
 def _rarely_draws_process_wide(function: Callable[[], Any]) -> bool:
@@ -137,46 +171,6 @@ def _rarely_draws_process_wide(function: Callable[[], Any]) -> bool:
         with suppress(Exception), FixedRand(number):
             found |= draws_process_wide(function)
     return found
-
-
-def _check_metadata(builder: Builder, function: Callable[[Any], Any], image: Image.Image, process_wide: bool) -> None:
-    """Raises LoweringError for what makes something else of an image that has metadata: natively there is none."""
-
-    def made(one: Image.Image) -> Any:
-        with kept_generators(), sample_randomness(0.25, process_wide=process_wide):
-            return function(one)
-
-    with_metadata = image.copy()
-    with_metadata.info.update(_metadata())
-    first = made(image.copy())
-    try:
-        if _same(first, made(with_metadata)):
-            return
-    except Exception as error:
-        _refuse_metadata(builder, error)
-    if _same(first, made(image.copy())):  # else it differs each time, by a generator of its own
-        _refuse_metadata(builder)
-
-
-def _refuse_metadata(builder: Builder, cause: Exception | None = None) -> NoReturn:
-    raise LoweringError(
-        f"{shown(builder.current)} looks at metadata of the image, such as its EXIF orientation, which native steps do "
-        "not carry along"
-    ) from cause
-
-
-def _metadata() -> dict[str, Any]:
-    exif = Image.Exif()
-    exif[ExifTags.Base.Orientation] = 6
-    return {"exif": exif.tobytes(), "icc_profile": b"unknown"}
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, torch.Tensor):
-        if a.device.type != "cpu":  # nothing that the native path takes
-            return True
-        return a.shape == b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())
-    return bool(a.size == b.size and a.tobytes() == b.tobytes())
 
 
 def _is_shared(transform: Any) -> bool:

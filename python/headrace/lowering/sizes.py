@@ -16,9 +16,27 @@ _MOST_ORDERED = 6  # branches that set sizes, of which every order is followed: 
 
 
 def size_after(steps: Sequence[S.Step], size: Size) -> Size:
-    """The size behind `steps`; known only if it is the same on every way through them."""
+    """The size behind `steps`; known only if it is the same on every way through them.
+
+    Raises:
+        ValueError: an image would have no pixels.
+    """
     for step in steps:
         size = _after(step, size)
+    return size
+
+
+def one_size_after(steps: Sequence[S.Step], size: tuple[int, int]) -> tuple[int, int]:
+    """A size behind `steps` that an image of `size` may have: that of the first way through them."""
+    for step in steps:
+        if isinstance(step, S.When):
+            size = one_size_after(step.steps, size)
+        elif isinstance(step, S.OneOf):
+            size = one_size_after(step.branches[0], size)
+        elif isinstance(step, S.Shuffled):
+            size = one_size_after(list(itertools.chain(*step.branches)), size)
+        else:
+            size = _after(step, size) or size
     return size
 
 
@@ -26,6 +44,8 @@ def _after(step: S.Step, size: Size) -> Size:
     if isinstance(step, (S.RandomResizedCrop, S.Resize, S.CenterCrop, S.RandomCrop)):
         return step.height, step.width
     if isinstance(step, S.ResizeShorter):
+        if size is not None and min(size) < 1:
+            raise ValueError("the image has no pixels here")
         return size and boxes.resize_by_edge(*size, step.size or None, step.max_size)
     if isinstance(step, S.Pad):
         left, top, right, bottom = step.padding

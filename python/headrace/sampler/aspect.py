@@ -67,14 +67,18 @@ class AspectRatioBatchSampler(Seeded, Sampler[list[int]]):
         return sum(whole) + sum(rest)
 
     def __iter__(self) -> Iterator[list[int]]:
-        generator = torch.Generator().manual_seed(epoch_seed(self.seed, self.epoch))
+        generator = torch.Generator("cpu").manual_seed(epoch_seed(self.seed, self.epoch))
         batches = []
         for members in self._members:
             if self.shuffle:
-                members = members[torch.randperm(len(members), generator=generator).numpy()]
+                members = members[torch.randperm(len(members), generator=generator, device="cpu").numpy()]
             end = len(members) // self.batch_size * self.batch_size if self.drop_last else len(members)
             batches += [members[at : at + self.batch_size] for at in range(0, end, self.batch_size)]
-        order = torch.randperm(len(batches), generator=generator).tolist() if self.shuffle else range(len(batches))
+        order = (
+            torch.randperm(len(batches), generator=generator, device="cpu").tolist()
+            if self.shuffle
+            else range(len(batches))
+        )
         return (batches[number].tolist() for number in order)
 
 

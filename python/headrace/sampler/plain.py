@@ -13,8 +13,8 @@ from headrace.sampler.seeded import Seeded
 
 def permutation(length: int, seed: int, epoch: int) -> list[int]:
     """The order of an epoch, as torch's RandomSampler draws it."""
-    generator = torch.Generator().manual_seed(epoch_seed(seed, epoch))
-    order: list[int] = torch.randperm(length, generator=generator).tolist()
+    generator = torch.Generator("cpu").manual_seed(epoch_seed(seed, epoch))
+    order: list[int] = torch.randperm(length, generator=generator, device="cpu").tolist()
     return order
 
 

@@ -54,6 +54,9 @@ class Selection(BlobDataset):
     def image(self, index: int) -> Image.Image:
         return self.base.image(int(self.rows[index]))
 
+    def own_image(self, index: int) -> Any:
+        return self.base.own_image(int(self.rows[index]))
+
     def image_size(self, index: int) -> tuple[int, int]:
         return self.base.image_size(int(self.rows[index]))
 
@@ -116,6 +119,10 @@ class Joined(BlobDataset):
     def image(self, index: int) -> Image.Image:
         part, row = self._at(index)
         return part.image(row)
+
+    def own_image(self, index: int) -> Any:
+        part, row = self._at(index)
+        return part.own_image(row)
 
     def image_size(self, index: int) -> tuple[int, int]:
         part, row = self._at(index)

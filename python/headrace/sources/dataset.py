@@ -13,7 +13,7 @@ from PIL import Image
 
 from headrace._native import core
 from headrace.pillow_ops import open_rgb
-from headrace.sources.labels import collate
+from headrace.sources.labels import collate, on_the_default_device
 
 _LOOKED_AT = 1000  # samples of a fingerprint
 
@@ -77,10 +77,22 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         """The sample as `transform` gets it: in mode RGB, or L where `channels` is 1."""
         return open_rgb(self.read(index))
 
+    def metadata(self, index: int) -> dict[Any, Any]:
+        """Pillow's ``info`` of the image that `image` gives."""
+        if self.encoded:
+            with Image.open(BytesIO(self.read(index))) as image:
+                if image.format in ("JPEG", "MPO"):  # which are decoded without a change of it
+                    return dict(image.info)
+        return dict(self.image(index).info)
+
     def image_size(self, index: int) -> tuple[int, int]:
         """(height, width) of the sample before any transform, from its header."""
         with Image.open(BytesIO(self.read(index))) as image:
             return image.height, image.width
+
+    def own_image(self, index: int) -> Any:
+        """What the ``__getitem__`` of a dataset that says what its images are hands to its transform; None: unknown."""
+        return None
 
     def identity(self, index: int) -> str:
         """Tells the sample from others, on whatever machine and in whatever folder the dataset lies."""
@@ -147,7 +159,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         """The labels of a batch, collated as torch would: int64 tensor (n,) for ints."""
         numbers = self.numbers(indices)
         if numbers is not None:
-            return torch.from_numpy(numbers)
+            return on_the_default_device(torch.from_numpy(numbers))
         if self.target_transform is None and type(self._labels) is torch.Tensor:
             return self._labels[torch.from_numpy(indices)]
         named = indices.tolist()

@@ -24,6 +24,7 @@ class Followed:
     def __init__(self, dataset: Any, lists: Sequence[str], images: int, labels: int) -> None:
         self.dataset, self._lists = dataset, tuple(lists)
         self._held = [getattr(dataset, name) for name in lists]
+        self._loader = getattr(dataset, "loader", None)
         name = type(dataset).__qualname__
         if images != labels:
             raise ValueError(f"{name} has {images} images but {labels} labels; give it one label an image")
@@ -36,5 +37,7 @@ class Followed:
         return self.dataset
 
     def is_current(self) -> bool:
-        """Whether the dataset still holds the lists that were read."""
+        """Whether the dataset still holds the lists that were read, and opens files as it did."""
+        if getattr(self.dataset, "loader", None) is not self._loader:
+            return False
         return all(getattr(self.dataset, name) is held for name, held in zip(self._lists, self._held, strict=True))

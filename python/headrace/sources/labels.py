@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
+import torch
 from torch.utils.data import default_collate
 
 _KINDS = (TypeError, RuntimeError, ValueError, KeyError)
@@ -25,6 +26,12 @@ def collate(labels: tuple[Any, ...], indices: Sequence[int], location: Callable[
         return default_collate(batch)
     except Exception as error:
         _explain(error, labels, indices, location)
+
+
+def on_the_default_device(numbers: torch.Tensor) -> torch.Tensor:
+    """As ``default_collate`` makes a tensor of numbers: on torch's default device."""
+    device = torch.get_default_device()
+    return numbers if device.type == "cpu" else numbers.to(device)
 
 
 def _explain(

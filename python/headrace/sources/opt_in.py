@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from contextlib import suppress
 from typing import Any
 
 from torch.utils.data import IterableDataset
@@ -16,6 +18,10 @@ METHOD = "headrace_source"
 _WATCHED = ("transform", "target_transform", "transforms")
 
 
+class _Seen(Exception):
+    """The transform was reached; the rest of the sample is not needed."""
+
+
 class _Named(Joined):
     def __init__(self, dataset: Any, source: BlobDataset) -> None:
         super().__init__([source])
@@ -24,6 +30,22 @@ class _Named(Joined):
     def is_current(self) -> bool:
         now = _watched(self._dataset)
         return all(a is b for a, b in zip(now, self._held, strict=True)) and super().is_current()
+
+    def own_image(self, index: int) -> Any:
+        """What the dataset's own ``__getitem__`` hands to its transform; None where it calls none of that name."""
+        seen: list[Any] = []
+
+        def transform(image: Any, *_: Any, **named: Any) -> Any:
+            seen.append(named.get("image", image))
+            raise _Seen
+
+        copied = copy.copy(self._dataset)
+        if getattr(copied, "transform", None) is None:
+            return None
+        copied.transform = transform
+        with suppress(_Seen):
+            copied[index]
+        return seen[0] if seen else None
 
 
 def named(dataset: Any) -> Joined | None:

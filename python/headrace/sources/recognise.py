@@ -12,7 +12,7 @@ from headrace.sources.opt_in import named
 from headrace.sources.torch_combined import concat, subset
 from headrace.sources.torchvision_arrays import array
 from headrace.sources.torchvision_files import folder, listed, pets
-from headrace.sources.unchanged import NotNative, check_samples, home, refuse_override
+from headrace.sources.unchanged import NotNative, check_samples, class_name, home, refuse_override
 
 KNOWN = (
     "headrace.ImageFolder, ImageFiles, Blobs and Arrays, torchvision's folders, ImageNet, Food101, Flowers102, "
@@ -49,7 +49,7 @@ def as_source(dataset: Any) -> BlobDataset:
     for combination in _COMBINED:
         if (source := combination(dataset, as_source)) is not None:
             return source
-    raise NotNative(f"headrace does not know {type(dataset).__qualname__}; it reads {KNOWN}")
+    raise NotNative(f"headrace does not know {class_name(type(dataset))}; it reads {KNOWN}")
 
 
 def _check_ours(cls: type) -> None:

@@ -65,7 +65,7 @@ def pets(dataset: Any) -> BlobDataset | None:
 
 def _check_loader(dataset: Any) -> None:
     module = sys.modules[f"{_DATASETS}.folder"]
-    loader = getattr(dataset, "loader", None)
+    loader = getattr(dataset, "loader", module.default_loader)  # some have none before torchvision 0.22
     if loader is not module.default_loader and loader is not module.pil_loader:
         raise NotNative(
             f"{type(dataset).__qualname__}(loader={loader!r}) opens files its own way; headrace reads them as "

@@ -16,9 +16,14 @@ def home(cls: type, name: str) -> int:
     return next((i for i, base in enumerate(cls.__mro__) if name in vars(base)), len(cls.__mro__))
 
 
+def class_name(cls: type) -> str:
+    """With its module: two libraries may have classes of one name."""
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
 def refuse_override(cls: type, method: str, remedy: str) -> None:
     """Raises NotNative about a method of a class."""
-    raise NotNative(f"{cls.__qualname__} overrides {method}, which the native path would not call; {remedy}")
+    raise NotNative(f"{class_name(cls)} overrides {method}, which the native path would not call; {remedy}")
 
 
 def check_samples(cls: type, original: type) -> None:
@@ -51,7 +56,7 @@ def attribute(dataset: Any, name: str, kind: type | tuple[type, ...]) -> Any:
     value = getattr(dataset, name, None)
     if not isinstance(value, kind):
         raise NotNative(
-            f"{type(dataset).__qualname__}.{name} is {type(value).__name__}, not what torchvision puts there; "
+            f"{class_name(type(dataset))}.{name} is {type(value).__name__}, not what torchvision puts there; "
             "leave it as it is"
         )
     return value

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from both import MAKERS, assert_parity
+from both import MAKERS, assert_parity, let_go, native
+from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset
+
+from headrace import DataLoader
 
 REFUSED: list[dict[str, Any]] = [
     {"num_workers": -1},
@@ -24,7 +28,58 @@ REFUSED: list[dict[str, Any]] = [
     {"batch_size": 0},
     {"batch_size": -3},
     {"drop_last": "yes"},
+    {"batch_size": 2.5},
+    {"batch_size": "3"},
+    {"batch_size": True},
+    {"batch_size": np.int64(2)},
 ]
+
+#: What torch takes for a number, and what it refuses only where an epoch begins, with other words.
+TAKEN: list[dict[str, Any]] = [
+    {"num_workers": True},
+    {"num_workers": np.int64(1)},
+    {"num_workers": 1, "prefetch_factor": True},
+    {"num_workers": 1, "timeout": True},
+    {"num_workers": 1, "timeout": np.float32(20)},
+    {"sampler": (True, False)},
+    {"sampler": [torch.tensor(3)]},
+    {"sampler": [torch.tensor([3])]},
+    {"sampler": [np.uint64(5), -1]},
+    {"sampler": torch.arange(4)},
+    {"batch_size": None, "sampler": [True, torch.tensor([2]), np.uint64(3)]},
+    {"batch_sampler": [[0, True], torch.tensor([1, 2]), (np.uint64(5), -1)]},
+]
+LATE: list[dict[str, Any]] = [
+    {"timeout": 3},
+    {"batch_sampler": [[]]},
+    {"sampler": [1.0]},
+    {"sampler": ["a"]},
+    {"sampler": [None]},
+    {"sampler": [torch.tensor(2.0)]},
+    {"sampler": [14]},
+]
+
+
+@pytest.mark.parametrize("options", TAKEN, ids=repr)
+def test_kinds_of_numbers(options):
+    assert_parity(lambda kind: list(kind(native(), **options)))
+
+
+@pytest.mark.parametrize("options", LATE, ids=repr)
+def test_refusals_of_an_epoch(options):
+    def first(kind: Any) -> type[BaseException]:
+        loader = kind(native(), **options)
+        with pytest.raises((AssertionError, IndexError, TypeError)) as raised:
+            next(iter(loader))
+        return let_go(raised.value).__class__
+
+    assert first(DataLoader) is first(TorchDataLoader)
+
+
+def test_no_batch_ahead_is_refused_where_an_epoch_begins():
+    # torch raises the same, and leaves an iterator behind that fails again when it is collected.
+    with pytest.raises(AssertionError, match="prefetch_factor must be 1 or more, not 0"):
+        iter(DataLoader(native(), num_workers=1, prefetch_factor=0))
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)

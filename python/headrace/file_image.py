@@ -1,0 +1,49 @@
+"""A PIL image made natively, whose metadata is read from its file when something asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PIL import Image
+
+Metadata = Callable[[], dict[Any, Any]]
+
+
+class FileImage(Image.Image):
+    """As ``PIL.Image.Image``, and what Pillow makes of it; `info`, and so ``getexif()``, are those of the file."""
+
+    _held: dict[Any, Any] | None = None
+    _read: Metadata | None = None
+
+    @classmethod
+    def of(cls, image: Image.Image, read: Metadata) -> FileImage:
+        """The same image, changed in place.
+
+        Args:
+            read: Pillow's ``info`` of the file.
+        """
+        image.__class__ = cls
+        assert isinstance(image, FileImage)
+        image._held, image._read = None, read
+        return image
+
+    @property
+    def info(self) -> dict[Any, Any]:
+        if self._held is None:
+            self._held = {} if self._read is None else dict(self._read())
+        return self._held
+
+    @info.setter
+    def info(self, held: dict[Any, Any]) -> None:
+        self._held = held
+
+    def _new(self, im: Any) -> Image.Image:
+        if self._held is not None or self._read is None:
+            return super()._new(im)
+        self._held = {}  # of which the new image gets a copy: nothing is read for it either
+        try:
+            made = super()._new(im)
+        finally:
+            self._held = None
+        return FileImage.of(made, self._read)

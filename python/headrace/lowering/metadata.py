@@ -1,0 +1,41 @@
+"""Whether the image behind native steps carries the metadata of its file, where torchvision and Pillow make it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import headrace.steps as S
+
+#: True: in every image; False: in none; None: it depends on the image, or on what is drawn.
+Carried = bool | None
+
+_KEEP = (
+    *(S.RandomResizedCrop, S.Resize, S.ResizeShorter, S.HorizontalFlip, S.VerticalFlip, S.Saturation),
+    *(S.Invert, S.Posterize, S.Solarize, S.Autocontrast, S.Equalize),
+)
+_DROP = (S.Pad, S.Brightness, S.Contrast, S.Hue, S.GaussianBlur)
+
+
+def carried(steps: Sequence[S.Step]) -> Carried:
+    """Behind `steps`, in front of which it is carried."""
+    found = [_behind(step) for step in steps]
+    if False in found:
+        return False
+    return None if None in found else True
+
+
+def _behind(step: S.Step) -> Carried:
+    if isinstance(step, _KEEP):
+        return True
+    if isinstance(step, _DROP):
+        return False
+    if isinstance(step, S.Grayscale):
+        return step.channels == 1
+    if isinstance(step, S.Shuffled):
+        return carried([one for branch in step.branches for one in branch])
+    if isinstance(step, S.OneOf):
+        ways = {carried(branch) for branch in step.branches}
+        return ways.pop() if len(ways) == 1 else None
+    if isinstance(step, S.When):
+        return carried(step.steps) or None
+    return None  # crops that pad where it is needed, and what Python does

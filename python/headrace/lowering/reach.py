@@ -1,0 +1,254 @@
+"""What the code of a step reaches, read from its bytecode: random generators, objects that it shares, metadata.
+
+A trial shows only what was run on the images that it was tried on; the code shows what may run. Whatever cannot be
+read, such as another library's compiled function, counts as drawing from the generators of the process.
+"""
+
+from __future__ import annotations
+
+import dis
+import enum
+import functools
+import random
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import PurePath
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
+from typing import Any
+
+import numpy as np
+import torch
+
+from headrace.recognition import attributes
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Packages whose functions draw from torch's Python functions alone, but for the names below.
+_KNOWN = _words("torch torchvision PIL numpy cv2 headrace builtins") | sys.stdlib_module_names
+_DRAWING_MODULES = _words("random secrets uuid numpy.random")
+# Past torch's Python functions, Pillow's C functions, OpenCV's own generator; and what may be anything.
+_DRAWING_NAMES = _words(
+    """urandom effect_noise effect_spread randu setRNGSeed theRNG randShuffle dropout dropout1d dropout2d dropout3d
+    alpha_dropout feature_alpha_dropout rrelu rrelu_ gumbel_softmax distributions default_generator manual_seed
+    eval exec __import__ globals"""
+)
+# Whose objects hold nothing of a step: locks, queues, files, loggers.
+_MACHINERY = _words("threading _thread queue _queue multiprocessing logging io _io socket concurrent asyncio weakref")
+_DRAWING_LAYERS = re.compile(r".*Dropout\d?d?|RReLU")
+_METADATA = _words(
+    "info getexif _getexif getxmp exif_transpose applist app text icclist tag tag_v2 save getattr vars __dict__"
+)
+_MUTATING = _words(
+    """append extend insert pop popitem remove clear update setdefault add discard sort reverse appendleft popleft put
+    write send seek fill setflags __setitem__ __setattr__ setattr"""
+)
+_MUTATING_OPS = _words("STORE_ATTR STORE_SUBSCR STORE_SLICE DELETE_ATTR DELETE_SUBSCR")
+_NOT_CALLED = _words(
+    """__init__ __new__ __init_subclass__ __repr__ __str__ __len__ __eq__ __hash__ __reduce__ __reduce_ex__
+    __getstate__ __setstate__ __copy__ __deepcopy__ extra_repr"""
+)
+_PLAIN = (
+    *(int, float, complex, str, bytes, type(None), type(...), range),
+    *(enum.Enum, re.Pattern, PurePath, torch.dtype, torch.device),
+)
+_GENERATORS = (random.Random, np.random.RandomState, np.random.Generator, torch.Generator)
+_CONTAINERS = (list, dict, set, bytearray, np.ndarray, torch.Tensor)
+_DESCRIPTORS = (GetSetDescriptorType, MemberDescriptorType)
+_MOST = 1000  # objects looked at; a step that reaches more may do anything
+
+
+class _Enough(Exception):
+    """More objects than are looked at."""
+
+
+class Reach:
+    """What a step may do, beside what it returns.
+
+    Attributes:
+        draws: draw from generators of the whole process.
+        looks: look at the metadata of an image.
+        outside: reach an object that can change and that is not its own, which copies of the step have in common.
+        mutates: change an object.
+        values: what lies outside, as a text that is another one once it was changed.
+    """
+
+    def __init__(self, step: Any) -> None:
+        self.draws = self.looks = self.outside = self.mutates = False
+        self._values: list[str] = []
+        self._seen: dict[tuple[int, bool], Any] = {}  # kept alive: an id is an object's only as long as it lives
+        try:
+            self._look(step, outside=False)
+        except (_Enough, RecursionError):
+            self.draws = self.looks = self.outside = self.mutates = True
+
+    @property
+    def shares(self) -> bool:
+        """Whether it may change an object that copies of it have in common, and so may a trial of it."""
+        return self.outside and self.mutates
+
+    @property
+    def values(self) -> str:
+        return "; ".join(self._values)
+
+    def _look(self, value: Any, outside: bool) -> None:
+        if (id(value), outside) in self._seen:
+            return
+        self._seen[id(value), outside] = value
+        if len(self._seen) > _MOST:
+            raise _Enough
+        if isinstance(value, _PLAIN):
+            if outside:
+                self._values.append(repr(value))
+        elif isinstance(value, FunctionType):
+            self._function(value)
+        elif isinstance(value, MethodType):
+            self._each((value.__func__, value.__self__), outside)
+        elif isinstance(value, functools.partial):
+            self._each((value.func, *value.args, *value.keywords.values()), outside)
+        elif isinstance(value, type):
+            self._class(value, made=False)
+        elif isinstance(value, _GENERATORS):
+            self.draws |= outside
+        elif isinstance(value, BuiltinFunctionType):
+            self._builtin(value)
+        elif not (inspectable(value) and callable(getattr(value, "set_random_seed", None))):
+            self._object(value, outside)
+
+    def _each(self, values: Any, outside: bool) -> None:
+        for value in values:
+            self._look(value, outside)
+
+    def _builtin(self, value: Any) -> None:
+        self.draws |= not _is_known(getattr(value, "__module__", None) or type(value.__self__).__module__)
+        self.draws |= isinstance(value.__self__, _GENERATORS) or value.__name__ in _DRAWING_NAMES
+
+    def _object(self, value: Any, outside: bool) -> None:
+        if isinstance(value, (tuple, frozenset)):
+            self._each(value, outside)
+            return
+        if isinstance(value, _CONTAINERS):
+            self.outside |= outside
+            plain = isinstance(value, (bytearray, np.ndarray, torch.Tensor))
+            if outside:
+                self._values.append(attributes(value) if plain else f"{len(value)} in a {type(value).__name__}")
+            if not plain:
+                self._each([*value, *value.values()] if isinstance(value, dict) else list(value), outside)
+            return
+        self.outside |= outside
+        cls = type(value)
+        if cls.__module__.partition(".")[0] in _MACHINERY:
+            return
+        self.draws |= cls.__module__.startswith("torch.") and bool(_DRAWING_LAYERS.fullmatch(cls.__name__))
+        self._class(cls, made=True)
+        self._each(list(getattr(value, "__dict__", {}).values()), outside)
+        slots = (getattr(one, "__slots__", ()) for one in cls.__mro__ if not _is_known(one.__module__))
+        names = [name for slot in slots for name in ((slot,) if isinstance(slot, str) else slot)]
+        self._each([getattr(value, name) for name in names if hasattr(value, name)], outside)
+
+    def _class(self, cls: type, *, made: bool) -> None:
+        """The methods of a class; of one that is `made` already, only those that a call may lead to."""
+        for one in cls.__mro__:
+            members = vars(one).items()
+            if _is_known(one.__module__):
+                functions = (member for _, member in members if isinstance(member, FunctionType))
+                self.draws |= any(_names_module(function, "random") for function in functions)
+                continue
+            for name, member in members:
+                if made and name in _NOT_CALLED:
+                    continue
+                if isinstance(member, property):
+                    self._each((member.fget, member.fset), True)
+                elif isinstance(member, (staticmethod, classmethod)):
+                    self._look(member.__func__, True)
+                elif isinstance(member, FunctionType) or not (
+                    name.startswith("__") or isinstance(member, _DESCRIPTORS)
+                ):
+                    self._look(member, True)
+
+    def _function(self, function: FunctionType) -> None:
+        if _is_known(function.__module__):
+            self.looks |= function.__name__ in _METADATA
+            self.draws |= function.__name__ in _DRAWING_NAMES or function.__module__ in _DRAWING_MODULES
+            return
+        names: set[str] = set()
+        for code in _codes(function.__code__):
+            names |= self._code(code, function.__code__.co_freevars)
+        self.draws |= bool(names & _DRAWING_NAMES)
+        self.looks |= bool(names & _METADATA)
+        self.mutates |= bool(names & _MUTATING) or any(name.endswith("_") and name[:2] != "__" for name in names)
+        for name in names & function.__globals__.keys():
+            if not name.startswith("@"):  # what pytest puts in the place of an assert
+                self._named(function.__globals__[name], names)
+        for cell in function.__closure__ or ():
+            try:
+                content = cell.cell_contents
+            except ValueError:  # not filled yet
+                continue
+            self._named(content, names)
+        self._each(function.__defaults__ or (), True)
+        self._each((function.__kwdefaults__ or {}).values(), True)
+
+    def _code(self, code: CodeType, free: tuple[str, ...]) -> set[str]:
+        """The names of a function's code; notes what it stores, and the modules that it imports."""
+        for instruction in dis.get_instructions(code):
+            name = instruction.opname
+            if name in ("STORE_GLOBAL", "DELETE_GLOBAL") or (name == "STORE_DEREF" and instruction.argval in free):
+                self.outside = self.mutates = True
+            elif name == "IMPORT_NAME":
+                self._imported(instruction.argval, set(code.co_names))
+            in_place = name.startswith("INPLACE") or (name == "BINARY_OP" and instruction.argrepr.endswith("="))
+            self.mutates |= in_place or name in _MUTATING_OPS
+        strings = {one for one in code.co_consts if isinstance(one, str) and one.isidentifier()}
+        return {*code.co_names, *(strings & (_METADATA | _DRAWING_NAMES))}
+
+    def _imported(self, name: str, names: set[str]) -> None:
+        module = sys.modules.get(name)
+        if module is not None:
+            self._named(module, names)
+        else:
+            self.draws |= name in _DRAWING_MODULES or not _is_known(name)
+
+    def _named(self, value: Any, names: set[str]) -> None:
+        """A value that code names, and of a module what it uses."""
+        if not isinstance(value, ModuleType):
+            self._look(value, True)
+            return
+        self.draws |= value.__name__ in _DRAWING_MODULES
+        self.draws |= value.__name__ == "numpy" and "random" in names
+        if not _is_known(value.__name__):
+            for name in names & vars(value).keys():
+                self._named(vars(value)[name], names)
+
+
+def inspectable(value: Any) -> bool:
+    """Whether attributes of an object are its own, not made up by the asking, as a mock's are."""
+    return not hasattr(type(value), "__getattr__") or isinstance(value, torch.nn.Module)
+
+
+def _is_known(module: str | None) -> bool:
+    return (module or "").partition(".")[0] in _KNOWN
+
+
+def _names_module(function: FunctionType, name: str) -> bool:
+    module = function.__globals__.get(name)
+    return name in function.__code__.co_names and isinstance(module, ModuleType) and module.__name__ == name
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """A function's code, and that of the functions inside it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)

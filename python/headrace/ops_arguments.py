@@ -1,0 +1,89 @@
+"""Checks what `headrace.ops` is given: each function returns it in one form, or says in one sentence what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+
+from headrace.whole_number import whole_number
+
+_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+_MEMORY_FORMATS = (torch.contiguous_format, torch.channels_last)
+
+
+def encoded(blobs: Iterable[Any]) -> list[bytes]:
+    """The bytes of each image.
+
+    Raises:
+        TypeError: not a list, or one of it is neither bytes nor an array or tensor of uint8. ValueError: such a one has
+            not one dimension.
+    """
+    if isinstance(blobs, (str, bytes, bytearray, memoryview, torch.Tensor)):
+        raise TypeError(f"blobs must be a list of encoded images, not one {type(blobs).__name__}; put it into a list")
+    return [_bytes(i, blob) for i, blob in enumerate(blobs)]
+
+
+def _bytes(i: int, blob: Any) -> bytes:
+    if isinstance(blob, bytes):
+        return blob
+    if isinstance(blob, torch.Tensor):
+        if blob.dtype != torch.uint8:
+            raise TypeError(f"blob {i} is a tensor of {blob.dtype}; uint8 is needed")
+        blob = blob.cpu().numpy()
+    try:
+        view = memoryview(blob)
+    except TypeError:
+        kind = type(blob).__name__
+        raise TypeError(f"blob {i} must be bytes or a uint8 tensor of them, not {kind}; files must be read") from None
+    if view.format != "B":
+        raise TypeError(f"blob {i} has elements of type {view.format!r}; bytes or uint8 are needed")
+    if view.ndim != 1:
+        raise ValueError(f"blob {i} has shape {view.shape}; (n,) is needed: the bytes of an encoded image")
+    return bytes(view)
+
+
+def output_size(size: Any) -> tuple[int, int]:
+    """(height, width). Raises TypeError for what are no whole numbers; ValueError unless one or two, from 1 up."""
+    try:
+        sides = list(size)
+    except TypeError:  # one number, be it numpy's or a tensor of one
+        sides = [size, size]
+    if len(sides) != 2:
+        raise ValueError(f"size must be one number or (height, width), not {size!r}")
+    return whole_number("size", sides[0], smallest=1), whole_number("size", sides[1], smallest=1)
+
+
+def check_output(dtype: Any, memory_format: Any) -> None:
+    """Raises ValueError unless they are among those that can be written."""
+    if dtype not in _DTYPES:
+        raise ValueError(f"dtype must be one of {', '.join(map(str, _DTYPES))}, not {dtype!r}")
+    if memory_format not in _MEMORY_FORMATS:
+        raise ValueError(f"memory_format must be torch.contiguous_format or torch.channels_last, not {memory_format!r}")
+
+
+def check_counts(
+    count: int, boxes: Sequence[Any] | torch.Tensor | None, flips: Sequence[Any] | torch.Tensor | None
+) -> None:
+    """Raises ValueError unless there is one box of four numbers, and one flip, for each of `count` images."""
+    if boxes is not None and (len(boxes) != count or any(len(box) != 4 for box in boxes)):
+        raise ValueError(f"boxes must hold four numbers for each of {count} images")
+    if flips is not None and len(flips) != count:
+        raise ValueError(f"flips must hold one value for each of {count} images")
+
+
+def checked_box(i: int, image: Any, box: Sequence[int] | torch.Tensor | None) -> tuple[int, int, int, int]:
+    """Top, left, height, width in image `i`; None: all of it. Raises TypeError or ValueError for what does not fit."""
+    if not isinstance(image, torch.Tensor):
+        raise TypeError(f"image {i} is a {type(image).__name__}; a uint8 tensor is needed")
+    if image.dtype != torch.uint8:
+        raise TypeError(f"image {i} is {image.dtype}; uint8 is needed")
+    if image.ndim != 3 or image.shape[0] != 3:
+        raise ValueError(f"image {i} has shape {tuple(image.shape)}; (3, H, W) is needed")
+    in_h, in_w = image.shape[1:]
+    numbers = (0, 0, in_h, in_w) if box is None else box.tolist() if isinstance(box, torch.Tensor) else box
+    top, left, h, w = (whole_number(f"box {i}", number) for number in numbers)
+    if h < 1 or w < 1 or top < 0 or left < 0 or top + h > in_h or left + w > in_w:
+        raise ValueError(f"box {i}, {(top, left, h, w)}, leaves its image of {(in_h, in_w)} pixels")
+    return top, left, h, w

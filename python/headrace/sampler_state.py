@@ -1,0 +1,146 @@
+"""Samplers that keep a state of their own, by torchdata's protocol: ``state_dict`` and ``load_state_dict``."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.utils.data import BatchSampler
+
+from headrace.sampler.seeded import chain_of
+
+Int64s = npt.NDArray[np.int64]
+
+
+def is_stateful(one: Any) -> bool:
+    """Whether an object follows the protocol."""
+    return callable(getattr(one, "state_dict", None)) and callable(getattr(one, "load_state_dict", None))
+
+
+def _state_of(one: Any) -> dict[str, Any] | None:
+    # A shallow copy: some return the very dict that they go on writing to.
+    return copy.copy(one.state_dict()) if is_stateful(one) else None
+
+
+def _keeper(sampler: Iterable[Any]) -> Any:
+    """The outermost sampler of a chain that has a state; None: there is none."""
+    return next((one for one in chain_of(sampler) if is_stateful(one)), None)
+
+
+def _hides(sampler: Iterable[Any], keeper: Any) -> bool:
+    """Whether a sampler without a state may have drawn ahead from `keeper`: how far, is known to it alone."""
+    above = itertools.takewhile(lambda one: one is not keeper, chain_of(sampler))
+    return keeper is not None and any(type(one) is not BatchSampler for one in above)
+
+
+@dataclass(frozen=True)
+class SamplerState:
+    """Where the sampler of an order was, behind some of its batches.
+
+    Attributes:
+        sampler, iterator: states of the outermost sampler that has one, and of the iterator; None: there is none.
+        head: the first items of the order, with which its end is filled up.
+        counts: how often the epoch had named each sample, uint8 or int32 (n,); None: not counted.
+        hidden: the class of the sampler that has a state, where that is of no use behind a batch; "": it is.
+    """
+
+    sampler: dict[str, Any] | None = None
+    iterator: dict[str, Any] | None = None
+    head: tuple[Any, ...] = ()
+    counts: torch.Tensor | None = None
+    hidden: str = ""
+
+    @classmethod
+    def before(cls, sampler: Iterable[Any]) -> SamplerState | None:
+        """Of a sampler that is not iterated over yet; None: it has no state."""
+        keeper = _keeper(sampler)
+        return None if keeper is None else cls(_state_of(keeper))
+
+    @classmethod
+    def behind(cls, sampler: Iterable[Any], items: Iterator[Any]) -> SamplerState | None:
+        """Of a sampler of which `items`, its iterator, has yielded a whole batch; None: neither has a state."""
+        keeper, own = _keeper(sampler), _state_of(items)
+        if keeper is None and own is None:
+            return None
+        hidden = own is None and _hides(sampler, keeper)
+        return cls(None if hidden else _state_of(keeper), own, hidden=type(keeper).__qualname__ if hidden else "")
+
+    def check(self, sampler: Iterable[Any]) -> None:
+        """Raises ValueError where a sampler cannot go on from this state."""
+        name = type(sampler).__qualname__
+        if self.hidden:
+            raise ValueError(
+                f"the order of {name} cannot be resumed: it draws ahead from {self.hidden}, which has a state of its "
+                "own, and has none itself; give it state_dict and load_state_dict"
+            )
+        if self.sampler is not None and _keeper(sampler) is None:
+            raise ValueError(f"the state holds one of a sampler, and {name} has no load_state_dict")
+
+    def begin(self, sampler: Iterable[Any]) -> Iterator[Any]:
+        """An iterator that goes on where the state was taken.
+
+        Raises:
+            ValueError: see `check`.
+        """
+        self.check(sampler)
+        if self.sampler is not None:
+            _keeper(sampler).load_state_dict(self.sampler)
+        items: Any = iter(sampler)
+        if self.iterator is not None:
+            if not is_stateful(items):
+                raise ValueError(
+                    f"the state holds one of an iterator over {type(sampler).__qualname__}, which has none"
+                )
+            items.load_state_dict(self.iterator)
+        return items  # type: ignore[no-any-return]
+
+
+class History:
+    """The states of a sampler behind each batch that may still be the last one delivered.
+
+    A loader asks its sampler for batches ahead of the one that it delivers.
+
+    Args:
+        sampler, items: the sampler, and the iterator over it.
+        first: batches of the epoch before the first that `items` yields.
+        before: the sampler's state before `items` was made.
+    """
+
+    def __init__(self, sampler: Iterable[Any], items: Iterator[Any], first: int, before: SamplerState | None) -> None:
+        self._sampler, self._items = sampler, items
+        self._kept: deque[tuple[int, SamplerState | None, Int64s]] = deque([(first, before, np.empty(0, np.int64))])
+
+    def note(self, batches: int, named: Int64s, delivered: int) -> None:
+        """The sampler has yielded the epoch's first `batches`, of which `delivered` are delivered.
+
+        Args:
+            named: the indices of the newest batch, of all ranks, int64 (n,).
+        """
+        self._kept.append((batches, SamplerState.behind(self._sampler, self._items), named))
+        while self._kept[0][0] < delivered:
+            self._kept.popleft()
+
+    def at(self, batches: int, head: list[Any], counts: npt.NDArray[np.uint32] | None) -> SamplerState | None:
+        """The state behind the epoch's first `batches`; None: the sampler has none.
+
+        Args:
+            head: as in SamplerState.
+            counts: how often the order has named each sample by now, uint32 (n,); None: not counted.
+        """
+        state = next((state for number, state, _ in self._kept if number == batches), None)
+        if state is None:
+            return None
+        if counts is not None:
+            counts = counts.copy()
+            for number, _, named in self._kept:
+                if number > batches:
+                    np.subtract.at(counts, named, 1)
+            counts = counts.astype(np.uint8 if counts.max(initial=0) < 256 else np.int32)
+        return replace(state, head=tuple(head), counts=None if counts is None else torch.from_numpy(counts))

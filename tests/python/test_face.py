@@ -1,0 +1,41 @@
+"""What ``import headrace`` shows and costs: the public names, each imported when it is first asked for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import types
+
+import pytest
+
+import headrace
+
+
+def test_dir_lists_the_public_names_alone() -> None:
+    import headrace.engine  # an internal module that is there
+
+    assert isinstance(headrace.engine, types.ModuleType)
+    names = [name for name in dir(headrace) if not name.startswith("__")]
+    assert names == sorted(headrace.__all__)
+    assert {"__version__", "__all__", "__doc__", "__path__"} <= set(dir(headrace))
+
+
+@pytest.mark.parametrize("name", headrace.__all__)
+def test_each_public_name_is_there(name: str) -> None:
+    value = getattr(headrace, name)
+    assert value is getattr(headrace, name)
+    home = value.__name__ if isinstance(value, types.ModuleType) else f"{value.__module__}.{value.__qualname__}"
+    assert home.startswith("headrace.") and home.endswith(f".{name}")
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'headrace' has no attribute 'Dataloader'"):
+        _ = headrace.Dataloader
+    with pytest.raises(ImportError, match="cannot import name 'Dataloader' from 'headrace'"):
+        from headrace import Dataloader  # noqa: F401
+
+
+def test_import_alone_needs_no_torch() -> None:
+    code = "import sys, headrace; assert 'torch' not in sys.modules; headrace.DataLoader; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("True\n", "")

@@ -1,0 +1,44 @@
+"""That torch delivers is said once a process, with the reasons and what would make the loader native."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+from torch.utils.data import Dataset, default_collate
+
+from headrace import DataLoader, routing
+from support import blobs
+
+
+class Numbers(Dataset[int]):
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+def test_the_first_loader_that_torch_delivers_warns(monkeypatch):
+    monkeypatch.setattr(routing, "_warned", False)
+    list(DataLoader(blobs(4), 2))
+    loader = DataLoader(Numbers(), 2)
+    with pytest.warns(UserWarning, match=r"torch's DataLoader delivers .*: headrace does not know .*\.Numbers"):
+        iter(loader)
+    for again in (loader, DataLoader(Numbers())):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            list(again)
+        assert said == []
+
+
+def test_explain_gives_all_reasons():
+    def mine(samples: list[Any]) -> Any:
+        return default_collate(samples)
+
+    lines = DataLoader(Numbers(), collate_fn=mine, worker_init_fn=print, num_workers=1).explain().lines
+    reasons = [line.how for line in lines if line.part == "all"]
+    for words, reason in zip(("collate_fn takes", "worker_init_fn runs", "Numbers"), reasons, strict=True):
+        assert words in reason
+    assert all(reason.startswith("handed to torch's DataLoader: ") for reason in reasons)
