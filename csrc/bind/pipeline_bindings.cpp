@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
-#include <new>
 #include <optional>
 #include <stdexcept>
 #include <tuple>
@@ -13,7 +12,7 @@
 #include "backend_capsule.h"
 #include "convert.h"
 #include "dlpack.h"
-#include "pipeline.h"
+#include "pipeline_objects.h"
 #include "process_recorder.h"
 
 namespace py = pybind11;
@@ -21,43 +20,6 @@ using namespace std::chrono_literals;
 
 namespace headrace {
 namespace {
-
-// A table and the Python objects whose memory it points into.
-struct PyBlobTable {
-  std::shared_ptr<const BlobTable> table;
-  py::object owner;
-};
-
-constexpr auto kPatience = 2s;  // longer than any image of sane size takes
-
-// Worker threads hold tables and must never be the ones to drop a Python object: this side keeps them all, and drops
-// them after the workers have been joined.
-struct PyPipeline {
-  explicit PyPipeline(PipelineOptions options) : pipeline(std::make_unique<Pipeline>(std::move(options))) {}
-  ~PyPipeline() {
-    bool settled = false;
-    {
-      const py::gil_scoped_release unlocked;
-      pipeline->close();
-      settled = pipeline->settle(kPatience);
-      if (settled) pipeline.reset();
-    }
-    if (settled) return;
-    // A thread is stuck in a read from a file system that does not answer, say: what it may still touch is left to it.
-    (void)pipeline.release();
-    for (py::object& one : kept) (void)one.release();
-  }
-
-  const std::shared_ptr<const BlobTable>& keep(const py::object& table) {
-    bool known = false;
-    for (const py::object& one : kept) known = known || one.is(table);
-    if (!known) kept.push_back(table);
-    return py::cast<PyBlobTable&>(table).table;
-  }
-
-  std::vector<py::object> kept;  // declared first: dropped last
-  std::unique_ptr<Pipeline> pipeline;
-};
 
 using Int64s = py::array_t<int64_t, py::array::c_style | py::array::forcecast>;
 using Doubles = py::array_t<double, py::array::c_style | py::array::forcecast>;
@@ -123,8 +85,41 @@ std::unique_ptr<PyPipeline> make_pipeline(const py::object& recipe, const py::bu
   return std::make_unique<PyPipeline>(std::move(options));
 }
 
+// `memory`: a tensor to write the batch into; None: a slot of the pipeline's ring.
+std::unique_ptr<HeldBatch> submit(const py::object& self, const py::object& table, const Int64s& rows,
+                                  const Doubles& draws, const py::object& memory, uintptr_t stream) {
+  auto& own = py::cast<PyPipeline&>(self);
+  const std::shared_ptr<const BlobTable> blobs = own.keep(table);
+  std::vector<int64_t> list = to_vector<int64_t>(rows);
+  std::vector<double> numbers = to_vector<double>(draws);
+  const auto address = memory.is_none() ? 0 : memory.attr("data_ptr")().cast<uintptr_t>();
+  auto held = std::make_unique<HeldBatch>(memory, self);
+  {
+    const py::gil_scoped_release unlocked;  // a device may have to finish an earlier batch first
+    held->batch =
+        own.pipeline->submit(blobs, std::move(list), std::move(numbers), {reinterpret_cast<uint8_t*>(address), stream});
+  }
+  return held;
+}
+
+// Makes other samples at some places of a complete batch, in its memory.
+std::unique_ptr<HeldBatch> repair(const py::object& self, const HeldBatch& held, std::vector<int> places,
+                                  const py::object& table, const Int64s& rows, const Doubles& draws) {
+  auto& own = py::cast<PyPipeline&>(self);
+  const std::shared_ptr<const BlobTable> blobs = own.keep(table);
+  std::vector<int64_t> list = to_vector<int64_t>(rows);
+  std::vector<double> numbers = to_vector<double>(draws);
+  auto second = std::make_unique<HeldBatch>(held.memory, self);
+  {
+    const py::gil_scoped_release unlocked;
+    second->batch = own.pipeline->repair(*held.batch, std::move(places), blobs, std::move(list), std::move(numbers));
+  }
+  return second;
+}
+
 // Blocks without the GIL, but looks for Ctrl-C ten times a second.
-bool wait(PyPipeline& self, const Batch& batch, double seconds) {
+bool wait(PyPipeline& self, const HeldBatch& held, double seconds) {
+  const Batch& batch = *held.batch;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   for (;;) {
     const auto left =
@@ -142,12 +137,13 @@ bool wait(PyPipeline& self, const Batch& batch, double seconds) {
 
 // Shape (samples, C, H, W) over the batch's slot, once; the slot goes back to the ring when the last tensor on it dies,
 // even while a worker that has just made the last sample still holds the batch.
-py::capsule tensor(Batch& batch, const PipelineOptions& options, int samples, uint8_t type_code) {
+py::capsule tensor(const HeldBatch& held, const PipelineOptions& options, int samples, uint8_t type_code) {
   struct Owner {
     dlpack::ManagedTensor managed;
     std::array<int64_t, 4> shape, strides;
     Lease slot;
   };
+  Batch& batch = *held.batch;
   if (batch.slot == nullptr) throw std::logic_error("this batch has no slot, or it was handed out before");
   const OutputLayout& layout = options.layout;
   const int64_t item = layout.element_bytes;
@@ -171,31 +167,14 @@ py::capsule tensor(Batch& batch, const PipelineOptions& options, int samples, ui
 }
 
 // Moves the samples at `places` (ascending) to the front of the batch.
-void compact(const Batch& batch, const PipelineOptions& options, const std::vector<int>& places) {
+void compact(const HeldBatch& held, const PipelineOptions& options, const std::vector<int>& places) {
+  const Batch& batch = *held.batch;
   const size_t bytes = options.layout.sample_bytes;
   for (size_t to = 0; to < places.size(); ++to) {
     const auto from = static_cast<size_t>(places[to]);
     if (from != to) std::memmove(batch.memory + to * bytes, batch.memory + from * bytes, bytes);
   }
 }
-
-// A job in Python's hands. One that Python drops, as an interrupt between two of its calls may make it, goes back.
-struct HeldJob {
-  PythonJob job;
-  py::object owner;  // the PyPipeline, which has to be there for that
-  Pipeline* pipeline;
-
-  HeldJob(PythonJob popped, py::object from)
-      : job(std::move(popped)), owner(std::move(from)), pipeline(py::cast<PyPipeline&>(owner).pipeline.get()) {}
-  ~HeldJob() {
-    try {
-      pipeline->put_back(job);
-    } catch (const std::bad_alloc&) {  // then its sample is never made, and a timeout tells
-    }
-  }
-  HeldJob(const HeldJob&) = delete;
-  HeldJob& operator=(const HeldJob&) = delete;
-};
 
 template <auto pop>
 std::unique_ptr<HeldJob> next_job(const py::object& self, double seconds) {
@@ -258,14 +237,16 @@ void bind_pipeline(py::module_& module) {
       .def_static("of_rows", &table_of_rows, py::arg("table"), py::arg("rows"))
       .def("__len__", [](const PyBlobTable& self) { return self.table->size(); });
 
-  py::class_<Batch, std::shared_ptr<Batch>>(module, "Batch")
-      .def("__len__", &Batch::size)
-      .def_property_readonly("id", [](const Batch& self) { return self.id; })
-      .def_property_readonly("broken", &Batch::broken)
-      .def_property_readonly("cancelled", [](const Batch& self) { return self.cancelled.load(); })
-      .def("take_failures", [](Batch& self) {
+  py::class_<HeldBatch>(module, "Batch")
+      .def("__len__", [](const HeldBatch& self) { return self.batch->size(); })
+      .def_property_readonly("id", [](const HeldBatch& self) { return self.batch->id; })
+      .def_property_readonly("memory", [](const HeldBatch& self) { return self.memory; })
+      .def_property_readonly("broken", [](const HeldBatch& self) { return self.batch->broken(); })
+      .def_property_readonly("cancelled", [](const HeldBatch& self) { return self.batch->cancelled.load(); })
+      .def("release", &HeldBatch::release)
+      .def("take_failures", [](const HeldBatch& self) {
         std::vector<std::tuple<int, std::string, std::string, int>> list;
-        for (const Failure& one : self.take_failures()) {
+        for (const Failure& one : self.batch->take_failures()) {
           list.emplace_back(one.sample, stage_name(one.stage), one.reason, one.os_errno);
         }
         return list;
@@ -291,35 +272,17 @@ void bind_pipeline(py::module_& module) {
       .def(py::init(&make_pipeline), py::arg("recipe"), py::arg("lut"), py::kw_only(), py::arg("layout"),
            py::arg("threads"), py::arg("max_pixels"), py::arg("pass_order"), py::arg("slots_kept"), py::arg("isa") = "",
            py::arg("backend") = py::none())
-      .def(
-          "submit",
-          [](PyPipeline& self, const py::object& table, const Int64s& rows, const Doubles& draws, uintptr_t memory,
-             uintptr_t stream) {
-            const std::shared_ptr<const BlobTable> blobs = self.keep(table);
-            std::vector<int64_t> list = to_vector<int64_t>(rows);
-            std::vector<double> numbers = to_vector<double>(draws);
-            const py::gil_scoped_release unlocked;  // a device may have to finish an earlier batch first
-            return self.pipeline->submit(blobs, std::move(list), std::move(numbers),
-                                         {reinterpret_cast<uint8_t*>(memory), stream});
-          },
-          py::arg("table"), py::arg("rows"), py::arg("draws"), py::arg("memory") = 0, py::arg("stream") = 0)
-      .def("repair",
-           [](PyPipeline& self, const Batch& batch, std::vector<int> places, const py::object& table,
-              const Int64s& rows, const Doubles& draws) {
-             const std::shared_ptr<const BlobTable> blobs = self.keep(table);
-             std::vector<int64_t> list = to_vector<int64_t>(rows);
-             std::vector<double> numbers = to_vector<double>(draws);
-             const py::gil_scoped_release unlocked;
-             return self.pipeline->repair(batch, std::move(places), blobs, std::move(list), std::move(numbers));
-           })
+      .def("submit", &submit, py::arg("table"), py::arg("rows"), py::arg("draws"), py::arg("memory") = py::none(),
+           py::arg("stream") = 0)
+      .def("repair", &repair, py::arg("batch"), py::arg("places"), py::arg("table"), py::arg("rows"), py::arg("draws"))
       .def("wait", &wait, py::arg("batch"), py::arg("seconds"))
       .def("hand_over",
-           [](PyPipeline& self, Batch& batch, uintptr_t stream) {
+           [](PyPipeline& self, const HeldBatch& held, uintptr_t stream) {
              const py::gil_scoped_release unlocked;
-             self.pipeline->hand_over(batch, stream);
+             self.pipeline->hand_over(*held.batch, stream);
            })
       .def(
-          "cancel", [](PyPipeline& self, Batch& batch) { self.pipeline->cancel(batch); },
+          "cancel", [](PyPipeline& self, const HeldBatch& held) { self.pipeline->cancel(*held.batch); },
           py::call_guard<py::gil_scoped_release>())
       .def(
           "run_one", [](PyPipeline& self) { return self.pipeline->run_one(); },
@@ -334,9 +297,9 @@ void bind_pipeline(py::module_& module) {
       .def("fail", [](PyPipeline& self, HeldJob& held,
                       std::string reason) { self.pipeline->fail(held.job, std::move(reason)); })
       .def("put_back", [](PyPipeline& self, HeldJob& held) { self.pipeline->put_back(held.job); })
-      .def("tensor", [](const PyPipeline& self, Batch& batch, int samples,
+      .def("tensor", [](const PyPipeline& self, const HeldBatch& batch, int samples,
                         uint8_t type_code) { return tensor(batch, self.pipeline->options(), samples, type_code); })
-      .def("compact", [](const PyPipeline& self, const Batch& batch,
+      .def("compact", [](const PyPipeline& self, const HeldBatch& batch,
                          const std::vector<int>& places) { compact(batch, self.pipeline->options(), places); })
       .def(
           "close", [](PyPipeline& self) { self.pipeline->close(); }, py::call_guard<py::gil_scoped_release>())

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from headrace.recipe import Recipe
 
@@ -68,6 +69,8 @@ class Batch:
     id: int
     broken: str
     cancelled: bool
+    memory: torch.Tensor | None
+    def release(self) -> None: ...
     def __len__(self) -> int: ...
     def take_failures(self) -> list[tuple[int, str, str, int]]: ...
 
@@ -103,7 +106,12 @@ class Pipeline:
         backend: Any = None,
     ) -> None: ...
     def submit(
-        self, table: BlobTable, rows: npt.NDArray[Any], draws: npt.NDArray[Any], memory: int = 0, stream: int = 0
+        self,
+        table: BlobTable,
+        rows: npt.NDArray[Any],
+        draws: npt.NDArray[Any],
+        memory: torch.Tensor | None = None,
+        stream: int = 0,
     ) -> Batch: ...
     def hand_over(self, batch: Batch, stream: int) -> None: ...
     def repair(

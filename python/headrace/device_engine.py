@@ -73,21 +73,7 @@ class FusedEngine(_DeviceEngine):
     def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
         stream = current_stream(self._target.device)
         memory = self._empty(len(rows), device=self._target.device)
-        batch = self._pipeline.submit(table, rows, draws, memory.data_ptr(), stream)
-        return _DeviceFlight(self._pipeline, batch, memory, stream)
-
-    def repair(
-        self,
-        flight: Flight,
-        places: list[int],
-        table: core.BlobTable,
-        rows: np.ndarray[Any, Any],
-        draws: np.ndarray[Any, Any],
-    ) -> Flight:
-        repaired = super().repair(flight, places, table, rows, draws)
-        assert isinstance(flight, _DeviceFlight)
-        repaired.handed = True  # it is the next one that holds the batch, and cancels it when it is dropped
-        return _DeviceFlight(self._pipeline, repaired.batch, repaired.memory, flight.stream)
+        return Flight(self._pipeline.submit(table, rows, draws, memory, stream), stream)
 
     def wait(self, flight: Flight, seconds: float) -> bool:
         ready = super().wait(flight, seconds)
@@ -108,22 +94,14 @@ class FusedEngine(_DeviceEngine):
         return super().failures(flight)
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
-        assert isinstance(flight, _DeviceFlight) and flight.memory is not None
+        memory = flight.batch.memory
+        assert memory is not None
         stream = current_stream(self._target.device)
         self._pipeline.hand_over(flight.batch, stream)
-        flight.handed = True
-        memory = flight.memory
+        flight.batch.release()
         if stream != flight.stream:  # used on another stream than it was allocated for: the allocator has to know
             memory.record_stream(torch.cuda.current_stream(self._target.device))
         return memory if places is None else memory[torch.tensor(places, device=memory.device)]
-
-
-class _DeviceFlight(Flight):
-    """A batch on its way to a device, and the stream that its memory was allocated for."""
-
-    def __init__(self, pipeline: core.Pipeline, batch: core.Batch, memory: torch.Tensor | None, stream: int) -> None:
-        super().__init__(pipeline, batch, memory)
-        self.stream = stream  # one that waits for the kernel, or `cancel` does: then the memory may be given out again
 
 
 class CopyEngine(_DeviceEngine):

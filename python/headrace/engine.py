@@ -17,6 +17,7 @@ from headrace.call_lane import CallLane
 from headrace.pillow_lane import PillowLane
 from headrace.python_lane import PythonLane
 from headrace.recipe import Recipe
+from headrace.storage_pool import StoragePool
 from headrace.worker_info import Workers
 
 _STEP_S = 0.005  # between two looks for work that came back
@@ -34,23 +35,19 @@ class Failure:
     original: BaseException | None
 
 
+@dataclass(eq=False)
 class Flight:
     """A batch on its way.
 
-    Args:
-        memory: what it is written into, which must not be given out again before that has ended; None: a slot of the
-            pipeline's own ring, which sees to that.
+    Attributes:
+        batch: holds the tensor that it is written into, if it is not a slot of the pipeline's own ring.
+        stream: that this tensor was allocated for; 0: of no device.
+        engine: whose it is, where there are several.
     """
 
-    def __init__(self, pipeline: core.Pipeline, batch: core.Batch, memory: torch.Tensor | None) -> None:
-        self.batch, self.memory = batch, memory
-        self.handed = memory is None
-        self.engine: Engine | None = None  # whose it is, where there are several
-        self._pipeline = pipeline
-
-    def __del__(self) -> None:
-        if not self.handed:
-            self._pipeline.cancel(self.batch)
+    batch: core.Batch
+    stream: int = 0
+    engine: Engine | None = None
 
 
 class Engine:
@@ -80,6 +77,7 @@ class Engine:
         self._format = memory_format
         self._inline = threads == 0
         self._pin = pin
+        self._storages = StoragePool(slots_kept)
         samples: dict[str, Any] = {
             "layout": "channels_last" if memory_format == torch.channels_last else "planar",
             "max_pixels": self.max_pixels,
@@ -124,10 +122,18 @@ class Engine:
 
     def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
         """Starts a batch: `rows` int64 (n,) of the table, `draws` float64 (n, k)."""
-        if not self._pin:
-            return Flight(self._pipeline, self._pipeline.submit(table, rows, draws), None)
-        pinned = self._empty(len(rows), pin_memory=True)
-        return Flight(self._pipeline, self._pipeline.submit(table, rows, draws, pinned.data_ptr()), pinned)
+        memory = None
+        if self._pin:
+            memory = self._empty(len(rows), pin_memory=True)
+        elif self._inline:
+            memory = self._stored(len(rows))
+        return Flight(self._pipeline.submit(table, rows, draws, memory))
+
+    def _stored(self, count: int) -> torch.Tensor:
+        """Memory of the storage pool for a batch."""
+        like = self._empty(count, device="meta")
+        memory = torch.empty(0, dtype=like.dtype, device="cpu")
+        return memory.set_(self._storages.take(like.nbytes), 0, like.shape, like.stride())
 
     def repair(
         self,
@@ -138,8 +144,7 @@ class Engine:
         draws: np.ndarray[Any, Any],
     ) -> Flight:
         """Makes other samples in some places of a complete batch."""
-        batch = self._pipeline.repair(flight.batch, places, table, rows, draws)
-        return Flight(self._pipeline, batch, flight.memory)
+        return Flight(self._pipeline.repair(flight.batch, places, table, rows, draws), flight.stream)
 
     def wait(self, flight: Flight, seconds: float) -> bool:
         """Whether the batch was complete within `seconds`. Raises KeyboardInterrupt promptly."""
@@ -174,9 +179,9 @@ class Engine:
         count = len(flight.batch) if places is None else len(places)
         if places is not None:
             self._pipeline.compact(flight.batch, places)
-        if flight.memory is not None:
-            flight.handed = True
-            return flight.memory[:count]
+        if (memory := flight.batch.memory) is not None:
+            flight.batch.release()
+            return memory if count == len(memory) else memory[:count]
         capsule = self._pipeline.tensor(flight.batch, count, _DLPACK_CODE[self.recipe.dtype])
         return torch.utils.dlpack.from_dlpack(capsule)
 

@@ -14,7 +14,7 @@ from headrace.order import Cut, EpochOrder, OrderedBatch, RandomState, base_seed
 from headrace.sample_randomness import generators_held
 from headrace.sampler.seeded import Seeded, chain_of, tell
 from headrace.sampler_state import SamplerState, is_stateful
-from headrace.sampling import Order, asked_of, begin_with, followers, late_epoch, order_of, samplers_of
+from headrace.sampling import Order, asked_of, begin_with, followers, late_epoch, order_of, samplers_of, told_epoch
 from headrace.state import Progress, Resume, Start
 
 _DATASETS = ("data_source", "dataset")  # what samplers call the dataset, which a copy of them shares
@@ -168,7 +168,7 @@ class Epochs:
     def _upcoming(self) -> Start:
         with generators_held():
             now = RandomState.now(self._generators)
-        return Start(self.upcoming, False, self._base_seed, False, self._sampler_epoch(), now)
+        return Start(self.upcoming, False, self._base_seed, False, told_epoch(self._samplers), now)
 
     @staticmethod
     def _count(items: Any, cut: Cut, offset: int) -> int:
@@ -223,10 +223,3 @@ class Epochs:
             one.told(at.start.epoch)
         if at.start.sampler_epoch is not None:
             tell((one for one in self._samplers if not isinstance(one, Seeded)), at.start.sampler_epoch)
-
-    def _sampler_epoch(self) -> int | None:
-        for sampler in self._samplers:
-            epoch = getattr(sampler, "epoch", None)
-            if hasattr(sampler, "set_epoch") and isinstance(epoch, int) and not isinstance(sampler, Seeded):
-                return epoch
-        return None

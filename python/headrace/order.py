@@ -151,7 +151,7 @@ class EpochOrder:
         before = SamplerState.before(sampler) if resumed is None else resumed
         self._begin(iter(sampler) if resumed is None else resumed.begin(sampler))
         self._batches = first
-        self._history = History(sampler, self._iterator, first, before)
+        self._history = History.of(sampler, self._iterator, first, before)
         if resumed is not None:
             self._head = list(resumed.head)
             if self._occurrences is not None and resumed.counts is not None:
@@ -178,8 +178,9 @@ class EpochOrder:
                 raise StopIteration
         batches = self._name(items, named)
         self._batches += 1
-        delivered = 0 if self.progress is None else self.progress.position
-        self._history.note(self._batches, np.concatenate([one.indices for one in batches]), delivered)
+        if self._history is not None:
+            delivered = 0 if self.progress is None else self.progress.position
+            self._history.note(self._batches, np.concatenate([one.indices for one in batches]), delivered)
         if cut.batch_size is None:
             return batches[share.rank]
         every = slice(share.rank, None, share.world_size)
@@ -187,6 +188,8 @@ class EpochOrder:
 
     def state_at(self, batches: int) -> SamplerState | None:
         """The state of the sampler behind the epoch's first `batches`; None: it keeps none."""
+        if self._history is None:
+            return None
         counts = None if self._occurrences is None else self._occurrences.counts
         return self._history.at(batches, self._head, counts)
 

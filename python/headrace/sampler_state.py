@@ -24,9 +24,9 @@ def is_stateful(one: Any) -> bool:
     return callable(getattr(one, "state_dict", None)) and callable(getattr(one, "load_state_dict", None))
 
 
-def _state_of(one: Any) -> dict[str, Any] | None:
-    # A shallow copy: some return the very dict that they go on writing to.
-    return copy.copy(one.state_dict()) if is_stateful(one) else None
+def state_of(one: Any) -> Any:
+    """A copy of its state, which stays as it is when the object goes on; None where it has none."""
+    return copy.deepcopy(one.state_dict()) if is_stateful(one) else None
 
 
 def _keeper(sampler: Iterable[Any]) -> Any:
@@ -61,16 +61,16 @@ class SamplerState:
     def before(cls, sampler: Iterable[Any]) -> SamplerState | None:
         """Of a sampler that is not iterated over yet; None: it has no state."""
         keeper = _keeper(sampler)
-        return None if keeper is None else cls(_state_of(keeper))
+        return None if keeper is None else cls(state_of(keeper))
 
     @classmethod
     def behind(cls, sampler: Iterable[Any], items: Iterator[Any]) -> SamplerState | None:
         """Of a sampler of which `items`, its iterator, has yielded a whole batch; None: neither has a state."""
-        keeper, own = _keeper(sampler), _state_of(items)
+        keeper, own = _keeper(sampler), state_of(items)
         if keeper is None and own is None:
             return None
         hidden = own is None and _hides(sampler, keeper)
-        return cls(None if hidden else _state_of(keeper), own, hidden=type(keeper).__qualname__ if hidden else "")
+        return cls(None if hidden else state_of(keeper), own, hidden=type(keeper).__qualname__ if hidden else "")
 
     def check(self, sampler: Iterable[Any]) -> None:
         """Raises ValueError where a sampler cannot go on from this state."""
@@ -112,6 +112,14 @@ class History:
         first: batches of the epoch before the first that `items` yields.
         before: the sampler's state before `items` was made.
     """
+
+    @classmethod
+    def of(
+        cls, sampler: Iterable[Any], items: Iterator[Any], first: int, before: SamplerState | None
+    ) -> History | None:
+        """None: neither the sampler nor its iterator has a state."""
+        has = before is not None or is_stateful(items) or _keeper(sampler) is not None
+        return cls(sampler, items, first, before) if has else None
 
     def __init__(self, sampler: Iterable[Any], items: Iterator[Any], first: int, before: SamplerState | None) -> None:
         self._sampler, self._items = sampler, items

@@ -195,6 +195,16 @@ def begin_with(samplers: Iterable[Any], epoch: int) -> None:
         one.told(epoch)
 
 
+def told_epoch(samplers: Iterable[Any]) -> int | None:
+    """The epoch that the user has told a sampler which is none of headrace's, and which says it; None: there is no such
+    sampler."""
+    for sampler in samplers:
+        epoch = getattr(sampler, "epoch", None)
+        if hasattr(sampler, "set_epoch") and isinstance(epoch, int) and not isinstance(sampler, Seeded):
+            return epoch
+    return None
+
+
 def followers(samplers: Iterable[Any]) -> list[Seeded]:
     """Those that a loader tells of each epoch by itself."""
     return [sampler for sampler in samplers if isinstance(sampler, Seeded)]

@@ -83,9 +83,8 @@ def _oracle(loader: DataLoader[Any], progress: Progress, order: list[OrderedBatc
     dataset = _FaultTolerantReference(loader.source, loader.recipe(), progress.seed, progress.epoch)
     dataset.on_error = loader.on_error
     keys = [list(zip(batch.indices.tolist(), batch.occurrences.tolist(), strict=True)) for batch in order]
-    own = torch.Generator(
-        "cpu"
-    )  # torch's loader draws a base seed from it, which would else move the default generator
+    # torch's loader draws its base seed from this generator, and so leaves the default one as it is.
+    own = torch.Generator("cpu")
     if not loader.batched:
         return ReferenceLoader(
             dataset, batch_size=None, sampler=[key for batch in keys for key in batch], generator=own

@@ -83,7 +83,7 @@ lowering.timm
 lowering reference_steps
 reference_colour reference_containers reference_tensor reference_calls
 reference
-device_ops python_lane worker_info
+device_ops python_lane worker_info storage_pool
 pillow_lane call_lane
 ops engine
 device_engine

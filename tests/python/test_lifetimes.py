@@ -7,12 +7,16 @@ import gc
 import os
 import pickle
 import threading
+import time
 import weakref
 
+import numpy as np
 import pytest
 import torch
 
 from headrace import Blobs, DataLoader, ImageFiles, ImageFolder
+from headrace._native import core
+from headrace.engine import Engine
 from support import (
     assert_same,
     blobs,
@@ -53,6 +57,22 @@ def test_two_loaders_and_two_iterators_at_once(workers):
             nested += 1
             assert inner[0].shape == outer[0].shape
     assert nested == len(two) ** 2
+
+
+def test_the_memory_of_a_dropped_batch_is_not_written_any_more():
+    """An interrupt between two calls may drop a batch; its memory may be used for something else right after."""
+    recipe = DataLoader(blobs()).recipe()
+    table = core.BlobTable.of_memory(list(pictures()))
+    draws = np.full((24, len(recipe.columns)), 0.5)
+    for count in (1, 3):
+        engine = Engine(recipe, torch.contiguous_format, threads=count, slots_kept=1)
+        for _ in range(20):
+            memory = torch.zeros(24, 3, recipe.height, recipe.width)
+            engine._pipeline.submit(table, np.arange(24), draws, memory)  # whose result is dropped at once
+            memory.fill_(7)
+            time.sleep(0.01)
+            assert memory.eq(7).all()
+        engine.close()
 
 
 @WORKERS

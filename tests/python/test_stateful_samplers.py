@@ -88,7 +88,27 @@ class DeckOfBatches(Deck):
             yield chosen
 
 
+class DeckWithDiscards(Deck):
+    """Its state is the very object that it goes on changing, with a list in it."""
+
+    inside: dict[str, Any] = {"cards": {"left": []}}  # noqa: RUF012 - each instance sets its own
+
+    def __iter__(self) -> Iterator[int]:
+        if not self.resumed:
+            self.inside = {"cards": {"left": np.random.permutation(self.cards).tolist()}}  # noqa: NPY002
+        self.resumed = False
+        while left := self.inside["cards"]["left"]:
+            yield left.pop() % COUNT
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.inside
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.inside, self.resumed = copy.deepcopy(state), bool(state["cards"]["left"])
+
+
 MAKERS = {
+    "nested state": lambda: {"sampler": DeckWithDiscards(), "batch_size": 4},
     "sampler": lambda: {"sampler": Deck(), "batch_size": 4},
     "named twice": lambda: {"sampler": Deck(2 * COUNT), "batch_size": 4},
     "single samples": lambda: {"sampler": Deck(), "batch_size": None},

@@ -1,4 +1,4 @@
-"""The storages of delivered tensors: as those of tensors that come from torch's worker processes."""
+"""The storages of delivered tensors: as those that come from torch's main process or its worker processes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Blobs, DataLoader
+from headrace.storage_pool import StoragePool
 from support import pictures, train
 
 ATTEMPTS = {
@@ -29,10 +30,48 @@ ATTEMPTS = {
 def test_what_can_be_done_with_a_batch(name, workers):
     """A tensor over a slot of ours cannot grow in place: torch says so, as of a tensor from its worker processes."""
     data = Blobs(pictures(4), None, train(8))
-    with_workers = next(iter(TorchDataLoader(data, 4, num_workers=2)))
+    torchs = next(iter(TorchDataLoader(data, 4, num_workers=workers)))
     images = next(iter(DataLoader(data, 4, num_workers=workers, seed=1)))
-    with_workers.copy_(images)
-    assert outcome(ATTEMPTS[name], images) == outcome(ATTEMPTS[name], with_workers)
+    torchs.copy_(images)
+    assert outcome(ATTEMPTS[name], images) == outcome(ATTEMPTS[name], torchs)
+
+
+HOLDERS = {
+    "tensor": lambda t: t,
+    "view": lambda t: t[1:, 0],
+    "storage": lambda t: t.untyped_storage(),
+    "array": lambda t: t.numpy(),
+    "view of an array": lambda t: t.numpy()[1, 2],
+    "memoryview": lambda t: memoryview(t.numpy()),
+    "exported": lambda t: torch.utils.dlpack.from_dlpack(t),
+    "graph": lambda t: torch.nn.Parameter(torch.ones(1)).mul(t),
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_what_still_holds_a_batch_keeps_it_as_it_was(name):
+    """Memory of the caller's thread is used again, but not while anything refers to it."""
+    loader = DataLoader(Blobs(pictures(24), None, train(8)), 4, num_workers=0, seed=1)
+    held, copies = [], []
+    for images in loader:
+        copies.append(images.clone())
+        held.append((HOLDERS[name](images), HOLDERS[name](copies[-1])))
+    del images
+    for ours, copied in held:
+        if name == "graph":
+            (ours,) = torch.autograd.grad(ours.sum(), [ours.grad_fn.next_functions[0][0].variable])
+            (copied,) = torch.autograd.grad(copied.sum(), [copied.grad_fn.next_functions[0][0].variable])
+        same = ours.tolist() == copied.tolist()
+        assert same
+
+
+def test_memory_is_used_again_once_nothing_holds_it():
+    pool = StoragePool(2)
+    address = {pool.take(1000).data_ptr() for _ in range(5)}
+    assert len(address) == 1
+    one, two, three = pool.take(1000), pool.take(1000), pool.take(1000)
+    assert len({one.data_ptr(), two.data_ptr(), three.data_ptr()}) == 3
+    assert pool.take(2000).nbytes() == 2000
 
 
 def outcome(attempt: Any, tensor: torch.Tensor) -> str:

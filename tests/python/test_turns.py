@@ -23,7 +23,7 @@ def many(transform: Any) -> Blobs:
 
 
 def asked_by_threads(iterator: Iterator[Any], count: int = 4) -> list[Any]:
-    """Every batch, whoever got it; what a thread raises is raised here."""
+    """The batches that all threads got together. An error of a thread is raised here."""
     batches: list[Any] = []
     errors: list[BaseException] = []
 
@@ -252,7 +252,7 @@ print(next(iterator)[1].tolist())
 
 
 def test_all_batches_of_a_shared_iterator_are_numbered_once():
-    """What `out_transform` draws follows from a batch's place, whoever asked for it."""
+    """The random numbers of `out_transform` follow from a batch's position, not from the thread that asks for it."""
     draws = lambda batch: [batch[1], torch.rand(1)]  # noqa: E731
     make = lambda: DataLoader(many(train(16)), 4, seed=3, num_workers=2, out_transform=draws)  # noqa: E731
     want = {tuple(one.tolist()): number.item() for one, number in make()}

@@ -19,8 +19,7 @@ from headrace.handed.protocol import restore
 from headrace.handed.randomness import Randomness, may_draw_from_default
 from headrace.handed.workers import Workers, have_states
 from headrace.order import base_seed, generators_of
-from headrace.sampler.seeded import Seeded
-from headrace.sampling import samplers_of
+from headrace.sampling import samplers_of, told_epoch
 
 _WORKERS = 0x5851F42D4C957F2D  # apart from the seed of the order
 _RANKS = 0x14057B7EF767814F  # and from each other's
@@ -51,8 +50,8 @@ class Making:
     def upcoming(self, epoch: int) -> Start:
         """How the epoch would begin now."""
         default = may_draw_from_default(self._samplers, self._loader.dataset)
-        told = next((one.epoch for one in self._samplers if _is_told(one)), None)
-        return Start(epoch, random=Randomness.now(self._generators, default), sampler_epoch=told)
+        random = Randomness.now(self._generators, default)
+        return Start(epoch, random=random, sampler_epoch=told_epoch(self._samplers))
 
     def from_its_beginning(self, epoch: int) -> tuple[Any, Progress]:
         """torch's iterator, and the watch over it."""
@@ -188,12 +187,6 @@ class _Apart:
         if self._moved:
             self.kept = torch.get_rng_state()
             torch.set_rng_state(ours)
-
-
-def _is_told(sampler: Any) -> bool:
-    """Whether its user tells it the epoch, and it says which."""
-    known = hasattr(sampler, "set_epoch") and isinstance(getattr(sampler, "epoch", None), int)
-    return known and not isinstance(sampler, Seeded)
 
 
 def _length(dataset: Any) -> int | None:

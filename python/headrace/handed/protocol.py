@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 from headrace.sampler_state import is_stateful as stateful
+from headrace.sampler_state import state_of
 
 __all__ = ["restore", "state_of", "stateful"]
-
-
-def state_of(one: Any) -> Any:
-    """A copy of its state, which stays as it is when the object goes on; None where it has none."""
-    return copy.deepcopy(one.state_dict()) if stateful(one) else None
 
 
 def restore(one: Any, state: Any, what: str) -> None:

@@ -35,19 +35,20 @@ def call(builder: Builder, transform: Any, why: str) -> str:
     Raises:
         LoweringError: it cannot be tried, or makes what has no place in a batch.
     """
-    if Reach(transform).shares:
+    reach = Reach(transform)
+    if reach.shares:
         raise LoweringError(
             f"{shown(transform)} may change an object that it shares with other code, of which each of torch's workers "
             "has a copy; make it an attribute of a transform of a class"
         )
     if builder.rest is not None:
         builder.rest.append(transform)
-    elif not _goes_on(builder, transform):
+    elif not _goes_on(builder, transform, reach):
         _begin_rest(builder, transform)
     return f"called where it stands: {why}"
 
 
-def _goes_on(builder: Builder, transform: Any) -> bool:
+def _goes_on(builder: Builder, transform: Any, reach: Reach) -> bool:
     """Appends a call that gives an image back; False where it gives something else."""
     step = reseeded(transform)
     if builder.values is None:
@@ -56,14 +57,14 @@ def _goes_on(builder: Builder, transform: Any) -> bool:
         function = OnBytes(tuple(builder.pointwise), step, builder.channels)
     else:
         return False
-    metadata = _metadata(builder, transform)
+    metadata = _metadata(builder, [transform], [reach])
     tried = _try(builder, function)
     if tried is None:
         return False
     made, draws = tried
     sizes = tuple(dict.fromkeys((image.height, image.width) for image in made))
     size = sizes[0] if len(sizes) == 1 else None
-    draws |= Reach(transform).draws or _is_shared(step)
+    draws |= reach.draws or _is_shared(step)
     builder.add(S.Call(_name(transform), builder.draw(Column()), draws, metadata, False, size, function))
     builder.tried = len(builder.steps), sizes
     return True
@@ -88,7 +89,8 @@ def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
     if before is not None and builder.values is not None and builder.values.dtype in DTYPES:
         lut = table(Pointwise(before, None), builder.channels)
         rest = replace(rest, lut=lut, like=builder.values)
-    metadata = before is None and _metadata(builder, *builder.rest)
+    reaches = [Reach(transform) for transform in builder.rest]
+    metadata = before is None and _metadata(builder, builder.rest, reaches)
     tried = _try(builder, rest)
     if tried is None:
         raise LoweringError("the transforms do not return a tensor")
@@ -104,14 +106,14 @@ def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
         raise LoweringError(f"the transforms return {one.dtype}, which the native path does not write")
     channels, height, width = one.shape
     rest = replace(rest, shape=(channels, height, width), dtype=one.dtype)
-    draws |= any(Reach(transform).draws for transform in builder.rest) or any(map(_is_shared, steps))
+    draws |= any(reach.draws for reach in reaches) or any(map(_is_shared, steps))
     name = ", ".join(_name(transform) for transform in steps)
     builder.add(S.Call(name, builder.draw(Column()), draws, metadata, True, (height, width), rest))
     lut = torch.zeros((channels, 256), dtype=one.dtype, device="cpu")
     return builder.recipe((channels, height, width), Pointwise((), None), lut, type(one))
 
 
-def _metadata(builder: Builder, *transforms: Any) -> bool:
+def _metadata(builder: Builder, transforms: list[Any], reaches: list[Reach]) -> bool:
     """Whether a call's images carry the metadata of their files.
 
     Raises:
@@ -120,7 +122,7 @@ def _metadata(builder: Builder, *transforms: Any) -> bool:
     if builder.values is not None:
         return False
     known = carried(builder.steps)
-    looking = next((one for one in transforms if Reach(one).looks), None)
+    looking = next((one for one, reach in zip(transforms, reaches, strict=True) if reach.looks), None)
     if known is None and looking is not None:
         raise LoweringError(
             f"{shown(looking)} may look at metadata of the image, such as its EXIF orientation, which the steps before "

@@ -123,7 +123,7 @@ class Reach:
             self.draws |= outside
         elif isinstance(value, BuiltinFunctionType):
             self._builtin(value)
-        elif not (inspectable(value) and callable(getattr(value, "set_random_seed", None))):
+        elif not (_inspectable(value) and callable(getattr(value, "set_random_seed", None))):
             self._object(value, outside)
 
     def _each(self, values: Any, outside: bool) -> None:
@@ -232,7 +232,7 @@ class Reach:
                 self._named(vars(value)[name], names)
 
 
-def inspectable(value: Any) -> bool:
+def _inspectable(value: Any) -> bool:
     """Whether attributes of an object are its own, not made up by the asking, as a mock's are."""
     return not hasattr(type(value), "__getattr__") or isinstance(value, torch.nn.Module)
 
