@@ -47,7 +47,7 @@ LENGTHS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("options", LENGTHS, ids=repr)
+@pytest.mark.parametrize("options", LENGTHS, ids=lambda options: repr(options).partition(" object at")[0])
 def test_lengths_and_attributes_are_torchs(options):
     ours, theirs = DataLoader(DATA, **options), TorchDataLoader(LABELS, **options)
     assert len(ours) == len(theirs) == len(iter(ours)) == len(list(ours))

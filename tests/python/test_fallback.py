@@ -103,7 +103,7 @@ def custom(image: Any) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    "options", [{"collate_fn": lambda samples: default_collate(samples)[::-1]}, {"worker_init_fn": print}], ids=repr
+    "options", [{"collate_fn": lambda samples: default_collate(samples)[::-1]}, {"worker_init_fn": print}], ids=list
 )
 def test_arguments_that_need_python_hand_a_native_dataset_over(options):
     data = blobs(6, TINY)
