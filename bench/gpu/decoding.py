@@ -14,7 +14,7 @@ import numpy as np
 from bench.gpu.nvjpeg import LUMA, YUV, Nvjpeg
 from bench.gpu.place import POISON, Place, Planes
 from bench.gpu.turns import spread
-from headrace._native import core
+from headrace.base.native import core
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from bench.contenders._common import MEAN, STD
 from bench.gpu import images
 from bench.gpu.turns import spread
 from headrace import boxes, pillow_rule, pointwise, target, transforms
-from headrace._native import core
+from headrace.base.native import core
 from headrace.steps import FILTERS
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}

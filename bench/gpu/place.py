@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from bench.gpu.nvjpeg import Files, images, plane_sizes
-from headrace._native import core
+from headrace.base.native import core
 
 POISON = 0xA5
 

@@ -22,7 +22,7 @@ import torch
 from bench.gpu import behaviour, decoding, images
 from bench.gpu.place import Place
 from headrace import target
-from headrace._native import core
+from headrace.base.native import core
 
 
 def present(candidates: Sequence[str]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from headrace import ops, sampler, transforms
-    from headrace.errors import SampleError, VerificationError
+    from headrace.base.errors import SampleError, VerificationError
     from headrace.loader import DataLoader
     from headrace.lowering import LoweringError
     from headrace.profiler import profile

@@ -10,8 +10,8 @@ import torch
 
 from headrace import faults
 from headrace.recipe import DTYPES, Recipe
-from headrace.whole_number import whole_number
-from headrace.world import World
+from headrace.base.whole_number import whole_number
+from headrace.base.world import World
 
 _MEMORY_FORMATS = (torch.contiguous_format, torch.channels_last)
 _DEFAULTS = {

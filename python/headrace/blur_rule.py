@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import torch
 
-from headrace._native import core
+from headrace.base.native import core
 
 _SIZES = ((3, 3), (5, 9), (23, 23))  # of kernels: torch has several loops for them
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace._native import core
+from headrace.base.native import core
 from headrace.calls import CallFunction
 from headrace.file_image import Metadata
 from headrace.python_lane import PythonLane

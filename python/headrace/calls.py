@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-from headrace._native import core
+from headrace.base.native import core
 from headrace.file_image import FileImage, Metadata
 from headrace.kinds import of_kind
 from headrace.pil_tensor import pil_to_tensor, to_pil_image

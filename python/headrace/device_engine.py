@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from headrace import target as targets
-from headrace._native import core
+from headrace.base.native import core
 from headrace.engine import Engine, Failure, Flight
 from headrace.recipe import Recipe
 from headrace.target import Target, current_stream

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from headrace import pillow_rule
-from headrace._native import core
+from headrace.base.native import core
 from headrace.call_lane import CallLane
 from headrace.pillow_lane import PillowLane
 from headrace.python_lane import PythonLane

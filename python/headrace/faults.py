@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
 from headrace.engine import Failure
-from headrace.errors import SampleError, native_cause, sample_error, with_causes
+from headrace.base.errors import SampleError, native_cause, sample_error, with_causes
 
 POLICIES = ("raise", "skip", "replace")
 

@@ -16,13 +16,13 @@ import torch
 from torch.utils.data import default_convert
 
 from headrace import faults
-from headrace._native import core
+from headrace.base.native import core
 from headrace.draws import Draws
 from headrace.engine import Engine, Flight
-from headrace.errors import SampleError
+from headrace.base.errors import SampleError
 from headrace.line import Begun, Line
 from headrace.order import OrderedBatch
-from headrace.recording import span
+from headrace.base.recording import span
 from headrace.sources import BlobDataset
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from headrace._native import core
+from headrace.base.native import core
 from headrace.delivery import Delivery, settle
 from headrace.draws import Draws
 from headrace.engine import Engine, Flight
-from headrace.errors import SampleError
+from headrace.base.errors import SampleError
 from headrace.order import OrderedBatch
-from headrace.recording import span
+from headrace.base.recording import span
 
 if TYPE_CHECKING:
     from headrace.state import Progress

@@ -14,7 +14,7 @@ from torch.utils.data import Dataset, IterableDataset, Sampler
 from headrace import arguments, report, routing, state, stats, target, verification
 from headrace.engine import Engine
 from headrace.epochs import Epochs
-from headrace.errors import SampleError
+from headrace.base.errors import SampleError
 from headrace.fallback import TorchEpochs
 from headrace.order import OrderedBatch
 from headrace.out_transform import OutTransform, SeededBatches, TransformedBatches
@@ -23,8 +23,8 @@ from headrace.routing import Handed, Native
 from headrace.runner import Runner
 from headrace.sampling import Samplers, deal
 from headrace.sources import BlobDataset
-from headrace.whole_number import whole_number
-from headrace.world import World, warn_of_whole_reads
+from headrace.base.whole_number import whole_number
+from headrace.base.world import World, warn_of_whole_reads
 
 _T_co = TypeVar("_T_co", covariant=True)
 # Arguments of headrace's own: of them a loader is made, as of those that torch refuses to have set later.

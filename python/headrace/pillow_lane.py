@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import time
 
-from headrace._native import core
-from headrace.errors import with_causes
+from headrace.base.native import core
+from headrace.base.errors import with_causes
 from headrace.pillow_ops import open_rgb, open_rgb_file
 from headrace.python_lane import PythonLane
 

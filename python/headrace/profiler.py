@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from headrace import chrome_trace
-from headrace._native import core
+from headrace.base.native import core
 from headrace.timeline import Nanoseconds, StageTime, ThreadTimeline, add_up, table
 
 _TRIES = 30

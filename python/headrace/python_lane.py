@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable
 
-from headrace._native import core
+from headrace.base.native import core
 
 # Daemon threads must not be inside the core when the interpreter goes down: it would end them in the middle of C++.
 _live: weakref.WeakSet[PythonLane] = weakref.WeakSet()

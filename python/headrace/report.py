@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import PIL
 
 from headrace import pillow_rule
-from headrace._native import core
+from headrace.base.native import core
 from headrace.recipe import Recipe
 from headrace.sampling import order_of
 from headrace.sources import BlobDataset
-from headrace.world import World
+from headrace.base.world import World
 
 if TYPE_CHECKING:
     from headrace.loader import DataLoader

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from headrace._native import core
+from headrace.base.native import core
 from headrace.arguments import check_replaceable
 from headrace.aspect import nearest_of
 from headrace.device_engine import make_engine

@@ -19,7 +19,7 @@ from headrace.sampler.distributed import DealingSampler, DistributedSampler, Sha
 from headrace.sampler.plain import SeededRandomSampler, SeededSequentialSampler
 from headrace.sampler.seeded import Seeded, chain_of, tell
 from headrace.sources import BlobDataset, image_sizes
-from headrace.world import World
+from headrace.base.world import World
 
 # Attributes of samplers, headrace's and torch's, that do not decide the order of all ranks together.
 _DO_NOT_DECIDE = {"epoch", "rank", "num_replicas", "total_size", "dataset", "data_source", "sampler", "generator"}

@@ -11,7 +11,7 @@ import torch
 
 from headrace import pillow_rule
 from headrace.delivery import Delivery, settle
-from headrace.errors import SampleError
+from headrace.base.errors import SampleError
 from headrace.order import Cut, RandomState
 from headrace.recipe import Recipe
 from headrace.sampler_state import SamplerState

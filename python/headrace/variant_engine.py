@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from headrace._native import core
+from headrace.base.native import core
 from headrace.device_engine import make_engine
 from headrace.engine import Engine, Failure, Flight
 from headrace.recipe import Recipe

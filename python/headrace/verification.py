@@ -16,7 +16,7 @@ from torch.utils.data import default_collate
 
 from headrace.device_engine import moved
 from headrace.draws import Draws
-from headrace.errors import VerificationError
+from headrace.base.errors import VerificationError
 from headrace.iterator import IteratorOptions, NativeIterator
 from headrace.order import OrderedBatch
 from headrace.reference import ReferenceDataset, reference_sample

@@ -9,7 +9,8 @@ from types import ModuleType
 import pytest
 from PIL import Image
 
-from headrace import routing, world
+from headrace import routing
+from headrace.base import world
 from support import hard_files, judge
 from torchvision_feed import Feeder
 from torchvision_shim import import_torchvision

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Arrays, DataLoader
 from headrace import transforms as T
-from headrace._native import core
+from headrace.base.native import core
 from support import TENSOR, assert_same, evaluation, eventually, resident_mb, train
 
 RNG = np.random.default_rng(7)

@@ -9,7 +9,7 @@ from PIL import Image
 
 from headrace import Arrays, Blobs, DataLoader, blur_rule
 from headrace import transforms as T
-from headrace._native import core
+from headrace.base.native import core
 from headrace.gaussian import gaussian_weights
 from headrace.lowering import LoweringError, lower
 from support import TENSOR, assert_same, pictures

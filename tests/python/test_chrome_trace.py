@@ -17,7 +17,7 @@ from torch.profiler import ProfilerActivity, record_function
 
 import headrace
 from headrace import DataLoader
-from headrace._native import core
+from headrace.base.native import core
 from support import blobs
 
 # Times are microseconds in floats: what is left of 1e13 is about a thousandth, and begin and duration are rounded each.

@@ -12,7 +12,8 @@ import torch
 from PIL import features
 
 import headrace
-from headrace import cores, pillow_rule
+from headrace import pillow_rule
+from headrace.base import cores
 from headrace.cli import main
 
 

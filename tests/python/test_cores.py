@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from headrace import cores, ops
+from headrace import ops
+from headrace.base import cores
 from headrace.commands import doctor
-from headrace.cores import cpu_quota, usable_cores
+from headrace.base.cores import cpu_quota, usable_cores
 
 NO_GROUP = "0::/\n"
 VERSION_1 = "12:cpuset:/\n4:cpu,cpuacct:/docker/4f\n1:name=systemd:/docker/4f\n0::/\n"

@@ -18,7 +18,7 @@ import torch
 
 from headrace import Blobs, DataLoader, target
 from headrace import transforms as T
-from headrace._native import core
+from headrace.base.native import core
 from support import output_of, pictures, silent_pillow, train
 
 GPU = torch.cuda.is_available()

@@ -12,7 +12,7 @@ import torch
 
 from headrace import DataLoader, ImageFiles, loader
 from headrace import transforms as T
-from headrace._native import core
+from headrace.base.native import core
 from headrace.engine import Engine
 from headrace.recipe import DTYPES
 from headrace.steps import FILTERS

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from conftest import data_folder
-from headrace._native import core
+from headrace.base.native import core
 
 Box = tuple[int, int, int, int]
 BIGGEST = 50_000_000  # pixels; bombs are the pipeline's affair
@@ -151,7 +151,7 @@ def test_wrong_boxes_and_unclean_files_are_refused() -> None:
 
 HASHES = """
 import hashlib, pathlib, sys
-from headrace._native import core
+from headrace.base.native import core
 for path in sorted(pathlib.Path(sys.argv[1]).glob("*.jpg")):
     data = path.read_bytes()
     header = core.jpeg_header(data)

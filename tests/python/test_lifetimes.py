@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from headrace import Blobs, DataLoader, ImageFiles, ImageFolder
-from headrace._native import core
+from headrace.base.native import core
 from headrace.engine import Engine
 from support import (
     assert_same,

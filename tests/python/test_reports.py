@@ -12,7 +12,7 @@ import torch
 
 from headrace import Blobs, DataLoader, ImageFolder, VerificationError
 from headrace import transforms as T
-from headrace._native import core
+from headrace.base.native import core
 from support import PHOTOS, TENSOR, assert_same, blobs, evaluation, pictures, train, truncated, write_folder
 
 

@@ -11,7 +11,7 @@ import torch
 
 from headrace import DataLoader
 from headrace import target as targets
-from headrace._native import core
+from headrace.base.native import core
 from support import blobs, hard_files
 
 

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from headrace import Blobs, DataLoader, ImageFiles
-from headrace._native import core
+from headrace.base.native import core
 from headrace.lowering import LoweringError, lower
 from support import MEAN, PHOTOS, STD, assert_same, pictures
 from test_oracle import assert_equal_on

@@ -8,7 +8,8 @@ from torch.utils.data import BatchSampler, Dataset, RandomSampler, SequentialSam
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
-from headrace import Blobs, DataLoader, world
+from headrace import Blobs, DataLoader
+from headrace.base import world
 from headrace.sampler import DistributedSampler, RepeatedAugment, ShardedSampler
 from support import assert_same, pictures, train, truncated
 from test_distributed import FEW, interleaved, ranks

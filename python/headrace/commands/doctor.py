@@ -15,8 +15,9 @@ import torch
 from PIL import features
 
 import headrace
-from headrace import cores, ops, pillow_rule, target
-from headrace._native import core
+from headrace import ops, pillow_rule, target
+from headrace.base import cores
+from headrace.base.native import core
 from headrace.demo.folder import PHOTOS
 from headrace.pillow_ops import open_rgb
 

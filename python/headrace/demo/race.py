@@ -17,7 +17,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import DataLoader, ImageFolder
-from headrace.cores import usable_cores
+from headrace.base.cores import usable_cores
 from headrace.demo import recipes
 from headrace.demo.equality import same_batches
 

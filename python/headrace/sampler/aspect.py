@@ -15,7 +15,7 @@ from headrace.draws import epoch_seed
 from headrace.sampler.seeded import Seeded
 from headrace.sources import NotNative, as_source, image_sizes
 from headrace.transforms import ByAspectRatio
-from headrace.whole_number import whole_number
+from headrace.base.whole_number import whole_number
 
 
 class AspectRatioBatchSampler(Seeded, Sampler[list[int]]):

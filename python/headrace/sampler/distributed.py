@@ -12,8 +12,8 @@ from torch.utils.data.distributed import DistributedSampler as TorchDistributedS
 
 from headrace.sampler.plain import permutation
 from headrace.sampler.seeded import Seeded, chain_of, tell
-from headrace.whole_number import whole_number
-from headrace.world import World
+from headrace.base.whole_number import whole_number
+from headrace.base.world import World
 
 Item = TypeVar("Item")
 

@@ -13,7 +13,7 @@ from torch.utils.data import Sampler
 
 from headrace.draws import Int64Array, epoch_words
 from headrace.sampler.seeded import Seeded
-from headrace.whole_number import whole_number
+from headrace.base.whole_number import whole_number
 
 _SAMPLES, _PIVOTS, _BATCHES = 1, 2, 3  # streams of epoch_words
 _NO_LIMIT = 2**62

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sized
 
 from headrace.sampler.distributed import DistributedSampler
-from headrace.whole_number import whole_number
+from headrace.base.whole_number import whole_number
 
 
 class RepeatedAugment(DistributedSampler):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from headrace.whole_number import whole_number
+from headrace.base.whole_number import whole_number
 
 
 class Seeded:

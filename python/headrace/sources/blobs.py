@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace._native import core
+from headrace.base.native import core
 from headrace.sources.dataset import BlobDataset
 
 _LOOKED_AT = 4096  # bytes of each blob that tell it from others

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from headrace._native import core
+from headrace.base.native import core
 from headrace.pillow_ops import open_rgb
 from headrace.sources.labels import collate, on_the_default_device
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from headrace._native import core
+from headrace.base.native import core
 from headrace.sources.dataset import BlobDataset
 from headrace.sources.packed_paths import PackedPaths
 

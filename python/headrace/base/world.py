@@ -9,7 +9,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from headrace.whole_number import whole_number
+from headrace.base.whole_number import whole_number
 
 _warned = False  # once a process, whatever the number of loaders
 

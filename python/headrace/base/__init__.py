@@ -1,0 +1,1 @@
+"""What every other package may use: the native module, errors, the machine, the ranks."""
