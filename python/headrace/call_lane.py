@@ -17,7 +17,7 @@ import torch
 
 from headrace.base.native import core
 from headrace.calls import CallFunction
-from headrace.file_image import Metadata
+from headrace.images.file_image import Metadata
 from headrace.python_lane import PythonLane
 from headrace.sample_randomness import sample_randomness
 from headrace.steps import Call

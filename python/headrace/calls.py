@@ -16,9 +16,9 @@ import torch
 from PIL import Image
 
 from headrace.base.native import core
-from headrace.file_image import FileImage, Metadata
-from headrace.kinds import of_kind
-from headrace.pil_tensor import pil_to_tensor, to_pil_image
+from headrace.images.file_image import FileImage, Metadata
+from headrace.images.kinds import of_kind
+from headrace.images.pil_tensor import pil_to_tensor, to_pil_image
 
 Pixels = npt.NDArray[np.uint8]
 

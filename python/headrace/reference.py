@@ -15,7 +15,7 @@ import headrace.reference_calls
 import headrace.reference_colour  # noqa: F401  # their steps are registered
 from headrace import reference_tensor
 from headrace.draws import Draws
-from headrace.pil_tensor import pil_to_tensor
+from headrace.images.pil_tensor import pil_to_tensor
 from headrace.recipe import Recipe
 from headrace.reference_containers import apply_all
 from headrace.steps import Erase

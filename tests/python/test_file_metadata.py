@@ -15,7 +15,7 @@ from torch.utils.data import Subset
 
 from headrace import Blobs, DataLoader, ImageFiles
 from headrace import transforms as T
-from headrace.file_image import FileImage
+from headrace.images.file_image import FileImage
 from headrace.sources import BlobDataset
 from support import PHOTOS, assert_same
 

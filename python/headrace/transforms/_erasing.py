@@ -11,8 +11,8 @@ import torch
 from PIL import Image
 
 from headrace import boxes
-from headrace.kinds import Kind, kind_of, on_values
-from headrace.pil_tensor import pil_to_tensor, to_pil_image
+from headrace.images.kinds import Kind, kind_of, on_values
+from headrace.images.pil_tensor import pil_to_tensor, to_pil_image
 from headrace.transforms._base import (
     BESIDE_IMAGES,
     RandomTransform,

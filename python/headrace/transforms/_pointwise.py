@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from headrace.kinds import Kind, as_image, as_pure, is_pure_tensor, kind_of, on_values
-from headrace.pil_tensor import pil_to_tensor
+from headrace.images.kinds import Kind, as_image, as_pure, is_pure_tensor, kind_of, on_values
+from headrace.images.pil_tensor import pil_to_tensor
 from headrace.transforms._base import BESIDE_IMAGES, Transform
 
 #: The dtypes that ToTensor takes Pillow's pixels as, by mode; all others as bytes.
