@@ -16,9 +16,10 @@ import torch
 from bench.contenders._common import MEAN, STD
 from bench.gpu import images
 from bench.gpu.turns import spread
-from headrace import boxes, pillow_rule, pointwise, target, transforms
+from headrace import boxes, pillow_rule, target, transforms
+from headrace.recipe import byte_table as pointwise
 from headrace.base.native import core
-from headrace.steps import FILTERS
+from headrace.recipe.steps import FILTERS
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from headrace.recipe import Recipe
+from headrace.recipe.recipe import Recipe
 
 class NeedsPillow(ValueError): ...
 

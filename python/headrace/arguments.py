@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from headrace import faults
-from headrace.recipe import DTYPES, Recipe
+from headrace.recipe.recipe import DTYPES, Recipe
 from headrace.base.whole_number import whole_number
 from headrace.base.world import World
 

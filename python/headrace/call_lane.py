@@ -16,11 +16,11 @@ import numpy as np
 import torch
 
 from headrace.base.native import core
-from headrace.calls import CallFunction
+from headrace.recipe.calls import CallFunction
 from headrace.images.file_image import Metadata
 from headrace.python_lane import PythonLane
 from headrace.sample_randomness import sample_randomness
-from headrace.steps import Call
+from headrace.recipe.steps import Call
 from headrace.worker_info import Workers, as_worker
 
 _HERE = str(Path(__file__).parent)

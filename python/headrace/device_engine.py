@@ -12,7 +12,7 @@ import torch
 from headrace import target as targets
 from headrace.base.native import core
 from headrace.engine import Engine, Failure, Flight
-from headrace.recipe import Recipe
+from headrace.recipe.recipe import Recipe
 from headrace.target import Target, current_stream
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.gaussian import gaussian_weights
-from headrace.recipe import Column, GaussianWeight
+from headrace.recipe.recipe import Column, GaussianWeight
 
 UInt64Array = npt.NDArray[np.uint64]
 Int64Array = npt.NDArray[np.int64]

@@ -16,7 +16,7 @@ from headrace.base.native import core
 from headrace.call_lane import CallLane
 from headrace.pillow_lane import PillowLane
 from headrace.python_lane import PythonLane
-from headrace.recipe import Recipe
+from headrace.recipe.recipe import Recipe
 from headrace.storage_pool import StoragePool
 from headrace.worker_info import Workers
 

@@ -18,7 +18,7 @@ from headrace.base.errors import SampleError
 from headrace.fallback import TorchEpochs
 from headrace.order import OrderedBatch
 from headrace.out_transform import OutTransform, SeededBatches, TransformedBatches
-from headrace.recipe import Recipe
+from headrace.recipe.recipe import Recipe
 from headrace.routing import Handed, Native
 from headrace.runner import Runner
 from headrace.sampling import Samplers, deal

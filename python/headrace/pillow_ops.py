@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from headrace.boxes import Box
-from headrace.steps import FILTERS
+from headrace.recipe.steps import FILTERS
 
 PADDING_MODES = ("constant", "edge", "reflect", "symmetric")
 

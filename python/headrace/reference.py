@@ -16,9 +16,9 @@ import headrace.reference_colour  # noqa: F401  # their steps are registered
 from headrace import reference_tensor
 from headrace.draws import Draws
 from headrace.images.pil_tensor import pil_to_tensor
-from headrace.recipe import Recipe
+from headrace.recipe.recipe import Recipe
 from headrace.reference_containers import apply_all
-from headrace.steps import Erase
+from headrace.recipe.steps import Erase
 
 
 def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[float] | npt.NDArray[Any]) -> torch.Tensor:

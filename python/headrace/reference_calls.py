@@ -7,7 +7,7 @@ from typing import Any
 
 from PIL import Image
 
-import headrace.steps as S
+import headrace.recipe.steps as S
 from headrace.reference_steps import apply
 from headrace.sample_randomness import sample_randomness
 

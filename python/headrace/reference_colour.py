@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PIL import Image, ImageEnhance, ImageOps
 
-import headrace.steps as S
+import headrace.recipe.steps as S
 from headrace import pillow_ops, tensor_ops
 from headrace.reference_steps import apply
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from PIL import Image
 
-import headrace.steps as S
+import headrace.recipe.steps as S
 from headrace.reference_steps import apply
 
 

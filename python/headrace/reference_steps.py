@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from PIL import Image
 
-import headrace.steps as S
+import headrace.recipe.steps as S
 from headrace import boxes, pillow_ops, tensor_ops
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import torch
 
-import headrace.steps as S
+import headrace.recipe.steps as S
 from headrace import boxes
-from headrace.pointwise import Pointwise
+from headrace.recipe.byte_table import Pointwise
 
 
 def finish(tensor: torch.Tensor, steps: Sequence[S.Step], pointwise: Pointwise, draws: Sequence[float]) -> torch.Tensor:

@@ -10,7 +10,7 @@ import PIL
 
 from headrace import pillow_rule
 from headrace.base.native import core
-from headrace.recipe import Recipe
+from headrace.recipe.recipe import Recipe
 from headrace.sampling import order_of
 from headrace.sources import BlobDataset
 from headrace.base.world import World

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.base.native import core
 from headrace.arguments import check_replaceable
-from headrace.aspect import nearest_of
+from headrace.recipe.aspect_sizes import nearest_of
 from headrace.device_engine import make_engine
 from headrace.draws import Draws
 from headrace.engine import Engine
 from headrace.epochs import Epochs
 from headrace.iterator import IteratorOptions, NativeIterator
-from headrace.recipe import Recipe
+from headrace.recipe.recipe import Recipe
 from headrace.routing import Native
 from headrace.sampling import sizes_known_to
 from headrace.sources import BlobDataset, checked_table

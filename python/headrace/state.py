@@ -13,7 +13,7 @@ from headrace import pillow_rule
 from headrace.delivery import Delivery, settle
 from headrace.base.errors import SampleError
 from headrace.order import Cut, RandomState
-from headrace.recipe import Recipe
+from headrace.recipe.recipe import Recipe
 from headrace.sampler_state import SamplerState
 from headrace.sampling import Order
 

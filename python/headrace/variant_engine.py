@@ -13,7 +13,7 @@ import torch
 from headrace.base.native import core
 from headrace.device_engine import make_engine
 from headrace.engine import Engine, Failure, Flight
-from headrace.recipe import Recipe
+from headrace.recipe.recipe import Recipe
 from headrace.target import Target, current_stream
 from headrace.worker_info import Workers
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from headrace import boxes
-from headrace import steps as S
+from headrace.recipe import steps as S
 from headrace.draws import Draws
 from headrace.lowering import lower
 from headrace.transforms import CenterCrop, Compose, RandomHorizontalFlip, RandomResizedCrop, ToTensor

@@ -14,8 +14,8 @@ import torch
 
 from headrace import Blobs, DataLoader, ImageFiles, SampleError, ops
 from headrace import transforms as T
-from headrace.recipe import DTYPES
-from headrace.steps import FILTERS
+from headrace.recipe.recipe import DTYPES
+from headrace.recipe.steps import FILTERS
 from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, pictures, silent_pillow, train
 
 BYTES = [T.ToImage()]  # uint8 output: differences are grey levels

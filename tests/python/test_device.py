@@ -12,8 +12,8 @@ from headrace import Blobs, DataLoader, ImageFiles, SampleError, VerificationErr
 from headrace import target as targets
 from headrace import transforms as T
 from headrace.lowering import lower
-from headrace.recipe import DTYPES
-from headrace.steps import FILTERS
+from headrace.recipe.recipe import DTYPES
+from headrace.recipe.steps import FILTERS
 from support import (
     MEAN,
     STD,

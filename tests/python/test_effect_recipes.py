@@ -11,9 +11,9 @@ import pytest
 import torch
 from PIL import Image, ImageEnhance, ImageOps
 
-from headrace import steps as S
+from headrace.recipe import steps as S
 from headrace.engine import Engine
-from headrace.recipe import Column, Recipe
+from headrace.recipe.recipe import Column, Recipe
 from support import blobs, pictures
 
 pytestmark = pytest.mark.pixels

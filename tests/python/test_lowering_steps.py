@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import headrace.transforms as H
-from headrace import steps as S
+from headrace.recipe import steps as S
 from headrace.lowering import LoweringError, lower
-from headrace.recipe import Column
+from headrace.recipe.recipe import Column
 
 
 def steps_of(T, *steps) -> tuple:

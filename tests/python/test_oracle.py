@@ -14,9 +14,9 @@ from PIL import Image
 from headrace.draws import Draws
 from headrace.lowering import LoweringError, lower
 from headrace.pillow_ops import open_rgb
-from headrace.recipe import Recipe
+from headrace.recipe.recipe import Recipe
 from headrace.reference import ReferenceDataset, reference_sample
-from headrace.steps import FILTERS, RandomCrop
+from headrace.recipe.steps import FILTERS, RandomCrop
 from torchvision_feed import Feeder
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)

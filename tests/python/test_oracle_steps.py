@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace import steps as S
+from headrace.recipe import steps as S
 from headrace.draws import Draws
 from headrace.lowering import lower
 from headrace.reference import reference_sample

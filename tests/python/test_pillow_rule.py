@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from headrace import pillow_rule
-from headrace.steps import FILTERS
+from headrace.recipe.steps import FILTERS
 
 sizes = st.tuples(st.integers(1, 120), st.integers(1, 120))
 tall = st.tuples(st.integers(101, 400), st.integers(1, 3))

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from headrace import steps as S
-from headrace.recipe import Recipe
+from headrace.recipe import steps as S
+from headrace.recipe.recipe import Recipe
 from headrace.recognition import leaves
 
 _MODULES = (

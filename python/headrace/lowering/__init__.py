@@ -11,7 +11,7 @@ from headrace.lowering import blur, colour, containers, erasing, geometry, point
 from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.images import Lower
 from headrace.lowering.sizes import Size
-from headrace.recipe import Column, GaussianWeight, Recipe
+from headrace.recipe.recipe import Column, GaussianWeight, Recipe
 from headrace.recognition import class_origin, has_hooks, leaves
 
 __all__ = ["LoweringError", "lower"]

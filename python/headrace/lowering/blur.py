@@ -5,11 +5,11 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-import headrace.steps as S
+import headrace.recipe.steps as S
 from headrace import blur_rule
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_images
-from headrace.recipe import Column, GaussianWeight
+from headrace.recipe.recipe import Column, GaussianWeight
 
 
 def gaussian_blur(builder: Builder, transform: Any, home: str) -> str:

@@ -10,11 +10,11 @@ from typing import Any, NoReturn
 
 import torch
 
-import headrace.steps as S
+import headrace.recipe.steps as S
 from headrace.lowering.described import described
 from headrace.lowering.sizes import Size, one_size_after, size_after
-from headrace.pointwise import Pointwise, TensorStep, all_bytes, table
-from headrace.recipe import DTYPES, Column, GaussianWeight, Recipe
+from headrace.recipe.byte_table import Pointwise, TensorStep, all_bytes, table
+from headrace.recipe.recipe import DTYPES, Column, GaussianWeight, Recipe
 from headrace.recognition import leaves
 
 #: Sizes (height, width) of the made-up images that a step is tried on where the image's own is not known.

@@ -7,11 +7,11 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import headrace.steps as S
+import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.lowering.containers import add_shuffled
 from headrace.lowering.images import Lower, on_images
-from headrace.recipe import Column
+from headrace.recipe.recipe import Column
 
 _FACTORS: dict[str, Callable[[int], S.Step]] = {
     "brightness": S.Brightness,

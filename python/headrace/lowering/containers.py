@@ -7,10 +7,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import headrace.steps as S
+import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower
-from headrace.recipe import Column
+from headrace.recipe.recipe import Column
 
 _MOST_BRANCHES = 18  # 18! is below 2^53: one draw can name every order
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-import headrace.steps as S
+import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.lowering.geometry import area_and_ratio
 from headrace.lowering.images import Lower
-from headrace.recipe import Column
+from headrace.recipe.recipe import Column
 
 
 def random_erasing(builder: Builder, transform: Any, home: str) -> str:

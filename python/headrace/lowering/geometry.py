@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from PIL import Image
 
-import headrace.steps as S
+import headrace.recipe.steps as S
 from headrace import boxes, pillow_ops
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_images
-from headrace.recipe import Column
+from headrace.recipe.recipe import Column
 from headrace.transforms import filter_name
 
 # A flip of a tensor commutes with the pointwise steps before it: it may be done on the image. It does not commute with

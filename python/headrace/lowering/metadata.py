@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import headrace.steps as S
+import headrace.recipe.steps as S
 
 #: True: in every image; False: in none; None: it depends on the image, or on what is drawn.
 Carried = bool | None

@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from PIL import Image
 
-import headrace.steps as S
-from headrace.calls import CallError, CallFunction, OnBytes, OnImage, Rest, described
+import headrace.recipe.steps as S
+from headrace.recipe.calls import CallError, CallFunction, OnBytes, OnImage, Rest, described
 from headrace.lowering.builder import Builder, LoweringError, shown
 from headrace.lowering.metadata import carried
 from headrace.lowering.reach import Reach
 from headrace.own_generators import Reseeded, reseeded
-from headrace.pointwise import Pointwise, table
-from headrace.recipe import DTYPES, Column, Recipe
+from headrace.recipe.byte_table import Pointwise, table
+from headrace.recipe.recipe import DTYPES, Column, Recipe
 from headrace.sample_randomness import FixedRand, draws_process_wide, sample_randomness
 
 

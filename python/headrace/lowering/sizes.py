@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-import headrace.steps as S
+import headrace.recipe.steps as S
 from headrace import boxes
 
 #: (height, width), pixels; None: varies from image to image.

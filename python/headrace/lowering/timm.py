@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import headrace.steps as S
+import headrace.recipe.steps as S
 from headrace import pillow_ops
 from headrace.lowering.builder import Builder
 from headrace.lowering.erasing import add_erasing
 from headrace.lowering.geometry import pair, resized_crops
 from headrace.lowering.images import Lower, on_images
 from headrace.lowering.pointwise import tensor_step
-from headrace.recipe import Column
+from headrace.recipe.recipe import Column
 from headrace.transforms import filter_name
 
 

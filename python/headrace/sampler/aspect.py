@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import Sampler
 
-from headrace.aspect import nearest_of
+from headrace.recipe.aspect_sizes import nearest_of
 from headrace.draws import epoch_seed
 from headrace.sampler.seeded import Seeded
 from headrace.sources import NotNative, as_source, image_sizes

@@ -5,7 +5,7 @@ change PIL images, the rest tensors, with torch's global generator, from which t
 torchvision's own objects of these classes, v1 and v2, serve a `DataLoader` as well.
 """
 
-from headrace.aspect import aspect_ratio_sizes
+from headrace.recipe.aspect_sizes import aspect_ratio_sizes
 from headrace.transforms._base import Transform
 from headrace.transforms._blur import GaussianBlur
 from headrace.transforms._colour import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from headrace.steps import FILTERS
+from headrace.recipe.steps import FILTERS
 
 
 class InterpolationMode(enum.Enum):

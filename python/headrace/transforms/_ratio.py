@@ -9,7 +9,7 @@ from PIL import Image
 from torch.utils._pytree import tree_flatten
 
 from headrace import boxes, pillow_ops
-from headrace.aspect import nearest
+from headrace.recipe.aspect_sizes import nearest
 from headrace.transforms._base import PIL_ALONE, Transform, common_size
 from headrace.transforms._interpolation import Interpolation, filter_name
 from headrace.transforms._shapes import Size, pair

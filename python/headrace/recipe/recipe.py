@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from headrace.aspect import nearest
-from headrace.pointwise import Pointwise
-from headrace.steps import Call, Step
+from headrace.recipe.aspect_sizes import nearest
+from headrace.recipe.byte_table import Pointwise
+from headrace.recipe.steps import Call, Step
 
 #: dtypes that an output may have.
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.uint8)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from headrace.calls import CallFunction
+    from headrace.recipe.calls import CallFunction
 
 #: torch's antialiased resizes of byte tensors: the mode of ``torch.nn.functional.interpolate``.
 TENSOR_FILTERS = {"tensor_bilinear": "bilinear", "tensor_bicubic": "bicubic"}
