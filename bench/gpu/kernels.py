@@ -16,7 +16,9 @@ import torch
 from bench.contenders._common import MEAN, STD
 from bench.gpu import images
 from bench.gpu.turns import spread
-from headrace import boxes, pillow_rule, target, transforms
+from headrace import target, transforms
+from headrace.pixels import boxes
+from headrace.pixels import pillow_rule
 from headrace.recipe import byte_table as pointwise
 from headrace.base.native import core
 from headrace.recipe.steps import FILTERS

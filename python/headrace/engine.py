@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from headrace import pillow_rule
+from headrace.pixels import pillow_rule
 from headrace.base.native import core
 from headrace.call_lane import CallLane
 from headrace.pillow_lane import PillowLane

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace import device_ops, pillow_rule, target, transforms
+from headrace import device_ops, target, transforms
+from headrace.pixels import pillow_rule
 from headrace.recipe import byte_table as pointwise
 from headrace.base.native import core
 from headrace.base.cores import usable_cores
 from headrace.ops_arguments import check_counts, check_output, checked_box, encoded, output_size
-from headrace.pillow_ops import open_rgb
+from headrace.pixels.pillow_ops import open_rgb
 from headrace.recipe.steps import FILTERS
 from headrace.base.whole_number import whole_number
 

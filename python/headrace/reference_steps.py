@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from PIL import Image
 
 import headrace.recipe.steps as S
-from headrace import boxes, pillow_ops, tensor_ops
+from headrace.pixels import boxes
+from headrace.pixels import pillow_ops
+from headrace.pixels import tensor_ops
 
 
 @functools.singledispatch

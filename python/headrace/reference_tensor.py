@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 import headrace.recipe.steps as S
-from headrace import boxes
+from headrace.pixels import boxes
 from headrace.recipe.byte_table import Pointwise
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import PIL
 
-from headrace import pillow_rule
+from headrace.pixels import pillow_rule
 from headrace.base.native import core
 from headrace.recipe.recipe import Recipe
 from headrace.sampling import order_of

@@ -9,7 +9,7 @@ from typing import Any
 import PIL
 import torch
 
-from headrace import pillow_rule
+from headrace.pixels import pillow_rule
 from headrace.delivery import Delivery, settle
 from headrace.base.errors import SampleError
 from headrace.order import Cut, RandomState

@@ -7,7 +7,8 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace import Arrays, Blobs, DataLoader, blur_rule
+from headrace import Arrays, Blobs, DataLoader
+from headrace.pixels import blur_rule
 from headrace import transforms as T
 from headrace.base.native import core
 from headrace.gaussian import gaussian_weights

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from headrace import boxes
+from headrace.pixels import boxes
 from headrace.recipe import steps as S
 from headrace.draws import Draws
 from headrace.lowering import lower

@@ -12,7 +12,7 @@ import torch
 from PIL import features
 
 import headrace
-from headrace import pillow_rule
+from headrace.pixels import pillow_rule
 from headrace.base import cores
 from headrace.cli import main
 

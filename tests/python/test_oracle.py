@@ -13,7 +13,7 @@ from PIL import Image
 
 from headrace.draws import Draws
 from headrace.lowering import LoweringError, lower
-from headrace.pillow_ops import open_rgb
+from headrace.pixels.pillow_ops import open_rgb
 from headrace.recipe.recipe import Recipe
 from headrace.reference import ReferenceDataset, reference_sample
 from headrace.recipe.steps import FILTERS, RandomCrop

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from headrace import pillow_rule
+from headrace.pixels import pillow_rule
 from headrace.recipe.steps import FILTERS
 
 sizes = st.tuples(st.integers(1, 120), st.integers(1, 120))

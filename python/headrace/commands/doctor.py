@@ -15,11 +15,12 @@ import torch
 from PIL import features
 
 import headrace
-from headrace import ops, pillow_rule, target
+from headrace import ops, target
+from headrace.pixels import pillow_rule
 from headrace.base import cores
 from headrace.base.native import core
 from headrace.demo.folder import PHOTOS
-from headrace.pillow_ops import open_rgb
+from headrace.pixels.pillow_ops import open_rgb
 
 _PILLOW = 11  # as in pyproject.toml; 9.5 and 10 have the same pixels
 _FEW_FILES = 256  # descriptors; torch's own loader and a training run together need more

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 import headrace.recipe.steps as S
-from headrace import blur_rule
+from headrace.pixels import blur_rule
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_images
 from headrace.recipe.recipe import Column, GaussianWeight

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 import headrace.recipe.steps as S
-from headrace import boxes
+from headrace.pixels import boxes
 
 #: (height, width), pixels; None: varies from image to image.
 Size = tuple[int, int] | None

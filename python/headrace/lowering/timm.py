@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import headrace.recipe.steps as S
-from headrace import pillow_ops
+from headrace.pixels import pillow_ops
 from headrace.lowering.builder import Builder
 from headrace.lowering.erasing import add_erasing
 from headrace.lowering.geometry import pair, resized_crops

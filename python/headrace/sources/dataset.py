@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from headrace.base.native import core
-from headrace.pillow_ops import open_rgb
+from headrace.pixels.pillow_ops import open_rgb
 from headrace.sources.labels import collate, on_the_default_device
 
 _LOOKED_AT = 1000  # samples of a fingerprint

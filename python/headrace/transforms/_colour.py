@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from PIL import Image, ImageEnhance, ImageOps
 
-from headrace import pillow_ops
+from headrace.pixels import pillow_ops
 from headrace.transforms._base import BESIDE_IMAGES, PIL_ALONE, RandomTransform, Transform, common_shape
 
 Factor = float | Sequence[float]

@@ -8,7 +8,8 @@ from typing import Any
 
 from PIL import Image
 
-from headrace import boxes, pillow_ops
+from headrace.pixels import boxes
+from headrace.pixels import pillow_ops
 from headrace.images.kinds import Kind, on_values
 from headrace.transforms._base import BESIDE_IMAGES, PIL_ALONE, RandomTransform, Transform
 from headrace.transforms._interpolation import Interpolation, filter_name

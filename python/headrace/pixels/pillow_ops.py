@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageOps
 
-from headrace.boxes import Box
+from headrace.pixels.boxes import Box
 from headrace.recipe.steps import FILTERS
 
 PADDING_MODES = ("constant", "edge", "reflect", "symmetric")

@@ -1,0 +1,1 @@
+"""Arithmetic of boxes and pixels, as torchvision, torch and the installed Pillow do it."""
