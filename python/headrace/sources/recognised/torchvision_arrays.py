@@ -9,7 +9,7 @@ import torch
 
 from headrace.sources.arrays import Arrays
 from headrace.sources.dataset import BlobDataset
-from headrace.sources.followed import Followed
+from headrace.sources.recognised.followed import Followed
 from headrace.sources.unchanged import attribute, is_torchvision
 
 #: The module of torchvision.datasets, the class that makes the samples, the array's type and axes, the labels' types.

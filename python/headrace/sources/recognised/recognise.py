@@ -8,10 +8,10 @@ import numpy as np
 
 from headrace.sources.combined import Selection
 from headrace.sources.dataset import BlobDataset
-from headrace.sources.opt_in import named
-from headrace.sources.torch_combined import concat, subset
-from headrace.sources.torchvision_arrays import array
-from headrace.sources.torchvision_files import folder, listed, pets
+from headrace.sources.recognised.opt_in import named
+from headrace.sources.recognised.torch_combined import concat, subset
+from headrace.sources.recognised.torchvision_arrays import array
+from headrace.sources.recognised.torchvision_files import folder, listed, pets
 from headrace.sources.unchanged import NotNative, check_samples, class_name, home, refuse_override
 
 KNOWN = (
