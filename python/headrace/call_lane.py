@@ -19,7 +19,7 @@ from headrace.base.native import core
 from headrace.recipe.calls import CallFunction
 from headrace.images.file_image import Metadata
 from headrace.python_lane import PythonLane
-from headrace.sample_randomness import sample_randomness
+from headrace.randomness.python_randomness import sample_randomness
 from headrace.recipe.steps import Call
 from headrace.worker_info import Workers, as_worker
 

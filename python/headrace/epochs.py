@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from headrace.order import Cut, EpochOrder, OrderedBatch, RandomState, base_seed, generators_of
-from headrace.sample_randomness import generators_held
+from headrace.randomness.python_randomness import generators_held
 from headrace.sampler.seeded import Seeded, chain_of, tell
 from headrace.sampler_state import SamplerState, is_stateful
 from headrace.sampling import Order, asked_of, begin_with, followers, late_epoch, order_of, samplers_of, told_epoch

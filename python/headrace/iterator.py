@@ -17,7 +17,7 @@ from torch.utils.data import default_convert
 
 from headrace import faults
 from headrace.base.native import core
-from headrace.draws import Draws
+from headrace.randomness.draws import Draws
 from headrace.engine import Engine, Flight
 from headrace.base.errors import SampleError
 from headrace.line import Begun, Line

@@ -16,7 +16,7 @@ import torch
 
 from headrace.base.native import core
 from headrace.delivery import Delivery, settle
-from headrace.draws import Draws
+from headrace.randomness.draws import Draws
 from headrace.engine import Engine, Flight
 from headrace.base.errors import SampleError
 from headrace.order import OrderedBatch

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler
 
-from headrace.draws import Occurrences
+from headrace.randomness.draws import Occurrences
 from headrace.sampler.distributed import ShardedSampler, Share
 from headrace.sampler.seeded import Seeded
 from headrace.sampler_state import History, SamplerState

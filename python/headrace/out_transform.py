@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from headrace.draws import batch_uniform
-from headrace.sample_randomness import sample_randomness
+from headrace.randomness.draws import batch_uniform
+from headrace.randomness.python_randomness import sample_randomness
 from headrace.state import Progress
 
 OutTransform = Callable[[Any], Any]

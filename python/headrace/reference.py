@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 import headrace.reference_calls
 import headrace.reference_colour  # noqa: F401  # their steps are registered
 from headrace import reference_tensor
-from headrace.draws import Draws
+from headrace.randomness.draws import Draws
 from headrace.images.pil_tensor import pil_to_tensor
 from headrace.recipe.recipe import Recipe
 from headrace.reference_containers import apply_all

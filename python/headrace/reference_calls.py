@@ -9,7 +9,7 @@ from PIL import Image
 
 import headrace.recipe.steps as S
 from headrace.reference_steps import apply
-from headrace.sample_randomness import sample_randomness
+from headrace.randomness.python_randomness import sample_randomness
 
 
 @apply.register

@@ -9,7 +9,7 @@ from headrace.base.native import core
 from headrace.arguments import check_replaceable
 from headrace.recipe.aspect_sizes import nearest_of
 from headrace.device_engine import make_engine
-from headrace.draws import Draws
+from headrace.randomness.draws import Draws
 from headrace.engine import Engine
 from headrace.epochs import Epochs
 from headrace.iterator import IteratorOptions, NativeIterator

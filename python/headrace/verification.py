@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
 from headrace.device_engine import moved
-from headrace.draws import Draws
+from headrace.randomness.draws import Draws
 from headrace.base.errors import VerificationError
 from headrace.iterator import IteratorOptions, NativeIterator
 from headrace.order import OrderedBatch

@@ -11,7 +11,7 @@ from headrace import Arrays, Blobs, DataLoader
 from headrace.pixels import blur_rule
 from headrace import transforms as T
 from headrace.base.native import core
-from headrace.gaussian import gaussian_weights
+from headrace.randomness.gaussian import gaussian_weights
 from headrace.lowering import LoweringError, lower
 from support import TENSOR, assert_same, pictures
 from test_oracle import assert_equal_on

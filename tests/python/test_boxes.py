@@ -13,7 +13,7 @@ from PIL import Image
 
 from headrace.pixels import boxes
 from headrace.recipe import steps as S
-from headrace.draws import Draws
+from headrace.randomness.draws import Draws
 from headrace.lowering import lower
 from headrace.transforms import CenterCrop, Compose, RandomHorizontalFlip, RandomResizedCrop, ToTensor
 from torchvision_feed import FedTorch, Feeder

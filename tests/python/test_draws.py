@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.draws import Draws, Occurrences, batch_uniform, epoch_words
+from headrace.randomness.draws import Draws, Occurrences, batch_uniform, epoch_words
 from headrace.recipe.recipe import Column
 
 words = st.integers(0, 2**64 - 1)

@@ -11,7 +11,7 @@ import torch
 
 from headrace import Blobs, DataLoader, device_engine
 from headrace.device_engine import FusedEngine
-from headrace.draws import Draws
+from headrace.randomness.draws import Draws
 from headrace.engine import Engine
 from support import assert_same, pictures, train
 

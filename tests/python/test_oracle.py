@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace.draws import Draws
+from headrace.randomness.draws import Draws
 from headrace.lowering import LoweringError, lower
 from headrace.pixels.pillow_ops import open_rgb
 from headrace.recipe.recipe import Recipe

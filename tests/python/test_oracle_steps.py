@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from headrace.recipe import steps as S
-from headrace.draws import Draws
+from headrace.randomness.draws import Draws
 from headrace.lowering import lower
 from headrace.reference import reference_sample
 from headrace.reference_containers import permutation

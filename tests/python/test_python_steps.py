@@ -17,7 +17,7 @@ import headrace
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
 from headrace.lowering import LoweringError, lower
-from headrace.sample_randomness import draws_process_wide, sample_randomness
+from headrace.randomness.python_randomness import draws_process_wide, sample_randomness
 from support import MEAN, STD, TENSOR, assert_same, pictures
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils.data import IterableDataset
 
-from headrace.draws import epoch_seed
+from headrace.randomness.draws import epoch_seed
 from headrace.handed.indices import restore_ended
 from headrace.handed.iterators import begin
 from headrace.handed.layout import Saved, Start

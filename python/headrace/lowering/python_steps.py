@@ -20,10 +20,10 @@ from headrace.recipe.calls import CallError, CallFunction, OnBytes, OnImage, Res
 from headrace.lowering.builder import Builder, LoweringError, shown
 from headrace.lowering.metadata import carried
 from headrace.lowering.reach import Reach
-from headrace.own_generators import Reseeded, reseeded
+from headrace.randomness.own_generators import Reseeded, reseeded
 from headrace.recipe.byte_table import Pointwise, table
 from headrace.recipe.recipe import DTYPES, Column, Recipe
-from headrace.sample_randomness import FixedRand, draws_process_wide, sample_randomness
+from headrace.randomness.python_randomness import FixedRand, draws_process_wide, sample_randomness
 
 
 def call(builder: Builder, transform: Any, why: str) -> str:

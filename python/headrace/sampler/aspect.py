@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import Sampler
 
 from headrace.recipe.aspect_sizes import nearest_of
-from headrace.draws import epoch_seed
+from headrace.randomness.draws import epoch_seed
 from headrace.sampler.seeded import Seeded
 from headrace.sources import NotNative, as_source, image_sizes
 from headrace.transforms import ByAspectRatio

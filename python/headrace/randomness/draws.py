@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from headrace.gaussian import gaussian_weights
+from headrace.randomness.gaussian import gaussian_weights
 from headrace.recipe.recipe import Column, GaussianWeight
 
 UInt64Array = npt.NDArray[np.uint64]

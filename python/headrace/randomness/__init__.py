@@ -1,0 +1,1 @@
+"""Random numbers: those of a recipe, and those of what Python does of a sample."""
