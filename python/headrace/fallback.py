@@ -16,7 +16,7 @@ from headrace.handed.progress import Progress
 from headrace.handed.protocol import stateful
 from headrace.handed.workers import have_states
 from headrace.sampler.seeded import Seeded, tell
-from headrace.sampling import asked_of, begin_with, followers, late_epoch, samplers_of
+from headrace.epochs.samplers import asked_of, begin_with, followers, late_epoch, samplers_of
 
 
 class TorchEpochs:

@@ -21,12 +21,12 @@ from headrace.randomness.draws import Draws
 from headrace.engine import Engine, Flight
 from headrace.base.errors import SampleError
 from headrace.line import Begun, Line
-from headrace.order import OrderedBatch
+from headrace.epochs.order import OrderedBatch
 from headrace.base.recording import span
 from headrace.sources import BlobDataset
 
 if TYPE_CHECKING:
-    from headrace.state import Progress
+    from headrace.epochs.state import Progress
 
 _FOREVER_S = 1e9
 _CLOSED = "this iterator was closed before its end; iter(loader) makes a new one"

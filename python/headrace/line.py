@@ -15,15 +15,15 @@ import numpy as np
 import torch
 
 from headrace.base.native import core
-from headrace.delivery import Delivery, settle
+from headrace.epochs.delivery import Delivery, settle
 from headrace.randomness.draws import Draws
 from headrace.engine import Engine, Flight
 from headrace.base.errors import SampleError
-from headrace.order import OrderedBatch
+from headrace.epochs.order import OrderedBatch
 from headrace.base.recording import span
 
 if TYPE_CHECKING:
-    from headrace.state import Progress
+    from headrace.epochs.state import Progress
 
 # Whose batch stays the next one: there may be memory when it is asked for again.
 MAY_PASS = (MemoryError, torch.OutOfMemoryError)

@@ -11,17 +11,18 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, IterableDataset, Sampler
 
-from headrace import arguments, report, routing, state, stats, target, verification
+from headrace import arguments, report, routing, stats, target, verification
+from headrace.epochs import state
 from headrace.engine import Engine
-from headrace.epochs import Epochs
+from headrace.epochs.epochs import Epochs
 from headrace.base.errors import SampleError
 from headrace.fallback import TorchEpochs
-from headrace.order import OrderedBatch
+from headrace.epochs.order import OrderedBatch
 from headrace.out_transform import OutTransform, SeededBatches, TransformedBatches
 from headrace.recipe.recipe import Recipe
 from headrace.routing import Handed, Native
 from headrace.runner import Runner
-from headrace.sampling import Samplers, deal
+from headrace.epochs.samplers import Samplers, deal
 from headrace.sources import BlobDataset
 from headrace.base.whole_number import whole_number
 from headrace.base.world import World, warn_of_whole_reads

@@ -10,7 +10,7 @@ import torch
 
 from headrace.randomness.draws import batch_uniform
 from headrace.randomness.python_randomness import sample_randomness
-from headrace.state import Progress
+from headrace.epochs.state import Progress
 
 OutTransform = Callable[[Any], Any]
 

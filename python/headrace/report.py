@@ -11,7 +11,7 @@ import PIL
 from headrace.pixels import pillow_rule
 from headrace.base.native import core
 from headrace.recipe.recipe import Recipe
-from headrace.sampling import order_of
+from headrace.epochs.samplers import order_of
 from headrace.sources import BlobDataset
 from headrace.base.world import World
 

@@ -11,13 +11,13 @@ from headrace.recipe.aspect_sizes import nearest_of
 from headrace.device_engine import make_engine
 from headrace.randomness.draws import Draws
 from headrace.engine import Engine
-from headrace.epochs import Epochs
+from headrace.epochs.epochs import Epochs
 from headrace.iterator import IteratorOptions, NativeIterator
 from headrace.recipe.recipe import Recipe
 from headrace.routing import Native
-from headrace.sampling import sizes_known_to
+from headrace.epochs.samplers import sizes_known_to
 from headrace.sources import BlobDataset, checked_table
-from headrace.state import Progress
+from headrace.epochs.state import Progress
 from headrace.variant_engine import VariantEngine
 from headrace.worker_info import Workers
 

@@ -18,13 +18,13 @@ from headrace.device_engine import moved
 from headrace.randomness.draws import Draws
 from headrace.base.errors import VerificationError
 from headrace.iterator import IteratorOptions, NativeIterator
-from headrace.order import OrderedBatch
+from headrace.epochs.order import OrderedBatch
 from headrace.reference import ReferenceDataset, reference_sample
 from headrace.sources import BlobDataset, checked_table
 
 if TYPE_CHECKING:
     from headrace.loader import DataLoader
-    from headrace.state import Progress
+    from headrace.epochs.state import Progress
 
 
 class _FaultTolerantReference(ReferenceDataset):

@@ -21,7 +21,7 @@ from typing import Any
 
 import headrace
 from headrace import engine
-from headrace.state import Progress
+from headrace.epochs.state import Progress
 from torchvision_shim import import_torchvision
 
 

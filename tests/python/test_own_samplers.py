@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch.utils.data import BatchSampler, Dataset, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
 
-from headrace import Arrays, DataLoader, order
+from headrace import Arrays, DataLoader
+from headrace.epochs import order
 from headrace import transforms as T
 from headrace.sampler import (
     AspectRatioBatchSampler,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.sampler_state import is_stateful as stateful
-from headrace.sampler_state import state_of
+from headrace.epochs.sampler_state import is_stateful as stateful
+from headrace.epochs.sampler_state import state_of
 
 __all__ = ["restore", "state_of", "stateful"]
 

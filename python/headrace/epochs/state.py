@@ -10,12 +10,12 @@ import PIL
 import torch
 
 from headrace.pixels import pillow_rule
-from headrace.delivery import Delivery, settle
+from headrace.epochs.delivery import Delivery, settle
 from headrace.base.errors import SampleError
-from headrace.order import Cut, RandomState
+from headrace.epochs.order import Cut, RandomState
 from headrace.recipe.recipe import Recipe
-from headrace.sampler_state import SamplerState
-from headrace.sampling import Order
+from headrace.epochs.sampler_state import SamplerState
+from headrace.epochs.samplers import Order
 
 VERSION = 3
 _END = 2**62  # behind the last item of any order

@@ -16,7 +16,7 @@ from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler
 from headrace.randomness.draws import Occurrences
 from headrace.sampler.distributed import ShardedSampler, Share
 from headrace.sampler.seeded import Seeded
-from headrace.sampler_state import History, SamplerState
+from headrace.epochs.sampler_state import History, SamplerState
 
 Int64s = npt.NDArray[np.int64]
 
