@@ -14,7 +14,7 @@ import torch
 
 from headrace.recipe import steps as S
 from headrace.recipe.recipe import Recipe
-from headrace.recognition import leaves
+from headrace.lowering.origins import leaves
 
 _MODULES = (
     "torchvision.transforms.transforms",

@@ -12,7 +12,7 @@ from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.images import Lower
 from headrace.lowering.sizes import Size
 from headrace.recipe.recipe import Column, GaussianWeight, Recipe
-from headrace.recognition import class_origin, has_hooks, leaves
+from headrace.lowering.origins import class_origin, has_hooks, leaves
 
 __all__ = ["LoweringError", "lower"]
 

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace.recognition import attributes
+from headrace.lowering.origins import attributes
 
 
 def _words(text: str) -> frozenset[str]:
