@@ -7,7 +7,8 @@ from typing import Any, NoReturn
 
 import torch
 
-from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, python_steps, timm
+from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, timm
+from headrace.lowering.python_steps import calling as python_steps
 from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.images import Lower
 from headrace.lowering.sizes import Size

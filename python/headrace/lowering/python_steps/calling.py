@@ -18,8 +18,8 @@ from PIL import Image
 import headrace.recipe.steps as S
 from headrace.recipe.calls import CallError, CallFunction, OnBytes, OnImage, Rest, described
 from headrace.lowering.builder import Builder, LoweringError, shown
-from headrace.lowering.metadata import carried
-from headrace.lowering.reach import Reach
+from headrace.lowering.python_steps.metadata import carried
+from headrace.lowering.python_steps.reach import Reach
 from headrace.randomness.own_generators import Reseeded, reseeded
 from headrace.recipe.byte_table import Pointwise, table
 from headrace.recipe.recipe import DTYPES, Column, Recipe
