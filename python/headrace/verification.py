@@ -19,7 +19,7 @@ from headrace.randomness.draws import Draws
 from headrace.base.errors import VerificationError
 from headrace.iterator import IteratorOptions, NativeIterator
 from headrace.epochs.order import OrderedBatch
-from headrace.reference import ReferenceDataset, reference_sample
+from headrace.oracle.reference import ReferenceDataset, reference_sample
 from headrace.sources import BlobDataset, checked_table
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from headrace.randomness.draws import Draws
 from headrace.lowering import LoweringError, lower
 from headrace.pixels.pillow_ops import open_rgb
 from headrace.recipe.recipe import Recipe
-from headrace.reference import ReferenceDataset, reference_sample
+from headrace.oracle.reference import ReferenceDataset, reference_sample
 from headrace.recipe.steps import FILTERS, RandomCrop
 from torchvision_feed import Feeder
 

@@ -12,8 +12,8 @@ from PIL import Image
 from headrace.recipe import steps as S
 from headrace.randomness.draws import Draws
 from headrace.lowering import lower
-from headrace.reference import reference_sample
-from headrace.reference_containers import permutation
+from headrace.oracle.reference import reference_sample
+from headrace.oracle.containers import permutation
 from test_oracle import MEAN, STD, assert_equal_on
 
 

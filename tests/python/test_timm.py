@@ -14,7 +14,7 @@ from PIL import Image
 from headrace.recipe import steps as S
 from headrace.randomness.draws import Draws
 from headrace.lowering import LoweringError, lower
-from headrace.reference import reference_sample
+from headrace.oracle.reference import reference_sample
 from headrace.transforms import Compose
 from test_oracle import assert_equal_on
 from torchvision_feed import Feeder

@@ -8,7 +8,7 @@ from typing import Any
 from PIL import Image
 
 import headrace.recipe.steps as S
-from headrace.reference_steps import apply
+from headrace.oracle.steps import apply
 from headrace.randomness.python_randomness import sample_randomness
 
 

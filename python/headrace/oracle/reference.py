@@ -11,13 +11,13 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset
 
-import headrace.reference_calls
-import headrace.reference_colour  # noqa: F401  # their steps are registered
-from headrace import reference_tensor
+import headrace.oracle.calls
+import headrace.oracle.colour  # noqa: F401  # their steps are registered
+from headrace.oracle import tensor as reference_tensor
 from headrace.randomness.draws import Draws
 from headrace.images.pil_tensor import pil_to_tensor
 from headrace.recipe.recipe import Recipe
-from headrace.reference_containers import apply_all
+from headrace.oracle.containers import apply_all
 from headrace.recipe.steps import Erase
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from PIL import Image
 
 import headrace.recipe.steps as S
-from headrace.reference_steps import apply
+from headrace.oracle.steps import apply
 
 
 def apply_all(steps: Sequence[S.Step], image: Image.Image, draws: Sequence[float]) -> Image.Image:

@@ -9,7 +9,7 @@ from PIL import Image, ImageEnhance, ImageOps
 import headrace.recipe.steps as S
 from headrace.pixels import pillow_ops
 from headrace.pixels import tensor_ops
-from headrace.reference_steps import apply
+from headrace.oracle.steps import apply
 
 
 @apply.register
