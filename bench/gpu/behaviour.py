@@ -14,7 +14,7 @@ from PIL import Image
 from bench.gpu.decoding import ask_each, opened
 from bench.gpu.nvjpeg import STATUS, YUV, Nvjpeg, NvjpegError, images
 from bench.gpu.place import POISON, Place, Planes
-from headrace import target
+from headrace.engine import target
 
 BACKENDS = ("hardware", "cuda")
 BUSY_CYCLES = 200_000_000  # a tenth of a second of a GPU's clock

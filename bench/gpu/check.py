@@ -115,7 +115,7 @@ def gpu() -> dict[str, Any]:
 
     import torch
 
-    from headrace import target
+    from headrace.engine import target
 
     properties = torch.cuda.get_device_properties(0)
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]

@@ -20,7 +20,7 @@ def files(folder: Path | None, count: int = WANTED) -> list[Path]:
 
 def engine_files(paths: Iterable[Path]) -> list[bytes]:
     """The bytes of those that the GPU's decoders take; each file is read and judged once."""
-    from headrace import target
+    from headrace.engine import target
 
     route, paths = target.required().route, list(paths)
     read = {path: path.read_bytes() for path in dict.fromkeys(paths)}

@@ -16,7 +16,8 @@ import torch
 from bench.contenders._common import MEAN, STD
 from bench.gpu import images
 from bench.gpu.turns import spread
-from headrace import target, transforms
+from headrace import transforms
+from headrace.engine import target
 from headrace.pixels import boxes
 from headrace.pixels import pillow_rule
 from headrace.recipe import byte_table as pointwise

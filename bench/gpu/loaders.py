@@ -17,7 +17,7 @@ from bench.gpu import decoding, images
 from bench.gpu.contenders import CONTENDERS, Batches, Work, first_batch
 from bench.gpu.place import Place
 from bench.gpu.turns import by_name, finish_with, options_of, spread, take_turns, work_of
-from headrace import target
+from headrace.engine import target
 
 BARE = "nvjpegDecodeBatched alone, on the engines"
 BARE_STATES, BARE_BATCH = 2, 64  # as headrace calls it

@@ -21,7 +21,7 @@ import torch
 
 from bench.gpu import behaviour, decoding, images
 from bench.gpu.place import Place
-from headrace import target
+from headrace.engine import target
 from headrace.base.native import core
 
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from headrace import target as targets
+from headrace.engine import target as targets
 from headrace.base.native import core
-from headrace.target import Target
+from headrace.engine.target import Target
 
 
 class Job(NamedTuple):

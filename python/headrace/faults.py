@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
-from headrace.engine import Failure
+from headrace.engine.engine import Failure
 from headrace.base.errors import SampleError, native_cause, sample_error, with_causes
 
 POLICIES = ("raise", "skip", "replace")

@@ -18,7 +18,7 @@ from torch.utils.data import default_convert
 from headrace import faults
 from headrace.base.native import core
 from headrace.randomness.draws import Draws
-from headrace.engine import Engine, Flight
+from headrace.engine.engine import Engine, Flight
 from headrace.base.errors import SampleError
 from headrace.line import Begun, Line
 from headrace.epochs.order import OrderedBatch

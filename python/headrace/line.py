@@ -17,7 +17,7 @@ import torch
 from headrace.base.native import core
 from headrace.epochs.delivery import Delivery, settle
 from headrace.randomness.draws import Draws
-from headrace.engine import Engine, Flight
+from headrace.engine.engine import Engine, Flight
 from headrace.base.errors import SampleError
 from headrace.epochs.order import OrderedBatch
 from headrace.base.recording import span

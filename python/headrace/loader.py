@@ -11,9 +11,10 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, IterableDataset, Sampler
 
-from headrace import arguments, report, routing, stats, target, verification
+from headrace import arguments, report, routing, stats, verification
+from headrace.engine import target
 from headrace.epochs import state
-from headrace.engine import Engine
+from headrace.engine.engine import Engine
 from headrace.epochs.epochs import Epochs
 from headrace.base.errors import SampleError
 from headrace.fallback import TorchEpochs

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace import device_ops, target, transforms
+from headrace import device_ops, transforms
+from headrace.engine import target
 from headrace.pixels import pillow_rule
 from headrace.recipe import byte_table as pointwise
 from headrace.base.native import core

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from headrace.base.native import core
 from headrace.arguments import check_replaceable
 from headrace.recipe.aspect_sizes import nearest_of
-from headrace.device_engine import make_engine
+from headrace.engine.device_engine import make_engine
 from headrace.randomness.draws import Draws
-from headrace.engine import Engine
+from headrace.engine.engine import Engine
 from headrace.epochs.epochs import Epochs
 from headrace.iterator import IteratorOptions, NativeIterator
 from headrace.recipe.recipe import Recipe
@@ -18,8 +18,8 @@ from headrace.routing import Native
 from headrace.epochs.samplers import sizes_known_to
 from headrace.sources import BlobDataset, checked_table
 from headrace.epochs.state import Progress
-from headrace.variant_engine import VariantEngine
-from headrace.worker_info import Workers
+from headrace.engine.variant_engine import VariantEngine
+from headrace.engine.worker_info import Workers
 
 if TYPE_CHECKING:
     from headrace.loader import DataLoader

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headrace.engine import Engine
+from headrace.engine.engine import Engine
 from headrace.epochs.state import Progress
 
 # The core times one sample in sixteen stage by stage; `read` is timed for all of them.

@@ -14,7 +14,7 @@ from PIL import Image
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
-from headrace.device_engine import moved
+from headrace.engine.device_engine import moved
 from headrace.randomness.draws import Draws
 from headrace.base.errors import VerificationError
 from headrace.iterator import IteratorOptions, NativeIterator

@@ -140,7 +140,7 @@ def test_dtypes_and_layouts(dtype, memory_format):
 
 @pytest.mark.parametrize("isa", core.isas())
 def test_every_instruction_set(isa, monkeypatch):
-    from headrace.device_engine import Engine
+    from headrace.engine.device_engine import Engine
     from headrace.randomness.draws import Draws
 
     data = Arrays(COLOUR, None, CIFAR)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from headrace import Blobs, DataLoader, ImageFiles, SampleError, VerificationError, device_ops, ops, verification
-from headrace import target as targets
+from headrace.engine import target as targets
 from headrace import transforms as T
 from headrace.lowering import lower
 from headrace.recipe.recipe import DTYPES

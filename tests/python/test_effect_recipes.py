@@ -12,7 +12,7 @@ import torch
 from PIL import Image, ImageEnhance, ImageOps
 
 from headrace.recipe import steps as S
-from headrace.engine import Engine
+from headrace.engine.engine import Engine
 from headrace.recipe.recipe import Column, Recipe
 from support import blobs, pictures
 

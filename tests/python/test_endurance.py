@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader, target
+from headrace import Blobs, DataLoader
+from headrace.engine import target
 from headrace import transforms as T
 from headrace.base.native import core
 from support import output_of, pictures, silent_pillow, train

@@ -13,7 +13,7 @@ import torch
 from headrace import DataLoader, ImageFiles, loader
 from headrace import transforms as T
 from headrace.base.native import core
-from headrace.engine import Engine
+from headrace.engine.engine import Engine
 from headrace.recipe.recipe import DTYPES
 from headrace.recipe.steps import FILTERS
 from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, silent_pillow, train

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader, engine
+from headrace import Blobs, DataLoader
+from headrace.engine import engine
 from headrace import transforms as T
 from headrace.iterator import NativeIterator
 from support import assert_same, output_of, pictures, train

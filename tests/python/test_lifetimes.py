@@ -16,7 +16,7 @@ import torch
 
 from headrace import Blobs, DataLoader, ImageFiles, ImageFolder
 from headrace.base.native import core
-from headrace.engine import Engine
+from headrace.engine.engine import Engine
 from support import (
     assert_same,
     blobs,

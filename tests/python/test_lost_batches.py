@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader, device_engine
-from headrace.device_engine import FusedEngine
+from headrace import Blobs, DataLoader
+from headrace.engine import device_engine
+from headrace.engine.device_engine import FusedEngine
 from headrace.randomness.draws import Draws
-from headrace.engine import Engine
+from headrace.engine.engine import Engine
 from support import assert_same, pictures, train
 
 SAMPLES, BATCH = 48, 8

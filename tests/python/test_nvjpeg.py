@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace import DataLoader
-from headrace import target as targets
+from headrace.engine import target as targets
 from support import assert_same, blobs, output_of, train
 
 DOUBLE = Path(__file__).parents[2] / "build" / "dev" / "libfake_nvjpeg.so"

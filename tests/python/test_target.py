@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from headrace import DataLoader
-from headrace import target as targets
+from headrace.engine import target as targets
 from headrace.base.native import core
 from support import blobs, hard_files
 

@@ -15,7 +15,8 @@ import torch
 from PIL import features
 
 import headrace
-from headrace import ops, target
+from headrace import ops
+from headrace.engine import target
 from headrace.pixels import pillow_rule
 from headrace.base import cores
 from headrace.base.native import core

@@ -13,12 +13,12 @@ from PIL import Image
 
 from headrace.pixels import pillow_rule
 from headrace.base.native import core
-from headrace.call_lane import CallLane
-from headrace.pillow_lane import PillowLane
-from headrace.python_lane import PythonLane
+from headrace.engine.call_lane import CallLane
+from headrace.engine.pillow_lane import PillowLane
+from headrace.engine.python_lane import PythonLane
 from headrace.recipe.recipe import Recipe
-from headrace.storage_pool import StoragePool
-from headrace.worker_info import Workers
+from headrace.engine.storage_pool import StoragePool
+from headrace.engine.worker_info import Workers
 
 _STEP_S = 0.005  # between two looks for work that came back
 _DLPACK_CODE = {torch.uint8: 1, torch.float16: 2, torch.float32: 2, torch.bfloat16: 4}

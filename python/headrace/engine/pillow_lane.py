@@ -8,7 +8,7 @@ import time
 from headrace.base.native import core
 from headrace.base.errors import with_causes
 from headrace.pixels.pillow_ops import open_rgb, open_rgb_file
-from headrace.python_lane import PythonLane
+from headrace.engine.python_lane import PythonLane
 
 _STREAM = re.compile(r" ?<_io\.(BytesIO object at 0x[0-9a-f]+|BufferedReader name=.*)>")
 

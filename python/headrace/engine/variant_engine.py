@@ -11,11 +11,11 @@ import numpy.typing as npt
 import torch
 
 from headrace.base.native import core
-from headrace.device_engine import make_engine
-from headrace.engine import Engine, Failure, Flight
+from headrace.engine.device_engine import make_engine
+from headrace.engine.engine import Engine, Failure, Flight
 from headrace.recipe.recipe import Recipe
-from headrace.target import Target, current_stream
-from headrace.worker_info import Workers
+from headrace.engine.target import Target, current_stream
+from headrace.engine.worker_info import Workers
 
 _SLOTS_KEPT = 2  # by each: the memory of as many sizes as there are is what bounds it
 

@@ -18,10 +18,10 @@ import torch
 from headrace.base.native import core
 from headrace.recipe.calls import CallFunction
 from headrace.images.file_image import Metadata
-from headrace.python_lane import PythonLane
+from headrace.engine.python_lane import PythonLane
 from headrace.randomness.python_randomness import sample_randomness
 from headrace.recipe.steps import Call
-from headrace.worker_info import Workers, as_worker
+from headrace.engine.worker_info import Workers, as_worker
 
 _HERE = str(Path(__file__).parent)
 
