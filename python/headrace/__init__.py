@@ -6,7 +6,8 @@ from headrace import DataLoader
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from headrace import ops, sampler, transforms
+    from headrace import sampler, transforms
+    from headrace.ops import functions as ops
     from headrace.base.errors import SampleError, VerificationError
     from headrace.loader import DataLoader
     from headrace.lowering import LoweringError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace import ops
+from headrace.ops import functions as ops
 from headrace.base import cores
 from headrace.commands import doctor
 from headrace.base.cores import cpu_quota, usable_cores

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader, ImageFiles, SampleError, ops
+from headrace import Blobs, DataLoader, ImageFiles, SampleError
+from headrace.ops import functions as ops
 from headrace import transforms as T
 from headrace.recipe.recipe import DTYPES
 from headrace.recipe.steps import FILTERS
@@ -143,7 +144,7 @@ def test_a_corrupt_file_costs_only_itself(decoder):
         next(iter(raising))
 
 
-# ---- headrace.ops ----------------------------------------------------------------------------------------------------
+# ---- headrace.ops.functions ----------------------------------------------------------------------------------------------------
 
 
 def test_ops(photographs):

@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Blobs, DataLoader, ops, sampler
+from headrace import Blobs, DataLoader, sampler
+from headrace.ops import functions as ops
 from headrace import transforms as T
 from support import MEAN, STD, pictures
 

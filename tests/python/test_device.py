@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader, ImageFiles, SampleError, VerificationError, device_ops, ops, verification
+from headrace import Blobs, DataLoader, ImageFiles, SampleError, VerificationError, verification
+from headrace.ops import device_ops
+from headrace.ops import functions as ops
 from headrace.engine import target as targets
 from headrace import transforms as T
 from headrace.lowering import lower

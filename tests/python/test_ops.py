@@ -1,4 +1,4 @@
-"""headrace.ops equals Pillow and torch to the bit."""
+"""headrace.ops.functions equals Pillow and torch to the bit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace import ops
+from headrace.ops import functions as ops
 
 PHOTOS = sorted((Path(__file__).resolve().parents[2] / "python/headrace/photos").glob("*.jpg"))
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)

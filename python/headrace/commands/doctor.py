@@ -15,7 +15,7 @@ import torch
 from PIL import features
 
 import headrace
-from headrace import ops
+from headrace.ops import functions as ops
 from headrace.engine import target
 from headrace.pixels import pillow_rule
 from headrace.base import cores

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace import device_ops, transforms
+from headrace import transforms
+from headrace.ops import device_ops
 from headrace.engine import target
 from headrace.pixels import pillow_rule
 from headrace.recipe import byte_table as pointwise
 from headrace.base.native import core
 from headrace.base.cores import usable_cores
-from headrace.ops_arguments import check_counts, check_output, checked_box, encoded, output_size
+from headrace.ops.arguments import check_counts, check_output, checked_box, encoded, output_size
 from headrace.pixels.pillow_ops import open_rgb
 from headrace.recipe.steps import FILTERS
 from headrace.base.whole_number import whole_number

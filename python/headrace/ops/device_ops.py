@@ -1,4 +1,4 @@
-"""headrace.ops on a device: what its module `_gpu` does, in tensors."""
+"""headrace.ops.functions on a device: what its module `_gpu` does, in tensors."""
 
 from __future__ import annotations
 
