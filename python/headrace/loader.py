@@ -11,7 +11,9 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, IterableDataset, Sampler
 
-from headrace import arguments, report, routing, stats, verification
+from headrace import report, stats, verification
+from headrace.delivery import arguments
+from headrace.delivery import routing
 from headrace.engine import target
 from headrace.epochs import state
 from headrace.engine.engine import Engine
@@ -19,10 +21,10 @@ from headrace.epochs.epochs import Epochs
 from headrace.base.errors import SampleError
 from headrace.fallback import TorchEpochs
 from headrace.epochs.order import OrderedBatch
-from headrace.out_transform import OutTransform, SeededBatches, TransformedBatches
+from headrace.delivery.out_transform import OutTransform, SeededBatches, TransformedBatches
 from headrace.recipe.recipe import Recipe
-from headrace.routing import Handed, Native
-from headrace.runner import Runner
+from headrace.delivery.routing import Handed, Native
+from headrace.delivery.runner import Runner
 from headrace.epochs.samplers import Samplers, deal
 from headrace.sources import BlobDataset
 from headrace.base.whole_number import whole_number

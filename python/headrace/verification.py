@@ -17,7 +17,7 @@ from torch.utils.data import default_collate
 from headrace.engine.device_engine import moved
 from headrace.randomness.draws import Draws
 from headrace.base.errors import VerificationError
-from headrace.iterator import IteratorOptions, NativeIterator
+from headrace.delivery.iterator import IteratorOptions, NativeIterator
 from headrace.epochs.order import OrderedBatch
 from headrace.oracle.reference import ReferenceDataset, reference_sample
 from headrace.sources import BlobDataset, checked_table

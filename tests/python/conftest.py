@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 from PIL import Image
 
-from headrace import routing
+from headrace.delivery import routing
 from headrace.base import world
 from support import hard_files, judge
 from torchvision_feed import Feeder

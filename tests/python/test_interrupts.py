@@ -15,7 +15,7 @@ import torch
 from headrace import Blobs, DataLoader
 from headrace.engine import engine
 from headrace import transforms as T
-from headrace.iterator import NativeIterator
+from headrace.delivery.iterator import NativeIterator
 from support import assert_same, output_of, pictures, train
 
 SAMPLES, BATCH = 48, 4

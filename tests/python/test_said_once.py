@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from torch.utils.data import Dataset, default_collate
 
-from headrace import DataLoader, routing
+from headrace import DataLoader
+from headrace.delivery import routing
 from support import blobs
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from headrace import faults
+from headrace.delivery import faults
 from headrace.recipe.recipe import DTYPES, Recipe
 from headrace.base.whole_number import whole_number
 from headrace.base.world import World

@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch.utils.data import default_convert
 
-from headrace import faults
+from headrace.delivery import faults
 from headrace.base.native import core
 from headrace.randomness.draws import Draws
 from headrace.engine.engine import Engine, Flight
 from headrace.base.errors import SampleError
-from headrace.line import Begun, Line
+from headrace.delivery.line import Begun, Line
 from headrace.epochs.order import OrderedBatch
 from headrace.base.recording import span
 from headrace.sources import BlobDataset

@@ -6,15 +6,15 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from headrace.base.native import core
-from headrace.arguments import check_replaceable
+from headrace.delivery.arguments import check_replaceable
 from headrace.recipe.aspect_sizes import nearest_of
 from headrace.engine.device_engine import make_engine
 from headrace.randomness.draws import Draws
 from headrace.engine.engine import Engine
 from headrace.epochs.epochs import Epochs
-from headrace.iterator import IteratorOptions, NativeIterator
+from headrace.delivery.iterator import IteratorOptions, NativeIterator
 from headrace.recipe.recipe import Recipe
-from headrace.routing import Native
+from headrace.delivery.routing import Native
 from headrace.epochs.samplers import sizes_known_to
 from headrace.sources import BlobDataset, checked_table
 from headrace.epochs.state import Progress

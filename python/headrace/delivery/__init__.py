@@ -1,0 +1,1 @@
+"""From an epoch's order to the batches that the caller gets."""
