@@ -19,7 +19,7 @@ from headrace.epochs import state
 from headrace.engine.engine import Engine
 from headrace.epochs.epochs import Epochs
 from headrace.base.errors import SampleError
-from headrace.fallback import TorchEpochs
+from headrace.handed.epochs import TorchEpochs
 from headrace.epochs.order import OrderedBatch
 from headrace.delivery.out_transform import OutTransform, SeededBatches, TransformedBatches
 from headrace.recipe.recipe import Recipe
