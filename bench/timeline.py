@@ -27,7 +27,7 @@ from bench.datasets import PHOTOS
 from bench.gpu.images import files
 from bench.timeline_shares import shares
 from headrace import transforms as T
-from headrace.chrome_trace import read
+from headrace.insight.chrome_trace import read
 
 WARM_BATCHES = 4  # threads, memory and a GPU's libraries are there when the recording begins
 

@@ -17,7 +17,7 @@ from matplotlib import pyplot as plt
 from matplotlib.patches import Patch
 
 from bench.timeline_shares import Bar, Trace, bars, rows_of
-from headrace.chrome_trace import read
+from headrace.insight.chrome_trace import read
 
 # Stage: colour, in the order of the legend. What only surrounds other spans, and waiting, are pale.
 COLOURS = {

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from headrace.base.errors import SampleError, VerificationError
     from headrace.loader import DataLoader
     from headrace.lowering import LoweringError
-    from headrace.profiler import profile
+    from headrace.insight.profiler import profile
     from headrace.sources import Arrays, Blobs, ImageFiles, ImageFolder
 
 __version__ = "0.1.0"

@@ -11,7 +11,9 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, IterableDataset, Sampler
 
-from headrace import report, stats, verification
+from headrace.insight import report
+from headrace.insight import stats
+from headrace.insight import verification
 from headrace.delivery import arguments
 from headrace.delivery import routing
 from headrace.engine import target

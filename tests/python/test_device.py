@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader, ImageFiles, SampleError, VerificationError, verification
+from headrace import Blobs, DataLoader, ImageFiles, SampleError, VerificationError
+from headrace.insight import verification
 from headrace.ops import device_ops
 from headrace.ops import functions as ops
 from headrace.engine import target as targets

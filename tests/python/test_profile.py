@@ -9,7 +9,7 @@ import pytest
 
 import headrace
 from headrace import DataLoader
-from headrace.timeline import ThreadTimeline
+from headrace.insight.timeline import ThreadTimeline
 from recorded_loaders import BATCHES, BY_PILLOW, LOADERS, SAMPLES, make, totals
 from support import assert_same
 

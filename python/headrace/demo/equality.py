@@ -11,7 +11,7 @@ import torch
 
 from headrace import DataLoader, ImageFolder, transforms
 from headrace.demo import recipes
-from headrace.verification import Report
+from headrace.insight.verification import Report
 
 _LABEL = 58
 

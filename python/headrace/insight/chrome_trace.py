@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from headrace.timeline import ThreadTimeline
+from headrace.insight.timeline import ThreadTimeline
 
 # Of times in ns since 1970; what is left, in microseconds with three decimals, is exact in a float.
 _BASE = "baseTimeNanoseconds"

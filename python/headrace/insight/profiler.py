@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from headrace import chrome_trace
+from headrace.insight import chrome_trace
 from headrace.base.native import core
-from headrace.timeline import Nanoseconds, StageTime, ThreadTimeline, add_up, table
+from headrace.insight.timeline import Nanoseconds, StageTime, ThreadTimeline, add_up, table
 
 _TRIES = 30
 _Columns = tuple[str, int, list[str], Nanoseconds, Nanoseconds, Nanoseconds, Nanoseconds]
@@ -54,7 +54,7 @@ class profile:
         max_spans: so many are kept; a sample makes five. What is beyond is counted in `dropped` and warned of.
 
     Attributes:
-        threads: what each thread did, ``headrace.timeline.ThreadTimeline``.
+        threads: what each thread did, ``headrace.insight.timeline.ThreadTimeline``.
         dropped: spans that there was no room for.
         recorded_s: how long it recorded, in seconds.
         clock_error_ns: how far the times in exported traces may be from the system's clock, in nanoseconds.

@@ -1,0 +1,1 @@
+"""What the loader says of itself: proof, words, numbers, time lines."""
