@@ -17,11 +17,10 @@ from bench.contenders._common import MEAN, STD
 from bench.gpu import images
 from bench.gpu.turns import spread
 from headrace import transforms
-from headrace.engine import target
-from headrace.pixels import boxes
-from headrace.pixels import pillow_rule
-from headrace.recipe import byte_table as pointwise
 from headrace.base.native import core
+from headrace.engine import target
+from headrace.pixels import boxes, pillow_rule
+from headrace.recipe.byte_table import Pointwise, table
 from headrace.recipe.steps import FILTERS
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -50,7 +49,7 @@ def fuse(where: target.Target, files: list[bytes], size: int, repeats: int, copy
     crops, rows = plans(files, size), []
     for name, dtype in DTYPES.items():
         steps = (lambda image: image.to(torch.float32).div(255), transforms.Normalize(MEAN, STD))
-        lut = pointwise.table(pointwise.Pointwise(steps, dtype), 3).contiguous().view(torch.uint8).numpy()
+        lut = table(Pointwise(steps, dtype), 3).contiguous().view(torch.uint8).numpy()
         for nhwc in (False, True):
             ms, moved = module.time_fuse(
                 where.kind, where.device.index or 0, files, crops, size, size, FILTERS["bilinear"], lut, nhwc, repeats

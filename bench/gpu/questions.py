@@ -21,8 +21,8 @@ import torch
 
 from bench.gpu import behaviour, decoding, images
 from bench.gpu.place import Place
-from headrace.engine import target
 from headrace.base.native import core
+from headrace.engine import target
 
 
 def present(candidates: Sequence[str]) -> dict[str, Any]:

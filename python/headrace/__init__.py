@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from headrace import sampler, transforms
-    from headrace.ops import functions as ops
     from headrace.base.errors import SampleError, VerificationError
+    from headrace.insight.profiler import profile
     from headrace.loader import DataLoader
     from headrace.lowering import LoweringError
-    from headrace.insight.profiler import profile
+    from headrace.ops import functions as ops
     from headrace.sources import Arrays, Blobs, ImageFiles, ImageFolder
 
 __version__ = "0.1.0"
@@ -39,9 +39,9 @@ _MODULES = {
     "ImageFiles": "sources",
     "ImageFolder": "sources",
     "LoweringError": "lowering",
-    "SampleError": "errors",
-    "VerificationError": "errors",
-    "profile": "profiler",
+    "SampleError": "base.errors",
+    "VerificationError": "base.errors",
+    "profile": "insight.profiler",
 }
 
 if not TYPE_CHECKING:  # a type checker would take any name for one that is there

@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the exit status."""
     args = parser().parse_args(arguments)
     try:
-        from headrace.base import native as _native
+        import headrace.base.native  # noqa: F401
     except (ImportError, ValueError) as error:  # it is not there, or refuses HEADRACE_ISA
         print(f"headrace: {error}", file=sys.stderr)
         return 1

@@ -11,26 +11,23 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, IterableDataset, Sampler
 
-from headrace.insight import report
-from headrace.insight import stats
-from headrace.insight import verification
-from headrace.delivery import arguments
-from headrace.delivery import routing
-from headrace.engine import target
-from headrace.epochs import state
-from headrace.engine.engine import Engine
-from headrace.epochs.epochs import Epochs
 from headrace.base.errors import SampleError
-from headrace.handed.epochs import TorchEpochs
-from headrace.epochs.order import OrderedBatch
-from headrace.delivery.out_transform import OutTransform, SeededBatches, TransformedBatches
-from headrace.recipe.recipe import Recipe
-from headrace.delivery.routing import Handed, Native
-from headrace.delivery.runner import Runner
-from headrace.epochs.samplers import Samplers, deal
-from headrace.sources import BlobDataset
 from headrace.base.whole_number import whole_number
 from headrace.base.world import World, warn_of_whole_reads
+from headrace.delivery import arguments, routing
+from headrace.delivery.out_transform import OutTransform, SeededBatches, TransformedBatches
+from headrace.delivery.routing import Handed, Native
+from headrace.delivery.runner import Runner
+from headrace.engine import target
+from headrace.engine.engine import Engine
+from headrace.epochs import state
+from headrace.epochs.epochs import Epochs
+from headrace.epochs.order import OrderedBatch
+from headrace.epochs.samplers import Samplers, deal
+from headrace.handed.epochs import TorchEpochs
+from headrace.insight import report, stats, verification
+from headrace.recipe.recipe import Recipe
+from headrace.sources import BlobDataset
 
 _T_co = TypeVar("_T_co", covariant=True)
 # Arguments of headrace's own: of them a loader is made, as of those that torch refuses to have set later.

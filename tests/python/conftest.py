@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 from PIL import Image
 
-from headrace.delivery import routing
 from headrace.base import world
+from headrace.delivery import routing
 from support import hard_files, judge
 from torchvision_feed import Feeder
 from torchvision_shim import import_torchvision

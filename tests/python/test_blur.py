@@ -8,11 +8,11 @@ import torch
 from PIL import Image
 
 from headrace import Arrays, Blobs, DataLoader
-from headrace.pixels import blur_rule
 from headrace import transforms as T
 from headrace.base.native import core
-from headrace.randomness.gaussian import gaussian_weights
 from headrace.lowering import LoweringError, lower
+from headrace.pixels import blur_rule
+from headrace.randomness.gaussian import gaussian_weights
 from support import TENSOR, assert_same, pictures
 from test_oracle import assert_equal_on
 

@@ -12,9 +12,9 @@ import torch
 from PIL import features
 
 import headrace
-from headrace.pixels import pillow_rule
 from headrace.base import cores
 from headrace.cli import main
+from headrace.pixels import pillow_rule
 
 
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from headrace.ops import functions as ops
 from headrace.base import cores
-from headrace.commands import doctor
 from headrace.base.cores import cpu_quota, usable_cores
+from headrace.commands import doctor
+from headrace.ops import functions as ops
 
 NO_GROUP = "0::/\n"
 VERSION_1 = "12:cpuset:/\n4:cpu,cpuacct:/docker/4f\n1:name=systemd:/docker/4f\n0::/\n"

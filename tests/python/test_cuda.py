@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from headrace import Blobs, DataLoader, ImageFiles, SampleError
-from headrace.ops import functions as ops
 from headrace import transforms as T
+from headrace.ops import functions as ops
 from headrace.recipe.recipe import DTYPES
 from headrace.recipe.steps import FILTERS
 from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, pictures, silent_pillow, train
@@ -144,7 +144,7 @@ def test_a_corrupt_file_costs_only_itself(decoder):
         next(iter(raising))
 
 
-# ---- headrace.ops.functions ----------------------------------------------------------------------------------------------------
+# ---- headrace.ops ----------------------------------------------------------------------------------------------------
 
 
 def test_ops(photographs):

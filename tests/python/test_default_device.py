@@ -12,8 +12,8 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Blobs, DataLoader, sampler
-from headrace.ops import functions as ops
 from headrace import transforms as T
+from headrace.ops import functions as ops
 from support import MEAN, STD, pictures
 
 COUNT = 12

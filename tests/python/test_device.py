@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from headrace import Blobs, DataLoader, ImageFiles, SampleError, VerificationError
+from headrace import transforms as T
+from headrace.engine import target as targets
 from headrace.insight import verification
+from headrace.lowering import lower
 from headrace.ops import device_ops
 from headrace.ops import functions as ops
-from headrace.engine import target as targets
-from headrace import transforms as T
-from headrace.lowering import lower
 from headrace.recipe.recipe import DTYPES
 from headrace.recipe.steps import FILTERS
 from support import (

@@ -11,8 +11,8 @@ import pytest
 import torch
 from PIL import Image, ImageEnhance, ImageOps
 
-from headrace.recipe import steps as S
 from headrace.engine.engine import Engine
+from headrace.recipe import steps as S
 from headrace.recipe.recipe import Column, Recipe
 from support import blobs, pictures
 

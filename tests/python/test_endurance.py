@@ -17,9 +17,9 @@ import pytest
 import torch
 
 from headrace import Blobs, DataLoader
-from headrace.engine import target
 from headrace import transforms as T
 from headrace.base.native import core
+from headrace.engine import target
 from support import output_of, pictures, silent_pillow, train
 
 GPU = torch.cuda.is_available()

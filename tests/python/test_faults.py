@@ -220,7 +220,9 @@ def test_permission_denied():
         next(iter(files_loader(path)))
     assert raised.value.errno == errno.EIO
     denied = headrace.base.errors.native_cause("read", "Permission denied", errno.EACCES, "a.jpg")
-    assert isinstance(headrace.base.errors.sample_error("read", 3, "a.jpg", "Permission denied", denied), PermissionError)
+    assert isinstance(
+        headrace.base.errors.sample_error("read", 3, "a.jpg", "Permission denied", denied), PermissionError
+    )
 
 
 def test_an_image_for_which_there_is_no_memory():

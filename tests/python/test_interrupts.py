@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from headrace import Blobs, DataLoader
-from headrace.engine import engine
 from headrace import transforms as T
 from headrace.delivery.iterator import NativeIterator
+from headrace.engine import engine
 from support import assert_same, output_of, pictures, train
 
 SAMPLES, BATCH = 48, 4

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import headrace.transforms as H
-from headrace.recipe import steps as S
 from headrace.lowering import LoweringError, lower
+from headrace.recipe import steps as S
 from headrace.recipe.recipe import Column
 
 

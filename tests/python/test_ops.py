@@ -1,4 +1,4 @@
-"""headrace.ops.functions equals Pillow and torch to the bit."""
+"""headrace.ops equals Pillow and torch to the bit."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace.randomness.draws import Draws
 from headrace.lowering import LoweringError, lower
-from headrace.pixels.pillow_ops import open_rgb
-from headrace.recipe.recipe import Recipe
 from headrace.oracle.reference import ReferenceDataset, reference_sample
+from headrace.pixels.pillow_ops import open_rgb
+from headrace.randomness.draws import Draws
+from headrace.recipe.recipe import Recipe
 from headrace.recipe.steps import FILTERS, RandomCrop
 from torchvision_feed import Feeder
 

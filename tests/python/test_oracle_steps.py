@@ -9,11 +9,11 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace.recipe import steps as S
-from headrace.randomness.draws import Draws
 from headrace.lowering import lower
-from headrace.oracle.reference import reference_sample
 from headrace.oracle.containers import permutation
+from headrace.oracle.reference import reference_sample
+from headrace.randomness.draws import Draws
+from headrace.recipe import steps as S
 from test_oracle import MEAN, STD, assert_equal_on
 
 

@@ -10,8 +10,8 @@ import torch
 from torch.utils.data import BatchSampler, Dataset, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
 
 from headrace import Arrays, DataLoader
-from headrace.epochs import order
 from headrace import transforms as T
+from headrace.epochs import order
 from headrace.sampler import (
     AspectRatioBatchSampler,
     DistributedSampler,

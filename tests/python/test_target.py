@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from headrace import DataLoader
-from headrace.engine import target as targets
 from headrace.base.native import core
+from headrace.engine import target as targets
 from support import blobs, hard_files
 
 

@@ -11,10 +11,10 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace.recipe import steps as S
-from headrace.randomness.draws import Draws
 from headrace.lowering import LoweringError, lower
 from headrace.oracle.reference import reference_sample
+from headrace.randomness.draws import Draws
+from headrace.recipe import steps as S
 from headrace.transforms import Compose
 from test_oracle import assert_equal_on
 from torchvision_feed import Feeder

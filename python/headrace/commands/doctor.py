@@ -15,12 +15,12 @@ import torch
 from PIL import features
 
 import headrace
-from headrace.ops import functions as ops
-from headrace.engine import target
-from headrace.pixels import pillow_rule
 from headrace.base import cores
 from headrace.base.native import core
 from headrace.demo.folder import PHOTOS
+from headrace.engine import target
+from headrace.ops import functions as ops
+from headrace.pixels import pillow_rule
 from headrace.pixels.pillow_ops import open_rgb
 
 _PILLOW = 11  # as in pyproject.toml; 9.5 and 10 have the same pixels

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from headrace.delivery import faults
-from headrace.recipe.recipe import DTYPES, Recipe
 from headrace.base.whole_number import whole_number
 from headrace.base.world import World
+from headrace.delivery import faults
+from headrace.recipe.recipe import DTYPES, Recipe
 
 _MEMORY_FORMATS = (torch.contiguous_format, torch.channels_last)
 _DEFAULTS = {

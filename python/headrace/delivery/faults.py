@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
-from headrace.engine.engine import Failure
 from headrace.base.errors import SampleError, native_cause, sample_error, with_causes
+from headrace.engine.engine import Failure
 
 POLICIES = ("raise", "skip", "replace")
 

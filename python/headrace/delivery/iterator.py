@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from torch.utils.data import default_convert
 
-from headrace.delivery import faults
-from headrace.base.native import core
-from headrace.randomness.draws import Draws
-from headrace.engine.engine import Engine, Flight
 from headrace.base.errors import SampleError
-from headrace.delivery.line import Begun, Line
-from headrace.epochs.order import OrderedBatch
+from headrace.base.native import core
 from headrace.base.recording import span
+from headrace.delivery import faults
+from headrace.delivery.line import Begun, Line
+from headrace.engine.engine import Engine, Flight
+from headrace.epochs.order import OrderedBatch
+from headrace.randomness.draws import Draws
 from headrace.sources import BlobDataset
 
 if TYPE_CHECKING:

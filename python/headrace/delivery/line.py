@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from headrace.base.native import core
-from headrace.epochs.delivery import Delivery, settle
-from headrace.randomness.draws import Draws
-from headrace.engine.engine import Engine, Flight
 from headrace.base.errors import SampleError
-from headrace.epochs.order import OrderedBatch
+from headrace.base.native import core
 from headrace.base.recording import span
+from headrace.engine.engine import Engine, Flight
+from headrace.epochs.delivery import Delivery, settle
+from headrace.epochs.order import OrderedBatch
+from headrace.randomness.draws import Draws
 
 if TYPE_CHECKING:
     from headrace.epochs.state import Progress

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
+from headrace.epochs.state import Progress
 from headrace.randomness.draws import batch_uniform
 from headrace.randomness.python_randomness import sample_randomness
-from headrace.epochs.state import Progress
 
 OutTransform = Callable[[Any], Any]
 

@@ -12,9 +12,9 @@ import torch
 from torch.utils.data import default_collate, default_convert, get_worker_info
 
 from headrace.lowering import LoweringError, lower
+from headrace.lowering.origins import attributes, leaves
 from headrace.lowering.python_steps.reach import Reach
 from headrace.recipe.recipe import Recipe
-from headrace.lowering.origins import attributes, leaves
 from headrace.sources import BlobDataset, NotNative, Variant, as_source
 
 

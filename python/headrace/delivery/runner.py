@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.base.native import core
 from headrace.delivery.arguments import check_replaceable
-from headrace.recipe.aspect_sizes import nearest_of
-from headrace.engine.device_engine import make_engine
-from headrace.randomness.draws import Draws
-from headrace.engine.engine import Engine
-from headrace.epochs.epochs import Epochs
 from headrace.delivery.iterator import IteratorOptions, NativeIterator
-from headrace.recipe.recipe import Recipe
 from headrace.delivery.routing import Native
-from headrace.epochs.samplers import sizes_known_to
-from headrace.sources import BlobDataset, checked_table
-from headrace.epochs.state import Progress
+from headrace.engine.device_engine import make_engine
+from headrace.engine.engine import Engine
 from headrace.engine.variant_engine import VariantEngine
 from headrace.engine.worker_info import Workers
+from headrace.epochs.epochs import Epochs
+from headrace.epochs.samplers import sizes_known_to
+from headrace.epochs.state import Progress
+from headrace.randomness.draws import Draws
+from headrace.recipe.aspect_sizes import nearest_of
+from headrace.recipe.recipe import Recipe
+from headrace.sources import BlobDataset, checked_table
 
 if TYPE_CHECKING:
     from headrace.loader import DataLoader

@@ -15,15 +15,16 @@ from typing import Any
 import numpy as np
 import torch
 
+import headrace
 from headrace.base.native import core
-from headrace.recipe.calls import CallFunction
-from headrace.images.file_image import Metadata
 from headrace.engine.python_lane import PythonLane
-from headrace.randomness.python_randomness import sample_randomness
-from headrace.recipe.steps import Call
 from headrace.engine.worker_info import Workers, as_worker
+from headrace.images.file_image import Metadata
+from headrace.randomness.python_randomness import sample_randomness
+from headrace.recipe.calls import CallFunction
+from headrace.recipe.steps import Call
 
-_HERE = str(Path(__file__).parent)
+_PACKAGE = str(Path(headrace.__file__).parent)
 
 
 class CallLane(PythonLane):
@@ -119,6 +120,6 @@ class CallLane(PythonLane):
 def _of_the_call(trace: TracebackType | None) -> TracebackType | None:
     """The traceback from the first frame that is not headrace's own; whole where there is none."""
     inner = trace
-    while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_HERE):
+    while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_PACKAGE):
         inner = inner.tb_next
     return inner or trace

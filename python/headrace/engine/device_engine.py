@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace.engine import target as targets
 from headrace.base.native import core
+from headrace.engine import target as targets
 from headrace.engine.engine import Engine, Failure, Flight
-from headrace.recipe.recipe import Recipe
 from headrace.engine.target import Target, current_stream
+from headrace.recipe.recipe import Recipe
 
 
 def moved(value: Any, device: torch.device) -> Any:

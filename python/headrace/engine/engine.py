@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from PIL import Image
 
-from headrace.pixels import pillow_rule
 from headrace.base.native import core
 from headrace.engine.call_lane import CallLane
 from headrace.engine.pillow_lane import PillowLane
 from headrace.engine.python_lane import PythonLane
-from headrace.recipe.recipe import Recipe
 from headrace.engine.storage_pool import StoragePool
 from headrace.engine.worker_info import Workers
+from headrace.pixels import pillow_rule
+from headrace.recipe.recipe import Recipe
 
 _STEP_S = 0.005  # between two looks for work that came back
 _DLPACK_CODE = {torch.uint8: 1, torch.float16: 2, torch.float32: 2, torch.bfloat16: 4}

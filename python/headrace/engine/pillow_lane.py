@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import time
 
-from headrace.base.native import core
 from headrace.base.errors import with_causes
-from headrace.pixels.pillow_ops import open_rgb, open_rgb_file
+from headrace.base.native import core
 from headrace.engine.python_lane import PythonLane
+from headrace.pixels.pillow_ops import open_rgb, open_rgb_file
 
 _STREAM = re.compile(r" ?<_io\.(BytesIO object at 0x[0-9a-f]+|BufferedReader name=.*)>")
 

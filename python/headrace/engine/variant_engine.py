@@ -13,9 +13,9 @@ import torch
 from headrace.base.native import core
 from headrace.engine.device_engine import make_engine
 from headrace.engine.engine import Engine, Failure, Flight
-from headrace.recipe.recipe import Recipe
 from headrace.engine.target import Target, current_stream
 from headrace.engine.worker_info import Workers
+from headrace.recipe.recipe import Recipe
 
 _SLOTS_KEPT = 2  # by each: the memory of as many sizes as there are is what bounds it
 

@@ -11,11 +11,20 @@ from typing import Any
 import torch
 
 from headrace.epochs.order import Cut, EpochOrder, OrderedBatch, RandomState, base_seed, generators_of
+from headrace.epochs.sampler_state import SamplerState, is_stateful
+from headrace.epochs.samplers import (
+    Order,
+    asked_of,
+    begin_with,
+    followers,
+    late_epoch,
+    order_of,
+    samplers_of,
+    told_epoch,
+)
+from headrace.epochs.state import Progress, Resume, Start
 from headrace.randomness.python_randomness import generators_held
 from headrace.sampler.seeded import Seeded, chain_of, tell
-from headrace.epochs.sampler_state import SamplerState, is_stateful
-from headrace.epochs.samplers import Order, asked_of, begin_with, followers, late_epoch, order_of, samplers_of, told_epoch
-from headrace.epochs.state import Progress, Resume, Start
 
 _DATASETS = ("data_source", "dataset")  # what samplers call the dataset, which a copy of them shares
 

@@ -13,10 +13,10 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler
 
+from headrace.epochs.sampler_state import History, SamplerState
 from headrace.randomness.draws import Occurrences
 from headrace.sampler.distributed import ShardedSampler, Share
 from headrace.sampler.seeded import Seeded
-from headrace.epochs.sampler_state import History, SamplerState
 
 Int64s = npt.NDArray[np.int64]
 

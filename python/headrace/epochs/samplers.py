@@ -13,13 +13,13 @@ import torch
 from torch.utils.data import BatchSampler, IterableDataset, RandomSampler, SequentialSampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
+from headrace.base.world import World
 from headrace.epochs.order import Cut, is_ours, names_each_once
 from headrace.sampler.aspect import AspectRatioBatchSampler
 from headrace.sampler.distributed import DealingSampler, DistributedSampler, ShardedSampler, Share
 from headrace.sampler.plain import SeededRandomSampler, SeededSequentialSampler
 from headrace.sampler.seeded import Seeded, chain_of, tell
 from headrace.sources import BlobDataset, image_sizes
-from headrace.base.world import World
 
 # Attributes of samplers, headrace's and torch's, that do not decide the order of all ranks together.
 _DO_NOT_DECIDE = {"epoch", "rank", "num_replicas", "total_size", "dataset", "data_source", "sampler", "generator"}

@@ -9,13 +9,13 @@ from typing import Any
 import PIL
 import torch
 
-from headrace.pixels import pillow_rule
-from headrace.epochs.delivery import Delivery, settle
 from headrace.base.errors import SampleError
+from headrace.epochs.delivery import Delivery, settle
 from headrace.epochs.order import Cut, RandomState
-from headrace.recipe.recipe import Recipe
 from headrace.epochs.sampler_state import SamplerState
 from headrace.epochs.samplers import Order
+from headrace.pixels import pillow_rule
+from headrace.recipe.recipe import Recipe
 
 VERSION = 3
 _END = 2**62  # behind the last item of any order

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader as TorchDataLoader
 
+from headrace.epochs.samplers import asked_of, begin_with, followers, late_epoch, samplers_of
 from headrace.handed.iterators import missing_hook
 from headrace.handed.layout import Saved, read, write
 from headrace.handed.making import Making
@@ -16,7 +17,6 @@ from headrace.handed.progress import Progress
 from headrace.handed.protocol import stateful
 from headrace.handed.workers import have_states
 from headrace.sampler.seeded import Seeded, tell
-from headrace.epochs.samplers import asked_of, begin_with, followers, late_epoch, samplers_of
 
 
 class TorchEpochs:

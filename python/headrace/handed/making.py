@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch.utils.data import IterableDataset
 
-from headrace.randomness.draws import epoch_seed
+from headrace.epochs.order import base_seed, generators_of
+from headrace.epochs.samplers import samplers_of, told_epoch
 from headrace.handed.indices import restore_ended
 from headrace.handed.iterators import begin
 from headrace.handed.layout import Saved, Start
@@ -18,8 +19,7 @@ from headrace.handed.progress import Progress
 from headrace.handed.protocol import restore
 from headrace.handed.randomness import Randomness, may_draw_from_default
 from headrace.handed.workers import Workers, have_states
-from headrace.epochs.order import base_seed, generators_of
-from headrace.epochs.samplers import samplers_of, told_epoch
+from headrace.randomness.draws import epoch_seed
 
 _WORKERS = 0x5851F42D4C957F2D  # apart from the seed of the order
 _RANKS = 0x14057B7EF767814F  # and from each other's

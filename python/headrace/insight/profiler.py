@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from headrace.insight import chrome_trace
 from headrace.base.native import core
+from headrace.insight import chrome_trace
 from headrace.insight.timeline import Nanoseconds, StageTime, ThreadTimeline, add_up, table
 
 _TRIES = 30

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import PIL
 
-from headrace.pixels import pillow_rule
 from headrace.base.native import core
-from headrace.recipe.recipe import Recipe
-from headrace.epochs.samplers import order_of
-from headrace.sources import BlobDataset
 from headrace.base.world import World
+from headrace.epochs.samplers import order_of
+from headrace.pixels import pillow_rule
+from headrace.recipe.recipe import Recipe
+from headrace.sources import BlobDataset
 
 if TYPE_CHECKING:
     from headrace.loader import DataLoader

@@ -14,17 +14,17 @@ from PIL import Image
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
-from headrace.engine.device_engine import moved
-from headrace.randomness.draws import Draws
 from headrace.base.errors import VerificationError
 from headrace.delivery.iterator import IteratorOptions, NativeIterator
+from headrace.engine.device_engine import moved
 from headrace.epochs.order import OrderedBatch
 from headrace.oracle.reference import ReferenceDataset, reference_sample
+from headrace.randomness.draws import Draws
 from headrace.sources import BlobDataset, checked_table
 
 if TYPE_CHECKING:
-    from headrace.loader import DataLoader
     from headrace.epochs.state import Progress
+    from headrace.loader import DataLoader
 
 
 class _FaultTolerantReference(ReferenceDataset):

@@ -8,12 +8,12 @@ from typing import Any, NoReturn
 import torch
 
 from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, timm
-from headrace.lowering.python_steps import calling as python_steps
 from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.images import Lower
+from headrace.lowering.origins import class_origin, has_hooks, leaves
+from headrace.lowering.python_steps import calling as python_steps
 from headrace.lowering.sizes import Size
 from headrace.recipe.recipe import Column, GaussianWeight, Recipe
-from headrace.lowering.origins import class_origin, has_hooks, leaves
 
 __all__ = ["LoweringError", "lower"]
 

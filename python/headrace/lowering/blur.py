@@ -6,9 +6,9 @@ import operator
 from typing import Any
 
 import headrace.recipe.steps as S
-from headrace.pixels import blur_rule
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_images
+from headrace.pixels import blur_rule
 from headrace.recipe.recipe import Column, GaussianWeight
 
 

@@ -12,10 +12,10 @@ import torch
 
 import headrace.recipe.steps as S
 from headrace.lowering.described import described
+from headrace.lowering.origins import leaves
 from headrace.lowering.sizes import Size, one_size_after, size_after
 from headrace.recipe.byte_table import Pointwise, TensorStep, all_bytes, table
 from headrace.recipe.recipe import DTYPES, Column, GaussianWeight, Recipe
-from headrace.lowering.origins import leaves
 
 #: Sizes (height, width) of the made-up images that a step is tried on where the image's own is not known.
 _MADE_UP = ((375, 500), (500, 333))

@@ -13,10 +13,9 @@ import torch
 from PIL import Image
 
 import headrace.recipe.steps as S
-from headrace.pixels import boxes
-from headrace.pixels import pillow_ops
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_images
+from headrace.pixels import boxes, pillow_ops
 from headrace.recipe.recipe import Column
 from headrace.transforms import filter_name
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import headrace.recipe.steps as S
-from headrace.pixels import pillow_ops
 from headrace.lowering.builder import Builder
 from headrace.lowering.erasing import add_erasing
 from headrace.lowering.geometry import pair, resized_crops
 from headrace.lowering.images import Lower, on_images
 from headrace.lowering.pointwise import tensor_step
+from headrace.pixels import pillow_ops
 from headrace.recipe.recipe import Column
 from headrace.transforms import filter_name
 

@@ -1,4 +1,4 @@
-"""Checks what `headrace.ops.functions` is given: each function returns it in one form, or says in one sentence what is wrong."""
+"""Checks what `headrace.ops` is given: each function returns it in one form, or says in one sentence what is wrong."""
 
 from __future__ import annotations
 

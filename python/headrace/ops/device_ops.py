@@ -1,4 +1,4 @@
-"""headrace.ops.functions on a device: what its module `_gpu` does, in tensors."""
+"""headrace.ops on a device: what its module `_gpu` does, in tensors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from headrace.engine import target as targets
 from headrace.base.native import core
+from headrace.engine import target as targets
 from headrace.engine.target import Target
 
 

@@ -10,16 +10,16 @@ import numpy as np
 import torch
 
 from headrace import transforms
-from headrace.ops import device_ops
-from headrace.engine import target
-from headrace.pixels import pillow_rule
-from headrace.recipe import byte_table as pointwise
-from headrace.base.native import core
 from headrace.base.cores import usable_cores
-from headrace.ops.arguments import check_counts, check_output, checked_box, encoded, output_size
-from headrace.pixels.pillow_ops import open_rgb
-from headrace.recipe.steps import FILTERS
+from headrace.base.native import core
 from headrace.base.whole_number import whole_number
+from headrace.engine import target
+from headrace.ops import device_ops
+from headrace.ops.arguments import check_counts, check_output, checked_box, encoded, output_size
+from headrace.pixels import pillow_rule
+from headrace.pixels.pillow_ops import open_rgb
+from headrace.recipe.byte_table import Pointwise, table
+from headrace.recipe.steps import FILTERS
 
 __all__ = ["decode_jpeg", "resize_normalize"]
 
@@ -110,7 +110,7 @@ def resize_normalize(
     num_threads = whole_number("num_threads", num_threads, smallest=0)
     filter_number = FILTERS[transforms.filter_name(interpolation)]
     steps = (lambda image: image.to(torch.float32).div(255), transforms.Normalize(mean, std))  # ToTensor, Normalize
-    lut = pointwise.table(pointwise.Pointwise(steps, dtype), 3)
+    lut = table(Pointwise(steps, dtype), 3)
     jobs = _jobs(images, boxes, flips, height, width)
     on_gpu = _on_gpu(images)
     if on_gpu is not None:

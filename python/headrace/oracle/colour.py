@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from PIL import Image, ImageEnhance, ImageOps
 
 import headrace.recipe.steps as S
-from headrace.pixels import pillow_ops
-from headrace.pixels import tensor_ops
 from headrace.oracle.steps import apply
+from headrace.pixels import pillow_ops, tensor_ops
 
 
 @apply.register

@@ -13,11 +13,11 @@ from torch.utils.data import Dataset
 
 import headrace.oracle.calls
 import headrace.oracle.colour  # noqa: F401  # their steps are registered
-from headrace.oracle import tensor as reference_tensor
-from headrace.randomness.draws import Draws
 from headrace.images.pil_tensor import pil_to_tensor
-from headrace.recipe.recipe import Recipe
+from headrace.oracle import tensor as reference_tensor
 from headrace.oracle.containers import apply_all
+from headrace.randomness.draws import Draws
+from headrace.recipe.recipe import Recipe
 from headrace.recipe.steps import Erase
 
 

@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from PIL import Image
 
 import headrace.recipe.steps as S
-from headrace.pixels import boxes
-from headrace.pixels import pillow_ops
-from headrace.pixels import tensor_ops
+from headrace.pixels import boxes, pillow_ops, tensor_ops
 
 
 @functools.singledispatch

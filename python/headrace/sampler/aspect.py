@@ -10,12 +10,12 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import Sampler
 
-from headrace.recipe.aspect_sizes import nearest_of
+from headrace.base.whole_number import whole_number
 from headrace.randomness.draws import epoch_seed
+from headrace.recipe.aspect_sizes import nearest_of
 from headrace.sampler.seeded import Seeded
 from headrace.sources import NotNative, as_source, image_sizes
 from headrace.transforms import ByAspectRatio
-from headrace.base.whole_number import whole_number
 
 
 class AspectRatioBatchSampler(Seeded, Sampler[list[int]]):

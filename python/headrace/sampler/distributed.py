@@ -10,10 +10,10 @@ from typing import Any, Generic, TypeVar
 from torch.utils.data import Sampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
-from headrace.sampler.plain import permutation
-from headrace.sampler.seeded import Seeded, chain_of, tell
 from headrace.base.whole_number import whole_number
 from headrace.base.world import World
+from headrace.sampler.plain import permutation
+from headrace.sampler.seeded import Seeded, chain_of, tell
 
 Item = TypeVar("Item")
 

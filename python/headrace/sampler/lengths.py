@@ -11,9 +11,9 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import Sampler
 
+from headrace.base.whole_number import whole_number
 from headrace.randomness.draws import Int64Array, epoch_words
 from headrace.sampler.seeded import Seeded
-from headrace.base.whole_number import whole_number
 
 _SAMPLES, _PIVOTS, _BATCHES = 1, 2, 3  # streams of epoch_words
 _NO_LIMIT = 2**62

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from torch.utils.data import Sampler
 
+from headrace.base.whole_number import whole_number
 from headrace.randomness.draws import Int64Array, UInt64Array, epoch_words
 from headrace.sampler.seeded import Seeded
-from headrace.base.whole_number import whole_number
 
 LARGEST = 2**62  # samples: two halves of 31 bits
 TABLE = 2**16  # samples: up to here the permutation is stored, 512 KiB at most

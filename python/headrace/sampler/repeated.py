@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sized
 
-from headrace.sampler.distributed import DistributedSampler
 from headrace.base.whole_number import whole_number
+from headrace.sampler.distributed import DistributedSampler
 
 
 class RepeatedAugment(DistributedSampler):

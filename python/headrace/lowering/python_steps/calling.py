@@ -16,14 +16,14 @@ import torch
 from PIL import Image
 
 import headrace.recipe.steps as S
-from headrace.recipe.calls import CallError, CallFunction, OnBytes, OnImage, Rest, described
 from headrace.lowering.builder import Builder, LoweringError, shown
 from headrace.lowering.python_steps.metadata import carried
 from headrace.lowering.python_steps.reach import Reach
 from headrace.randomness.own_generators import Reseeded, reseeded
-from headrace.recipe.byte_table import Pointwise, table
-from headrace.recipe.recipe import DTYPES, Column, Recipe
 from headrace.randomness.python_randomness import FixedRand, draws_process_wide, sample_randomness
+from headrace.recipe.byte_table import Pointwise, table
+from headrace.recipe.calls import CallError, CallFunction, OnBytes, OnImage, Rest, described
+from headrace.recipe.recipe import DTYPES, Column, Recipe
 
 
 def call(builder: Builder, transform: Any, why: str) -> str:

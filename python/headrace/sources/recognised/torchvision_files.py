@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace.sources.dataset import BlobDataset
-from headrace.sources.recognised.followed import Followed
 from headrace.sources.image_files import ImageFiles
+from headrace.sources.recognised.followed import Followed
 from headrace.sources.unchanged import NotNative, attribute, is_torchvision
 
 _DATASETS = "torchvision.datasets"
