@@ -97,7 +97,8 @@ def test_a_program_ends_though_a_step_is_stuck():
 import time
 import traceback
 import weakref
-from headrace import Blobs, DataLoader, python_lane, transforms as T
+from headrace import Blobs, DataLoader, transforms as T
+from headrace.engine import python_lane
 from support import pictures
 python_lane._PARTING_S = 0.5
 
