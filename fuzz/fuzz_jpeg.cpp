@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "../csrc/core/error.h"
+#include "core/base/error.h"
 #include "../csrc/core/jpeg_decoder.h"
 #include "../csrc/core/plane_decoder.h"
 // jpeglib.h needs FILE.

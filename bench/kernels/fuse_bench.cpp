@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "../../csrc/core/fuse.h"
-#include "../../csrc/core/row_buffer.h"
+#include "core/base/row_buffer.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "../core/error.h"
+#include "core/base/error.h"
 #include "../gpu/device_ops.h"
 #include "convert.h"
 #include "devices.h"

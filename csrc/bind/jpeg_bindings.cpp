@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../core/error.h"
+#include "core/base/error.h"
 #include "../core/jpeg_decoder.h"
 #include "../core/jpeg_header.h"
 #include "../core/plane_decoder.h"

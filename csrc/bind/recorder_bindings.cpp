@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "../core/clock.h"
-#include "../core/fork_guard.h"
+#include "core/base/clock.h"
+#include "core/base/fork_guard.h"
 #include "convert.h"
 #include "process_recorder.h"
 

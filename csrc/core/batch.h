@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "blob.h"
-#include "error.h"
+#include "core/base/error.h"
 #include "slot_ring.h"
 
 namespace headrace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "geometry.h"
+#include "core/base/geometry.h"
 
 namespace headrace {
 

@@ -3,7 +3,7 @@
 
 #include <mutex>
 
-#include "aligned_array.h"
+#include "core/base/aligned_array.h"
 #include "backend.h"
 #include "kernels.h"
 

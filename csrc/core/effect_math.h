@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "pixel_math.h"
+#include "core/base/pixel_math.h"
 
 namespace headrace {
 

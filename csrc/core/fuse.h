@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "geometry.h"
+#include "core/base/geometry.h"
 #include "kernels.h"
 #include "output.h"
 #include "plan.h"

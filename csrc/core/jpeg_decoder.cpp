@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "error.h"
+#include "core/base/error.h"
 #include "jpeg_session.h"
-#include "row_buffer.h"
+#include "core/base/row_buffer.h"
 
 namespace headrace {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "geometry.h"
+#include "core/base/geometry.h"
 #include "jpeg_header.h"
 
 namespace headrace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "geometry.h"
+#include "core/base/geometry.h"
 
 namespace headrace {
 

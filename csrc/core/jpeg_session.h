@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-#include "error.h"
+#include "core/base/error.h"
 #include "huffman.h"
 #include "jpeg_header.h"
 

@@ -6,7 +6,7 @@
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 
-#include "geometry.h"
+#include "core/base/geometry.h"
 #include "kernel_sets.h"
 
 // No std:: here, nor anything else inline that the linker might pick for the whole program: this file's code runs on

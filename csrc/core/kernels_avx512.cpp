@@ -10,7 +10,7 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
 
-#include "geometry.h"
+#include "core/base/geometry.h"
 #include "kernel_sets.h"
 
 // No std:: here, nor anything else inline that the linker might pick for the whole program: this file's code runs on

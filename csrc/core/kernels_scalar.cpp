@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "geometry.h"
+#include "core/base/geometry.h"
 #include "kernel_sets.h"
-#include "pixel_math.h"
+#include "core/base/pixel_math.h"
 
 namespace headrace {
 namespace {

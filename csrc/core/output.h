@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "geometry.h"
+#include "core/base/geometry.h"
 #include "kernels.h"
 
 namespace headrace {

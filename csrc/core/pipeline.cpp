@@ -8,11 +8,11 @@
 #include <stdexcept>
 
 #include "cpu_backend.h"
-#include "fork_guard.h"
-#include "pool.h"
+#include "core/base/fork_guard.h"
+#include "core/base/pool.h"
 #include "python_desk.h"
 #include "sample_queue.h"
-#include "thread_pool.h"
+#include "core/base/thread_pool.h"
 
 namespace headrace {
 namespace {

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <string>
 
-#include "error.h"
-#include "pixel_math.h"
+#include "core/base/error.h"
+#include "core/base/pixel_math.h"
 #include "plan_geometry.h"
 
 namespace headrace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "geometry.h"
+#include "core/base/geometry.h"
 
 namespace headrace {
 

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "geometry.h"
-#include "pixel_math.h"
+#include "core/base/geometry.h"
+#include "core/base/pixel_math.h"
 
 namespace headrace {
 

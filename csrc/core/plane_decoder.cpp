@@ -1,7 +1,7 @@
 // Reads raw samples a row of iMCUs at a time, straight to where they are wanted.
 #include "plane_decoder.h"
 
-#include "error.h"
+#include "core/base/error.h"
 #include "jpeg_session.h"
 
 namespace headrace {

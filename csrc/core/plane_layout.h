@@ -5,7 +5,7 @@
 #include <array>
 #include <cstddef>
 
-#include "geometry.h"
+#include "core/base/geometry.h"
 #include "jpeg_header.h"
 #include "planar_image.h"
 

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "clock.h"
+#include "core/base/clock.h"
 
 namespace headrace {
 

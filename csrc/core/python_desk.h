@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backend.h"
-#include "pool.h"
+#include "core/base/pool.h"
 #include "python_lane.h"
 #include "recorder.h"
 #include "segment_maker.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "batch.h"
-#include "geometry.h"
+#include "core/base/geometry.h"
 
 namespace headrace {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "blob.h"
-#include "geometry.h"
-#include "row_buffer.h"
+#include "core/base/geometry.h"
+#include "core/base/row_buffer.h"
 
 namespace headrace {
 

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "error.h"
+#include "core/base/error.h"
 
 namespace headrace {
 namespace {

@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-#include "clock.h"
+#include "core/base/clock.h"
 
 namespace headrace {
 namespace {

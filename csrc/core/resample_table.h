@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "aligned_array.h"
-#include "pixel_math.h"
+#include "core/base/aligned_array.h"
+#include "core/base/pixel_math.h"
 #include "plan.h"
 
 namespace headrace {

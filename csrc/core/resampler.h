@@ -1,10 +1,10 @@
 // Resizes an image row by row as its rows arrive, in Pillow's two passes, keeping only the rows a window still needs.
 #pragma once
 
-#include "geometry.h"
+#include "core/base/geometry.h"
 #include "kernels.h"
 #include "plan.h"
-#include "row_buffer.h"
+#include "core/base/row_buffer.h"
 
 namespace headrace {
 

@@ -3,9 +3,9 @@
 
 #include <span>
 
-#include "aligned_array.h"
+#include "core/base/aligned_array.h"
 #include "blur.h"
-#include "geometry.h"
+#include "core/base/geometry.h"
 #include "kernels.h"
 #include "plan.h"
 

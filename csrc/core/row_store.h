@@ -5,11 +5,11 @@
 #include <optional>
 #include <span>
 
-#include "geometry.h"
+#include "core/base/geometry.h"
 #include "normalisation.h"
 #include "output.h"
 #include "plan.h"
-#include "row_buffer.h"
+#include "core/base/row_buffer.h"
 
 namespace headrace {
 

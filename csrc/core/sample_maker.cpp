@@ -1,7 +1,7 @@
 // The stages of one sample, and what each of them costs.
 #include "sample_maker.h"
 
-#include "error.h"
+#include "core/base/error.h"
 #include "jpeg_header.h"
 
 namespace headrace {

@@ -7,7 +7,7 @@
 
 #include "batch.h"
 #include "blob.h"
-#include "geometry.h"
+#include "core/base/geometry.h"
 #include "reader.h"
 #include "stage_stats.h"
 

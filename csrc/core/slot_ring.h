@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "fork_guard.h"
+#include "core/base/fork_guard.h"
 
 namespace headrace {
 

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "clock.h"
+#include "core/base/clock.h"
 #include "recorder.h"
 
 namespace headrace {

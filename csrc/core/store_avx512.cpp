@@ -4,7 +4,7 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
 
-#include "geometry.h"
+#include "core/base/geometry.h"
 #include "kernel_sets.h"
 
 namespace headrace {

@@ -2,7 +2,7 @@
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 
-#include "geometry.h"
+#include "core/base/geometry.h"
 #include "kernel_sets.h"
 #include "normalisation.h"
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "error.h"
-#include "pixel_math.h"
+#include "core/base/error.h"
+#include "core/base/pixel_math.h"
 #include "resample_table.h"
 
 namespace headrace {

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "geometry.h"
+#include "core/base/geometry.h"
 #include "plan.h"
-#include "row_buffer.h"
+#include "core/base/row_buffer.h"
 
 namespace headrace {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "../core/fork_guard.h"
+#include "core/base/fork_guard.h"
 #include "cuda_fuse.h"
 
 namespace headrace {

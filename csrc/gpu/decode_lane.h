@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "../core/backend.h"
-#include "../core/thread_pool.h"
+#include "core/base/thread_pool.h"
 #include "batch_decoder.h"
 
 namespace headrace {

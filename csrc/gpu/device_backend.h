@@ -13,8 +13,8 @@
 #include <optional>
 
 #include "../core/backend.h"
-#include "../core/fork_guard.h"
-#include "../core/thread_pool.h"
+#include "core/base/fork_guard.h"
+#include "core/base/thread_pool.h"
 #include "decode_lane.h"
 #include "device_batch.h"
 

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "../core/error.h"
+#include "core/base/error.h"
 #include "../core/plane_decoder.h"
 #include "../core/rgbx_output.h"
 

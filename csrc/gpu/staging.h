@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "../core/fork_guard.h"
+#include "core/base/fork_guard.h"
 #include "device.h"
 #include "job_builder.h"
 

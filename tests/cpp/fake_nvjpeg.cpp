@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "../../csrc/core/error.h"
+#include "core/base/error.h"
 #include "../../csrc/core/plane_decoder.h"
 
 #pragma GCC visibility push(default)

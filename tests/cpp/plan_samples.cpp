@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "../../csrc/core/geometry.h"
+#include "core/base/geometry.h"
 
 namespace headrace::test {
 

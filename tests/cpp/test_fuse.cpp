@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "../../csrc/core/fuse.h"
-#include "../../csrc/core/row_buffer.h"
+#include "core/base/row_buffer.h"
 #include "plan_samples.h"
 
 namespace {

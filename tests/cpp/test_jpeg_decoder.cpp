@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "../../csrc/core/error.h"
+#include "core/base/error.h"
 #include "../../csrc/core/jpeg_decoder.h"
 #include "jpeg_samples.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "../../csrc/core/geometry.h"
+#include "core/base/geometry.h"
 #include "../../csrc/core/kernels.h"
 
 namespace {

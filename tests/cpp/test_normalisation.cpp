@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "../../csrc/core/geometry.h"
+#include "core/base/geometry.h"
 #include "../../csrc/core/kernels.h"
 #include "../../csrc/core/normalisation.h"
 

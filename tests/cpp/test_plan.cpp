@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "../../csrc/core/error.h"
+#include "core/base/error.h"
 #include "../../csrc/core/plan.h"
 
 using namespace headrace;

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <random>
 
-#include "../../csrc/core/error.h"
+#include "core/base/error.h"
 #include "../../csrc/core/plane_decoder.h"
 #include "jpeg_samples.h"
 

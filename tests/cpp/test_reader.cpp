@@ -10,7 +10,7 @@
 #include <fstream>
 #include <thread>
 
-#include "../../csrc/core/error.h"
+#include "core/base/error.h"
 #include "../../csrc/core/reader.h"
 #include "temporary_folder.h"
 

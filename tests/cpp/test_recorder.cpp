@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "../../csrc/core/clock.h"
+#include "core/base/clock.h"
 #include "../../csrc/core/recorder.h"
 #include "pipeline_samples.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "../../csrc/core/thread_pool.h"
+#include "core/base/thread_pool.h"
 
 using namespace headrace;
 using namespace std::chrono_literals;

@@ -1,5 +1,5 @@
 // Starts and joins the worker threads.
-#include "thread_pool.h"
+#include "core/base/thread_pool.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 // Scratch rows: cache-line aligned, with the slack that vector loads need, memory kept between samples.
 #pragma once
 
-#include "aligned_array.h"
-#include "geometry.h"
+#include "core/base/aligned_array.h"
+#include "core/base/geometry.h"
 
 namespace headrace {
 
