@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "../core/recorder.h"
+#include "core/trace/recorder.h"
 
 namespace headrace {
 

@@ -12,7 +12,7 @@
 #include "batch.h"
 #include "output.h"
 #include "plan.h"
-#include "recorder.h"
+#include "core/trace/recorder.h"
 #include "sample_worker.h"
 
 namespace headrace {

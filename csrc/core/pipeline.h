@@ -16,8 +16,8 @@
 #include "kernels.h"
 #include "plan.h"
 #include "python_lane.h"
-#include "recorder.h"
-#include "stage_stats.h"
+#include "core/trace/recorder.h"
+#include "core/trace/stage_stats.h"
 
 namespace headrace {
 

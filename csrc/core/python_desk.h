@@ -12,7 +12,7 @@
 #include "backend.h"
 #include "core/base/pool.h"
 #include "python_lane.h"
-#include "recorder.h"
+#include "core/trace/recorder.h"
 #include "segment_maker.h"
 
 namespace headrace {

@@ -9,7 +9,7 @@
 #include "blob.h"
 #include "core/base/geometry.h"
 #include "reader.h"
-#include "stage_stats.h"
+#include "core/trace/stage_stats.h"
 
 namespace headrace {
 

@@ -8,7 +8,7 @@
 
 #include "../core/fuse.h"
 #include "../core/plane_decoder.h"
-#include "../core/stage_stats.h"
+#include "core/trace/stage_stats.h"
 #include "job_builder.h"
 #include "staging.h"
 

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "core/base/clock.h"
-#include "../../csrc/core/recorder.h"
+#include "core/trace/recorder.h"
 #include "pipeline_samples.h"
 
 using namespace headrace;

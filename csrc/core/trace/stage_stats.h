@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "core/base/clock.h"
-#include "recorder.h"
+#include "core/trace/recorder.h"
 
 namespace headrace {
 

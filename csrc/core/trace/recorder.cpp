@@ -1,5 +1,5 @@
 // Buffers that only their thread fills, and that live until the recording ends, whether or not the thread does.
-#include "recorder.h"
+#include "core/trace/recorder.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
