@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "blob.h"
+#include "core/source/blob.h"
 #include "core/base/error.h"
 #include "slot_ring.h"
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "blob.h"
+#include "core/source/blob.h"
 #include "core/base/geometry.h"
 #include "core/base/row_buffer.h"
 

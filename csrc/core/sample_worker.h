@@ -6,9 +6,9 @@
 #include <span>
 
 #include "batch.h"
-#include "blob.h"
+#include "core/source/blob.h"
 #include "core/base/geometry.h"
-#include "reader.h"
+#include "core/source/reader.h"
 #include "core/trace/stage_stats.h"
 
 namespace headrace {

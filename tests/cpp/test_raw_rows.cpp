@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "../../csrc/core/blob.h"
+#include "core/source/blob.h"
 #include "../../csrc/core/raw_rows.h"
 
 using namespace headrace;

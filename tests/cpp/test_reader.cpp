@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "../../csrc/core/reader.h"
+#include "core/source/reader.h"
 #include "temporary_folder.h"
 
 using namespace headrace;

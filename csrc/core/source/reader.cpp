@@ -1,6 +1,6 @@
 // Reads whole files with as few system calls as there are: open, fstat, read, close. No more of what cannot be an image
 // than a first piece: a folder may hold devices, and files of any size.
-#include "reader.h"
+#include "core/source/reader.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "blob.h"
+#include "core/source/blob.h"
 
 namespace headrace {
 

@@ -1,5 +1,5 @@
 // The tables of blobs: paths packed into one string, spans of memory, arrays of pixels, and tables made of tables.
-#include "blob.h"
+#include "core/source/blob.h"
 
 #include <algorithm>
 #include <stdexcept>
