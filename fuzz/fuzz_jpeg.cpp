@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "../csrc/core/jpeg_decoder.h"
+#include "core/jpeg/jpeg_decoder.h"
 #include "../csrc/core/plane_decoder.h"
 // jpeglib.h needs FILE.
 // clang-format off

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "../core/jpeg_decoder.h"
-#include "../core/jpeg_header.h"
+#include "core/jpeg/jpeg_decoder.h"
+#include "core/jpeg/jpeg_header.h"
 #include "../core/plane_decoder.h"
 #include "convert.h"
 

@@ -2,7 +2,7 @@
 #include "plane_decoder.h"
 
 #include "core/base/error.h"
-#include "jpeg_session.h"
+#include "core/jpeg/jpeg_session.h"
 
 namespace headrace {
 namespace {

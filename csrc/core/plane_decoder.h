@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "jpeg_header.h"
+#include "core/jpeg/jpeg_header.h"
 #include "plane_layout.h"
 
 namespace headrace {

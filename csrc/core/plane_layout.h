@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "core/base/geometry.h"
-#include "jpeg_header.h"
+#include "core/jpeg/jpeg_header.h"
 #include "planar_image.h"
 
 namespace headrace {

@@ -2,7 +2,7 @@
 #include "sample_maker.h"
 
 #include "core/base/error.h"
-#include "jpeg_header.h"
+#include "core/jpeg/jpeg_header.h"
 
 namespace headrace {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "backend.h"
 #include "fuse.h"
-#include "jpeg_decoder.h"
-#include "jpeg_header.h"
+#include "core/jpeg/jpeg_decoder.h"
+#include "core/jpeg/jpeg_header.h"
 #include "raw_rows.h"
 #include "sample_worker.h"
 

@@ -7,7 +7,7 @@
 
 #include "backend.h"
 #include "fuse.h"
-#include "jpeg_decoder.h"
+#include "core/jpeg/jpeg_decoder.h"
 #include "raw_rows.h"
 
 namespace headrace {

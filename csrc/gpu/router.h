@@ -1,7 +1,7 @@
 // Decides which files a device's decoders may take. Everything odd is the CPU's.
 #pragma once
 
-#include "../core/jpeg_header.h"
+#include "core/jpeg/jpeg_header.h"
 
 namespace headrace {
 

@@ -1,5 +1,5 @@
 // The part of nvJPEG that only the questions of bench/gpu call: which files it takes, regions and scales (none here).
-#include "../../csrc/core/jpeg_header.h"
+#include "core/jpeg/jpeg_header.h"
 #include "fake_nvjpeg.h"
 
 namespace headrace::test {

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "../../csrc/core/huffman.h"
+#include "core/jpeg/huffman.h"
 
 using namespace headrace;
 

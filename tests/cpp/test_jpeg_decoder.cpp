@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "../../csrc/core/jpeg_decoder.h"
+#include "core/jpeg/jpeg_decoder.h"
 #include "jpeg_samples.h"
 
 using namespace headrace;

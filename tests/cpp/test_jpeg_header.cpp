@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "../../csrc/core/jpeg_header.h"
+#include "core/jpeg/jpeg_header.h"
 #include "jpeg_samples.h"
 
 using namespace headrace;

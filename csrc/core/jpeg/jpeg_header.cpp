@@ -4,12 +4,12 @@
 // Two readers must agree with a plain file: Pillow's Python parser, which walks the segments up to the first SOS, and
 // libjpeg, which walks all of them. Hence the refusals below: each is a file that one of the two rejects, warns about,
 // or reads in a way of its own. Damage inside entropy-coded data is libjpeg's to find while it decodes.
-#include "jpeg_header.h"
+#include "core/jpeg/jpeg_header.h"
 
 #include <algorithm>
 
-#include "find_ff.h"
-#include "jpeg_metadata.h"
+#include "core/jpeg/find_ff.h"
+#include "core/jpeg/jpeg_metadata.h"
 
 namespace headrace {
 namespace {

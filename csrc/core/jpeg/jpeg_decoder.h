@@ -5,7 +5,7 @@
 #include <span>
 
 #include "core/base/geometry.h"
-#include "jpeg_header.h"
+#include "core/jpeg/jpeg_header.h"
 
 namespace headrace {
 

@@ -11,8 +11,8 @@
 #include <span>
 
 #include "core/base/error.h"
-#include "huffman.h"
-#include "jpeg_header.h"
+#include "core/jpeg/huffman.h"
+#include "core/jpeg/jpeg_header.h"
 
 // Each of these needs the ones before it.
 // clang-format off

@@ -1,10 +1,10 @@
 // Turns JPEG bytes into the RGBX rows of a box, through libjpeg-turbo; one decoder a worker.
-#include "jpeg_decoder.h"
+#include "core/jpeg/jpeg_decoder.h"
 
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "jpeg_session.h"
+#include "core/jpeg/jpeg_session.h"
 #include "core/base/row_buffer.h"
 
 namespace headrace {

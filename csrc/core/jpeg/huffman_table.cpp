@@ -1,5 +1,5 @@
 // Look-up tables for Huffman codes of JPEG: from the next bits to one or two decoded symbols.
-#include "huffman_table.h"
+#include "core/jpeg/huffman_table.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // Decodes the Huffman codes of a baseline scan, faster than libjpeg-turbo does: whole blocks where they are wanted, and
 // only their lengths and DC values where they are not.
-#include "huffman.h"
+#include "core/jpeg/huffman.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "find_ff.h"
+#include "core/jpeg/find_ff.h"
 
 #define ALWAYS_INLINE [[gnu::always_inline]] inline
 

@@ -13,7 +13,7 @@
 #include <memory>
 #include <span>
 
-#include "huffman_table.h"
+#include "core/jpeg/huffman_table.h"
 
 namespace headrace {
 

@@ -1,6 +1,6 @@
 // Reads what application segments say that matters here: the orientation, and what would make Pillow refuse the file or
 // warn of it.
-#include "jpeg_metadata.h"
+#include "core/jpeg/jpeg_metadata.h"
 
 #include <cstring>
 #include <string_view>

@@ -1,5 +1,5 @@
 // Drives libjpeg-turbo: sets it up, leaves it at the first warning or error, reads rows of pixels or of samples.
-#include "jpeg_session.h"
+#include "core/jpeg/jpeg_session.h"
 
 #include <jerror.h>
 
