@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/jpeg/jpeg_decoder.h"
-#include "../csrc/core/plane_decoder.h"
+#include "core/planes/plane_decoder.h"
 // jpeglib.h needs FILE.
 // clang-format off
 #include <cstdio>

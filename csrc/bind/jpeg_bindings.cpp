@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/jpeg/jpeg_decoder.h"
 #include "core/jpeg/jpeg_header.h"
-#include "../core/plane_decoder.h"
+#include "core/planes/plane_decoder.h"
 #include "convert.h"
 
 namespace py = pybind11;

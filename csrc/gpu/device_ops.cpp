@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
-#include "../core/plane_decoder.h"
+#include "core/planes/plane_decoder.h"
 #include "../core/rgbx_output.h"
 
 namespace headrace {

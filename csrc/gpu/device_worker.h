@@ -4,7 +4,7 @@
 #include "../core/backend.h"
 #include "../core/fuse.h"
 #include "core/jpeg/jpeg_decoder.h"
-#include "../core/plane_decoder.h"
+#include "core/planes/plane_decoder.h"
 #include "../core/raw_rows.h"
 #include "../core/sample_worker.h"
 #include "decode_lane.h"

@@ -1,7 +1,7 @@
 // A stand-in for nvJPEG: libjpeg-turbo decodes into the memory of an emulated device. Exact.
 #pragma once
 
-#include "../core/plane_decoder.h"
+#include "core/planes/plane_decoder.h"
 #include "batch_decoder.h"
 
 namespace headrace {

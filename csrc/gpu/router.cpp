@@ -1,7 +1,7 @@
 // The hardware's limits, as NVIDIA documents them for nvJPEG's hardware backend.
 #include "router.h"
 
-#include "../core/plane_layout.h"
+#include "core/planes/plane_layout.h"
 
 namespace headrace {
 namespace {

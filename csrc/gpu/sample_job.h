@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "../core/effect_math.h"
-#include "../core/planar_image.h"
+#include "core/planes/planar_image.h"
 
 namespace headrace {
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "../core/fuse.h"
-#include "../core/plane_decoder.h"
+#include "core/planes/plane_decoder.h"
 #include "core/trace/stage_stats.h"
 #include "job_builder.h"
 #include "staging.h"

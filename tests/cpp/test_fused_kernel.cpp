@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "../../csrc/core/fuse.h"
-#include "../../csrc/core/plane_decoder.h"
+#include "core/planes/plane_decoder.h"
 #include "../../csrc/gpu/emulation.h"
 #include "../../csrc/gpu/job_builder.h"
 #include "jpeg_samples.h"

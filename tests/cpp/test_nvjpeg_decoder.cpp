@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "../../csrc/core/plane_layout.h"
+#include "core/planes/plane_layout.h"
 #include "../../csrc/gpu/nvjpeg_decoder.h"
 #include "../../csrc/gpu/router.h"
 #include "jpeg_samples.h"

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "core/base/error.h"
-#include "../../csrc/core/plane_decoder.h"
+#include "core/planes/plane_decoder.h"
 #include "jpeg_samples.h"
 
 using namespace headrace;

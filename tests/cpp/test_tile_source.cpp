@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "../../csrc/core/plane_decoder.h"
+#include "core/planes/plane_decoder.h"
 #include "../../csrc/gpu/tile_source.h"
 #include "jpeg_samples.h"
 

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "core/jpeg/jpeg_header.h"
-#include "plane_layout.h"
+#include "core/planes/plane_layout.h"
 
 namespace headrace {
 

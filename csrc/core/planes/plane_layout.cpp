@@ -1,5 +1,5 @@
 // Sampling factors, margins and rounding to iMCUs.
-#include "plane_layout.h"
+#include "core/planes/plane_layout.h"
 
 #include <algorithm>
 

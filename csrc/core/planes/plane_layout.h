@@ -7,7 +7,7 @@
 
 #include "core/base/geometry.h"
 #include "core/jpeg/jpeg_header.h"
-#include "planar_image.h"
+#include "core/planes/planar_image.h"
 
 namespace headrace {
 

@@ -1,5 +1,5 @@
 // Reads raw samples a row of iMCUs at a time, straight to where they are wanted.
-#include "plane_decoder.h"
+#include "core/planes/plane_decoder.h"
 
 #include "core/base/error.h"
 #include "core/jpeg/jpeg_session.h"
