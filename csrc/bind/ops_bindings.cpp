@@ -8,7 +8,7 @@
 #include "convert.h"
 #include "fuse.h"
 #include "kernels.h"
-#include "plan.h"
+#include "core/plan/plan.h"
 #include "resample_table.h"
 
 namespace py = pybind11;

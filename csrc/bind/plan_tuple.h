@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "../core/output.h"
-#include "../core/plan.h"
+#include "core/plan/plan.h"
 #include "convert.h"
 
 namespace headrace {

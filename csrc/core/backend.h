@@ -11,7 +11,7 @@
 
 #include "batch.h"
 #include "output.h"
-#include "plan.h"
+#include "core/plan/plan.h"
 #include "core/trace/recorder.h"
 #include "sample_worker.h"
 

@@ -7,7 +7,7 @@
 #include "core/base/geometry.h"
 #include "kernels.h"
 #include "output.h"
-#include "plan.h"
+#include "core/plan/plan.h"
 
 namespace headrace {
 

@@ -14,7 +14,7 @@
 #include "backend.h"
 #include "batch.h"
 #include "kernels.h"
-#include "plan.h"
+#include "core/plan/plan.h"
 #include "python_lane.h"
 #include "core/trace/recorder.h"
 #include "core/trace/stage_stats.h"

@@ -6,7 +6,7 @@
 
 #include "core/base/aligned_array.h"
 #include "core/base/pixel_math.h"
-#include "plan.h"
+#include "core/plan/plan.h"
 
 namespace headrace {
 

@@ -3,7 +3,7 @@
 
 #include "core/base/geometry.h"
 #include "kernels.h"
-#include "plan.h"
+#include "core/plan/plan.h"
 #include "core/base/row_buffer.h"
 
 namespace headrace {

@@ -7,7 +7,7 @@
 #include "blur.h"
 #include "core/base/geometry.h"
 #include "kernels.h"
-#include "plan.h"
+#include "core/plan/plan.h"
 
 namespace headrace {
 

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "output.h"
-#include "plan.h"
+#include "core/plan/plan.h"
 
 namespace headrace {
 

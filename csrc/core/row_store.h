@@ -8,7 +8,7 @@
 #include "core/base/geometry.h"
 #include "normalisation.h"
 #include "output.h"
-#include "plan.h"
+#include "core/plan/plan.h"
 #include "core/base/row_buffer.h"
 
 namespace headrace {

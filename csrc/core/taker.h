@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/base/geometry.h"
-#include "plan.h"
+#include "core/plan/plan.h"
 #include "core/base/row_buffer.h"
 
 namespace headrace {

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "../core/output.h"
-#include "../core/plan.h"
+#include "core/plan/plan.h"
 #include "../core/resample_table.h"
 #include "sample_job.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "../core/output.h"
-#include "../core/plan.h"
+#include "core/plan/plan.h"
 #include "batch_decoder.h"
 #include "device.h"
 

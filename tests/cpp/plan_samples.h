@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "../../csrc/core/output.h"
-#include "../../csrc/core/plan.h"
+#include "core/plan/plan.h"
 
 namespace headrace::test {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "../../csrc/core/plan.h"
+#include "core/plan/plan.h"
 
 namespace headrace::test {
 

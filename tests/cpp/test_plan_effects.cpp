@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "../../csrc/core/plan.h"
+#include "core/plan/plan.h"
 
 using namespace headrace;
 using Kind = Step::Kind;

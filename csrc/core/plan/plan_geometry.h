@@ -1,7 +1,7 @@
 // The sizes and boxes of single steps, with the rounding rules of torchvision.
 #pragma once
 
-#include "plan.h"
+#include "core/plan/plan.h"
 
 namespace headrace {
 

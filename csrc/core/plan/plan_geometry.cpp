@@ -4,7 +4,7 @@
 // Up to 12.1 the horizontal pass came first. From 12.2 an image over 100 times as high as wide that gets shorter is
 // split into two resizes, the vertical one first. From 13.0 the vertical pass comes first wherever it removes enough
 // rows.
-#include "plan_geometry.h"
+#include "core/plan/plan_geometry.h"
 
 #include <algorithm>
 #include <cmath>

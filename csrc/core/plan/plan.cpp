@@ -1,5 +1,5 @@
 // Resolves recipe + draws + image size into boxes and effects: follows one image through the steps.
-#include "plan.h"
+#include "core/plan/plan.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/pixel_math.h"
-#include "plan_geometry.h"
+#include "core/plan/plan_geometry.h"
 
 namespace headrace {
 namespace {
