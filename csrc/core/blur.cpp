@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "effect_math.h"
+#include "core/effects/effect_math.h"
 
 namespace headrace {
 

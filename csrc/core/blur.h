@@ -4,7 +4,7 @@
 #include <span>
 
 #include "core/base/aligned_array.h"
-#include "effects.h"
+#include "core/effects/effects.h"
 #include "core/base/geometry.h"
 
 namespace headrace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "effects.h"
+#include "core/effects/effects.h"
 #include "resample_table.h"
 
 namespace headrace {

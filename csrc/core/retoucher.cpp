@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "effect_math.h"
+#include "core/effects/effect_math.h"
 
 namespace headrace {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "../core/effect_math.h"
+#include "core/effects/effect_math.h"
 #include "core/planes/planar_image.h"
 
 namespace headrace {

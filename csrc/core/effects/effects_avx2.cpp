@@ -1,6 +1,6 @@
 // The inner loops of effects for AVX2.
 #if defined(__x86_64__) || defined(_M_X64)
-#include "effects_vector.h"
+#include "core/effects/effects_vector.h"
 
 namespace headrace {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "effect_math.h"
-#include "effects.h"
+#include "core/effects/effect_math.h"
+#include "core/effects/effects.h"
 
 namespace headrace {
 namespace {

@@ -1,8 +1,8 @@
 // The inner loops of effects in plain C++: the ones to read.
 #include <cstring>
 
-#include "effect_math.h"
-#include "effects.h"
+#include "core/effects/effect_math.h"
+#include "core/effects/effects.h"
 
 namespace headrace {
 namespace {

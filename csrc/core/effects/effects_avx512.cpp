@@ -2,7 +2,7 @@
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 
-#include "effects_vector.h"
+#include "core/effects/effects_vector.h"
 
 namespace headrace {
 namespace {
