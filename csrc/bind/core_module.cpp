@@ -11,7 +11,7 @@
 #include <string>
 
 #include "convert.h"
-#include "kernels.h"
+#include "core/kernels/kernels.h"
 
 PYBIND11_MODULE(_core, module) {
   namespace py = pybind11;

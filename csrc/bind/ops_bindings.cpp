@@ -7,9 +7,9 @@
 #include "blur.h"
 #include "convert.h"
 #include "fuse.h"
-#include "kernels.h"
+#include "core/kernels/kernels.h"
 #include "core/plan/plan.h"
-#include "resample_table.h"
+#include "core/kernels/resample_table.h"
 
 namespace py = pybind11;
 

@@ -5,7 +5,7 @@
 
 #include "core/base/aligned_array.h"
 #include "backend.h"
-#include "kernels.h"
+#include "core/kernels/kernels.h"
 
 namespace headrace {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/geometry.h"
-#include "kernels.h"
+#include "core/kernels/kernels.h"
 #include "output.h"
 #include "core/plan/plan.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/base/geometry.h"
-#include "kernels.h"
+#include "core/kernels/kernels.h"
 
 namespace headrace {
 

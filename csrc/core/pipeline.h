@@ -13,7 +13,7 @@
 
 #include "backend.h"
 #include "batch.h"
-#include "kernels.h"
+#include "core/kernels/kernels.h"
 #include "core/plan/plan.h"
 #include "python_lane.h"
 #include "core/trace/recorder.h"

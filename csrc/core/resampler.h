@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/base/geometry.h"
-#include "kernels.h"
+#include "core/kernels/kernels.h"
 #include "core/plan/plan.h"
 #include "core/base/row_buffer.h"
 

@@ -6,7 +6,7 @@
 #include "core/base/aligned_array.h"
 #include "blur.h"
 #include "core/base/geometry.h"
-#include "kernels.h"
+#include "core/kernels/kernels.h"
 #include "core/plan/plan.h"
 
 namespace headrace {

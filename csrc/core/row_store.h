@@ -6,7 +6,7 @@
 #include <span>
 
 #include "core/base/geometry.h"
-#include "normalisation.h"
+#include "core/kernels/normalisation.h"
 #include "output.h"
 #include "core/plan/plan.h"
 #include "core/base/row_buffer.h"

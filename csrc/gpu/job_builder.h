@@ -7,7 +7,7 @@
 
 #include "../core/output.h"
 #include "core/plan/plan.h"
-#include "../core/resample_table.h"
+#include "core/kernels/resample_table.h"
 #include "sample_job.h"
 
 namespace headrace {

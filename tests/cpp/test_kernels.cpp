@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/geometry.h"
-#include "../../csrc/core/kernels.h"
+#include "core/kernels/kernels.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/base/geometry.h"
-#include "../../csrc/core/kernels.h"
-#include "../../csrc/core/normalisation.h"
+#include "core/kernels/kernels.h"
+#include "core/kernels/normalisation.h"
 
 using namespace headrace;
 

@@ -5,7 +5,7 @@
 #include <immintrin.h>
 
 #include "core/base/geometry.h"
-#include "kernel_sets.h"
+#include "core/kernels/kernel_sets.h"
 
 namespace headrace {
 namespace {

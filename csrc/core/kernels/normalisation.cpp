@@ -1,5 +1,5 @@
 // Searches mean and deviation near where the first and the last entry put them.
-#include "normalisation.h"
+#include "core/kernels/normalisation.h"
 
 #include <cmath>
 #include <cstring>

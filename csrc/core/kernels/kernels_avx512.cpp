@@ -11,7 +11,7 @@
 #include <immintrin.h>
 
 #include "core/base/geometry.h"
-#include "kernel_sets.h"
+#include "core/kernels/kernel_sets.h"
 
 // No std:: here, nor anything else inline that the linker might pick for the whole program: this file's code runs on
 // processors with AVX-512 only.

@@ -1,6 +1,6 @@
 // Computes Pillow's and torch's resampling windows and weights in double precision, to the bit. Compile with
 // -ffp-contract=off.
-#include "resample_table.h"
+#include "core/kernels/resample_table.h"
 
 #include <algorithm>
 #include <cmath>

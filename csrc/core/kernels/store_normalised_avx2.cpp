@@ -3,8 +3,8 @@
 #include <immintrin.h>
 
 #include "core/base/geometry.h"
-#include "kernel_sets.h"
-#include "normalisation.h"
+#include "core/kernels/kernel_sets.h"
+#include "core/kernels/normalisation.h"
 
 // No std:: here, nor anything else inline that the linker might pick for the whole program: this file's code runs on
 // processors with AVX2 only.

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "core/base/geometry.h"
-#include "kernel_sets.h"
+#include "core/kernels/kernel_sets.h"
 #include "core/base/pixel_math.h"
 
 namespace headrace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/effects/effects.h"
-#include "resample_table.h"
+#include "core/kernels/resample_table.h"
 
 namespace headrace {
 

@@ -1,7 +1,7 @@
 // The sets of inner loops that a build holds; only kernels.cpp chooses among them.
 #pragma once
 
-#include "kernels.h"
+#include "core/kernels/kernels.h"
 
 namespace headrace {
 

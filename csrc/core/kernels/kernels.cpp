@@ -1,12 +1,12 @@
 // Chooses the set of inner loops for this processor.
-#include "kernels.h"
+#include "core/kernels/kernels.h"
 
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
 
-#include "kernel_sets.h"
+#include "core/kernels/kernel_sets.h"
 
 namespace headrace {
 namespace {
