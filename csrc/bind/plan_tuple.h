@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "../core/output.h"
+#include "core/rows/output.h"
 #include "core/plan/plan.h"
 #include "convert.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "batch.h"
-#include "output.h"
+#include "core/rows/output.h"
 #include "core/plan/plan.h"
 #include "core/trace/recorder.h"
 #include "sample_worker.h"

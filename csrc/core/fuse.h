@@ -6,7 +6,7 @@
 
 #include "core/base/geometry.h"
 #include "core/kernels/kernels.h"
-#include "output.h"
+#include "core/rows/output.h"
 #include "core/plan/plan.h"
 
 namespace headrace {

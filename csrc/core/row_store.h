@@ -7,7 +7,7 @@
 
 #include "core/base/geometry.h"
 #include "core/kernels/normalisation.h"
-#include "output.h"
+#include "core/rows/output.h"
 #include "core/plan/plan.h"
 #include "core/base/row_buffer.h"
 

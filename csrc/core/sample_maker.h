@@ -5,7 +5,7 @@
 #include "fuse.h"
 #include "core/jpeg/jpeg_decoder.h"
 #include "core/jpeg/jpeg_header.h"
-#include "raw_rows.h"
+#include "core/rows/raw_rows.h"
 #include "sample_worker.h"
 
 namespace headrace {

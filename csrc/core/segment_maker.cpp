@@ -1,7 +1,7 @@
 // Makes images up to a step that Python does.
 #include "segment_maker.h"
 
-#include "rgbx_output.h"
+#include "core/rows/rgbx_output.h"
 #include "sample_maker.h"
 
 namespace headrace {

@@ -8,7 +8,7 @@
 #include "backend.h"
 #include "fuse.h"
 #include "core/jpeg/jpeg_decoder.h"
-#include "raw_rows.h"
+#include "core/rows/raw_rows.h"
 
 namespace headrace {
 

@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/planes/plane_decoder.h"
-#include "../core/rgbx_output.h"
+#include "core/rows/rgbx_output.h"
 
 namespace headrace {
 namespace {

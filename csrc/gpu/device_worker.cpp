@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "../core/rgbx_output.h"
+#include "core/rows/rgbx_output.h"
 #include "../core/sample_maker.h"
 #include "device_batch.h"
 #include "router.h"

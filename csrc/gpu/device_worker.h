@@ -5,7 +5,7 @@
 #include "../core/fuse.h"
 #include "core/jpeg/jpeg_decoder.h"
 #include "core/planes/plane_decoder.h"
-#include "../core/raw_rows.h"
+#include "core/rows/raw_rows.h"
 #include "../core/sample_worker.h"
 #include "decode_lane.h"
 #include "device_batch.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "../core/output.h"
+#include "core/rows/output.h"
 #include "core/plan/plan.h"
 #include "core/kernels/resample_table.h"
 #include "sample_job.h"

@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "../../csrc/core/output.h"
+#include "core/rows/output.h"
 #include "core/plan/plan.h"
 
 namespace headrace::test {

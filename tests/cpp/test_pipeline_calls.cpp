@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "../../csrc/core/fuse.h"
-#include "../../csrc/core/rgbx_output.h"
+#include "core/rows/rgbx_output.h"
 #include "pipeline_samples.h"
 
 using namespace headrace;

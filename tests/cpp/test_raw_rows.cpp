@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/source/blob.h"
-#include "../../csrc/core/raw_rows.h"
+#include "core/rows/raw_rows.h"
 
 using namespace headrace;
 

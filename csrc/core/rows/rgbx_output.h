@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "output.h"
+#include "core/rows/output.h"
 #include "core/plan/plan.h"
 
 namespace headrace {

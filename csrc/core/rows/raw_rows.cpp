@@ -1,5 +1,5 @@
 // Turns pixels that are bytes in memory into the RGBX rows that the stages hand on.
-#include "raw_rows.h"
+#include "core/rows/raw_rows.h"
 
 #include <algorithm>
 #include <cstring>

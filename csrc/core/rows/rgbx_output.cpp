@@ -1,5 +1,5 @@
 // An output of bytes as they are, four a pixel.
-#include "rgbx_output.h"
+#include "core/rows/rgbx_output.h"
 
 #include <array>
 
