@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "../../csrc/core/fuse.h"
+#include "core/fuse/fuse.h"
 #include "core/base/row_buffer.h"
 
 namespace {

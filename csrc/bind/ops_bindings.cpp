@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "blur.h"
+#include "core/fuse/blur.h"
 #include "convert.h"
-#include "fuse.h"
+#include "core/fuse/fuse.h"
 #include "core/kernels/kernels.h"
 #include "core/plan/plan.h"
 #include "core/kernels/resample_table.h"

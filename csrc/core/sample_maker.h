@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backend.h"
-#include "fuse.h"
+#include "core/fuse/fuse.h"
 #include "core/jpeg/jpeg_decoder.h"
 #include "core/jpeg/jpeg_header.h"
 #include "core/rows/raw_rows.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backend.h"
-#include "fuse.h"
+#include "core/fuse/fuse.h"
 #include "core/jpeg/jpeg_decoder.h"
 #include "core/rows/raw_rows.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../core/backend.h"
-#include "../core/fuse.h"
+#include "core/fuse/fuse.h"
 #include "core/jpeg/jpeg_decoder.h"
 #include "core/planes/plane_decoder.h"
 #include "core/rows/raw_rows.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "../core/taker.h"
+#include "core/fuse/taker.h"
 
 namespace headrace {
 namespace {

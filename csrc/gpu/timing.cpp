@@ -6,7 +6,7 @@
 #include <cstring>
 #include <thread>
 
-#include "../core/fuse.h"
+#include "core/fuse/fuse.h"
 #include "core/planes/plane_decoder.h"
 #include "core/trace/stage_stats.h"
 #include "job_builder.h"

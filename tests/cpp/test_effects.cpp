@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include "../../csrc/core/fuse.h"
+#include "core/fuse/fuse.h"
 #include "plan_samples.h"
 #include "slow_effects.h"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "../../csrc/core/fuse.h"
+#include "core/fuse/fuse.h"
 #include "core/base/row_buffer.h"
 #include "plan_samples.h"
 

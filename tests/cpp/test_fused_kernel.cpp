@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "../../csrc/core/fuse.h"
+#include "core/fuse/fuse.h"
 #include "core/planes/plane_decoder.h"
 #include "../../csrc/gpu/emulation.h"
 #include "../../csrc/gpu/job_builder.h"

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "../../csrc/core/fuse.h"
+#include "core/fuse/fuse.h"
 #include "core/rows/rgbx_output.h"
 #include "pipeline_samples.h"
 

@@ -1,5 +1,5 @@
 // Resizes an image row by row as its rows arrive, in Pillow's two passes, keeping only the rows a window still needs.
-#include "resampler.h"
+#include "core/fuse/resampler.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,13 +1,13 @@
 // Chains the sinks of a plan: take, resize, effects, take, resize, effects, ..., store.
-#include "fuse.h"
+#include "core/fuse/fuse.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "resampler.h"
-#include "retoucher.h"
-#include "row_store.h"
-#include "taker.h"
+#include "core/fuse/resampler.h"
+#include "core/fuse/retoucher.h"
+#include "core/fuse/row_store.h"
+#include "core/fuse/taker.h"
 
 namespace headrace {
 namespace {

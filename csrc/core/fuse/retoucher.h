@@ -4,7 +4,7 @@
 #include <span>
 
 #include "core/base/aligned_array.h"
-#include "blur.h"
+#include "core/fuse/blur.h"
 #include "core/base/geometry.h"
 #include "core/kernels/kernels.h"
 #include "core/plan/plan.h"

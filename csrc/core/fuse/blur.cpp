@@ -3,7 +3,7 @@
 // Note [order of terms]: floats do not add up alike in every order, and what lies near a half is rounded up or down by
 // it. torch's depthwise convolution (oneDNN) adds the terms of an output one after the other, rows outside, columns
 // inside, each fused. headrace.blur_rule asks it whether it does so here, too.
-#include "blur.h"
+#include "core/fuse/blur.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // Moves pixels without mixing them: cuts, pads, mirrors and grays the rows of an image.
-#include "taker.h"
+#include "core/fuse/taker.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // Does a stage's effects: collects the rows of an image, changes their values, passes them on.
-#include "retoucher.h"
+#include "core/fuse/retoucher.h"
 
 #include <cstring>
 

@@ -1,10 +1,10 @@
 // Writes finished rows into the output: gray, mirrored and upside down where asked, each byte through its table; then
 // the erased boxes.
-#include "row_store.h"
+#include "core/fuse/row_store.h"
 
 #include <cstring>
 
-#include "taker.h"
+#include "core/fuse/taker.h"
 
 namespace headrace {
 
