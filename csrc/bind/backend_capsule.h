@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "../core/backend.h"
+#include "core/batch/backend.h"
 
 namespace headrace {
 

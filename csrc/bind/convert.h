@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "backend.h"
+#include "core/batch/backend.h"
 
 namespace headrace {
 

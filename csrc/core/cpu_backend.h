@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "core/base/aligned_array.h"
-#include "backend.h"
+#include "core/batch/backend.h"
 #include "core/kernels/kernels.h"
 
 namespace headrace {

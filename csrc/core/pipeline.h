@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "backend.h"
-#include "batch.h"
+#include "core/batch/backend.h"
+#include "core/batch/batch.h"
 #include "core/kernels/kernels.h"
 #include "core/plan/plan.h"
 #include "python_lane.h"

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "backend.h"
+#include "core/batch/backend.h"
 #include "core/base/pool.h"
 #include "python_lane.h"
 #include "core/trace/recorder.h"

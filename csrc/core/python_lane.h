@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "batch.h"
+#include "core/batch/batch.h"
 #include "core/base/geometry.h"
 
 namespace headrace {

@@ -1,12 +1,12 @@
 // Makes samples in this machine's memory: looks at the header, plans, decodes and fuses, in one streaming pass.
 #pragma once
 
-#include "backend.h"
+#include "core/batch/backend.h"
 #include "core/fuse/fuse.h"
 #include "core/jpeg/jpeg_decoder.h"
 #include "core/jpeg/jpeg_header.h"
 #include "core/rows/raw_rows.h"
-#include "sample_worker.h"
+#include "core/batch/sample_worker.h"
 
 namespace headrace {
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <utility>
 
-#include "batch.h"
+#include "core/batch/batch.h"
 
 namespace headrace {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "backend.h"
+#include "core/batch/backend.h"
 #include "core/fuse/fuse.h"
 #include "core/jpeg/jpeg_decoder.h"
 #include "core/rows/raw_rows.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "../core/backend.h"
+#include "core/batch/backend.h"
 #include "core/base/thread_pool.h"
 #include "batch_decoder.h"
 

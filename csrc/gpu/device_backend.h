@@ -12,7 +12,7 @@
 #include <mutex>
 #include <optional>
 
-#include "../core/backend.h"
+#include "core/batch/backend.h"
 #include "core/base/fork_guard.h"
 #include "core/base/thread_pool.h"
 #include "decode_lane.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "../core/batch.h"
+#include "core/batch/batch.h"
 #include "device.h"
 #include "staging.h"
 

@@ -1,12 +1,12 @@
 // Makes samples as far as the CPU does where the rest is the device's: reads, plans, decodes to planes, stages.
 #pragma once
 
-#include "../core/backend.h"
+#include "core/batch/backend.h"
 #include "core/fuse/fuse.h"
 #include "core/jpeg/jpeg_decoder.h"
 #include "core/planes/plane_decoder.h"
 #include "core/rows/raw_rows.h"
-#include "../core/sample_worker.h"
+#include "core/batch/sample_worker.h"
 #include "decode_lane.h"
 #include "device_batch.h"
 #include "job_builder.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "../../csrc/core/slot_ring.h"
+#include "core/batch/slot_ring.h"
 #include "in_child.h"
 
 using namespace headrace;

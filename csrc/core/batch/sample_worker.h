@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "batch.h"
+#include "core/batch/batch.h"
 #include "core/source/blob.h"
 #include "core/base/geometry.h"
 #include "core/source/reader.h"

@@ -13,7 +13,7 @@
 
 #include "core/source/blob.h"
 #include "core/base/error.h"
-#include "slot_ring.h"
+#include "core/batch/slot_ring.h"
 
 namespace headrace {
 

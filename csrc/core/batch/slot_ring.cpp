@@ -1,5 +1,5 @@
 // Slots from mmap, on huge pages where the system grants them.
-#include "slot_ring.h"
+#include "core/batch/slot_ring.h"
 
 #include <sys/mman.h>
 

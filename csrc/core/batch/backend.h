@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "batch.h"
+#include "core/batch/batch.h"
 #include "core/rows/output.h"
 #include "core/plan/plan.h"
 #include "core/trace/recorder.h"
-#include "sample_worker.h"
+#include "core/batch/sample_worker.h"
 
 namespace headrace {
 

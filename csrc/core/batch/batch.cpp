@@ -1,5 +1,5 @@
 // What a batch is filled with, checked.
-#include "batch.h"
+#include "core/batch/batch.h"
 
 #include <stdexcept>
 
