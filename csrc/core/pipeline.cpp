@@ -7,7 +7,7 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "cpu_backend.h"
+#include "core/making/cpu_backend.h"
 #include "core/base/fork_guard.h"
 #include "core/base/pool.h"
 #include "python_desk.h"

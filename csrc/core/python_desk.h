@@ -13,7 +13,7 @@
 #include "core/base/pool.h"
 #include "python_lane.h"
 #include "core/trace/recorder.h"
-#include "segment_maker.h"
+#include "core/making/segment_maker.h"
 
 namespace headrace {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/rows/rgbx_output.h"
-#include "../core/sample_maker.h"
+#include "core/making/sample_maker.h"
 #include "device_batch.h"
 #include "router.h"
 

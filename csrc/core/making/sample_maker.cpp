@@ -1,5 +1,5 @@
 // The stages of one sample, and what each of them costs.
-#include "sample_maker.h"
+#include "core/making/sample_maker.h"
 
 #include "core/base/error.h"
 #include "core/jpeg/jpeg_header.h"

@@ -1,9 +1,9 @@
 // Hands out slots and workers that write into them.
-#include "cpu_backend.h"
+#include "core/making/cpu_backend.h"
 
 #include <cstring>
 
-#include "sample_maker.h"
+#include "core/making/sample_maker.h"
 
 namespace headrace {
 
