@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipeline.h"
+#include "core/pipeline/pipeline.h"
 
 namespace headrace {
 

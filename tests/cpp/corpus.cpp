@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "../../csrc/core/pipeline.h"
+#include "core/pipeline/pipeline.h"
 
 namespace {
 

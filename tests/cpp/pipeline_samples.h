@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "../../csrc/core/pipeline.h"
+#include "core/pipeline/pipeline.h"
 #include "temporary_folder.h"
 
 namespace headrace::test {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "../../csrc/core/python_lane.h"
+#include "core/pipeline/python_lane.h"
 
 using namespace headrace;
 using namespace std::chrono_literals;

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "../../csrc/core/sample_queue.h"
+#include "core/pipeline/sample_queue.h"
 
 using namespace headrace;
 using Task = SampleQueue::Task;

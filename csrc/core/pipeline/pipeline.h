@@ -15,7 +15,7 @@
 #include "core/batch/batch.h"
 #include "core/kernels/kernels.h"
 #include "core/plan/plan.h"
-#include "python_lane.h"
+#include "core/pipeline/python_lane.h"
 #include "core/trace/recorder.h"
 #include "core/trace/stage_stats.h"
 

@@ -1,5 +1,5 @@
 // Runs samples through the stages on the workers' threads and keeps count of what is still to come.
-#include "pipeline.h"
+#include "core/pipeline/pipeline.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -10,8 +10,8 @@
 #include "core/making/cpu_backend.h"
 #include "core/base/fork_guard.h"
 #include "core/base/pool.h"
-#include "python_desk.h"
-#include "sample_queue.h"
+#include "core/pipeline/python_desk.h"
+#include "core/pipeline/sample_queue.h"
 #include "core/base/thread_pool.h"
 
 namespace headrace {

@@ -11,7 +11,7 @@
 
 #include "core/batch/backend.h"
 #include "core/base/pool.h"
-#include "python_lane.h"
+#include "core/pipeline/python_lane.h"
 #include "core/trace/recorder.h"
 #include "core/making/segment_maker.h"
 

@@ -1,5 +1,5 @@
 // The samples in Python's hands.
-#include "python_desk.h"
+#include "core/pipeline/python_desk.h"
 
 #include <stdexcept>
 #include <utility>
