@@ -1,7 +1,7 @@
 // The kernels as CUDA runs them: fuse_block.h and retouch_block.h with real threads and barriers.
 #include "cuda_fuse.h"
-#include "fuse_block.h"
-#include "retouch_block.h"
+#include "gpu/kernel/fuse_block.h"
+#include "gpu/kernel/retouch_block.h"
 
 namespace headrace {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "sample_job.h"
+#include "gpu/kernel/sample_job.h"
 
 namespace headrace {
 

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "sample_job.h"
+#include "gpu/kernel/sample_job.h"
 
 namespace headrace {
 

@@ -9,7 +9,7 @@
 #include "core/batch/sample_worker.h"
 #include "decode_lane.h"
 #include "device_batch.h"
-#include "job_builder.h"
+#include "gpu/kernel/job_builder.h"
 
 namespace headrace {
 

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "fuse_block.h"
-#include "retouch_block.h"
+#include "gpu/kernel/fuse_block.h"
+#include "gpu/kernel/retouch_block.h"
 
 namespace headrace {
 namespace {

@@ -1,7 +1,7 @@
 // The fused kernel's launch on the host: same grid, same blocks, same shared memory, one thread after the other.
 #pragma once
 
-#include "sample_job.h"
+#include "gpu/kernel/sample_job.h"
 
 namespace headrace {
 

@@ -9,7 +9,7 @@
 
 #include "core/base/fork_guard.h"
 #include "device.h"
-#include "job_builder.h"
+#include "gpu/kernel/job_builder.h"
 
 namespace headrace {
 

@@ -9,7 +9,7 @@
 #include "core/fuse/fuse.h"
 #include "core/planes/plane_decoder.h"
 #include "core/trace/stage_stats.h"
-#include "job_builder.h"
+#include "gpu/kernel/job_builder.h"
 #include "staging.h"
 
 namespace headrace {

@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "core/planes/plane_decoder.h"
-#include "../../csrc/gpu/tile_source.h"
+#include "gpu/kernel/tile_source.h"
 #include "jpeg_samples.h"
 
 using namespace headrace;

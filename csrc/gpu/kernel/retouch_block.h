@@ -5,7 +5,7 @@
 // and sums are of integers, so they do not depend on the order in which threads add to them.
 #pragma once
 
-#include "fuse_block.h"
+#include "gpu/kernel/fuse_block.h"
 
 namespace headrace {
 

@@ -8,7 +8,7 @@
 #include "core/rows/output.h"
 #include "core/plan/plan.h"
 #include "core/kernels/resample_table.h"
-#include "sample_job.h"
+#include "gpu/kernel/sample_job.h"
 
 namespace headrace {
 

@@ -1,6 +1,6 @@
 // Copies windows, weights and effects to where the device finds them; what an axis that keeps its size does not need is
 // left out.
-#include "job_builder.h"
+#include "gpu/kernel/job_builder.h"
 
 #include <algorithm>
 #include <cstring>

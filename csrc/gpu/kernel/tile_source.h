@@ -2,7 +2,7 @@
 // unusual samplings) is asked of every pixel by one source; the others spare themselves the questions.
 #pragma once
 
-#include "sample_job.h"
+#include "gpu/kernel/sample_job.h"
 
 namespace headrace {
 

@@ -12,9 +12,9 @@
 // exception: it is rare, and its copy would cost every block registers.
 #pragma once
 
-#include "element_store.h"
-#include "sample_job.h"
-#include "tile_source.h"
+#include "gpu/kernel/element_store.h"
+#include "gpu/kernel/sample_job.h"
+#include "gpu/kernel/tile_source.h"
 
 namespace headrace {
 

@@ -1,7 +1,7 @@
 // The last step of every kernel: bytes of pixels become elements of the output.
 #pragma once
 
-#include "sample_job.h"
+#include "gpu/kernel/sample_job.h"
 
 namespace headrace {
 
