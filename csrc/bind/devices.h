@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../gpu/decode_lane.h"
-#include "../gpu/device.h"
+#include "gpu/device/device.h"
 
 namespace headrace {
 

@@ -8,14 +8,14 @@
 
 #include "../gpu/device_backend.h"
 #include "../gpu/emulated_decoder.h"
-#include "../gpu/emulated_device.h"
+#include "gpu/device/emulated_device.h"
 #include "../gpu/nvjpeg_decoder.h"
 #include "../gpu/router.h"
 #include "backend_capsule.h"
 #include "convert.h"
 #include "devices.h"
 #ifdef HEADRACE_WITH_CUDA
-#include "../gpu/cuda_device.h"
+#include "gpu/device/cuda_device.h"
 #endif
 
 namespace py = pybind11;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/batch/batch.h"
-#include "device.h"
+#include "gpu/device/device.h"
 #include "staging.h"
 
 namespace headrace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "batch_decoder.h"
-#include "device.h"
+#include "gpu/device/device.h"
 #include "nvjpeg_api.h"
 
 namespace headrace {

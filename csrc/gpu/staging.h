@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/fork_guard.h"
-#include "device.h"
+#include "gpu/device/device.h"
 #include "gpu/kernel/job_builder.h"
 
 namespace headrace {

@@ -8,7 +8,7 @@
 #include "core/rows/output.h"
 #include "core/plan/plan.h"
 #include "batch_decoder.h"
-#include "device.h"
+#include "gpu/device/device.h"
 
 namespace headrace {
 

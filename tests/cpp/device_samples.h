@@ -8,7 +8,7 @@
 #include <string>
 
 #include "../../csrc/gpu/device_backend.h"
-#include "../../csrc/gpu/emulated_device.h"
+#include "gpu/device/emulated_device.h"
 #include "pipeline_samples.h"
 
 namespace headrace::test {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "../../csrc/gpu/emulated_device.h"
+#include "gpu/device/emulated_device.h"
 #include "fake_nvjpeg.h"
 
 namespace headrace::test {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "../../csrc/gpu/device_backend.h"
-#include "../../csrc/gpu/emulated_device.h"
+#include "gpu/device/emulated_device.h"
 #include "pipeline_samples.h"
 
 using namespace headrace;

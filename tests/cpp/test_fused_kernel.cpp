@@ -5,7 +5,7 @@
 
 #include "core/fuse/fuse.h"
 #include "core/planes/plane_decoder.h"
-#include "../../csrc/gpu/emulation.h"
+#include "gpu/device/emulation.h"
 #include "gpu/kernel/job_builder.h"
 #include "jpeg_samples.h"
 #include "plan_samples.h"

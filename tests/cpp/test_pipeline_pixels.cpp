@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "../../csrc/gpu/device_backend.h"
-#include "../../csrc/gpu/emulated_device.h"
+#include "gpu/device/emulated_device.h"
 #include "pipeline_samples.h"
 
 using namespace headrace;

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "../../csrc/gpu/emulated_device.h"
+#include "gpu/device/emulated_device.h"
 #include "../../csrc/gpu/staging.h"
 
 using namespace headrace;

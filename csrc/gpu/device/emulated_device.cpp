@@ -1,5 +1,5 @@
 // Streams as queues of work with a thread each; the default stream is the caller's own thread.
-#include "emulated_device.h"
+#include "gpu/device/emulated_device.h"
 
 #include <atomic>
 #include <chrono>
@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "emulation.h"
+#include "gpu/device/emulation.h"
 
 namespace headrace {
 namespace {

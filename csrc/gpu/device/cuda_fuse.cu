@@ -1,5 +1,5 @@
 // The kernels as CUDA runs them: fuse_block.h and retouch_block.h with real threads and barriers.
-#include "cuda_fuse.h"
+#include "gpu/device/cuda_fuse.h"
 #include "gpu/kernel/fuse_block.h"
 #include "gpu/kernel/retouch_block.h"
 

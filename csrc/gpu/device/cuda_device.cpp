@@ -1,5 +1,5 @@
 // CUDA's runtime calls, each checked, on a device that every thread of ours makes its current one.
-#include "cuda_device.h"
+#include "gpu/device/cuda_device.h"
 
 #include <cuda_runtime_api.h>
 
@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "core/base/fork_guard.h"
-#include "cuda_fuse.h"
+#include "gpu/device/cuda_fuse.h"
 
 namespace headrace {
 namespace {

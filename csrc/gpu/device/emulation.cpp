@@ -1,5 +1,5 @@
 // Blocks and threads as loops.
-#include "emulation.h"
+#include "gpu/device/emulation.h"
 
 #include <memory>
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "device.h"
+#include "gpu/device/device.h"
 
 namespace headrace {
 
