@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "../gpu/decode_lane.h"
+#include "gpu/decoders/decode_lane.h"
 #include "gpu/device/device.h"
 
 namespace headrace {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "../gpu/device_backend.h"
-#include "../gpu/emulated_decoder.h"
+#include "gpu/decoders/emulated_decoder.h"
 #include "gpu/device/emulated_device.h"
-#include "../gpu/nvjpeg_decoder.h"
-#include "../gpu/router.h"
+#include "gpu/decoders/nvjpeg_decoder.h"
+#include "gpu/decoders/router.h"
 #include "backend_capsule.h"
 #include "convert.h"
 #include "devices.h"

@@ -15,7 +15,7 @@
 #include "core/batch/backend.h"
 #include "core/base/fork_guard.h"
 #include "core/base/thread_pool.h"
-#include "decode_lane.h"
+#include "gpu/decoders/decode_lane.h"
 #include "device_batch.h"
 
 namespace headrace {

@@ -6,7 +6,7 @@
 #include "core/rows/rgbx_output.h"
 #include "core/making/sample_maker.h"
 #include "device_batch.h"
-#include "router.h"
+#include "gpu/decoders/router.h"
 
 namespace headrace {
 namespace {

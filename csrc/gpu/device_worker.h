@@ -7,7 +7,7 @@
 #include "core/planes/plane_decoder.h"
 #include "core/rows/raw_rows.h"
 #include "core/batch/sample_worker.h"
-#include "decode_lane.h"
+#include "gpu/decoders/decode_lane.h"
 #include "device_batch.h"
 #include "gpu/kernel/job_builder.h"
 

@@ -7,7 +7,7 @@
 
 #include "core/rows/output.h"
 #include "core/plan/plan.h"
-#include "batch_decoder.h"
+#include "gpu/decoders/batch_decoder.h"
 #include "gpu/device/device.h"
 
 namespace headrace {

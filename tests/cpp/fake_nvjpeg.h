@@ -1,7 +1,7 @@
 // A stand-in for libnvjpeg.so, which decodes into the host's memory: what a test tells it to do, and what it saw.
 #pragma once
 
-#include "../../csrc/gpu/nvjpeg_api.h"
+#include "gpu/decoders/nvjpeg_api.h"
 
 namespace headrace::test {
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "../../csrc/gpu/emulated_decoder.h"
+#include "gpu/decoders/emulated_decoder.h"
 #include "device_samples.h"
 
 using namespace headrace;

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "../../csrc/gpu/nvjpeg_api.h"
+#include "gpu/decoders/nvjpeg_api.h"
 
 namespace ours = headrace::nvjpeg;
 

@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "core/planes/plane_layout.h"
-#include "../../csrc/gpu/nvjpeg_decoder.h"
-#include "../../csrc/gpu/router.h"
+#include "gpu/decoders/nvjpeg_decoder.h"
+#include "gpu/decoders/router.h"
 #include "jpeg_samples.h"
 #include "nvjpeg_samples.h"
 

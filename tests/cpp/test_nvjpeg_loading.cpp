@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "../../csrc/gpu/nvjpeg_api.h"
+#include "gpu/decoders/nvjpeg_api.h"
 
 using namespace headrace;
 

@@ -1,7 +1,7 @@
 // The whole pipeline with decoders that call nvJPEG's double: the CPU's bytes, and files that cost only themselves.
 #include <doctest/doctest.h>
 
-#include "../../csrc/gpu/nvjpeg_decoder.h"
+#include "gpu/decoders/nvjpeg_decoder.h"
 #include "device_samples.h"
 #include "nvjpeg_samples.h"
 

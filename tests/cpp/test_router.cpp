@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "../../csrc/gpu/router.h"
+#include "gpu/decoders/router.h"
 #include "jpeg_samples.h"
 
 using namespace headrace;

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "batch_decoder.h"
+#include "gpu/decoders/batch_decoder.h"
 #include "gpu/device/device.h"
-#include "nvjpeg_api.h"
+#include "gpu/decoders/nvjpeg_api.h"
 
 namespace headrace {
 

@@ -1,5 +1,5 @@
 // Whole images, one after the other.
-#include "emulated_decoder.h"
+#include "gpu/decoders/emulated_decoder.h"
 
 namespace headrace {
 

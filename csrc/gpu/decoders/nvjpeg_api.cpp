@@ -1,5 +1,5 @@
 // Finds nvJPEG's functions in a library loaded for this purpose alone.
-#include "nvjpeg_api.h"
+#include "gpu/decoders/nvjpeg_api.h"
 
 #include <dlfcn.h>
 

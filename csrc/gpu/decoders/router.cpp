@@ -1,5 +1,5 @@
 // The hardware's limits, as NVIDIA documents them for nvJPEG's hardware backend.
-#include "router.h"
+#include "gpu/decoders/router.h"
 
 #include "core/planes/plane_layout.h"
 

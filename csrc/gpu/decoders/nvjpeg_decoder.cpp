@@ -4,7 +4,7 @@
 // (github.com/meta-pytorch/torchcodec/issues/1634). So planes are memory that nothing on the device uses any more when
 // the call is made (StagingRing sees to it), and the call's end is awaited here, in a thread that has nothing else to
 // do.
-#include "nvjpeg_decoder.h"
+#include "gpu/decoders/nvjpeg_decoder.h"
 
 #include <stdexcept>
 

@@ -15,7 +15,7 @@
 
 #include "core/batch/backend.h"
 #include "core/base/thread_pool.h"
-#include "batch_decoder.h"
+#include "gpu/decoders/batch_decoder.h"
 
 namespace headrace {
 

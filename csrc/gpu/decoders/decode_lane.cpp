@@ -1,5 +1,5 @@
 // Groups of one format from the front of the queue.
-#include "decode_lane.h"
+#include "gpu/decoders/decode_lane.h"
 
 #include <chrono>
 #include <exception>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/planes/plane_decoder.h"
-#include "batch_decoder.h"
+#include "gpu/decoders/batch_decoder.h"
 
 namespace headrace {
 
