@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
-#include "../gpu/device_ops.h"
+#include "gpu/batches/device_ops.h"
 #include "convert.h"
 #include "devices.h"
 #include "plan_tuple.h"

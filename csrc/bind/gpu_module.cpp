@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../gpu/device_backend.h"
+#include "gpu/batches/device_backend.h"
 #include "gpu/decoders/emulated_decoder.h"
 #include "gpu/device/emulated_device.h"
 #include "gpu/decoders/nvjpeg_decoder.h"

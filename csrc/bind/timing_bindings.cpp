@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../gpu/timing.h"
+#include "gpu/batches/timing.h"
 #include "convert.h"
 #include "devices.h"
 #include "plan_tuple.h"

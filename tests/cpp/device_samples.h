@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "../../csrc/gpu/device_backend.h"
+#include "gpu/batches/device_backend.h"
 #include "gpu/device/emulated_device.h"
 #include "pipeline_samples.h"
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "../../csrc/gpu/device_backend.h"
+#include "gpu/batches/device_backend.h"
 #include "gpu/device/emulated_device.h"
 #include "pipeline_samples.h"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "../../csrc/gpu/device_backend.h"
+#include "gpu/batches/device_backend.h"
 #include "gpu/device/emulated_device.h"
 #include "pipeline_samples.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gpu/device/emulated_device.h"
-#include "../../csrc/gpu/staging.h"
+#include "gpu/batches/staging.h"
 
 using namespace headrace;
 

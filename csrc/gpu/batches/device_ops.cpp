@@ -1,5 +1,5 @@
 // Everything is put on the caller's stream: it is in order with what he does there, and nobody waits.
-#include "device_ops.h"
+#include "gpu/batches/device_ops.h"
 
 #include <cstring>
 

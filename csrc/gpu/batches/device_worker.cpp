@@ -1,11 +1,11 @@
 // The CPU's share of a sample that a device finishes.
-#include "device_worker.h"
+#include "gpu/batches/device_worker.h"
 
 #include <cstring>
 
 #include "core/rows/rgbx_output.h"
 #include "core/making/sample_maker.h"
-#include "device_batch.h"
+#include "gpu/batches/device_batch.h"
 #include "gpu/decoders/router.h"
 
 namespace headrace {

@@ -1,12 +1,12 @@
 // Uploads, launches and events, in the order that makes them safe.
-#include "device_backend.h"
+#include "gpu/batches/device_backend.h"
 
 #include <algorithm>
 #include <cstring>
 #include <exception>
 #include <stdexcept>
 
-#include "device_worker.h"
+#include "gpu/batches/device_worker.h"
 
 namespace headrace {
 

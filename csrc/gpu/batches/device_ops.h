@@ -7,7 +7,7 @@
 
 #include "core/rows/output.h"
 #include "core/plan/plan.h"
-#include "staging.h"
+#include "gpu/batches/staging.h"
 
 namespace headrace {
 

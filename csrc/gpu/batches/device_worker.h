@@ -8,7 +8,7 @@
 #include "core/rows/raw_rows.h"
 #include "core/batch/sample_worker.h"
 #include "gpu/decoders/decode_lane.h"
-#include "device_batch.h"
+#include "gpu/batches/device_batch.h"
 #include "gpu/kernel/job_builder.h"
 
 namespace headrace {

@@ -16,7 +16,7 @@
 #include "core/base/fork_guard.h"
 #include "core/base/thread_pool.h"
 #include "gpu/decoders/decode_lane.h"
-#include "device_batch.h"
+#include "gpu/batches/device_batch.h"
 
 namespace headrace {
 

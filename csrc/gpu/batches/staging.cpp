@@ -1,5 +1,5 @@
 // Blocks that fill up, and areas that go round.
-#include "staging.h"
+#include "gpu/batches/staging.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // Everything is staged before the clock starts.
-#include "timing.h"
+#include "gpu/batches/timing.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,7 +10,7 @@
 #include "core/planes/plane_decoder.h"
 #include "core/trace/stage_stats.h"
 #include "gpu/kernel/job_builder.h"
-#include "staging.h"
+#include "gpu/batches/staging.h"
 
 namespace headrace {
 

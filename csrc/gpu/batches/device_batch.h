@@ -8,7 +8,7 @@
 
 #include "core/batch/batch.h"
 #include "gpu/device/device.h"
-#include "staging.h"
+#include "gpu/batches/staging.h"
 
 namespace headrace {
 
