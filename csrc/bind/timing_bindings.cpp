@@ -6,7 +6,7 @@
 #include "gpu/batches/timing.h"
 #include "convert.h"
 #include "devices.h"
-#include "plan_tuple.h"
+#include "bind/core/plan_tuple.h"
 
 namespace py = pybind11;
 

@@ -12,8 +12,8 @@
 #include "backend_capsule.h"
 #include "convert.h"
 #include "dlpack.h"
-#include "pipeline_objects.h"
-#include "process_recorder.h"
+#include "bind/core/pipeline_objects.h"
+#include "bind/core/process_recorder.h"
 
 namespace py = pybind11;
 using namespace std::chrono_literals;

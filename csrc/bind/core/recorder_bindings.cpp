@@ -10,7 +10,7 @@
 #include "core/base/clock.h"
 #include "core/base/fork_guard.h"
 #include "convert.h"
-#include "process_recorder.h"
+#include "bind/core/process_recorder.h"
 
 namespace py = pybind11;
 
