@@ -5,7 +5,7 @@
 
 #include "gpu/batches/timing.h"
 #include "convert.h"
-#include "devices.h"
+#include "bind/gpu/devices.h"
 #include "bind/core/plan_tuple.h"
 
 namespace py = pybind11;

@@ -13,7 +13,7 @@
 #include "gpu/decoders/router.h"
 #include "backend_capsule.h"
 #include "convert.h"
-#include "devices.h"
+#include "bind/gpu/devices.h"
 #ifdef HEADRACE_WITH_CUDA
 #include "gpu/device/cuda_device.h"
 #endif

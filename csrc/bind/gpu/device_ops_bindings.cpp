@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "gpu/batches/device_ops.h"
 #include "convert.h"
-#include "devices.h"
+#include "bind/gpu/devices.h"
 #include "bind/core/plan_tuple.h"
 
 namespace py = pybind11;
