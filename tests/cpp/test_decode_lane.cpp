@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "gpu/decoders/emulated_decoder.h"
-#include "device_samples.h"
+#include "support/device_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;

@@ -8,7 +8,7 @@
 
 #include "gpu/batches/device_backend.h"
 #include "gpu/device/emulated_device.h"
-#include "pipeline_samples.h"
+#include "support/pipeline_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;

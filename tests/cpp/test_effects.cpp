@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "core/fuse/fuse.h"
-#include "plan_samples.h"
-#include "slow_effects.h"
+#include "support/plan_samples.h"
+#include "support/slow_effects.h"
 
 using namespace headrace;
 using namespace headrace::test;

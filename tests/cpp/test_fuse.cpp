@@ -7,7 +7,7 @@
 
 #include "core/fuse/fuse.h"
 #include "core/base/row_buffer.h"
-#include "plan_samples.h"
+#include "support/plan_samples.h"
 
 namespace {
 

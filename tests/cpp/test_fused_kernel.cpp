@@ -7,8 +7,8 @@
 #include "core/planes/plane_decoder.h"
 #include "gpu/device/emulation.h"
 #include "gpu/kernel/job_builder.h"
-#include "jpeg_samples.h"
-#include "plan_samples.h"
+#include "support/jpeg_samples.h"
+#include "support/plan_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/jpeg/jpeg_decoder.h"
-#include "jpeg_samples.h"
+#include "support/jpeg_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/jpeg/jpeg_header.h"
-#include "jpeg_samples.h"
+#include "support/jpeg_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;

@@ -7,8 +7,8 @@
 #include "core/planes/plane_layout.h"
 #include "gpu/decoders/nvjpeg_decoder.h"
 #include "gpu/decoders/router.h"
-#include "jpeg_samples.h"
-#include "nvjpeg_samples.h"
+#include "support/jpeg_samples.h"
+#include "support/nvjpeg_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;

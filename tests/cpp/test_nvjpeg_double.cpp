@@ -1,8 +1,8 @@
 // The double of nvJPEG is strict: each broken rule of nvjpeg.h is refused and remembered.
 #include <doctest/doctest.h>
 
-#include "jpeg_samples.h"
-#include "nvjpeg_samples.h"
+#include "support/jpeg_samples.h"
+#include "support/nvjpeg_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;

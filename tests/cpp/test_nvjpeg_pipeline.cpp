@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "gpu/decoders/nvjpeg_decoder.h"
-#include "device_samples.h"
-#include "nvjpeg_samples.h"
+#include "support/device_samples.h"
+#include "support/nvjpeg_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;

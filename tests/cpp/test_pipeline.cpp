@@ -9,8 +9,8 @@
 #include <thread>
 #include <utility>
 
-#include "jpeg_samples.h"
-#include "pipeline_samples.h"
+#include "support/jpeg_samples.h"
+#include "support/pipeline_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;

@@ -7,7 +7,7 @@
 
 #include "core/fuse/fuse.h"
 #include "core/rows/rgbx_output.h"
-#include "pipeline_samples.h"
+#include "support/pipeline_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;

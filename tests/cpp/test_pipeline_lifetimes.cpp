@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "in_child.h"
-#include "pipeline_samples.h"
+#include "support/in_child.h"
+#include "support/pipeline_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;

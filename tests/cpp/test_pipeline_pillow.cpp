@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "pipeline_samples.h"
+#include "support/pipeline_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;

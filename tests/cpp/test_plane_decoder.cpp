@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/planes/plane_decoder.h"
-#include "jpeg_samples.h"
+#include "support/jpeg_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;

@@ -12,7 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/source/reader.h"
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 
 using namespace headrace;
 using namespace headrace::test;

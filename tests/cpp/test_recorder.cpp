@@ -9,7 +9,7 @@
 
 #include "core/base/clock.h"
 #include "core/trace/recorder.h"
-#include "pipeline_samples.h"
+#include "support/pipeline_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;

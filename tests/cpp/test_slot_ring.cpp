@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/batch/slot_ring.h"
-#include "in_child.h"
+#include "support/in_child.h"
 
 using namespace headrace;
 

@@ -5,7 +5,7 @@
 
 #include "core/planes/plane_decoder.h"
 #include "gpu/kernel/tile_source.h"
-#include "jpeg_samples.h"
+#include "support/jpeg_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;

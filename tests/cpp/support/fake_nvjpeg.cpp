@@ -1,5 +1,5 @@
 // nvJPEG's functions on the host: libjpeg decodes to where the GPU would. Strict about what nvjpeg.h asks of callers.
-#include "fake_nvjpeg.h"
+#include "support/fake_nvjpeg.h"
 
 #include <algorithm>
 #include <atomic>

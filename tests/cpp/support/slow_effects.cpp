@@ -1,5 +1,5 @@
 // Effects the slow way: whole images, one effect after the other, each as its definition reads.
-#include "slow_effects.h"
+#include "support/slow_effects.h"
 
 #include <algorithm>
 #include <cmath>

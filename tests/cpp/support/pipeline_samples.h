@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/pipeline/pipeline.h"
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace headrace::test {
 

@@ -1,5 +1,5 @@
 // Makes small JPEGs of every kind for the tests, and decodes them whole with libjpeg's simplest calls: the reference.
-#include "jpeg_samples.h"
+#include "support/jpeg_samples.h"
 
 #include <doctest/doctest.h>
 

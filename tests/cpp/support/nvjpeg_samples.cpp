@@ -1,5 +1,5 @@
 // Loads the double, and makes its behaviours.
-#include "nvjpeg_samples.h"
+#include "support/nvjpeg_samples.h"
 
 #include <dlfcn.h>
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
 // Random images, takes and plans of every kind, and samples to write them into.
-#include "plan_samples.h"
+#include "support/plan_samples.h"
 
 #include <algorithm>
 

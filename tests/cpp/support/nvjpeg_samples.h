@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gpu/device/emulated_device.h"
-#include "fake_nvjpeg.h"
+#include "support/fake_nvjpeg.h"
 
 namespace headrace::test {
 

@@ -1,5 +1,5 @@
 // Makes what the tests of the pipeline share.
-#include "pipeline_samples.h"
+#include "support/pipeline_samples.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "jpeg_samples.h"
+#include "support/jpeg_samples.h"
 
 namespace headrace::test {
 namespace {

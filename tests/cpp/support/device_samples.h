@@ -9,7 +9,7 @@
 
 #include "gpu/batches/device_backend.h"
 #include "gpu/device/emulated_device.h"
-#include "pipeline_samples.h"
+#include "support/pipeline_samples.h"
 
 namespace headrace::test {
 

@@ -1,5 +1,5 @@
 // Runs pipelines over a lane of decoders.
-#include "device_samples.h"
+#include "support/device_samples.h"
 
 #include <doctest/doctest.h>
 
