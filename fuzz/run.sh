@@ -14,9 +14,8 @@ out=build/fuzz
 mkdir -p "$out/found" "$out/crashes"
 core=csrc/core
 "$compiler" -std=c++20 -g -O1 -fno-omit-frame-pointer -fsanitize=fuzzer,address,undefined \
-  -fno-sanitize-recover=undefined -o "$out/fuzz_jpeg" fuzz/fuzz_jpeg.cpp \
-  $core/jpeg/huffman.cpp $core/jpeg/huffman_table.cpp $core/jpeg/jpeg_decoder.cpp $core/jpeg/jpeg_header.cpp $core/jpeg/jpeg_metadata.cpp \
-  $core/jpeg/jpeg_session.cpp $core/planes/plane_decoder.cpp $core/planes/plane_layout.cpp -ljpeg
+  -fno-sanitize-recover=undefined -Icsrc -o "$out/fuzz_jpeg" fuzz/fuzz_jpeg.cpp \
+  $core/jpeg/*.cpp $core/planes/*.cpp -ljpeg
 
 [ ! -d fuzz/regressions ] || set -- fuzz/regressions "$@"
 # New inputs go to the first folder; the others are only read.

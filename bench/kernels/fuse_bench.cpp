@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "core/fuse/fuse.h"
 #include "core/base/row_buffer.h"
+#include "core/fuse/fuse.h"
 
 namespace {
 

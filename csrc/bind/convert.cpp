@@ -1,5 +1,5 @@
 // Reads the fields of the dataclasses of headrace.recipe and headrace.steps.
-#include "convert.h"
+#include "bind/convert.h"
 
 #include <map>
 

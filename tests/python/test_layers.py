@@ -1,249 +1,147 @@
-"""The layers of ARCHITECTURE.md: nothing includes or imports anything of a later layer, and files stay small."""
+"""The folders of ARCHITECTURE.md: includes and imports point only upwards on that page, and files stay small."""
 
 from __future__ import annotations
 
 import ast
 import re
 import statistics
+from collections import Counter
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import pytest
-
-import headrace
-
 ROOT = Path(__file__).resolve().parents[2]
-HARD_CAP = 400  # lines
+CORE, GPU, BIND, PYTHON = (ROOT / name for name in ("csrc/core", "csrc/gpu", "csrc/bind", "python/headrace"))
+SOURCES = {".py", ".h", ".cpp", ".cu"}
 
-# Within a layer (a line) anything goes but a cycle; a layer sees those above it.
-PUBLIC = set(headrace.__all__) | {"__version__"}
-CORE = """
-error geometry fork_guard clock aligned_array find_ff
-blob
-reader jpeg_metadata plan pixel_math
-jpeg_header resample_table planar_image effect_math effects normalisation
-huffman kernels plane_layout
-jpeg_session
-jpeg_decoder plane_decoder
-recorder
-slot_ring thread_pool stage_stats output pool
-rgbx_output taker resampler blur retoucher row_store raw_rows
-fuse
-batch
-sample_worker
-backend
-sample_maker
-segment_maker sample_queue python_lane cpu_backend
-python_desk
-pipeline
-"""
-GPU = """
-sample_job
-tile_source element_store
-fuse_block
-retouch_block
-emulation device
-job_builder emulated_device cuda_fuse batch_decoder nvjpeg_api router
-staging cuda_device nvjpeg_decoder emulated_decoder decode_lane
-device_batch device_ops timing
-device_worker
-device_backend
-"""
-PYTHON = """
-_native cores errors boxes file_image kinds pil_tensor pointwise whole_number recording timeline
-aspect ops_arguments
-world
-calls
-steps
-recipe
-pillow_ops tensor_ops
-sources.labels
-sources.dataset sources.packed_paths sources.unchanged sources.followed
-sources.sizes sources.image_files sources.blobs sources.arrays sources.combined
-sources.image_folder sources.torchvision_files sources.torchvision_arrays sources.torch_combined sources.opt_in
-sources.recognise
-sources
-gaussian
-draws
-pillow_rule blur_rule
-transforms
-sampler.seeded
-sampler.plain
-sampler.permutation sampler.padding sampler.distributed sampler.lengths sampler.aspect
-sampler.repeated
-sampler
-sampler_state
-recognition target
-sample_randomness own_generators
-lowering.sizes lowering.described lowering.metadata lowering.reach
-lowering.builder
-lowering.images
-lowering.geometry lowering.pointwise lowering.containers lowering.python_steps
-lowering.colour lowering.erasing lowering.blur
-lowering.timm
-lowering reference_steps
-reference_colour reference_containers reference_tensor reference_calls
-reference
-device_ops python_lane worker_info storage_pool
-pillow_lane call_lane
-ops engine
-device_engine
-variant_engine
-order
-sampling
-delivery faults
-state
-epochs out_transform line
-iterator
-chrome_trace
-profiler
-handed.protocol
-handed.randomness handed.indices handed.carried
-handed.layout handed.workers
-handed.iterators handed.progress
-handed.making
-handed
-stats report verification arguments routing fallback
-runner
-integrations.remake
-integrations.tickets
-integrations.accelerate
-integrations
-loader
-demo commands
-cli
-"""
+MOST_LINES = 400
+MOST_LINES_IN_THE_MEDIAN = 100
+MOST_FILES = 15  # of a folder
 
 
-def ranks(layers: str) -> dict[str, int]:
-    return {name: rank for rank, line in enumerate(layers.strip().splitlines()) for name in line.split()}
+def rooms() -> list[Path]:
+    """What ARCHITECTURE.md lists under "The rooms": folders, and Python files that are in none, in its order."""
+    listed: list[Path] = []
+    page = (ROOT / "ARCHITECTURE.md").read_text().partition("## The rooms")[2]
+    outer = ROOT
+    for line in page.split("```")[1].strip().splitlines():
+        name = line.split()[0]
+        if line.startswith(" "):
+            listed.append(outer / name)
+        else:
+            outer = ROOT / name
+            listed.append(outer)
+    return listed
 
 
-def test_core_includes_point_one_way() -> None:
-    rank = ranks(CORE)
-    for path in sorted((ROOT / "csrc/core").iterdir()):
-        name = layer_of_core(path.stem, rank)
-        for folder, included in includes(path):
-            assert folder == "core", f"{path.name} includes a file of csrc/{folder}"
-            assert rank[layer_of_core(included, rank)] <= rank[name], (
-                f"{path.name} includes {included}.h of a later layer"
-            )
-        for header in ("Python.h", "pybind11", "torch/", "cuda"):
-            assert not re.search(rf"#include [<\"]{header}", path.read_text()), f"{path.name} includes {header}"
+ROOMS = rooms()
 
 
-def test_gpu_includes_point_one_way() -> None:
-    core, rank = ranks(CORE), ranks(GPU)
-    for path in sorted((ROOT / "csrc/gpu").iterdir()):
-        assert path.stem in rank, f"csrc/gpu/{path.stem} is in no layer: add it to GPU and to ARCHITECTURE.md"
-        for folder, included in includes(path):
-            if folder == "core":
-                layer_of_core(included, core)
-            else:
-                assert rank[included] <= rank[path.stem], f"{path.name} includes {included}.h of a later layer"
-        for header in ("Python.h", "pybind11", "torch/"):
-            assert not re.search(rf"#include [<\"]{header}", path.read_text()), f"{path.name} includes {header}"
-        if not path.stem.startswith("cuda"):
-            assert not re.search(r"#include <(cuda|nvjpeg)", path.read_text()), f"{path.name} needs CUDA"
+def room_of(path: Path) -> int:
+    """Its number on the page. A folder that is not on it belongs to the one around it."""
+    return next(number for number, room in reversed([*enumerate(ROOMS)]) if path == room or room in path.parents)
 
 
-def includes(path: Path) -> list[tuple[str, str]]:
-    """(folder below csrc, name without ending) of every file of ours that a file includes."""
-    found = re.findall(r'#include "(?:\.\./(\w+)/)?([\w]+)\.\w+"', path.read_text())
-    return [(folder or path.parent.name, name) for folder, name in found]
+def files(*folders: Path) -> list[Path]:
+    """Source files, sorted."""
+    return sorted(path for folder in folders for path in folder.rglob("*") if path.suffix in SOURCES)
 
 
-def layer_of_core(stem: str, rank: dict[str, int]) -> str:
-    """kernels_avx2, store_avx512, kernel_sets and the like belong to the layer that their name begins or ends with."""
-    if stem in rank:
-        return stem
-    aliases = {"kernel_sets": "kernels", "row_buffer": "kernels"}
-    for name in (aliases.get(stem, ""), stem.split("_")[0], "kernels" if stem.startswith("store_") else ""):
-        if name in rank:
-            return name
-    raise AssertionError(f"csrc/core/{stem} is in no layer: add it to CORE and to ARCHITECTURE.md")
+def test_the_page_lists_what_there_is() -> None:
+    twice = [str(room) for room, count in Counter(ROOMS).items() if count > 1]
+    assert not twice
+    folders = {path for top in (CORE, GPU, BIND, PYTHON) for path in top.iterdir() if path.is_dir()}
+    with_code = {folder for folder in folders if files(folder)}
+    modules = {path for path in PYTHON.glob("*.py") if not path.name.startswith("__")}
+    assert {CORE, GPU, BIND, PYTHON} | with_code | modules == set(ROOMS)
 
 
-def test_bindings_are_seen_by_nobody() -> None:
-    for path in [*(ROOT / "csrc/core").iterdir(), *(ROOT / "csrc/gpu").iterdir()]:
-        assert "/bind/" not in path.read_text()
+def test_includes_point_upwards() -> None:
+    """`#include "core/jpeg/huffman.h"`: always the path below csrc/."""
+    graph = {}
+    for path in files(CORE, GPU, BIND):
+        graph[path] = [ROOT / "csrc" / name for name in re.findall(r'#include "([^"]+)"', path.read_text())]
+    assert_upwards(graph)
+
+
+def test_native_code_knows_what_it_may() -> None:
+    """The core knows no Python, torch or CUDA, and the GPU path names CUDA in files of that name alone."""
+    for path in files(CORE, GPU):
+        forbidden = r"Python\.h|pybind11|torch/|ATen/"
+        if not path.name.startswith("cuda_"):
+            forbidden += "|cuda|nvjpeg"
+        found = re.search(rf"#include <({forbidden})", path.read_text())
+        assert not found, f"{path.relative_to(ROOT)}: {found and found[0]}"
 
 
 def python_modules() -> dict[str, Path]:
-    package = ROOT / "python/headrace"
-    modules = {}
-    for path in package.rglob("*.py"):
-        parts = path.relative_to(package).with_suffix("").parts
-        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        if name and parts[-1] != "__main__":
-            modules[name] = path
-    return modules
-
-
-def imported(path: Path) -> set[str]:
-    """Names below headrace that a module imports when it runs (not under TYPE_CHECKING)."""
-    found = set()
-    tree = ast.parse(path.read_text())
-    typing_only = {
-        id(node)
-        for block in ast.walk(tree)
-        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test)
-        for node in ast.walk(block)
-    }
-    for node in ast.walk(tree):
-        if id(node) in typing_only:
-            continue
-        if isinstance(node, ast.ImportFrom) and node.module == "headrace":
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("headrace."):
-            found.add((node.module or "").removeprefix("headrace."))
-        elif isinstance(node, ast.ImportFrom) and node.level:
-            raise AssertionError(f"{path.name} imports relatively")
-        elif isinstance(node, ast.Import):
-            found |= {
-                alias.name.removeprefix("headrace.") for alias in node.names if alias.name.startswith("headrace.")
-            }
+    """Those of the package, by their dotted names."""
+    found = {}
+    for path in files(PYTHON):
+        parts = path.relative_to(PYTHON.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
-def layer_of_python(name: str, rank: dict[str, int]) -> str:
-    while name not in rank:
-        if "." not in name:
-            raise AssertionError(f"headrace.{name} is in no layer: add it to PYTHON and to ARCHITECTURE.md")
-        name = name.rsplit(".", 1)[0]
-    return name
+def test_imports_point_upwards() -> None:
+    """Those that only type checkers see, and those inside functions, as well."""
+    modules = python_modules()
+    graph = {}
+    for name, path in modules.items():
+        if name in ("headrace", "headrace.__main__"):
+            continue  # the face: it imports what it shows when it is asked for
+        graph[path] = [modules[one] for one in imported(path) if one in modules and one != "headrace"]
+    assert_upwards(graph)
 
 
-def test_python_imports_point_one_way() -> None:
-    rank = ranks(PYTHON)
-    for name, path in python_modules().items():
-        own = rank[layer_of_python(name, rank)]
-        for other in imported(path):
-            if other == "_core":
-                continue
-            if other in PUBLIC and other not in python_modules() and other not in rank:
-                other = "loader"  # the package's face is made of all that is below the demo and the commands
-            assert rank[layer_of_python(other, rank)] <= own, (
-                f"headrace.{name} imports headrace.{other} of a later layer"
-            )
+def imported(path: Path) -> Iterator[str]:
+    """Dotted names of the modules that a module imports; what the package's face shows is `headrace.loader`'s."""
+    modules = python_modules()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path.relative_to(ROOT)} imports relatively"
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                if name in modules:
+                    yield name
+                elif node.module == "headrace" and alias.name != "__version__":
+                    yield "headrace.loader"
+                else:
+                    yield node.module or ""
 
 
-def source_files() -> list[Path]:
-    folders = ("csrc", "python/headrace", "tests", "bench", "examples", "fuzz")
-    ends = {".py", ".h", ".cpp"}
-    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*")) if path.suffix in ends]
-
-
-@pytest.mark.parametrize("path", source_files(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_one_file_one_job(path: Path) -> None:
-    lines = path.read_text().splitlines()
-    assert len(lines) <= HARD_CAP, "split it: one file, one job"
-    if lines and path.name != "__init__.py":
-        first = lines[0] if not lines[0].startswith("#!") else lines[1]
-        assert first.startswith(("//", '"""', "# ", 'r"""')), "line one says the file's job"
-
-
-def test_median_file_is_small() -> None:
-    product = [
-        path for path in source_files() if path.is_relative_to(ROOT / "csrc") or path.is_relative_to(ROOT / "python")
+def assert_upwards(graph: dict[Path, list[Path]]) -> None:
+    """Every edge leads to the same room or to one above, and there is no circle."""
+    down = [
+        f"{path.relative_to(ROOT)} -> {other.relative_to(ROOT)}"
+        for path, others in graph.items()
+        for other in others
+        if room_of(other) > room_of(path)
     ]
-    assert statistics.median(len(path.read_text().splitlines()) for path in product) <= 130
+    assert not down, "these point down the page:\n" + "\n".join(down)
+    try:
+        TopologicalSorter({path: set(others) - {path} for path, others in graph.items()}).prepare()
+    except CycleError as error:
+        names = [str(path.relative_to(ROOT)) for path in error.args[1]]
+        raise AssertionError("a circle: " + " <- ".join(names)) from None
+
+
+def test_files_are_small_and_say_their_job() -> None:
+    for path in files(*(ROOT / name for name in ("csrc", "python", "tests", "bench", "examples", "fuzz"))):
+        lines = path.read_text().splitlines()
+        name = str(path.relative_to(ROOT))
+        assert len(lines) <= MOST_LINES, f"{name}: split it: one file, one job"
+        if lines and path.name != "__init__.py":
+            first = lines[1] if lines[0].startswith("#!") else lines[0]
+            assert first.startswith(("//", '"""', "# ", 'r"""')), f"{name}: line one says the file's job"
+    product = [len(path.read_text().splitlines()) for path in files(ROOT / "csrc", PYTHON)]
+    assert statistics.median(product) <= MOST_LINES_IN_THE_MEDIAN
+
+
+def test_folders_are_small() -> None:
+    """Of code: documents and data may lie in longer rows."""
+    count = Counter(path.parent for path in files(*(ROOT / name for name in ("csrc", "python", "tests", "bench"))))
+    full = {str(folder.relative_to(ROOT)): number for folder, number in count.items() if number > MOST_FILES}
+    assert not full

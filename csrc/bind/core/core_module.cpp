@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "convert.h"
+#include "bind/convert.h"
 #include "core/kernels/kernels.h"
 
 PYBIND11_MODULE(_core, module) {

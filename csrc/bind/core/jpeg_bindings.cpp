@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "bind/convert.h"
 #include "core/base/error.h"
 #include "core/jpeg/jpeg_decoder.h"
 #include "core/jpeg/jpeg_header.h"
 #include "core/planes/plane_decoder.h"
-#include "convert.h"
 
 namespace py = pybind11;
 

@@ -4,12 +4,12 @@
 #include <optional>
 #include <string>
 
+#include "bind/convert.h"
 #include "core/fuse/blur.h"
-#include "convert.h"
 #include "core/fuse/fuse.h"
 #include "core/kernels/kernels.h"
-#include "core/plan/plan.h"
 #include "core/kernels/resample_table.h"
+#include "core/plan/plan.h"
 
 namespace py = pybind11;
 

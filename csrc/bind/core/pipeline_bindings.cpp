@@ -9,11 +9,11 @@
 #include <tuple>
 #include <utility>
 
-#include "backend_capsule.h"
-#include "convert.h"
-#include "dlpack.h"
+#include "bind/backend_capsule.h"
+#include "bind/convert.h"
 #include "bind/core/pipeline_objects.h"
 #include "bind/core/process_recorder.h"
+#include "bind/dlpack.h"
 
 namespace py = pybind11;
 using namespace std::chrono_literals;

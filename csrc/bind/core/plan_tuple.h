@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "core/rows/output.h"
+#include "bind/convert.h"
 #include "core/plan/plan.h"
-#include "convert.h"
+#include "core/rows/output.h"
 
 namespace headrace {
 

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "bind/convert.h"
+#include "bind/core/process_recorder.h"
 #include "core/base/clock.h"
 #include "core/base/fork_guard.h"
-#include "convert.h"
-#include "bind/core/process_recorder.h"
 
 namespace py = pybind11;
 

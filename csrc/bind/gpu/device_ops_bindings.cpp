@@ -3,11 +3,11 @@
 #include <string>
 #include <string_view>
 
+#include "bind/convert.h"
+#include "bind/core/plan_tuple.h"
+#include "bind/gpu/devices.h"
 #include "core/base/error.h"
 #include "gpu/batches/device_ops.h"
-#include "convert.h"
-#include "bind/gpu/devices.h"
-#include "bind/core/plan_tuple.h"
 
 namespace py = pybind11;
 

@@ -6,14 +6,14 @@
 #include <string_view>
 #include <vector>
 
+#include "bind/backend_capsule.h"
+#include "bind/convert.h"
+#include "bind/gpu/devices.h"
 #include "gpu/batches/device_backend.h"
 #include "gpu/decoders/emulated_decoder.h"
-#include "gpu/device/emulated_device.h"
 #include "gpu/decoders/nvjpeg_decoder.h"
 #include "gpu/decoders/router.h"
-#include "backend_capsule.h"
-#include "convert.h"
-#include "bind/gpu/devices.h"
+#include "gpu/device/emulated_device.h"
 #ifdef HEADRACE_WITH_CUDA
 #include "gpu/device/cuda_device.h"
 #endif

@@ -3,10 +3,10 @@
 #include <string_view>
 #include <vector>
 
-#include "gpu/batches/timing.h"
-#include "convert.h"
-#include "bind/gpu/devices.h"
+#include "bind/convert.h"
 #include "bind/core/plan_tuple.h"
+#include "bind/gpu/devices.h"
+#include "gpu/batches/timing.h"
 
 namespace py = pybind11;
 

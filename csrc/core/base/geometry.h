@@ -19,6 +19,9 @@ struct Box {
   bool inside(Size image) const { return x >= 0 && y >= 0 && x + width <= image.width && y + height <= image.height; }
 };
 
+/// What lies outside an image, named as torchvision's padding_mode.
+enum class PadMode : uint8_t { kConstant, kEdge, kReflect, kSymmetric };
+
 /// Between stages a pixel is four bytes R, G, B, X, as in Pillow's memory: one 32-bit load each, and four taps of a
 /// filter in one 16-byte load. X is never looked at.
 inline constexpr int kPixelBytes = 4;

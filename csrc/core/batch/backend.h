@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "core/batch/batch.h"
-#include "core/rows/output.h"
-#include "core/plan/plan.h"
-#include "core/trace/recorder.h"
 #include "core/batch/sample_worker.h"
+#include "core/plan/plan.h"
+#include "core/rows/output.h"
+#include "core/trace/recorder.h"
 
 namespace headrace {
 

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/source/blob.h"
 #include "core/base/error.h"
 #include "core/batch/slot_ring.h"
+#include "core/source/blob.h"
 
 namespace headrace {
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <span>
 
+#include "core/base/geometry.h"
 #include "core/batch/batch.h"
 #include "core/source/blob.h"
-#include "core/base/geometry.h"
 #include "core/source/reader.h"
 #include "core/trace/stage_stats.h"
 

@@ -4,8 +4,8 @@
 #include <span>
 
 #include "core/base/aligned_array.h"
-#include "core/effects/effects.h"
 #include "core/base/geometry.h"
+#include "core/effects/effects.h"
 
 namespace headrace {
 

@@ -6,8 +6,8 @@
 
 #include "core/base/geometry.h"
 #include "core/kernels/kernels.h"
-#include "core/rows/output.h"
 #include "core/plan/plan.h"
+#include "core/rows/output.h"
 
 namespace headrace {
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "core/base/geometry.h"
+#include "core/base/row_buffer.h"
 #include "core/kernels/kernels.h"
 #include "core/plan/plan.h"
-#include "core/base/row_buffer.h"
 
 namespace headrace {
 

@@ -4,8 +4,8 @@
 #include <span>
 
 #include "core/base/aligned_array.h"
-#include "core/fuse/blur.h"
 #include "core/base/geometry.h"
+#include "core/fuse/blur.h"
 #include "core/kernels/kernels.h"
 #include "core/plan/plan.h"
 

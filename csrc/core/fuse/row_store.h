@@ -6,10 +6,10 @@
 #include <span>
 
 #include "core/base/geometry.h"
-#include "core/kernels/normalisation.h"
-#include "core/rows/output.h"
-#include "core/plan/plan.h"
 #include "core/base/row_buffer.h"
+#include "core/kernels/normalisation.h"
+#include "core/plan/plan.h"
+#include "core/rows/output.h"
 
 namespace headrace {
 

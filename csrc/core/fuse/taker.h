@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/base/geometry.h"
-#include "core/plan/plan.h"
 #include "core/base/row_buffer.h"
+#include "core/plan/plan.h"
 
 namespace headrace {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/jpeg/jpeg_session.h"
 #include "core/base/row_buffer.h"
+#include "core/jpeg/jpeg_session.h"
 
 namespace headrace {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "core/base/geometry.h"
-#include "core/kernels/kernel_sets.h"
 #include "core/base/pixel_math.h"
+#include "core/kernels/kernel_sets.h"
 
 namespace headrace {
 namespace {

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "core/batch/backend.h"
+#include "core/batch/sample_worker.h"
 #include "core/fuse/fuse.h"
 #include "core/jpeg/jpeg_decoder.h"
 #include "core/jpeg/jpeg_header.h"
 #include "core/rows/raw_rows.h"
-#include "core/batch/sample_worker.h"
 
 namespace headrace {
 

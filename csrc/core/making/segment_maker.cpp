@@ -1,8 +1,8 @@
 // Makes images up to a step that Python does.
 #include "core/making/segment_maker.h"
 
-#include "core/rows/rgbx_output.h"
 #include "core/making/sample_maker.h"
+#include "core/rows/rgbx_output.h"
 
 namespace headrace {
 namespace {

@@ -7,12 +7,12 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "core/making/cpu_backend.h"
 #include "core/base/fork_guard.h"
 #include "core/base/pool.h"
+#include "core/base/thread_pool.h"
+#include "core/making/cpu_backend.h"
 #include "core/pipeline/python_desk.h"
 #include "core/pipeline/sample_queue.h"
-#include "core/base/thread_pool.h"
 
 namespace headrace {
 namespace {

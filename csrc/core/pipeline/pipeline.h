@@ -14,8 +14,8 @@
 #include "core/batch/backend.h"
 #include "core/batch/batch.h"
 #include "core/kernels/kernels.h"
-#include "core/plan/plan.h"
 #include "core/pipeline/python_lane.h"
+#include "core/plan/plan.h"
 #include "core/trace/recorder.h"
 #include "core/trace/stage_stats.h"
 

@@ -9,11 +9,11 @@
 #include <span>
 #include <vector>
 
-#include "core/batch/backend.h"
 #include "core/base/pool.h"
+#include "core/batch/backend.h"
+#include "core/making/segment_maker.h"
 #include "core/pipeline/python_lane.h"
 #include "core/trace/recorder.h"
-#include "core/making/segment_maker.h"
 
 namespace headrace {
 

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/batch/batch.h"
 #include "core/base/geometry.h"
+#include "core/batch/batch.h"
 
 namespace headrace {
 

@@ -23,8 +23,6 @@ enum class Filter : uint8_t {
 /// Whether a resize is torch's.
 constexpr bool is_tensor_filter(Filter filter) { return filter >= Filter::kTensorBilinear; }
 
-enum class PadMode : uint8_t { kConstant, kEdge, kReflect, kSymmetric };
-
 /// In which order Pillow takes the two passes of a resize; it changed twice, see Note [pass order] in plan.cpp.
 enum class PassOrder : uint8_t { kHorizontalFirst, kTallSplit, kByReduction };
 

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/source/blob.h"
 #include "core/base/geometry.h"
 #include "core/base/row_buffer.h"
+#include "core/source/blob.h"
 
 namespace headrace {
 

@@ -3,8 +3,8 @@
 
 #include <span>
 
-#include "core/rows/output.h"
 #include "core/plan/plan.h"
+#include "core/rows/output.h"
 
 namespace headrace {
 

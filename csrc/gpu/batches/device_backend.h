@@ -12,11 +12,11 @@
 #include <mutex>
 #include <optional>
 
-#include "core/batch/backend.h"
 #include "core/base/fork_guard.h"
 #include "core/base/thread_pool.h"
-#include "gpu/decoders/decode_lane.h"
+#include "core/batch/backend.h"
 #include "gpu/batches/device_batch.h"
+#include "gpu/decoders/decode_lane.h"
 
 namespace headrace {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/batch/batch.h"
-#include "gpu/device/device.h"
 #include "gpu/batches/staging.h"
+#include "gpu/device/device.h"
 
 namespace headrace {
 

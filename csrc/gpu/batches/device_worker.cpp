@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "core/rows/rgbx_output.h"
 #include "core/making/sample_maker.h"
+#include "core/rows/rgbx_output.h"
 #include "gpu/batches/device_batch.h"
 #include "gpu/decoders/router.h"
 

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "core/batch/backend.h"
+#include "core/batch/sample_worker.h"
 #include "core/fuse/fuse.h"
 #include "core/jpeg/jpeg_decoder.h"
 #include "core/planes/plane_decoder.h"
 #include "core/rows/raw_rows.h"
-#include "core/batch/sample_worker.h"
-#include "gpu/decoders/decode_lane.h"
 #include "gpu/batches/device_batch.h"
+#include "gpu/decoders/decode_lane.h"
 #include "gpu/kernel/job_builder.h"
 
 namespace headrace {

@@ -9,8 +9,8 @@
 #include "core/fuse/fuse.h"
 #include "core/planes/plane_decoder.h"
 #include "core/trace/stage_stats.h"
-#include "gpu/kernel/job_builder.h"
 #include "gpu/batches/staging.h"
+#include "gpu/kernel/job_builder.h"
 
 namespace headrace {
 

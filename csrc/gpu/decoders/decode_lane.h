@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "core/batch/backend.h"
 #include "core/base/thread_pool.h"
+#include "core/batch/backend.h"
 #include "gpu/decoders/batch_decoder.h"
 
 namespace headrace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "gpu/decoders/batch_decoder.h"
-#include "gpu/device/device.h"
 #include "gpu/decoders/nvjpeg_api.h"
+#include "gpu/device/device.h"
 
 namespace headrace {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <span>
 
-#include "core/rows/output.h"
-#include "core/plan/plan.h"
 #include "core/kernels/resample_table.h"
+#include "core/plan/plan.h"
+#include "core/rows/output.h"
 #include "gpu/kernel/sample_job.h"
 
 namespace headrace {

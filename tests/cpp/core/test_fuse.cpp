@@ -5,8 +5,8 @@
 #include <cstring>
 #include <vector>
 
-#include "core/fuse/fuse.h"
 #include "core/base/row_buffer.h"
+#include "core/fuse/fuse.h"
 #include "support/plan_samples.h"
 
 namespace {

@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/source/blob.h"
 #include "core/rows/raw_rows.h"
+#include "core/source/blob.h"
 
 using namespace headrace;
 

@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include "gpu/device/emulated_device.h"
 #include "gpu/batches/staging.h"
+#include "gpu/device/emulated_device.h"
 
 using namespace headrace;
 
