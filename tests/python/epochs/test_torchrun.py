@@ -59,7 +59,7 @@ def torchrun(
     out.mkdir()
     script = out / "script.py"
     script.write_text(SCRIPT)
-    path = os.pathsep.join([str(Path(headrace.__file__).parents[1]), str(Path(__file__).parent)])
+    path = os.pathsep.join([str(Path(headrace.__file__).parents[1]), str(Path(__file__).parents[1])])
     run = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={size}", str(script)]
     return subprocess.Popen(
         [*run, str(out), str(batch_size), str(stop), str(die), state],
