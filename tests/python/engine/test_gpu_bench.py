@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 sys.path.insert(0, str(REPOSITORY))
 
 from bench.gpu import check, verdicts  # noqa: E402
