@@ -13,7 +13,7 @@ from PIL import Image
 
 import headrace
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 BASE_NS, PID = 1_790_000_000_000_000_000, 4000
 
 
