@@ -34,7 +34,7 @@ check: $(VENV)/.installed $(VENV)/.tools
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	git ls-files 'csrc/*.h' 'csrc/*.cpp' 'tests/*.h' 'tests/*.cpp' 'fuzz/*.cpp' 'bench/*.cpp' | xargs $(VENV)/bin/clang-format --dry-run -Werror
-	$(PY) -m pytest -q tests/python/test_layers.py
+	$(PY) -m pytest -q tests/python/program/test_layers.py
 
 format: $(VENV)/.tools
 	$(PY) -m ruff check --fix-only .

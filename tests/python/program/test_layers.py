@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CORE, GPU, BIND, PYTHON = (ROOT / name for name in ("csrc/core", "csrc/gpu", "csrc/bind", "python/headrace"))
 SOURCES = {".py", ".h", ".cpp", ".cu"}
 

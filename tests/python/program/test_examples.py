@@ -9,7 +9,7 @@ from pathlib import Path
 
 from headrace.demo.folder import lay_out
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 
 def run(*arguments: object) -> list[str]:
