@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/plan/plan.h"
+#include "core/base/geometry.h"
 
 // Functions that are also compiled for a GPU where nvcc reads them. Those of this file are static: loops that are
 // compiled for wider instructions keep their copies to themselves, so that the linker cannot pick one for all.

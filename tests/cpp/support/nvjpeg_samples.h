@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gpu/device/emulated_device.h"
-#include "support/fake_nvjpeg.h"
+#include "fake_nvjpeg/fake_nvjpeg.h"
 
 namespace headrace::test {
 

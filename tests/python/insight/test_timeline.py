@@ -63,7 +63,7 @@ def trace() -> dict[str, Any]:
 
 def test_shares_of_threads_and_of_the_gpu(trace: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
-    from bench.timeline_shares import shares
+    from bench.timeline.shares import shares
 
     assert shares(trace) == {
         "recorded_s": 0.001,
@@ -83,7 +83,7 @@ def test_shares_of_threads_and_of_the_gpu(trace: dict[str, Any], monkeypatch: py
 
 def test_union_counts_what_overlaps_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
-    from bench.timeline_shares import union_us
+    from bench.timeline.shares import union_us
 
     assert union_us([], (0, 10)) == 0
     assert union_us([(3, 5), (1, 4), (1, 2), (8, 20), (-5, 0.5)], (0, 10)) == 6.5
@@ -91,7 +91,7 @@ def test_union_counts_what_overlaps_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_rows_are_named_and_ordered(trace: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
-    from bench.timeline_shares import bars, rows_of
+    from bench.timeline.shares import bars, rows_of
 
     assert rows_of(bars(trace)) == [
         "consumer",
@@ -131,7 +131,7 @@ def test_a_machine_without_matplotlib_gets_the_trace_and_its_shares(tmp_path: Pa
     out = tmp_path / "out"
     options = ["bench.timeline", "--batch", "4", "--batches", "8", "--out", str(out)]
     code = (
-        f"import sys; sys.modules['matplotlib'] = None; sys.argv = {options}; from bench.timeline import main; main()"
+        f"import sys; sys.modules['matplotlib'] = None; sys.argv = {options}; from bench.timeline.__main__ import main; main()"
     )
     said = run(tmp_path, "-c", code)
     assert {one.name for one in out.iterdir()} == {"trace.json.gz", "timeline.json"}

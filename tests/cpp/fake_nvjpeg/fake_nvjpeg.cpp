@@ -1,5 +1,5 @@
 // nvJPEG's functions on the host: libjpeg decodes to where the GPU would. Strict about what nvjpeg.h asks of callers.
-#include "support/fake_nvjpeg.h"
+#include "fake_nvjpeg/fake_nvjpeg.h"
 
 #include <algorithm>
 #include <atomic>

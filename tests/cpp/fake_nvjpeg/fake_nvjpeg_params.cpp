@@ -1,6 +1,6 @@
 // The part of nvJPEG that only the questions of bench/gpu call: which files it takes, regions and scales (none here).
 #include "core/jpeg/jpeg_header.h"
-#include "support/fake_nvjpeg.h"
+#include "fake_nvjpeg/fake_nvjpeg.h"
 
 namespace headrace::test {
 

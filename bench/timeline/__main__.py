@@ -25,7 +25,7 @@ from bench import machine
 from bench.contenders._common import MEAN, SIZE, STD
 from bench.datasets import PHOTOS
 from bench.gpu.images import files
-from bench.timeline_shares import shares
+from bench.timeline.shares import shares
 from headrace import transforms as T
 from headrace.insight.chrome_trace import read
 
@@ -93,7 +93,7 @@ def main() -> None:
     print(json.dumps(result["shares"], indent=1))
     title = f"device={options.device}, decoder={options.decoder}: batches of {options.batch}, {options.threads} threads"
     try:
-        from bench.timeline_plot import draw  # here: trace and shares need no matplotlib
+        from bench.timeline.plot import draw  # here: trace and shares need no matplotlib
     except ImportError as missing:
         print(f"no timeline.png: {missing}")
     else:

@@ -1,6 +1,6 @@
 """Draws a few consecutive batches of a trace: one row a thread or stream, coloured by what it does.
 
-python -m bench.timeline_plot FOLDER/trace.json.gz [--batches 5] [--out FOLDER/timeline.png]
+python -m bench.timeline.plot FOLDER/trace.json.gz [--batches 5] [--out FOLDER/timeline.png]
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.patches import Patch
 
-from bench.timeline_shares import Bar, Trace, bars, rows_of
+from bench.timeline.shares import Bar, Trace, bars, rows_of
 from headrace.insight.chrome_trace import read
 
 # Stage: colour, in the order of the legend. What only surrounds other spans, and waiting, are pale.
@@ -105,7 +105,7 @@ def _draw_stage(axes: Any, mine: list[Bar], place: dict[str, int], begin: float,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.timeline_plot", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m bench.timeline.plot", description=__doc__.splitlines()[0])
     parser.add_argument("trace", type=Path)
     parser.add_argument("--batches", type=int, default=5)
     parser.add_argument("--title", default="What each thread does")
