@@ -32,7 +32,7 @@ class Dataset:
     batch_size: int = 64
 
 
-def _data_folder() -> Path:
+def data_folder() -> Path:
     return Path(os.environ.get("HEADRACE_BENCH_DATA") or REPOSITORY.parent / "shared" / "data")
 
 
@@ -97,7 +97,7 @@ def _reencode(files: Sequence[Path], name: str) -> list[Path]:
 
 def _main_files() -> tuple[str, list[Path]]:
     """The pictures of the main set and its name: ImageNet files, or the photographs in headrace itself."""
-    folder = _data_folder()
+    folder = data_folder()
     named = folder / "imagenet_dev"
     if named.is_dir():
         return "imagenet_dev", _sample(named)
@@ -116,7 +116,7 @@ def lay_out(names: Sequence[str]) -> list[Dataset]:
         raise SystemExit("no JPEG files: set HEADRACE_BENCH_DATA to an ImageFolder (see bench/README.md)")
     for name in names:
         if name == "large":
-            large = _data_folder() / "large"
+            large = data_folder() / "large"
             sources, label, batch_size = _sample(large) if large.is_dir() else [], "large", 16
         elif name == "q85":
             label = "q85" if main == "imagenet_dev" else f"{main}_q85"

@@ -19,6 +19,8 @@ from bench.gpu.turns import spread
 from headrace import transforms
 from headrace.base.native import core
 from headrace.engine import target
+from headrace.engine.layout import Layout
+from headrace.ops.device_ops import Job, Plan
 from headrace.pixels import boxes, pillow_rule
 from headrace.recipe.byte_table import Pointwise, table
 from headrace.recipe.steps import FILTERS
@@ -26,7 +28,7 @@ from headrace.recipe.steps import FILTERS
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
-def plans(files: list[bytes], size: int, seed: int = 0) -> list[tuple[int, int, int, int, bool, bool]]:
+def plans(files: list[bytes], size: int, seed: int = 0) -> list[Plan]:
     """A random crop of each file, as RandomResizedCrop(size) draws it, and a flip of every second one."""
     random = np.random.default_rng(seed)
     vertical_first = pillow_rule.ORDERS[pillow_rule.pass_order()]
@@ -39,7 +41,7 @@ def plans(files: list[bytes], size: int, seed: int = 0) -> list[tuple[int, int, 
         place = boxes.place_at(random.random())
         top, left, h, w = boxes.random_resized_crop(height, width, (3 / 4, 4 / 3), tries, place, place)
         first = h != size and w != size and vertical_first(h, w, size, size)
-        made.append((left, top, w, h, bool(first), i % 2 == 0))
+        made.append(Job(left, top, w, h, bool(first), i % 2 == 0).plan(size, size, FILTERS["bilinear"]))
     return made
 
 
@@ -50,15 +52,13 @@ def fuse(where: target.Target, files: list[bytes], size: int, repeats: int, copy
     for name, dtype in DTYPES.items():
         steps = (lambda image: image.to(torch.float32).div(255), transforms.Normalize(MEAN, STD))
         lut = table(Pointwise(steps, dtype), 3).contiguous().view(torch.uint8).numpy()
-        for nhwc in (False, True):
-            ms, moved = module.time_fuse(
-                where.kind, where.device.index or 0, files, crops, size, size, FILTERS["bilinear"], lut, nhwc, repeats
-            )
-            took, layout = spread(ms), "channels_last" if nhwc else "NCHW"
+        for layout in Layout:
+            ms, moved = module.time_fuse(where.kind, where.device.index or 0, files, crops, lut, layout.value, repeats)
+            took = spread(ms)
             gb_s = moved / took["median"] / 1e6
             rows.append(
                 {
-                    "what": f"fused kernel, {len(files)} crops to {size}, {name}, {layout}",
+                    "what": f"fused kernel, {len(files)} crops to {size}, {name}, {layout.value}",
                     "ms": took,
                     "images_per_s": 1e3 * len(files) / took["median"],
                     "gb_per_s": gb_s,

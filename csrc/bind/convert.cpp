@@ -167,8 +167,7 @@ SampleOptions to_sample_options(const py::object& recipe, const py::buffer& lut,
   if (options.erased.size() != static_cast<size_t>(options.recipe.erases * channels * element_bytes)) {
     throw py::value_error("erased: one element a channel for each Erase");
   }
-  options.layout = layout == "channels_last" ? channels_last(channels, options.recipe.output, element_bytes)
-                                             : planar(channels, options.recipe.output, element_bytes);
+  options.strides = strides_of(to_layout(layout), channels, options.recipe.output, element_bytes);
   options.max_pixels = max_pixels;
   return options;
 }
@@ -181,6 +180,17 @@ py::buffer_info bytes_of(const py::buffer& buffer) {
     expected *= info.shape[axis];
   }
   return info;
+}
+
+Layout to_layout(const std::string& name) {
+  if (name == "planar") return Layout::kPlanar;
+  if (name == "channels_last") return Layout::kChannelsLast;
+  throw py::value_error("layout must be 'planar' or 'channels_last', not '" + name + "'");
+}
+
+ElementTable::ElementTable(const py::buffer& buffer, Size size, Layout layout) : info(bytes_of(buffer)) {
+  entries = {static_cast<const uint8_t*>(info.ptr), static_cast<size_t>(info.size * info.itemsize)};
+  strides = strides_of(layout, 3, size, static_cast<int>(entries.size() / (3 * 256)));
 }
 
 }  // namespace headrace

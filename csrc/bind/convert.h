@@ -13,7 +13,7 @@
 namespace headrace {
 
 /// A headrace.recipe.Recipe and its element table -> their native twins. Throws TypeError for a step that the core does
-/// not know. `layout`: "planar" or "channels_last".
+/// not know. `layout`: see to_layout.
 SampleOptions to_sample_options(const pybind11::object& recipe, const pybind11::buffer& lut, const std::string& layout,
                                 int64_t max_pixels, const std::string& pass_order);
 
@@ -30,5 +30,17 @@ void bind_jpeg(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);
 void bind_pipeline(pybind11::module_& module);
 void bind_recorder(pybind11::module_& module);
+
+/// "planar" or "channels_last"; raises ValueError for anything else.
+Layout to_layout(const std::string& name);
+
+/// A table of three channels, and how outputs of this size lie in memory with its elements. Valid while `buffer` is.
+struct ElementTable {
+  ElementTable(const pybind11::buffer& buffer, Size size, Layout layout);
+
+  pybind11::buffer_info info;
+  std::span<const uint8_t> entries;
+  OutputStrides strides;
+};
 
 }  // namespace headrace

@@ -19,11 +19,10 @@ def jpeg_header(data: bytes) -> dict[str, Any]: ...
 def decode_crop(data: bytes, x: int, y: int, width: int, height: int) -> bytes: ...
 def fuse(
     image: npt.NDArray[np.uint8],
-    stages: list[dict[str, Any]],
-    last: dict[str, Any],
+    plan: dict[str, Any],
     lut: npt.NDArray[Any],
     out: npt.NDArray[Any],
-    layout: str = "nchw",
+    layout: str = "planar",
     isa: str | None = None,
 ) -> None: ...
 def blur(

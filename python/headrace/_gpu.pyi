@@ -32,12 +32,9 @@ def time_fuse(
     kind: str,
     index: int,
     files: list[bytes],
-    plans: list[tuple[int, int, int, int, bool, bool]],
-    height: int,
-    width: int,
-    filter: int,
+    plans: list[dict[str, Any]],
     lut: npt.NDArray[Any],
-    nhwc: bool,
+    layout: str,
     repeats: int,
 ) -> tuple[list[float], int]: ...
 def time_copy(kind: str, index: int, bytes: int, repeats: int) -> list[float]: ...
@@ -57,12 +54,9 @@ class Ops:
     def fuse(
         self,
         images: list[tuple[int, int, int, int, int]],
-        plans: list[tuple[int, int, int, int, bool, bool]],
-        height: int,
-        width: int,
-        filter: int,
+        plans: list[dict[str, Any]],
         lut: npt.NDArray[Any],
-        nhwc: bool,
+        layout: str,
         output: int,
         stream: int,
     ) -> None: ...

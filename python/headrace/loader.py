@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
-from torch.utils.data import Dataset, IterableDataset, Sampler
+from torch.utils.data import Dataset, Sampler
 
 from headrace.base.errors import SampleError
 from headrace.base.whole_number import whole_number
-from headrace.base.world import World, warn_of_whole_reads
+from headrace.base.world import warn_of_whole_reads
 from headrace.delivery import arguments, routing
-from headrace.delivery.out_transform import OutTransform, SeededBatches, TransformedBatches
+from headrace.delivery.out_transform import OutTransform, TransformedBatches
 from headrace.delivery.routing import Handed, Native
 from headrace.delivery.runner import Runner
-from headrace.engine import target
+from headrace.delivery.settings import OnError, OwnAttributes, OwnSettings, Settings
 from headrace.engine.engine import Engine
 from headrace.epochs import state
 from headrace.epochs.epochs import Epochs
@@ -30,14 +32,9 @@ from headrace.recipe.recipe import Recipe
 from headrace.sources import BlobDataset
 
 _T_co = TypeVar("_T_co", covariant=True)
-# Arguments of headrace's own: of them a loader is made, as of those that torch refuses to have set later.
-_OWN = (
-    *("seed", "device", "decoder", "deterministic", "dtype", "memory_format", "on_error", "max_errors"),
-    *("out_transform", "distributed", "world", "target"),
-)
 
 
-class DataLoader(TorchDataLoader[_T_co]):
+class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
     """Delivers the batches of ``torch.utils.data.DataLoader``, bit for bit; over images from native threads.
 
     What the native path does not know (another dataset, transform, ``collate_fn``, or a ``worker_init_fn``) is handed
@@ -114,7 +111,7 @@ class DataLoader(TorchDataLoader[_T_co]):
         deterministic: bool = False,
         dtype: torch.dtype | None = None,
         memory_format: torch.memory_format = torch.contiguous_format,
-        on_error: str = "raise",
+        on_error: OnError = "raise",
         max_errors: int | None = 100,
         rank: int | None = None,
         world_size: int | None = None,
@@ -122,26 +119,22 @@ class DataLoader(TorchDataLoader[_T_co]):
         out_transform: OutTransform | None = None,
         snapshot_every_n_steps: int | None = 1,
     ) -> None:
-        arguments.check_own_arguments(seed, dtype, memory_format, on_error, max_errors, out_transform)
-        self.target = target.resolve(device, decoder, deterministic)
-        self.world, self.distributed = World.asked_for(rank, world_size, distributed), distributed
+        given = Samplers(shuffle, sampler, batch_sampler)
+        own: dict[str, Any] = {"seed": seed, "device": device, "decoder": decoder, "deterministic": deterministic}
+        own |= {"dtype": dtype, "memory_format": memory_format, "on_error": on_error, "max_errors": max_errors}
+        own |= {"out_transform": out_transform, "distributed": distributed}
+        own |= {"snapshot_every_n_steps": snapshot_every_n_steps}
+        self._own = OwnSettings.of(dataset, given, generator, rank, world_size, own)
         batched = batch_size is not None or batch_sampler is not None
         self._route = routing.decide(dataset, batched, collate_fn, worker_init_fn, dtype)
-        self._own = {"device": device, "decoder": decoder, "deterministic": deterministic, "dtype": dtype}
-        self._own |= {"memory_format": memory_format, "on_error": on_error}
         if isinstance(self._route, Handed):
-            arguments.refuse_native_only(self._route.reason, self._own)
+            self._own.refuse_native_only(self._route.reason, _DEFAULTS)
         else:
             arguments.warn_of_no_effect(multiprocessing_context, pin_memory_device)
             arguments.check_types(sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
-            arguments.check_pinning(pin_memory, self.target.device, self.target.way)
+            arguments.check_pinning(pin_memory, self._own.target.device, self._own.target.way)
             arguments.check_replaceable(self._route.recipe, on_error)
-        given = Samplers(shuffle, sampler, batch_sampler)
-        #: Whether each rank of a job would read all samples in one order: nothing says which are its own.
-        self.reads_whole = not (given.any or self.world.given or distributed or isinstance(dataset, IterableDataset))
-        if seed is None and generator is None and self.world.is_job:
-            seed = 0  # as in torch's DistributedSampler: all ranks, however many, must agree on the order
-        dealt = deal(dataset, self.world, given, drop_last, seed, generator)
+        dealt = deal(dataset, self._own.world, given, drop_last, self._own.seed, generator)
         super().__init__(
             dataset,
             batch_size,
@@ -161,39 +154,30 @@ class DataLoader(TorchDataLoader[_T_co]):
             pin_memory_device=pin_memory_device,
             in_order=in_order,
         )
-        self.seed, self.dtype, self.memory_format = None if seed is None else int(seed), dtype, memory_format
-        self.on_error, self.max_errors, self.out_transform = on_error, max_errors, out_transform
-        # Public, as all arguments: Lightning makes a loader anew from the attributes that have their names.
-        self.device, self.decoder, self.deterministic = device, decoder, deterministic
-        if snapshot_every_n_steps is not None:
-            whole_number("snapshot_every_n_steps", snapshot_every_n_steps, smallest=0)
-        self.snapshot_every_n_steps = snapshot_every_n_steps
+        # Attributes with the arguments' names, as torch has them: Lightning makes a loader anew from these.
+        vars(self).update(vars(self._own))
         self._torch_epochs = TorchEpochs(self.seed, self.world.rank)
         if not isinstance(self._route, Handed):
             samples = len(self._route.source)
             arguments.warn_of_empty_epoch(samples, self.batch_size, drop_last, self.world)
             self._epochs = Epochs(self, samples, self.seed, keeps_base_seed=persistent_workers)
         self._runner = Runner()
-        self._own_is_set = True
-
-    _own_is_set = False
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if self._own_is_set and name in _OWN:
-            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
-        super().__setattr__(name, value)
 
     @property
     def native(self) -> bool:
         """Whether headrace's threads deliver; False: torch's DataLoader does, and ``explain()`` says why."""
         return not isinstance(self._route, Handed)
 
+    def _settings(self) -> Settings:
+        """All arguments, as they are now."""
+        return Settings.now(self._own, self)
+
     def _renewed_route(self) -> Native | Handed:
         """Looks again at the dataset and at what may be set anew. torch delivers from now on where that asks for it."""
         if isinstance(self._route, Native):
-            route = routing.renewed(self._route, self)
+            route = routing.renewed(self._route, self._settings())
             if isinstance(route, Handed):
-                arguments.refuse_native_only(route.reason, self._own)
+                self._own.refuse_native_only(route.reason, _DEFAULTS)
                 if self._epochs.resumes:
                     raise RuntimeError(
                         "the state that was loaded is of headrace's native path, but torch's DataLoader would serve "
@@ -285,20 +269,11 @@ class DataLoader(TorchDataLoader[_T_co]):
             return batches if self.out_transform is None else TransformedBatches(batches, self.out_transform)
         arguments.check_iterable(self.num_workers, self.timeout, self.prefetch_factor)
         pin = self.target.way == "memory" and arguments.can_pin(self.pin_memory)
-        return self._runner.begin(self, route, self._epochs, pin=pin)
+        return self._runner.begin(self._settings(), route, self._epochs, pin=pin)
 
     def _get_iterator(self) -> Any:
         """torch's ``__iter__`` asks for it where torch delivers."""
         return self._torch_epochs.iterator(super()._get_iterator)
-
-    def seeded_out_transform(self, progress: state.Progress) -> SeededBatches | None:
-        """`out_transform` for the batches of an epoch."""
-        out = self.out_transform
-        return None if out is None else SeededBatches(out, self.target.device, progress)
-
-    def new_engine(self, recipe: Recipe, *, slots_kept: int, pin: bool = False) -> Engine:
-        """Threads and memory for a recipe of this loader's."""
-        return self._runner.new_engine(self, recipe, slots_kept=slots_kept, pin=pin)
 
     @property
     def _engine(self) -> Engine | None:
@@ -352,8 +327,8 @@ class DataLoader(TorchDataLoader[_T_co]):
 
     def reference(self) -> TorchDataLoader[Any]:
         """The oracle: a torch DataLoader over Pillow that delivers what the next ``iter(loader)`` will."""
-        self._native_route("reference()")
-        return verification.reference_loader(self)
+        route = self._native_route("reference()")
+        return verification.reference_loader(self._settings(), route, self._epochs.peek())
 
     def verify(self, n: int = 4) -> verification.Report:
         """Compares the first `n` batches of the next epoch with the oracle's, bit for bit; changes nothing.
@@ -361,15 +336,17 @@ class DataLoader(TorchDataLoader[_T_co]):
         Raises:
             VerificationError: they differ; names the first sample that does.
         """
-        self._native_route("verify()")
-        return verification.verify(self, n)
+        route, settings = self._native_route("verify()"), self._settings()
+        verification.check_count(n)
+        engine = self._runner.new_engine(settings, route, slots_kept=2)
+        return verification.verify(settings, route, self._epochs.peek(n), engine)
 
     def explain(self) -> report.Explanation:
         """What runs natively, what in Python, and why; print it."""
         route = self._renewed_route()
         if isinstance(route, Handed):
-            return report.explain_torch(self, routing.reasons(self))
-        return report.explain(self)
+            return report.explain_torch(self._settings(), routing.reasons(self._settings()))
+        return report.explain(self._settings(), route)
 
     def stats(self) -> stats.Stats:
         """Where the time of the newest epoch goes, and its one bottleneck; print it."""
@@ -388,11 +365,15 @@ class DataLoader(TorchDataLoader[_T_co]):
         own = ("_epochs", "_torch_epochs", "_runner")
         kept = {**self.__dict__, **{name: copy.copy(self.__dict__[name]) for name in own if name in self.__dict__}}
         # Protocols of pickle before 4, which torch.save uses, take no torch.memory_format.
-        kept["memory_format"] = str(self.memory_format)
-        kept["_own"] = {name: value for name, value in self._own.items() if name != "memory_format"}
-        return kept
+        kept["_own"] = replace(self._own, memory_format=str(self.memory_format))  # type: ignore[arg-type]
+        return {name: value for name, value in kept.items() if name not in vars(self._own)}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        memory_format = getattr(torch, kept["memory_format"].removeprefix("torch."))
-        self.__dict__.update(kept, memory_format=memory_format)
-        self._own["memory_format"] = memory_format
+        memory_format = getattr(torch, kept["_own"].memory_format.removeprefix("torch."))
+        own = replace(kept["_own"], memory_format=memory_format)
+        vars(self).update(kept, _own=own)
+        vars(self).update(vars(own))
+
+
+#: Of the arguments, by name.
+_DEFAULTS = {one.name: one.default for one in inspect.signature(DataLoader.__init__).parameters.values()}

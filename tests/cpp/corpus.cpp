@@ -50,7 +50,7 @@ PipelineOptions training(int threads) {
   options.recipe.draws = 23;
   options.recipe.output = {kSide, kSide};
   options.recipe.pass_order = PassOrder::kByReduction;
-  options.layout = planar(3, options.recipe.output, 4);
+  options.strides = strides_of(Layout::kPlanar, 3, options.recipe.output, 4);
   options.lut.resize(3 * 256 * 4);
   for (size_t i = 0; i < 3 * 256; ++i) options.lut[4 * i] = static_cast<uint8_t>(i);
   options.threads = threads;
@@ -126,7 +126,7 @@ int run(const std::string& folder, int threads) {
         ++failures[stage_name(failure.stage)];
         made[static_cast<size_t>(failure.sample)] = false;
       }
-      const size_t bytes = pipeline.options().layout.sample_bytes;
+      const size_t bytes = pipeline.options().strides.sample_bytes;
       for (size_t i = 0; i < made.size() * bytes; i += 512) {
         if (made[i / bytes]) checksum = checksum * 31 + batch->memory[i];
       }

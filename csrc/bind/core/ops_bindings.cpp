@@ -1,10 +1,9 @@
 // Python's way to the resize on its own, for tests and headrace.ops: arrays in, core call without the GIL, arrays out.
-#include <array>
-#include <map>
 #include <optional>
 #include <string>
 
 #include "bind/convert.h"
+#include "bind/plan.h"
 #include "core/fuse/blur.h"
 #include "core/fuse/fuse.h"
 #include "core/kernels/kernels.h"
@@ -16,72 +15,16 @@ namespace py = pybind11;
 namespace headrace {
 namespace {
 
-template <class T>
-T field(const py::dict& from, const char* name, T otherwise) {
-  return from.contains(name) ? from[name].cast<T>() : otherwise;
-}
-
-Box box_of(const py::handle& from) {
-  const auto t = from.cast<std::array<int, 4>>();
-  return {t[0], t[1], t[2], t[3]};
-}
-
-Take take_of(const py::dict& from) {
-  Take take;
-  take.box = box_of(from["box"]);
-  take.flip_horizontal = field(from, "flip_horizontal", false);
-  take.flip_vertical = field(from, "flip_vertical", false);
-  take.gray = field(from, "gray", false);
-  take.pad_mode = static_cast<PadMode>(field(from, "pad_mode", 0));
-  take.fill = field(from, "fill", take.fill);
-  return take;
-}
-
-const std::map<std::string, Effect::Kind> kEffects = {{"gray", Effect::Kind::kGray},
-                                                      {"brightness", Effect::Kind::kBrightness},
-                                                      {"contrast", Effect::Kind::kContrast},
-                                                      {"saturation", Effect::Kind::kSaturation},
-                                                      {"hue", Effect::Kind::kHue},
-                                                      {"invert", Effect::Kind::kInvert},
-                                                      {"posterize", Effect::Kind::kPosterize},
-                                                      {"solarize", Effect::Kind::kSolarize},
-                                                      {"equalize", Effect::Kind::kEqualize},
-                                                      {"autocontrast", Effect::Kind::kAutocontrast}};
-
-// (name, factor, amount)
-Effect effect_of(const py::handle& from) {
-  const auto [name, factor, amount] = from.cast<std::tuple<std::string, float, int>>();
-  const auto known = kEffects.find(name);
-  if (known == kEffects.end()) throw py::value_error("unknown effect " + name);
-  return {known->second, factor, amount};
-}
-
-Plan plan_of(const py::list& stages, const py::dict& last) {
-  Plan plan;
-  for (const py::handle& item : stages) {
-    const auto from = item.cast<py::dict>();
-    PlanStage stage{take_of(from), {}, static_cast<Filter>(field(from, "filter", 2)), false, {}};
-    const auto size = from["resize"].cast<std::array<int, 2>>();
-    stage.resize = {size[0], size[1]};
-    stage.vertical_first = field(from, "vertical_first", false);
-    for (const py::handle effect : field(from, "effects", py::list())) stage.effects.push_back(effect_of(effect));
-    plan.stages.push_back(stage);
-  }
-  plan.last = take_of(last);
-  return plan;
-}
-
 const Kernels& set_of(const std::optional<std::string>& isa) {
   if (!isa) return kernels();
   if (const Kernels* named = kernels_named(isa->c_str())) return *named;
   throw py::value_error("isa: this processor or build lacks " + *isa);
 }
 
-void fuse(const py::array_t<uint8_t, py::array::c_style>& image, const py::list& stages, const py::dict& last,
-          const py::array& lut, py::array out, const std::string& layout, const std::optional<std::string>& isa) {
-  const Plan plan = plan_of(stages, last);
-  const bool planar = layout == "nchw";
-  if (!planar && layout != "nhwc") throw py::value_error("layout: 'nchw' or 'nhwc'");
+void fuse(const py::array_t<uint8_t, py::array::c_style>& image, const py::dict& from, const py::array& lut,
+          py::array out, const std::string& layout, const std::optional<std::string>& isa) {
+  const Plan plan = to_plan(from);
+  const bool planar = to_layout(layout) == Layout::kPlanar;
   if (image.ndim() != 3 || image.shape(2) != kPixelBytes) throw py::value_error("image: uint8 of shape (H, W, 4)");
   if (lut.ndim() != 2 || lut.shape(1) != 256 || !(lut.flags() & py::array::c_style)) {
     throw py::value_error("lut: contiguous, of shape (C, 256)");
@@ -90,7 +33,8 @@ void fuse(const py::array_t<uint8_t, py::array::c_style>& image, const py::list&
   const Box& box = plan.last.box;
   if (out.ndim() != 3 || out.shape(c) != lut.shape(0) || out.shape(y) != box.height || out.shape(x) != box.width ||
       out.itemsize() != lut.itemsize()) {
-    throw py::value_error("out: C x H x W (nchw) or H x W x C (nhwc) elements as the last box and the lut have them");
+    throw py::value_error(
+        "out: C x H x W (planar) or H x W x C (channels_last) elements as the last box and the lut have them");
   }
   Output output;
   output.base = static_cast<uint8_t*>(out.mutable_data());
@@ -143,11 +87,8 @@ py::tuple resample_table(int in, int out, int filter, int first, int count) {
 }  // namespace
 
 void bind_ops(py::module_& m) {
-  m.def("fuse", &fuse, py::arg("image"), py::arg("stages"), py::arg("last"), py::arg("lut"), py::arg("out"),
-        py::arg("layout") = "nchw", py::arg("isa") = py::none(),
-        "Runs a plan on one RGBX image. A take is a dict {box: (x, y, w, h), flip_horizontal, flip_vertical, gray,\n"
-        "pad_mode, fill}; a stage is a take with {resize: (w, h), filter, vertical_first, effects}; `last` is\n"
-        "a take. An effect is (name, factor, amount), as plan.h has them.");
+  m.def("fuse", &fuse, py::arg("image"), py::arg("plan"), py::arg("lut"), py::arg("out"), py::arg("layout") = "planar",
+        py::arg("isa") = py::none(), "Runs a plan, as bind/plan.h has it, on one RGBX image.");
   m.def("blur", &blur, py::arg("image"), py::arg("row"), py::arg("column"), py::arg("isa") = py::none(),
         "torchvision's GaussianBlur of an RGBX image with these weights, before it is rounded: float32 (H, W, 4).");
   m.def("resample_table", &resample_table, py::arg("in_size"), py::arg("out_size"), py::arg("filter"), py::arg("first"),

@@ -145,12 +145,12 @@ py::capsule tensor(const HeldBatch& held, const PipelineOptions& options, int sa
   };
   Batch& batch = *held.batch;
   if (batch.slot == nullptr) throw std::logic_error("this batch has no slot, or it was handed out before");
-  const OutputLayout& layout = options.layout;
-  const int64_t item = layout.element_bytes;
+  const OutputStrides& strides = options.strides;
+  const int64_t item = strides.element_bytes;
   auto owner = std::make_unique<Owner>();
-  owner->shape = {samples, layout.channels, options.recipe.output.height, options.recipe.output.width};
-  owner->strides = {static_cast<int64_t>(layout.sample_bytes) / item, layout.channel_stride / item,
-                    layout.row_stride / item, layout.pixel_stride / item};
+  owner->shape = {samples, strides.channels, options.recipe.output.height, options.recipe.output.width};
+  owner->strides = {static_cast<int64_t>(strides.sample_bytes) / item, strides.channel_stride / item,
+                    strides.row_stride / item, strides.pixel_stride / item};
   owner->slot = std::exchange(batch.slot, nullptr);
   owner->managed.tensor = {
       batch.memory,        {dlpack::kCpu, 0},     4, {type_code, static_cast<uint8_t>(8 * item), 1},
@@ -164,16 +164,6 @@ py::capsule tensor(const HeldBatch& held, const PipelineOptions& options, int sa
   });
   owner.release();
   return capsule;
-}
-
-// Moves the samples at `places` (ascending) to the front of the batch.
-void compact(const HeldBatch& held, const PipelineOptions& options, const std::vector<int>& places) {
-  const Batch& batch = *held.batch;
-  const size_t bytes = options.layout.sample_bytes;
-  for (size_t to = 0; to < places.size(); ++to) {
-    const auto from = static_cast<size_t>(places[to]);
-    if (from != to) std::memmove(batch.memory + to * bytes, batch.memory + from * bytes, bytes);
-  }
 }
 
 template <auto pop>
@@ -299,14 +289,14 @@ void bind_pipeline(py::module_& module) {
       .def("put_back", [](PyPipeline& self, HeldJob& held) { self.pipeline->put_back(held.job); })
       .def("tensor", [](const PyPipeline& self, const HeldBatch& batch, int samples,
                         uint8_t type_code) { return tensor(batch, self.pipeline->options(), samples, type_code); })
-      .def("compact", [](const PyPipeline& self, const HeldBatch& batch,
-                         const std::vector<int>& places) { compact(batch, self.pipeline->options(), places); })
+      .def("compact", [](const PyPipeline& self, const HeldBatch& held,
+                         const std::vector<int>& places) { self.pipeline->compact(*held.batch, places); })
       .def(
           "close", [](PyPipeline& self) { self.pipeline->close(); }, py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("closed", [](const PyPipeline& self) { return self.pipeline->closed(); })
       .def_property_readonly("slots", [](const PyPipeline& self) { return self.pipeline->slots(); })
       .def_property_readonly("sample_bytes",
-                             [](const PyPipeline& self) { return self.pipeline->options().layout.sample_bytes; })
+                             [](const PyPipeline& self) { return self.pipeline->options().strides.sample_bytes; })
       .def_property_readonly("trouble", [](const PyPipeline& self) { return self.pipeline->trouble(); })
       .def("stats", [](const PyPipeline& self) {
         std::vector<std::tuple<std::string, int64_t, int64_t>> list;

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "bind/convert.h"
-#include "bind/core/plan_tuple.h"
 #include "bind/gpu/devices.h"
+#include "bind/plan.h"
 #include "core/base/error.h"
 #include "gpu/batches/device_ops.h"
 
@@ -25,15 +25,16 @@ DeviceImage image_of(const ImageTuple& from) {
   return image;
 }
 
-void fuse(DeviceOps& self, const std::vector<ImageTuple>& images, const std::vector<PlanTuple>& plans, int height,
-          int width, int filter, const py::buffer& lut, bool nhwc, uintptr_t output, uintptr_t stream) {
-  const Size size{width, height};
-  const ElementTable table(lut, size, nhwc);
+void fuse(DeviceOps& self, const std::vector<ImageTuple>& images, const py::list& plans, const py::buffer& lut,
+          const std::string& layout, uintptr_t output, uintptr_t stream) {
+  const std::vector<Plan> resolved = to_plans(plans);
+  if (resolved.empty()) return;
+  const Size size = resolved.front().last.box.size();
+  const ElementTable table(lut, size, to_layout(layout));
   std::vector<DeviceImage> sources;
   for (const ImageTuple& one : images) sources.push_back(image_of(one));
-  const std::vector<Plan> resolved = plans_of(plans, size, static_cast<Filter>(filter));
   const py::gil_scoped_release unlocked;
-  self.fuse(sources, resolved, size, table.layout, table.entries, reinterpret_cast<uint8_t*>(output),
+  self.fuse(sources, resolved, size, table.strides, table.entries, reinterpret_cast<uint8_t*>(output),
             static_cast<Stream>(stream));
 }
 
@@ -57,8 +58,8 @@ void bind_device_ops(py::module_& module) {
       .def(py::init(
                [](const std::string& kind, int index) { return std::make_unique<DeviceOps>(device_of(kind, index)); }),
            py::arg("kind"), py::arg("index"))
-      .def("fuse", &fuse, py::arg("images"), py::arg("plans"), py::arg("height"), py::arg("width"), py::arg("filter"),
-           py::arg("lut"), py::arg("nhwc"), py::arg("output"), py::arg("stream"))
+      .def("fuse", &fuse, py::arg("images"), py::arg("plans"), py::arg("lut"), py::arg("layout"), py::arg("output"),
+           py::arg("stream"))
       .def("decode", &decode, py::arg("data"), py::arg("output"), py::arg("stream"));
 }
 

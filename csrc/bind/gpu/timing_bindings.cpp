@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "bind/convert.h"
-#include "bind/core/plan_tuple.h"
 #include "bind/gpu/devices.h"
+#include "bind/plan.h"
 #include "gpu/batches/timing.h"
 
 namespace py = pybind11;
@@ -21,17 +21,17 @@ std::vector<std::span<const uint8_t>> spans_of(const std::vector<py::bytes>& fil
   return spans;
 }
 
-py::tuple fuse(const std::string& kind, int index, const std::vector<py::bytes>& files,
-               const std::vector<PlanTuple>& plans, int height, int width, int filter, const py::buffer& lut, bool nhwc,
-               int repeats) {
+py::tuple fuse(const std::string& kind, int index, const std::vector<py::bytes>& files, const py::list& plans,
+               const py::buffer& lut, const std::string& layout, int repeats) {
   const auto spans = spans_of(files);
-  const Size size{width, height};
-  const std::vector<Plan> resolved = plans_of(plans, size, static_cast<Filter>(filter));
-  const ElementTable table(lut, size, nhwc);
+  const std::vector<Plan> resolved = to_plans(plans);
+  if (resolved.empty()) throw py::value_error("plans: at least one");
+  const Size size = resolved.front().last.box.size();
+  const ElementTable table(lut, size, to_layout(layout));
   FuseTiming timing;
   {
     const py::gil_scoped_release unlocked;
-    timing = time_fuse(*device_of(kind, index), spans, resolved, size, table.layout, table.entries, repeats);
+    timing = time_fuse(*device_of(kind, index), spans, resolved, size, table.strides, table.entries, repeats);
   }
   return py::make_tuple(timing.ms, timing.bytes);
 }
@@ -58,10 +58,9 @@ std::vector<double> decode(const std::string& kind, int index, const std::string
 }  // namespace
 
 void bind_timing(py::module_& module) {
-  module.def("time_fuse", &fuse, py::arg("kind"), py::arg("index"), py::arg("files"), py::arg("plans"),
-             py::arg("height"), py::arg("width"), py::arg("filter"), py::arg("lut"), py::arg("nhwc"),
-             py::arg("repeats"),
-             "(milliseconds of each run of the kernel on these JPEG files, the bytes that it cannot but move).");
+  module.def("time_fuse", &fuse, py::arg("kind"), py::arg("index"), py::arg("files"), py::arg("plans"), py::arg("lut"),
+             py::arg("layout"), py::arg("repeats"),
+             "(milliseconds of each run of the kernel on these JPEG files, the least number of bytes it transfers).");
   module.def("time_copy", &copy, py::arg("kind"), py::arg("index"), py::arg("bytes"), py::arg("repeats"),
              "Milliseconds of each copy within the device.");
   module.def("time_decoders", &decode, py::arg("kind"), py::arg("index"), py::arg("decoder"), py::arg("candidates"),

@@ -20,7 +20,7 @@ namespace headrace {
 /// What is made of every sample.
 struct SampleOptions {
   Recipe recipe;
-  OutputLayout layout;
+  OutputStrides strides;
   std::vector<uint8_t> lut;     // [channels][256] elements
   std::vector<uint8_t> erased;  // [value][channels] elements, what Erase writes
   int64_t max_pixels = 0;       // larger images go to Pillow, which has a limit of its own; 0: no limit

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "core/base/pixel_math.h"
+#include "core/plan/plan.h"
 
 namespace headrace {
 

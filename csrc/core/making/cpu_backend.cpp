@@ -16,7 +16,7 @@ CpuBackend::CpuBackend(SampleOptions options, const Kernels& kernels, size_t slo
 void CpuBackend::prepare(Batch& batch, BatchMemory memory) {
   batch.memory = memory.data;
   if (memory.data != nullptr) return;
-  batch.slot = acquire(static_cast<size_t>(batch.size()) * options_.layout.sample_bytes);
+  batch.slot = acquire(static_cast<size_t>(batch.size()) * options_.strides.sample_bytes);
   batch.memory = batch.slot.get();
 }
 

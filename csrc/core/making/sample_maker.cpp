@@ -39,12 +39,12 @@ JpegHeader plain_header(std::span<const uint8_t> bytes, int64_t max_pixels) {
 }
 
 Output SampleMaker::output(const Batch& batch, int sample) const {
-  const OutputLayout& layout = options_.layout;
-  return {batch.memory + static_cast<size_t>(batch.place(sample)) * layout.sample_bytes,
-          layout.channel_stride,
-          layout.row_stride,
-          layout.pixel_stride,
-          {layout.element_bytes, layout.channels, lut_},
+  const OutputStrides& strides = options_.strides;
+  return {batch.memory + static_cast<size_t>(batch.place(sample)) * strides.sample_bytes,
+          strides.channel_stride,
+          strides.row_stride,
+          strides.pixel_stride,
+          {strides.element_bytes, strides.channels, lut_},
           options_.erased.data()};
 }
 

@@ -264,6 +264,14 @@ void Pipeline::cancel(Batch& batch) {
   state_->backend->abandon(batch);
 }
 
+void Pipeline::compact(const Batch& batch, std::span<const int> places) const {
+  const size_t bytes = options().strides.sample_bytes;
+  for (size_t to = 0; to < places.size(); ++to) {
+    const auto from = static_cast<size_t>(places[to]);
+    if (from != to) std::memmove(batch.memory + to * bytes, batch.memory + from * bytes, bytes);
+  }
+}
+
 bool Pipeline::run_one() {
   state_->check_process();
   const std::lock_guard alone(
@@ -303,7 +311,7 @@ void Pipeline::finish(PythonJob& job, const uint8_t* pixels, Size size, int64_t 
 }
 
 void Pipeline::finish_elements(PythonJob& job, std::span<const uint8_t> elements, int64_t python_ns) {
-  const size_t bytes = options().layout.sample_bytes;
+  const size_t bytes = options().strides.sample_bytes;
   if (elements.size() != bytes) throw std::invalid_argument("the elements do not fit a sample");
   const std::shared_ptr<Batch> batch = state_->take_back(job, python_ns);
   const bool mine = state_->guarded(*batch, job.sample, Stage::kTransform, [&] {

@@ -54,6 +54,9 @@ class Pipeline {
   /// left it; where the caller brought the memory, waits until nobody writes into it (a few milliseconds).
   void cancel(Batch& batch);
 
+  /// Moves the samples at `places`, ascending, to the front of a complete batch in this machine's memory.
+  void compact(const Batch& batch, std::span<const int> places) const;
+
   /// Without threads: makes the next queued sample here, one caller at a time; false when none is queued.
   bool run_one();
 

@@ -18,21 +18,23 @@ struct Output {
   bool rgbx = false;                // pixels as they are between stages: nothing is mapped, and nothing erased
 };
 
+/// The order of a batch's values in memory: (n, C, H, W), or (n, H, W, C).
+enum class Layout : uint8_t { kPlanar, kChannelsLast };
+
 /// The memory of one output sample: strides in bytes between neighbours along each axis, and its whole size.
-struct OutputLayout {
+struct OutputStrides {
   int element_bytes = 4, channels = 3;
   ptrdiff_t channel_stride = 0, row_stride = 0, pixel_stride = 0;
   size_t sample_bytes = 0;
 };
 
-inline OutputLayout planar(int channels, Size size, int element_bytes) {
-  const ptrdiff_t row = ptrdiff_t{element_bytes} * size.width, plane = row * size.height;
-  return {element_bytes, channels, plane, row, element_bytes, static_cast<size_t>(plane * channels)};
-}
-
-inline OutputLayout channels_last(int channels, Size size, int element_bytes) {
-  const ptrdiff_t pixel = ptrdiff_t{element_bytes} * channels, row = pixel * size.width;
-  return {element_bytes, channels, element_bytes, row, pixel, static_cast<size_t>(row * size.height)};
+inline OutputStrides strides_of(Layout layout, int channels, Size size, int element_bytes) {
+  const ptrdiff_t element = element_bytes, pixels = ptrdiff_t{size.width} * size.height;
+  const auto bytes = static_cast<size_t>(element * channels * pixels);
+  if (layout == Layout::kChannelsLast) {
+    return {element_bytes, channels, element, element * channels * size.width, element * channels, bytes};
+  }
+  return {element_bytes, channels, element * pixels, element * size.width, element, bytes};
 }
 
 }  // namespace headrace

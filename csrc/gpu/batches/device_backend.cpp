@@ -17,7 +17,7 @@ DeviceBackend::DeviceBackend(std::shared_ptr<Device> device, SampleOptions optio
       ring_(std::make_shared<StagingRing>(device_, batches)),
       lane_(std::move(lane)) {
   const DeviceScope current(*device_);
-  format_ = output_format(options_.recipe.output, options_.layout);
+  format_ = output_format(options_.recipe.output, options_.strides);
   try {
     copies_ = device_->make_stream();
     kernels_ = device_->make_stream();
@@ -184,7 +184,7 @@ void DeviceBackend::launch(DeviceBatch& batch) {
   const size_t count = batch.jobs.size();
   for (size_t i = 0; i < count; ++i) {
     const auto place = static_cast<size_t>(batch.place(static_cast<int>(i)));
-    batch.jobs[i].output = batch.memory + place * options_.layout.sample_bytes;
+    batch.jobs[i].output = batch.memory + place * options_.strides.sample_bytes;
   }
   const StagedBytes jobs = batch.area->take(count * sizeof(SampleJob));
   std::memcpy(jobs.host, batch.jobs.data(), count * sizeof(SampleJob));

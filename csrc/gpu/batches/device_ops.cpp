@@ -30,7 +30,7 @@ void DeviceOps::launch(StagingRing::Lease& area, std::vector<SampleJob>& jobs, O
 }
 
 void DeviceOps::fuse(std::span<const DeviceImage> images, std::span<const Plan> plans, Size size,
-                     const OutputLayout& layout, std::span<const uint8_t> lut, uint8_t* output, Stream stream) {
+                     const OutputStrides& strides, std::span<const uint8_t> lut, uint8_t* output, Stream stream) {
   const DeviceScope current(*device_);
   StagingRing::Lease area = ring_->acquire();
   JobBuilder builder;
@@ -47,9 +47,9 @@ void DeviceOps::fuse(std::span<const DeviceImage> images, std::span<const Plan> 
       image.plane[c].height = image.height;
     }
     jobs.push_back(builder.build(plans[i], image, *area));
-    jobs.back().output = output + i * layout.sample_bytes;
+    jobs.back().output = output + i * strides.sample_bytes;
   }
-  launch(area, jobs, output_format(size, layout), lut, stream);
+  launch(area, jobs, output_format(size, strides), lut, stream);
 }
 
 void DeviceOps::decode(std::span<const uint8_t> bytes, uint8_t* output, Stream stream) {
@@ -62,7 +62,8 @@ void DeviceOps::decode(std::span<const uint8_t> bytes, uint8_t* output, Stream s
   PlaneDecoder().decode(bytes, header, whole, planes.host);
   std::vector<SampleJob> jobs{JobBuilder().build(as_it_is(header.size), whole.at(planes.device), *area)};
   jobs[0].output = output;
-  launch(area, jobs, output_format(header.size, planar(3, header.size, 1)), byte_entries(), stream);
+  launch(area, jobs, output_format(header.size, strides_of(Layout::kPlanar, 3, header.size, 1)), byte_entries(),
+         stream);
 }
 
 }  // namespace headrace

@@ -22,9 +22,9 @@ class DeviceOps {
  public:
   explicit DeviceOps(std::shared_ptr<Device> device);
 
-  /// Runs plan i on image i; sample i goes to output + i * layout.sample_bytes. Plans resize at most once, to `size`.
+  /// Runs plan i on image i; sample i goes to output + i * strides.sample_bytes. Plans resize at most once, to `size`.
   /// `lut`: [channels][256] elements, in host memory. Any thread.
-  void fuse(std::span<const DeviceImage> images, std::span<const Plan> plans, Size size, const OutputLayout& layout,
+  void fuse(std::span<const DeviceImage> images, std::span<const Plan> plans, Size size, const OutputStrides& strides,
             std::span<const uint8_t> lut, uint8_t* output, Stream stream);
   /// Decodes a file on the CPU, exactly, and has the device make its three planes (3, H, W) at `output`, which has room
   /// for them. Throws NeedsPillow. Any thread.

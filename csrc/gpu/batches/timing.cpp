@@ -15,13 +15,13 @@
 namespace headrace {
 
 FuseTiming time_fuse(Device& device, std::span<const std::span<const uint8_t>> files, std::span<const Plan> plans,
-                     Size size, const OutputLayout& layout, std::span<const uint8_t> lut, int repeats) {
+                     Size size, const OutputStrides& strides, std::span<const uint8_t> lut, int repeats) {
   const DeviceScope current(device);
   FuseTiming timing;
   StagingArea area(device);
   PlaneDecoder decoder;
   JobBuilder builder;
-  uint8_t* output = area.take_device(files.size() * layout.sample_bytes);
+  uint8_t* output = area.take_device(files.size() * strides.sample_bytes);
   std::vector<SampleJob> jobs;
   for (size_t i = 0; i < files.size(); ++i) {
     const JpegHeader header = parse_jpeg_header(files[i]);
@@ -29,15 +29,15 @@ FuseTiming time_fuse(Device& device, std::span<const std::span<const uint8_t>> f
     const StagedBytes planes = area.take(box.bytes);
     decoder.decode(files[i], header, box, planes.host);
     jobs.push_back(builder.build(plans[i], box.at(planes.device), area));
-    jobs.back().output = output + i * layout.sample_bytes;
-    timing.bytes += box.bytes + layout.sample_bytes;
+    jobs.back().output = output + i * strides.sample_bytes;
+    timing.bytes += box.bytes + strides.sample_bytes;
   }
   const StagedBytes table = area.take(lut.size()), list = area.take(jobs.size() * sizeof(SampleJob));
   std::memcpy(table.host, lut.data(), lut.size());
   std::memcpy(list.host, jobs.data(), jobs.size() * sizeof(SampleJob));
   const Stream stream = device.make_stream();
   area.upload(stream);
-  OutputFormat format = output_format(size, layout);
+  OutputFormat format = output_format(size, strides);
   format.lut = table.device;
   const FuseLaunch launch = launch_of(reinterpret_cast<const SampleJob*>(list.device), jobs, format);
   timing.ms = device.time_fuse(launch, repeats, stream);

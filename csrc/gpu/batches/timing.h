@@ -19,7 +19,7 @@ struct FuseTiming {
 
 /// The fused kernel alone on a batch of files (decoded by the CPU beforehand), plan i on file i, outputs of `size`.
 FuseTiming time_fuse(Device& device, std::span<const std::span<const uint8_t>> files, std::span<const Plan> plans,
-                     Size size, const OutputLayout& layout, std::span<const uint8_t> lut, int repeats);
+                     Size size, const OutputStrides& strides, std::span<const uint8_t> lut, int repeats);
 
 /// Seconds of each of `repeats` passes over the files by the device's decoders, one thread each, in groups of `group`
 /// files: decoding whole images to planes, and nothing else.

@@ -37,15 +37,15 @@ const Record* staged(const std::vector<Record>& records, Stager& stager) {
 
 }  // namespace
 
-OutputFormat output_format(Size size, const OutputLayout& layout) {
+OutputFormat output_format(Size size, const OutputStrides& strides) {
   OutputFormat format;
   format.width = size.width;
   format.height = size.height;
-  format.channels = layout.channels;
-  format.element_bytes = layout.element_bytes;
-  format.channel_stride = layout.channel_stride;
-  format.row_stride = layout.row_stride;
-  format.pixel_stride = layout.pixel_stride;
+  format.channels = strides.channels;
+  format.element_bytes = strides.element_bytes;
+  format.channel_stride = strides.channel_stride;
+  format.row_stride = strides.row_stride;
+  format.pixel_stride = strides.pixel_stride;
   return format;
 }
 

@@ -29,7 +29,7 @@ class Stager {
 };
 
 /// The format of a launch whose samples lie so in memory; its element table is left to the caller.
-OutputFormat output_format(Size size, const OutputLayout& layout);
+OutputFormat output_format(Size size, const OutputStrides& strides);
 
 /// A launch of these jobs, which lie `there` on the device.
 FuseLaunch launch_of(const SampleJob* there, std::span<const SampleJob> jobs, const OutputFormat& format);

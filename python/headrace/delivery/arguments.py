@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,17 +12,8 @@ import torch
 from headrace.base.whole_number import whole_number
 from headrace.base.world import World
 from headrace.delivery import faults
+from headrace.engine.layout import Layout
 from headrace.recipe.recipe import DTYPES, Recipe
-
-_MEMORY_FORMATS = (torch.contiguous_format, torch.channels_last)
-_DEFAULTS = {
-    "device": None,
-    "decoder": "auto",
-    "deterministic": False,
-    "dtype": None,
-    "memory_format": torch.contiguous_format,
-    "on_error": "raise",
-}
 
 
 def warn_of_no_effect(multiprocessing_context: Any, pin_memory_device: str) -> None:
@@ -32,42 +24,26 @@ def warn_of_no_effect(multiprocessing_context: Any, pin_memory_device: str) -> N
         _warn("pin_memory_device has no effect: pin_memory=True pins for the current accelerator, as in torch")
 
 
-def refuse_native_only(reason: str, given: dict[str, Any]) -> None:
-    """headrace's own arguments that torch's DataLoader cannot serve.
-
-    Args:
-        reason: why torch's DataLoader delivers the batches.
-        given: name -> value.
-
-    Raises:
-        TypeError: one of them is not as it is by default.
-    """
-    for name, value in given.items():
-        if value != _DEFAULTS[name] and not (name == "device" and str(value).partition(":")[0] == "cpu"):
-            raise TypeError(
-                f"{name}={value!r} needs headrace's native path, but torch's DataLoader would serve here: {reason}"
-            )
-
-
-def check_own_arguments(
-    seed: Any, dtype: Any, memory_format: Any, on_error: Any, max_errors: Any, out_transform: Any
-) -> None:
-    """headrace's own arguments.
+def check_own_arguments(own: Mapping[str, Any]) -> None:
+    """headrace's own arguments, by their names.
 
     Raises:
         TypeError: of the wrong type. ValueError: not among the values there are.
     """
-    if seed is not None:
-        whole_number("seed", seed)
+    if own["seed"] is not None:
+        whole_number("seed", own["seed"])
+    dtype = own["dtype"]
     if dtype is not None and dtype not in DTYPES:
         known = ", ".join(str(one) for one in DTYPES)
         raise ValueError(f"dtype must be one of {known}, or None for what the transforms give, not {dtype!r}")
-    if memory_format not in _MEMORY_FORMATS:
-        raise ValueError(f"memory_format must be torch.contiguous_format or torch.channels_last, not {memory_format!r}")
-    if on_error not in faults.POLICIES:
-        raise ValueError(f"on_error must be one of {', '.join(faults.POLICIES)}, not {on_error!r}")
-    if max_errors is not None:
-        whole_number("max_errors", max_errors, smallest=0)
+    Layout.of(own["memory_format"])
+    if own["on_error"] not in faults.ON_ERROR:
+        raise ValueError(f"on_error must be one of {', '.join(faults.ON_ERROR)}, not {own['on_error']!r}")
+    if own["max_errors"] is not None:
+        whole_number("max_errors", own["max_errors"], smallest=0)
+    if own["snapshot_every_n_steps"] is not None:
+        whole_number("snapshot_every_n_steps", own["snapshot_every_n_steps"], smallest=0)
+    out_transform = own["out_transform"]
     if out_transform is not None and not callable(out_transform):
         raise TypeError(f"out_transform must be a function of a batch or None, not {out_transform!r}")
 

@@ -10,7 +10,7 @@ from typing import NoReturn, Protocol
 from headrace.base.errors import SampleError, native_cause, sample_error, with_causes
 from headrace.engine.engine import Failure
 
-POLICIES = ("raise", "skip", "replace")
+ON_ERROR = ("raise", "skip", "replace")
 
 
 class Located(Protocol):
@@ -39,14 +39,12 @@ class FaultLog:
     """Notes the samples of one epoch that could not be made, each once, and ends the epoch when there are too many.
 
     Args:
-        policy: ``"skip"`` or ``"replace"``, for the words of its warning.
-        limit: most samples; None: no limit.
+        on_error, max_errors: as of the loader.
         progress: of the epoch, which keeps the errors.
     """
 
-    def __init__(self, policy: str, limit: int | None, progress: Epoch) -> None:
-        self._policy = policy
-        self._limit = limit
+    def __init__(self, on_error: str, max_errors: int | None, progress: Epoch) -> None:
+        self._on_error, self._max_errors = on_error, max_errors
         self._progress = progress
         self._indices: set[int] = set()
         self._told = False
@@ -63,8 +61,9 @@ class FaultLog:
                 self._indices.add(error.index)
                 _forget_locals(error)
                 noted.append(error)
-        if self._limit is not None and len(noted) > self._limit:
-            self.give_up(f"{len(noted)} samples of this epoch could not be made, more than max_errors={self._limit}")
+        if self._max_errors is not None and len(noted) > self._max_errors:
+            most = f"more than max_errors={self._max_errors}"
+            self.give_up(f"{len(noted)} samples of this epoch could not be made, {most}")
 
     def give_up(self, why: str) -> NoReturn:
         """Raises RuntimeError, caused by the last error; no warning follows."""
@@ -78,7 +77,7 @@ class FaultLog:
         if not noted or self._told:
             return
         self._told = True
-        done = "skipped" if self._policy == "skip" else "replaced by their neighbours"
+        done = "skipped" if self._on_error == "skip" else "replaced by their neighbours"
         warnings.warn(
             f"epoch {self._progress.epoch}: {len(noted)} samples could not be made and were {done}; "
             f"loader.errors lists them, the first is {noted[0]}",

@@ -8,7 +8,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from headrace.base.native import core
 from headrace.base.recording import span
 from headrace.delivery import faults
 from headrace.delivery.line import Begun, Line
+from headrace.delivery.settings import Settings
 from headrace.engine.engine import Engine, Flight
 from headrace.epochs.order import OrderedBatch
 from headrace.randomness.draws import Draws
@@ -32,22 +32,14 @@ _FOREVER_S = 1e9
 _CLOSED = "this iterator was closed before its end; iter(loader) makes a new one"
 
 
-@dataclass(frozen=True)
-class IteratorOptions:
-    """What the loader asks of an iterator."""
-
-    depth: int  # batches in flight beyond the one in use; 0: made when asked for
-    batched: bool  # False: one sample at a time, without a batch axis
-    timeout_s: float  # 0: none
-    on_error: str
-    max_errors: int | None
-    ranks: int = 1  # that take their steps together
-    quiet: bool = False  # no warning about samples skipped or replaced
-    out: Callable[[Any, int], Any] | None = None  # called on each batch and its number in the epoch
-
-
 class NativeIterator:
     """Iterator over ``images`` or ``[images, targets]``; `close` (or dropping it) gives up what is in flight.
+
+    Args:
+        owns_engine: whether the engine ends with it.
+        renew: begins the epoch anew where a sampler was told another one before the first batch; see `Epochs.renew`.
+        out: called on each batch and its number in the epoch.
+        for_comparison: its batches are compared with the oracle's: no timeout, no warnings, no other ranks.
 
     A sample that cannot be made raises when its batch is due, as does an `out_transform` that fails, and the batches
     behind it can still be had, as in torch. After Ctrl-C, a timeout and want of memory the batch is the next one
@@ -65,22 +57,25 @@ class NativeIterator:
         order: Iterator[OrderedBatch],
         draws: Draws,
         progress: Progress,
-        options: IteratorOptions,
+        settings: Settings,
         *,
         owns_engine: bool,
         renew: Callable[[Progress], Iterator[OrderedBatch] | None] | None = None,
+        out: Callable[[Any, int], Any] | None = None,
+        for_comparison: bool = False,
     ) -> None:
         self._source, self._table, self._engine = source, table, engine
-        self._progress, self._options = progress, options
+        self._progress, self._settings, self._out = progress, settings, out
+        self._for_comparison = for_comparison
         self._owns_engine = owns_engine
         self._renew = renew  # until the first batch is asked for
         self._turn = threading.RLock()  # whose it is to go on; a step may ask for a batch while one is made
-        self._line = Line(table, engine, order, draws, progress, options.depth)
-        self._faults = faults.FaultLog(options.on_error, options.max_errors, progress)
+        self._line = Line(table, engine, order, draws, progress, settings.depth)
+        self._faults = faults.FaultLog(settings.on_error, settings.max_errors, progress)
         self._exhausted = self._closed = False
         self._start_ns = time.perf_counter_ns()
         _live.add(self)
-        if options.depth > 0:
+        if settings.depth > 0:
             self._line.fill()
 
     def __iter__(self) -> NativeIterator:
@@ -114,9 +109,9 @@ class NativeIterator:
             begun = self._awaited(taker)
             batch = self._deliver(begun)
             begun.forget()
-        if self._options.out is not None:
+        if self._out is not None:
             with span("out_transform"):
-                batch = self._options.out(batch, self._progress.number(begun.delivery.number))
+                batch = self._out(batch, self._progress.number(begun.delivery.number))
         end = time.perf_counter_ns()
         core.add_span("__next__", begin, end)
         self._progress.waited_ns += end - begin
@@ -154,7 +149,7 @@ class NativeIterator:
         return begun
 
     def _wait(self, flight: Flight) -> None:
-        timeout = self._options.timeout_s
+        timeout = 0 if self._for_comparison else self._settings.timeout
         try:
             with span("wait"):
                 ready = self._engine.wait(flight, timeout or _FOREVER_S)
@@ -173,7 +168,7 @@ class NativeIterator:
             assert begun.flight is not None
             begun.indices = begun.ordered.indices
             places: list[int] | None = None
-            if self._failed(begun) and self._options.on_error == "skip":
+            if self._failed(begun) and self._settings.on_error == "skip":
                 places = sorted(set(range(len(begun.indices))) - set(begun.failed))
                 if not places:
                     self._leave_out(begun)
@@ -182,7 +177,7 @@ class NativeIterator:
             elif begun.failed:
                 begun.indices = self._replace(begun, begun.failed)
             begun.images = self._engine.tensor(begun.flight, places)  # once
-        images = begun.images if self._options.batched else self._single(begun.images)
+        images = begun.images if self._settings.batched else self._single(begun.images)
         return [images, self._engine.place(self._targets(begun.indices))] if self._source.has_targets else images
 
     def _single(self, images: torch.Tensor) -> torch.Tensor:
@@ -192,9 +187,9 @@ class NativeIterator:
 
     def _targets(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
         """Collated in the caller's thread. torch's workers do not see what has become its default device there."""
-        elsewhere = self._options.depth > 0 and torch.get_default_device().type != "cpu"
+        elsewhere = self._settings.depth > 0 and torch.get_default_device().type != "cpu"
         with torch.device("cpu") if elsewhere else nullcontext():
-            if self._options.batched:
+            if self._settings.batched:
                 return self._source.targets_of(indices)
             return default_convert(self._source.target(int(indices[0])))  # type: ignore[no-untyped-call]
 
@@ -206,7 +201,7 @@ class NativeIterator:
             indices = begun.ordered.indices
             begun.errors = [faults.describe(one, int(indices[one.sample]), self._source) for one in failures]
             begun.failed = [one.sample for one in failures]
-            if begun.errors and self._options.on_error == "raise":
+            if begun.errors and self._settings.on_error == "raise":
                 raise begun.errors[0]
             if begun.errors:
                 self._note(begun.errors)
@@ -228,7 +223,7 @@ class NativeIterator:
         self._faults.give_up("no sample of the dataset could be made")
 
     def _leave_out(self, begun: Begun) -> None:
-        if self._options.ranks > 1:
+        if self._settings.ranks > 1 and not self._for_comparison:
             try:
                 self._faults.give_up(
                     "no sample of a batch could be made, and a rank that leaves out a batch would leave the others "
@@ -268,7 +263,7 @@ class NativeIterator:
         finally:
             with self._turn:
                 self._line.cancel()  # what that thread had begun meanwhile
-        if not self._options.quiet:
+        if not self._for_comparison:
             self._faults.warn()
 
     def __del__(self) -> None:

@@ -49,3 +49,8 @@ class TransformedBatches:
 
     def __len__(self) -> int:
         return len(self._batches)
+
+
+def seeded(function: OutTransform | None, device: torch.device, progress: Progress) -> SeededBatches | None:
+    """An `out_transform` for the batches of an epoch, on their device; None where there is none."""
+    return None if function is None else SeededBatches(function, device, progress)

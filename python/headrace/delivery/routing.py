@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import torch
 from torch.utils.data import default_collate, default_convert, get_worker_info
 
+from headrace.delivery.settings import Settings
 from headrace.lowering import LoweringError, lower
 from headrace.lowering.origins import attributes, leaves
 from headrace.lowering.python_steps.reach import Reach
@@ -89,28 +90,28 @@ def decide(
         return Handed(str(error))
 
 
-def reasons(loader: Any) -> list[str]:
+def reasons(settings: Settings) -> list[str]:
     """All reasons why torch delivers a loader's batches: its arguments', and then the dataset's or its transform's."""
-    found = _needs_python(loader.batched, loader.collate_fn, loader.worker_init_fn)
+    found = _needs_python(settings.batched, settings.collate_fn, settings.worker_init_fn)
     try:
-        _native(as_source(loader.dataset), loader.dtype)
+        _native(as_source(settings.dataset), settings.dtype)
     except Exception as error:  # torch delivers whatever is wrong with it
         found.append(str(error))
     return found
 
 
-def renewed(route: Native, loader: Any) -> Native | Handed:
+def renewed(route: Native, settings: Settings) -> Native | Handed:
     """The route of a loader's next epoch: the same, unless what the dataset holds, its transform and the attributes of
     that, or the loader's ``collate_fn`` or ``worker_init_fn`` is another one now.
 
     Raises:
         RuntimeError: the dataset's length is another one.
     """
-    reasons = _needs_python(loader.batched, loader.collate_fn, loader.worker_init_fn)
+    reasons = _needs_python(settings.batched, settings.collate_fn, settings.worker_init_fn)
     if reasons:
         return Handed("; ".join(reasons))
     try:
-        source = route.source if route.source.is_current() else as_source(loader.dataset)
+        source = route.source if route.source.is_current() else as_source(settings.dataset)
         if len(source) != len(route.source):
             raise RuntimeError(
                 f"the dataset had {len(route.source)} samples when this loader was made and has {len(source)} now; "
@@ -119,9 +120,9 @@ def renewed(route: Native, loader: Any) -> Native | Handed:
         same_dtype = route.default_dtype == torch.get_default_dtype()
         now = _lowered(source.variants, route.recipe)
         # Workers that stay keep their copies of what Python calls.
-        if source is route.source and same_dtype and _same(now, route.lowered, kept=loader.persistent_workers):
+        if source is route.source and same_dtype and _same(now, route.lowered, kept=settings.persistent_workers):
             return route
-        made = _native(source, loader.dtype)
+        made = _native(source, settings.dtype)
         if made.recipe == route.recipe and made.recipe.maps_bytes_as(route.recipe):
             made = replace(made, recipe=route.recipe)  # whose engine goes on
         return made

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headrace.base.native import core
 from headrace.delivery.arguments import check_replaceable
-from headrace.delivery.iterator import IteratorOptions, NativeIterator
+from headrace.delivery.iterator import NativeIterator
+from headrace.delivery.out_transform import seeded
 from headrace.delivery.routing import Native
+from headrace.delivery.settings import Settings
 from headrace.engine.device_engine import make_engine
 from headrace.engine.engine import Engine
 from headrace.engine.variant_engine import VariantEngine
@@ -20,9 +22,6 @@ from headrace.randomness.draws import Draws
 from headrace.recipe.aspect_sizes import nearest_of
 from headrace.recipe.recipe import Recipe
 from headrace.sources import BlobDataset, checked_table
-
-if TYPE_CHECKING:
-    from headrace.loader import DataLoader
 
 
 class Runner:
@@ -39,23 +38,22 @@ class Runner:
         self._table: tuple[BlobDataset, core.BlobTable] | None = None
         self._variants: tuple[BlobDataset, Recipe, Any] | None = None
 
-    def begin(self, loader: DataLoader[Any], route: Native, epochs: Epochs, *, pin: bool) -> NativeIterator:
+    def begin(self, settings: Settings, route: Native, epochs: Epochs, *, pin: bool) -> NativeIterator:
         """The iterator of the epoch that comes next."""
         source, recipe = route.source, route.recipe
-        depth = max(1, loader.prefetch_factor or 1) if loader.num_workers > 0 else 0
         # A device's pinned memory and decoders cost too much to be made for each epoch.
-        keeps_engine = loader.persistent_workers or loader.target.way == "fused"
+        keeps_engine = settings.persistent_workers or settings.target.way == "fused"
         engine = self.engine if keeps_engine else None
         if engine is None or not engine.fits(recipe):
             # In flight, in the caller's hands, and the one that the caller is about to drop for it.
-            engine = self.new_engine(loader, recipe, slots_kept=depth + 2, pin=pin)
+            engine = self.new_engine(settings, route, slots_kept=settings.depth + 2, pin=pin)
         if self._table is None or self._table[0] is not source:
             self._table = source, checked_table(source)
         engine.read_metadata(source.metadata)
         progress, order = epochs.begin()
         progress.before = engine.stages()
-        if loader.num_workers > 0:
-            engine.work_as(Workers(loader.num_workers, progress.seed, loader.dataset))
+        if settings.num_workers > 0:
+            engine.work_as(Workers(settings.num_workers, progress.seed, settings.dataset))
         iterator = NativeIterator(
             source,
             self._table[1],
@@ -63,33 +61,26 @@ class Runner:
             order,
             Draws(recipe.columns, progress.seed),
             progress,
-            IteratorOptions(
-                depth,
-                loader.batched,
-                loader.timeout,
-                loader.on_error,
-                loader.max_errors,
-                ranks=max(loader.world.size, getattr(loader.sampler, "num_replicas", 1)),
-                out=loader.seeded_out_transform(progress),
-            ),
+            settings,
             owns_engine=not keeps_engine,
             renew=epochs.renew,
+            out=seeded(settings.out_transform, settings.target.device, progress),
         )
         self.progress, self.engine = progress, engine
         self._iterators.add(iterator)
         return iterator
 
-    def new_engine(self, loader: DataLoader[Any], recipe: Recipe, *, slots_kept: int, pin: bool = False) -> Engine:
-        """Threads and memory for a recipe of the loader's."""
-        memory_format, target, threads = loader.memory_format, loader.target, loader.num_workers
+    def new_engine(self, settings: Settings, route: Native, *, slots_kept: int, pin: bool = False) -> Engine:
+        """Threads and memory for the recipe of a route."""
+        source, recipe = route.source, route.recipe
+        layout, target, threads = settings.layout, settings.target, settings.num_workers
         if not recipe.variants:
-            return make_engine(recipe, memory_format, target, threads=threads, slots_kept=slots_kept, pin=pin)
-        check_replaceable(recipe, loader.on_error)
-        source = loader.source
+            return make_engine(recipe, layout, target, threads=threads, slots_kept=slots_kept, pin=pin)
+        check_replaceable(recipe, settings.on_error)
         if self._variants is None or self._variants[0] is not source or self._variants[1] is not recipe:
-            sizes = sizes_known_to(loader.sampler, loader.batch_sampler, source)
+            sizes = sizes_known_to(settings.sampler, settings.batch_sampler, source)
             self._variants = source, recipe, nearest_of(recipe.sizes, sizes)
-        return VariantEngine(recipe, memory_format, target, self._variants[2], threads=threads, pin=pin)
+        return VariantEngine(recipe, layout, target, self._variants[2], threads=threads, pin=pin)
 
     def close(self) -> None:
         """Ends the threads of all iterators and gives up their batches in flight."""

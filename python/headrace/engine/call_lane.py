@@ -17,6 +17,7 @@ import torch
 
 import headrace
 from headrace.base.native import core
+from headrace.engine.layout import Layout
 from headrace.engine.python_lane import PythonLane
 from headrace.engine.worker_info import Workers, as_worker
 from headrace.images.file_image import Metadata
@@ -35,14 +36,14 @@ class CallLane(PythonLane):
 
     Args:
         calls: of the recipe, in order.
-        channels_last: whether finished samples lie so in the batch.
+        layout: how finished samples lie in the batch.
     """
 
     name = "python"
 
-    def __init__(self, pipeline: core.Pipeline, threads: int, calls: Sequence[Call], *, channels_last: bool) -> None:
+    def __init__(self, pipeline: core.Pipeline, threads: int, calls: Sequence[Call], layout: Layout) -> None:
         self._calls = calls
-        self._channels_last = channels_last
+        self._layout = layout
         self.workers: Workers | None = None  # as which its threads do their work
         self._own = threading.local()
         #: Of a sample of the dataset: Pillow's ``info`` of its file.
@@ -111,7 +112,7 @@ class CallLane(PythonLane):
 
     def _elements(self, made: torch.Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
         """The finished tensor's bytes, as they lie in the batch."""
-        ordered = made.permute(1, 2, 0) if self._channels_last else made
+        ordered = made.permute(1, 2, 0) if self._layout is Layout.CHANNELS_LAST else made
         # Flat first: an axis of length 1 may have any stride, with which no bytes can be viewed.
         elements: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] = ordered.flatten().view(torch.uint8).numpy()
         return elements

@@ -12,6 +12,7 @@ import torch
 from headrace.base.native import core
 from headrace.engine import target as targets
 from headrace.engine.engine import Engine, Failure, Flight
+from headrace.engine.layout import Layout
 from headrace.engine.target import Target, current_stream
 from headrace.recipe.recipe import Recipe
 
@@ -48,12 +49,10 @@ class FusedEngine(_DeviceEngine):
     stream, and the stream that is current when the batch is handed out waits for the kernel.
     """
 
-    def __init__(
-        self, recipe: Recipe, memory_format: torch.memory_format, target: Target, *, threads: int, slots_kept: int
-    ) -> None:
+    def __init__(self, recipe: Recipe, layout: Layout, target: Target, *, threads: int, slots_kept: int) -> None:
         self._target = target
         self._warned = False  # of a decoder that refuses everything
-        super().__init__(recipe, memory_format, threads=threads, slots_kept=slots_kept)
+        super().__init__(recipe, layout, threads=threads, slots_kept=slots_kept)
 
     def _make_backend(self, lut: np.ndarray[Any, Any], samples: dict[str, Any], slots_kept: int) -> Any:
         index = self._target.device.index or 0
@@ -107,10 +106,8 @@ class FusedEngine(_DeviceEngine):
 class CopyEngine(_DeviceEngine):
     """Batches are made in pinned memory and copied on a stream of their own."""
 
-    def __init__(
-        self, recipe: Recipe, memory_format: torch.memory_format, target: Target, *, threads: int, slots_kept: int
-    ) -> None:
-        super().__init__(recipe, memory_format, threads=threads, slots_kept=slots_kept, pin=True)
+    def __init__(self, recipe: Recipe, layout: Layout, target: Target, *, threads: int, slots_kept: int) -> None:
+        super().__init__(recipe, layout, threads=threads, slots_kept=slots_kept, pin=True)
         self._target = target
         self._copies = torch.cuda.Stream(target.device)  # type: ignore[no-untyped-call]
 
@@ -126,7 +123,7 @@ class CopyEngine(_DeviceEngine):
 
 def make_engine(
     recipe: Recipe,
-    memory_format: torch.memory_format,
+    layout: Layout,
     target: Target,
     *,
     threads: int,
@@ -137,7 +134,7 @@ def make_engine(
     if recipe.finished_by_python and target.way == "fused":  # the device's kernel has nothing left to do
         target = replace(target, way="copy" if target.device.type == "cuda" else "memory")
     if target.way == "fused":
-        return FusedEngine(recipe, memory_format, target, threads=threads, slots_kept=slots_kept)
+        return FusedEngine(recipe, layout, target, threads=threads, slots_kept=slots_kept)
     if target.way == "copy":
-        return CopyEngine(recipe, memory_format, target, threads=threads, slots_kept=slots_kept)
-    return Engine(recipe, memory_format, threads=threads, slots_kept=slots_kept, pin=pin)
+        return CopyEngine(recipe, layout, target, threads=threads, slots_kept=slots_kept)
+    return Engine(recipe, layout, threads=threads, slots_kept=slots_kept, pin=pin)

@@ -13,6 +13,7 @@ from PIL import Image
 
 from headrace.base.native import core
 from headrace.engine.call_lane import CallLane
+from headrace.engine.layout import Layout
 from headrace.engine.pillow_lane import PillowLane
 from headrace.engine.python_lane import PythonLane
 from headrace.engine.storage_pool import StoragePool
@@ -51,11 +52,11 @@ class Flight:
 
 
 class Engine:
-    """Threads, slots and the Python lanes for one recipe and memory format.
+    """Threads, slots and the Python lanes for one recipe and layout.
 
     Args:
         recipe: what is done to each sample.
-        memory_format: ``torch.contiguous_format`` or ``torch.channels_last``.
+        layout: how the values of a batch lie in memory.
         threads: native threads; 0: everything runs in the caller's thread, inside `wait`.
         slots_kept: free slots that are kept for the next batches.
         pin: whether batches are in pinned memory (of torch's caching host allocator).
@@ -65,7 +66,7 @@ class Engine:
     def __init__(
         self,
         recipe: Recipe,
-        memory_format: torch.memory_format,
+        layout: Layout,
         *,
         threads: int,
         slots_kept: int,
@@ -74,12 +75,12 @@ class Engine:
     ) -> None:
         self.recipe = recipe
         self.max_pixels = Image.MAX_IMAGE_PIXELS or 0
-        self._format = memory_format
+        self._layout = layout
         self._inline = threads == 0
         self._pin = pin
         self._storages = StoragePool(slots_kept)
         samples: dict[str, Any] = {
-            "layout": "channels_last" if memory_format == torch.channels_last else "planar",
+            "layout": layout.value,
             "max_pixels": self.max_pixels,
             "pass_order": pillow_rule.pass_order(),
         }
@@ -90,8 +91,7 @@ class Engine:
         )
         self._lanes: list[PythonLane] = [PillowLane(self._pipeline, threads)]
         if calls := recipe.calls:
-            last = memory_format == torch.channels_last
-            self._lanes.append(CallLane(self._pipeline, threads, calls, channels_last=last))
+            self._lanes.append(CallLane(self._pipeline, threads, calls, layout))
         # Lanes whose work is done in the caller's thread, while it waits.
         self._served_here = [lane for lane in self._lanes if lane.threads == 0]
 
@@ -103,7 +103,7 @@ class Engine:
         """Memory for a batch that the caller brings."""
         shape = (count, self.recipe.channels, self.recipe.height, self.recipe.width)
         where = {"device": "cpu"} | where  # whatever torch's default device is
-        return torch.empty(shape, dtype=self.recipe.dtype, memory_format=self._format, **where)
+        return torch.empty(shape, dtype=self.recipe.dtype, memory_format=self._layout.memory_format, **where)
 
     def read_metadata(self, metadata: Callable[[int], dict[Any, Any]]) -> None:
         """Python steps get the metadata of a sample's file, Pillow's ``info``, from this function of its row."""

@@ -13,6 +13,7 @@ import torch
 from headrace.base.native import core
 from headrace.engine.device_engine import make_engine
 from headrace.engine.engine import Engine, Failure, Flight
+from headrace.engine.layout import Layout
 from headrace.engine.target import Target, current_stream
 from headrace.engine.worker_info import Workers
 from headrace.recipe.recipe import Recipe
@@ -32,7 +33,7 @@ class VariantEngine(Engine):
     def __init__(
         self,
         recipe: Recipe,
-        memory_format: torch.memory_format,
+        layout: Layout,
         target: Target,
         variant_of: npt.NDArray[np.int64],
         *,
@@ -41,7 +42,7 @@ class VariantEngine(Engine):
     ) -> None:
         self.recipe, self._variant_of = recipe, variant_of
         self._options: dict[str, Any] = {"threads": threads, "slots_kept": _SLOTS_KEPT, "pin": pin}
-        self._format, self._target = memory_format, target
+        self._layout, self._target = layout, target
         self._engines: dict[int, Engine] = {}
         self._metadata: Callable[[int], dict[Any, Any]] | None = None
         self._closed = False
@@ -82,7 +83,7 @@ class VariantEngine(Engine):
             if self._closed:
                 raise RuntimeError("the loader was closed")
             recipe = self.recipe.variants[variant]
-            self._engines[variant] = made = make_engine(recipe, self._format, self._target, **self._options)
+            self._engines[variant] = made = make_engine(recipe, self._layout, self._target, **self._options)
             if self._metadata is not None:
                 made.read_metadata(self._metadata)
             if self._workers is not None:

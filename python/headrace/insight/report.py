@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import PIL
 
 from headrace.base.native import core
 from headrace.base.world import World
+from headrace.delivery.routing import Native
+from headrace.delivery.settings import Settings
 from headrace.epochs.samplers import order_of
 from headrace.pixels import pillow_rule
 from headrace.recipe.recipe import Recipe
 from headrace.sources import BlobDataset
-
-if TYPE_CHECKING:
-    from headrace.loader import DataLoader
 
 
 @dataclass(frozen=True)
@@ -40,20 +38,20 @@ class Explanation:
         return "\n".join(f"{line.part:<{part}}  {line.runs:<{runs}}  {line.how}" for line in self.lines)
 
 
-def explain(loader: DataLoader[Any]) -> Explanation:
-    """The table for one loader."""
-    source, recipe = loader.source, loader.recipe()
-    lines = [*_reading(loader, source), *_steps(recipe), *_targets(source), *_ranks(loader), *_writing(loader, recipe)]
-    return Explanation(tuple(lines))
+def explain(settings: Settings, route: Native) -> Explanation:
+    """The table of a loader whose batches native threads deliver."""
+    source, recipe = route.source, route.recipe
+    lines = [*_reading(settings, source), *_steps(recipe), *_targets(source), *_ranks(settings)]
+    return Explanation((*lines, *_writing(settings, recipe)))
 
 
-def _reading(loader: DataLoader[Any], source: BlobDataset) -> list[Line]:
-    kind = type(loader.dataset)
+def _reading(settings: Settings, source: BlobDataset) -> list[Line]:
+    kind = type(settings.dataset)
     dataset = Line("dataset", "native", f"{source!r} of {kind.__module__}.{kind.__qualname__}")
-    threads = f"{loader.num_workers} threads" if loader.num_workers else "the caller's thread (num_workers=0)"
+    threads = f"{settings.num_workers} threads" if settings.num_workers else "the caller's thread (num_workers=0)"
     if not source.encoded:
         return [dataset, Line("read", "native", f"{threads}, pixels in memory: nothing to decode")]
-    odd = "Python threads" if loader.num_workers else "the caller's thread"
+    odd = "Python threads" if settings.num_workers else "the caller's thread"
     decoder = f"libjpeg-turbo {core.libjpeg_version()}, only the rows and columns of the crop"
     return [
         dataset,
@@ -80,47 +78,49 @@ def _targets(source: BlobDataset) -> list[Line]:
     return [Line("targets", "Python", "one array look-up a batch" if transform is None else f"{transform!r} a sample")]
 
 
-def _writing(loader: DataLoader[Any], recipe: Recipe) -> list[Line]:
-    target = loader.target
+def _writing(settings: Settings, recipe: Recipe) -> list[Line]:
+    target = settings.target
     fused = target.way == "fused"
     kernels = "the device's kernel" if fused else f"{core.instruction_set()} kernels"
     passes = f"passes as in Pillow {PIL.__version__}: {pillow_rule.pass_order()}"
     shapes = " or ".join(f"({recipe.channels}, {height}, {width})" for height, width in recipe.sizes)
     lines = [
         Line("resize", "native", f"{kernels}, {passes}"),
-        Line("output", "native", f"{recipe.dtype}, {shapes}, {loader.memory_format}"),
+        Line("output", "native", f"{recipe.dtype}, {shapes}, {settings.memory_format}"),
     ]
     if target.way != "memory":
         lines.append(Line("device", "native" if fused else "torch", f"{target.device}: {target.why}"))
     return lines
 
 
-def explain_torch(loader: DataLoader[Any], reasons: list[str]) -> Explanation:
+def explain_torch(settings: Settings, reasons: list[str]) -> Explanation:
     """The table of a loader whose batches torch delivers."""
-    kind = type(loader.dataset)
-    workers = f"{loader.num_workers} worker processes" if loader.num_workers else "the caller's thread (num_workers=0)"
-    seed = "as in torch" if loader.seed is None else f"order and worker seeds follow from seed={loader.seed}"
+    kind = type(settings.dataset)
+    workers = (
+        f"{settings.num_workers} worker processes" if settings.num_workers else "the caller's thread (num_workers=0)"
+    )
+    seed = "as in torch" if settings.seed is None else f"order and worker seeds follow from seed={settings.seed}"
     return Explanation(
         (
             *(Line("all", "torch", f"handed to torch's DataLoader: {reason}") for reason in reasons),
             Line("dataset", "Python", f"{kind.__module__}.{kind.__qualname__} in {workers}"),
-            Line("collate_fn", "Python", getattr(loader.collate_fn, "__qualname__", repr(loader.collate_fn))),
+            Line("collate_fn", "Python", getattr(settings.collate_fn, "__qualname__", repr(settings.collate_fn))),
             Line("randomness", "torch", seed),
-            *_ranks(loader),
+            *_ranks(settings),
         )
     )
 
 
-def _ranks(loader: DataLoader[Any]) -> list[Line]:
+def _ranks(settings: Settings) -> list[Line]:
     """Whose samples these are, in a distributed job."""
-    world = loader.world
+    world = settings.world
     if world.size == 1:
-        whole = loader.reads_whole and World.found_out().size > 1
+        whole = settings.reads_whole and World.found_out().size > 1
         how = "each reads all samples, as with torch's DataLoader; distributed=True deals them out"
         return [Line("ranks", "given", how)] if whole else []
     found = f", as {world.found} says" if world.found else ""
-    share = order_of(loader.sampler, loader.batch_sampler, 0, loader.seed).cut.share
+    share = order_of(settings.sampler, settings.batch_sampler, 0, settings.seed).cut.share
     rest = "left out" if share.drop_last else "made up by the first ones"
-    what = "batch" if loader.batch_size is None and loader.batched else "sample"
+    what = "batch" if settings.batch_size is None and settings.batched else "sample"
     how = f"rank {world.rank} of {world.size}{found}: one {what} in {world.size} of the order; what does not go round "
     return [Line("ranks", "native", f"{how}is {rest}")]

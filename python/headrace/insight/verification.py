@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,16 +15,17 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
 from headrace.base.errors import VerificationError
-from headrace.delivery.iterator import IteratorOptions, NativeIterator
+from headrace.delivery.iterator import NativeIterator
+from headrace.delivery.out_transform import seeded
+from headrace.delivery.routing import Native
+from headrace.delivery.settings import Settings
 from headrace.engine.device_engine import moved
+from headrace.engine.engine import Engine
 from headrace.epochs.order import OrderedBatch
+from headrace.epochs.state import Progress
 from headrace.oracle.reference import ReferenceDataset, reference_sample
 from headrace.randomness.draws import Draws
 from headrace.sources import BlobDataset, checked_table
-
-if TYPE_CHECKING:
-    from headrace.epochs.state import Progress
-    from headrace.loader import DataLoader
 
 
 class _FaultTolerantReference(ReferenceDataset):
@@ -70,38 +71,48 @@ class ReferenceLoader(TorchDataLoader[Any]):
         return batch if self.out is None or self.progress is None else self.out(batch, self.progress.number(position))
 
 
-def reference_loader(loader: DataLoader[Any]) -> ReferenceLoader:
-    """For the epoch that the next ``iter(loader)`` will deliver."""
-    progress, order = loader.peek_epoch()
-    oracle = _oracle(loader, progress, order)
-    oracle.out, oracle.progress = loader.seeded_out_transform(progress), progress
+Epoch = tuple[Progress, list[OrderedBatch]]  # an epoch before its first batch, and the batches to be delivered
+
+
+def reference_loader(settings: Settings, route: Native, epoch: Epoch) -> ReferenceLoader:
+    """The batches of an epoch by the oracle, as the loader would hand them out."""
+    progress = epoch[0]
+    oracle = _oracle(settings, route, epoch)
+    oracle.out, oracle.progress = seeded(settings.out_transform, settings.target.device, progress), progress
     return oracle
 
 
-def _oracle(loader: DataLoader[Any], progress: Progress, order: list[OrderedBatch]) -> ReferenceLoader:
+def _oracle(settings: Settings, route: Native, epoch: Epoch) -> ReferenceLoader:
     """The oracle's batches of an epoch, as they are collated."""
-    dataset = _FaultTolerantReference(loader.source, loader.recipe(), progress.seed, progress.epoch)
-    dataset.on_error = loader.on_error
+    progress, order = epoch
+    dataset = _FaultTolerantReference(route.source, route.recipe, progress.seed, progress.epoch)
+    dataset.on_error = settings.on_error
     keys = [list(zip(batch.indices.tolist(), batch.occurrences.tolist(), strict=True)) for batch in order]
     # torch's loader draws its base seed from this generator, and so leaves the default one as it is.
     own = torch.Generator("cpu")
-    if not loader.batched:
+    if not settings.batched:
         return ReferenceLoader(
             dataset, batch_size=None, sampler=[key for batch in keys for key in batch], generator=own
         )
     return ReferenceLoader(dataset, batch_sampler=keys, collate_fn=_collate_made, generator=own)
 
 
-def _native(loader: DataLoader[Any], progress: Progress, order: list[OrderedBatch]) -> NativeIterator:
-    """The same batches by threads of their own."""
-    source, recipe = loader.source, loader.recipe()
-    engine = loader.new_engine(recipe, slots_kept=2)
+def _native(settings: Settings, route: Native, epoch: Epoch, engine: Engine) -> NativeIterator:
+    """The same batches by an engine of their own."""
+    (progress, order), source = epoch, route.source
     engine.read_metadata(source.metadata)
-    depth = 1 if loader.num_workers else 0
-    options = IteratorOptions(depth, loader.batched, 0, loader.on_error, loader.max_errors, quiet=True)
-    draws = Draws(recipe.columns, progress.seed)
-    table = checked_table(source)
-    return NativeIterator(source, table, engine, iter(order), draws, progress, options, owns_engine=True)
+    draws = Draws(route.recipe.columns, progress.seed)
+    return NativeIterator(
+        source,
+        checked_table(source),
+        engine,
+        iter(order),
+        draws,
+        progress,
+        settings,
+        owns_engine=True,
+        for_comparison=True,
+    )
 
 
 #: What nvJPEG may be off by, whose inverse DCT is another: grey levels of 255, at most and on average.
@@ -134,27 +145,35 @@ class Report:
         return f"{counts} compared with Pillow and torch: nvJPEG decoded, and is off by {off}"
 
 
-def verify(loader: DataLoader[Any], n: int) -> Report:
-    """Compares the first `n` batches of the next epoch; see ``DataLoader.verify``."""
+def check_count(n: Any) -> None:
+    """Raises ValueError where it is no number of batches."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise ValueError(f"n must be a number of batches from 1 up, not {n!r}")
-    progress, order = loader.peek_epoch(n)
-    oracle, native = _oracle(loader, progress, order), _native(loader, progress, order)
+
+
+def verify(settings: Settings, route: Native, epoch: Epoch, engine: Engine) -> Report:
+    """Compares the batches of an epoch; see ``DataLoader.verify``.
+
+    Args:
+        engine: makes them, and ends with this.
+    """
+    order = epoch[1]
+    oracle, native = _oracle(settings, route, epoch), _native(settings, route, epoch, engine)
     batches = samples = size = greatest = own = 0
     total = 0.0
     try:
         for ours, theirs in zip_longest(native, oracle):
             if ours is None or theirs is None:
                 raise VerificationError(f"batch {batches}: one of the two loaders ended before the other")
-            images, off = _compare(moved(ours, torch.device("cpu")), theirs, batches, order[batches], loader)
+            images, off = _compare(moved(ours, torch.device("cpu")), theirs, batches, order[batches], settings, route)
             greatest, total = max(greatest, off.greatest), total + off.mean * images.numel()
-            own += _compare_own(loader.source, order[batches])
+            own += _compare_own(route.source, order[batches])
             batches += 1
-            samples += len(images) if loader.batched else 1
+            samples += len(images) if settings.batched else 1
             size += images.nbytes
     finally:
         native.close()
-    elements = size // loader.recipe().dtype.itemsize
+    elements = size // route.recipe.dtype.itemsize
     return Report(batches, samples, size, greatest, total / max(1, elements), own)
 
 
@@ -199,7 +218,7 @@ def grey_levels_off(images: torch.Tensor, expected: torch.Tensor, lut: torch.Ten
 
 
 def _compare(
-    ours: Any, theirs: Any, number: int, order: OrderedBatch, loader: DataLoader[Any]
+    ours: Any, theirs: Any, number: int, order: OrderedBatch, settings: Settings, route: Native
 ) -> tuple[torch.Tensor, _Off]:
     """Our images, and how far they are off. Raises VerificationError unless that is as it should be."""
     if isinstance(ours, torch.Tensor):
@@ -214,16 +233,16 @@ def _compare(
         )
     if torch.equal(images, expected):
         return images, _Off(0, 0.0)
-    if loader.target.decoder != "cpu" and images.ndim == 4:
-        off = _Off(*grey_levels_off(images, expected, loader.recipe().lut))
+    if settings.target.decoder != "cpu" and images.ndim == 4:
+        off = _Off(*grey_levels_off(images, expected, route.recipe.lut))
         if off.greatest <= GREATEST and off.mean <= MEAN:
             return images, off
-    differ = (images != expected).reshape(len(images), -1) if loader.batched else (images != expected).reshape(1, -1)
+    differ = (images != expected).reshape(len(images), -1) if settings.batched else (images != expected).reshape(1, -1)
     first = int(differ.any(dim=1).nonzero()[0])
     index = int(order.indices[first])
     worst = (images.double() - expected.double()).abs().max().item()
     raise VerificationError(
-        f"batch {number}: sample {index} ({loader.source.location(index)}) differs in {int(differ[first].sum())} of "
+        f"batch {number}: sample {index} ({route.source.location(index)}) differs in {int(differ[first].sum())} of "
         f"{differ.shape[1]} values, {int(differ.any(dim=1).sum())} samples of the batch differ, "
         f"the largest difference is {worst:g}"
     )

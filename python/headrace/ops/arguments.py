@@ -10,7 +10,6 @@ import torch
 from headrace.base.whole_number import whole_number
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
-_MEMORY_FORMATS = (torch.contiguous_format, torch.channels_last)
 
 
 def encoded(blobs: Iterable[Any]) -> list[bytes]:
@@ -55,12 +54,10 @@ def output_size(size: Any) -> tuple[int, int]:
     return whole_number("size", sides[0], smallest=1), whole_number("size", sides[1], smallest=1)
 
 
-def check_output(dtype: Any, memory_format: Any) -> None:
-    """Raises ValueError unless they are among those that can be written."""
+def check_dtype(dtype: Any) -> None:
+    """Raises ValueError unless it is among those that can be written."""
     if dtype not in _DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(map(str, _DTYPES))}, not {dtype!r}")
-    if memory_format not in _MEMORY_FORMATS:
-        raise ValueError(f"memory_format must be torch.contiguous_format or torch.channels_last, not {memory_format!r}")
 
 
 def check_counts(

@@ -11,7 +11,10 @@ import torch
 
 from headrace.base.native import core
 from headrace.engine import target as targets
+from headrace.engine.layout import Layout
 from headrace.engine.target import Target
+
+Plan = dict[str, Any]  # of one image: see csrc/bind/plan.h
 
 
 class Job(NamedTuple):
@@ -23,6 +26,14 @@ class Job(NamedTuple):
     height: int
     vertical_first: bool
     flip: bool
+
+    def plan(self, height: int, width: int, filter: int) -> Plan:
+        """As the native modules take it, for an output of this size; `filter` is Pillow's number."""
+        box = (self.left, self.top, self.width, self.height)
+        if (self.height, self.width) == (height, width):
+            return {"stages": [], "last": {"box": box, "flip_horizontal": self.flip}}
+        stage = {"box": box, "resize": (width, height), "filter": filter, "vertical_first": self.vertical_first}
+        return {"stages": [stage], "last": {"box": (0, 0, width, height), "flip_horizontal": self.flip}}
 
 
 class DeviceOps:
@@ -43,23 +54,20 @@ class DeviceOps:
     def resize(
         self,
         images: Sequence[torch.Tensor] | torch.Tensor,
-        jobs: list[Job],
+        plans: list[Plan],
         height: int,
         width: int,
-        filter: int,
         lut: torch.Tensor,
-        memory_format: torch.memory_format,
+        layout: Layout,
     ) -> torch.Tensor:
-        """(n, 3, height, width) of `lut`'s dtype; `filter` is Pillow's number, `lut` (3, 256)."""
+        """(n, 3, height, width) of the dtype of `lut` (3, 256), by plans for that size."""
         rows = [image if image.stride(2) == 1 else image.contiguous() for image in images]
         places = [(one.data_ptr(), one.stride(1), one.stride(0), *one.shape[1:]) for one in rows]
         shape = (len(rows), 3, height, width)
-        out = torch.empty(shape, dtype=lut.dtype, device=self._target.device, memory_format=memory_format)
+        out = torch.empty(shape, dtype=lut.dtype, device=self._target.device, memory_format=layout.memory_format)
         table: np.ndarray[Any, Any] = lut.contiguous().view(torch.uint8).numpy()
-        nhwc = memory_format == torch.channels_last
         stream = targets.current_stream(self._target.device)
-        plans = [tuple(job) for job in jobs]
-        self._native.fuse(places, plans, height, width, filter, table, nhwc, out.data_ptr(), stream)
+        self._native.fuse(places, plans, table, layout.value, out.data_ptr(), stream)
         return out
 
 

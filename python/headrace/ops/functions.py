@@ -14,8 +14,9 @@ from headrace.base.cores import usable_cores
 from headrace.base.native import core
 from headrace.base.whole_number import whole_number
 from headrace.engine import target
+from headrace.engine.layout import Layout
 from headrace.ops import device_ops
-from headrace.ops.arguments import check_counts, check_output, checked_box, encoded, output_size
+from headrace.ops.arguments import check_counts, check_dtype, checked_box, encoded, output_size
 from headrace.pixels import pillow_rule
 from headrace.pixels.pillow_ops import open_rgb
 from headrace.recipe.byte_table import Pointwise, table
@@ -106,17 +107,18 @@ def resize_normalize(
             a size, dtype or memory format that there is not.
     """
     height, width = output_size(size)
-    check_output(dtype, memory_format)
+    check_dtype(dtype)
+    layout = Layout.of(memory_format)
     num_threads = whole_number("num_threads", num_threads, smallest=0)
     filter_number = FILTERS[transforms.filter_name(interpolation)]
     steps = (lambda image: image.to(torch.float32).div(255), transforms.Normalize(mean, std))  # ToTensor, Normalize
     lut = table(Pointwise(steps, dtype), 3)
-    jobs = _jobs(images, boxes, flips, height, width)
+    plans = [one.plan(height, width, filter_number) for one in _jobs(images, boxes, flips, height, width)]
     on_gpu = _on_gpu(images)
     if on_gpu is not None:
-        return on_gpu.resize(images, jobs, height, width, filter_number, lut, memory_format)
+        return on_gpu.resize(images, plans, height, width, lut, layout)
     here = [image.cpu() for image in images]
-    made = _resize(here, jobs, height, width, filter_number, lut, memory_format, num_threads)
+    made = _resize(here, plans, height, width, lut, layout, num_threads)
     return made.to(images[0].device) if len(images) else made
 
 
@@ -140,29 +142,27 @@ def _jobs(
 
 def _resize(
     images: Sequence[torch.Tensor],
-    jobs: list[device_ops.Job],
+    plans: list[device_ops.Plan],
     height: int,
     width: int,
-    filter: int,
     lut: torch.Tensor,
-    memory_format: torch.memory_format,
+    layout: Layout,
     num_threads: int,
 ) -> torch.Tensor:
     """As `DeviceOps.resize`, on this machine's threads."""
-    out = torch.empty((len(images), 3, height, width), dtype=lut.dtype, memory_format=memory_format, device="cpu")
-    nhwc = memory_format == torch.channels_last
-    raw = out.permute(0, 2, 3, 1) if nhwc else out
+    out = torch.empty(
+        (len(images), 3, height, width), dtype=lut.dtype, memory_format=layout.memory_format, device="cpu"
+    )
+    raw = out.permute(0, 2, 3, 1) if layout is Layout.CHANNELS_LAST else out
     words = torch.int16 if lut.dtype.itemsize == 2 else torch.int32
     elements, table = raw.view(words).numpy(), lut.view(words).numpy()
 
-    def one(image: torch.Tensor, job: device_ops.Job, into: np.ndarray[Any, Any]) -> None:
+    def one(image: torch.Tensor, plan: device_ops.Plan, into: np.ndarray[Any, Any]) -> None:
         rgbx = np.empty((*image.shape[1:], 4), np.uint8)
         rgbx[:, :, :3] = image.permute(1, 2, 0).numpy()
-        stage = {"box": job[:4], "resize": (width, height), "filter": filter, "vertical_first": job.vertical_first}
-        last = {"box": (0, 0, width, height), "flip_horizontal": job.flip}
-        core.fuse(rgbx, [stage], last, table, into, "nhwc" if nhwc else "nchw")
+        core.fuse(rgbx, plan, table, into, layout.value)
 
-    _map(one, list(zip(images, jobs, elements, strict=True)), num_threads)
+    _map(one, list(zip(images, plans, elements, strict=True)), num_threads)
     return out
 
 

@@ -157,7 +157,7 @@ def _mapped(pixels: Pixels, lut: torch.Tensor) -> torch.Tensor:
     height, width = pixels.shape[:2]
     made = torch.empty((len(lut), height, width), dtype=lut.dtype, device="cpu")
     bits = _INTEGERS[lut.itemsize]  # numpy knows no bfloat16
-    core.fuse(pixels, [], {"box": (0, 0, width, height)}, lut.view(bits).numpy(), made.view(bits).numpy())
+    core.fuse(pixels, {"last": {"box": (0, 0, width, height)}}, lut.view(bits).numpy(), made.view(bits).numpy())
     return made
 
 

@@ -138,7 +138,7 @@ TEST_CASE("batches given up in the lane, and a pipeline closed over it") {
     auto pipeline =
         std::make_unique<Pipeline>(on_device(recipe, device, odd({.most = 2, .shared = k % 2 == 0, .pause = 2ms})));
     const Rows rows = some_rows(12);
-    uint8_t* memory = device->allocate(rows.size() * recipe.layout.sample_bytes);
+    uint8_t* memory = device->allocate(rows.size() * recipe.strides.sample_bytes);
     auto first = submit(*pipeline, Images::all().table, rows, 1, memory);
     std::this_thread::sleep_for(std::chrono::milliseconds(k));
     pipeline->cancel(*first);

@@ -63,7 +63,7 @@ TEST_CASE("every thread of a pipeline is bound to the device") {
   const auto device = std::make_shared<CountingDevice>();
   const PipelineOptions recipe = training(3);
   const Rows rows = some_rows(12);
-  const DeviceMemory memory(device, rows.size() * recipe.layout.sample_bytes);
+  const DeviceMemory memory(device, rows.size() * recipe.strides.sample_bytes);
   {
     Pipeline pipeline(on_device(recipe, device));
     const auto batch = submit(pipeline, Images::all().table, rows, 1, memory.data);
@@ -110,7 +110,7 @@ TEST_CASE("a device makes the CPU's bytes, whatever the number of threads") {
           if (k < 12) {
             const Rows rows = some_rows(1 + 3 * (static_cast<int>(k) % 4), static_cast<int>(k));
             const auto seed = static_cast<uint32_t>(50 + k);
-            auto memory = std::make_unique<DeviceMemory>(device, rows.size() * recipe.layout.sample_bytes);
+            auto memory = std::make_unique<DeviceMemory>(device, rows.size() * recipe.strides.sample_bytes);
             auto batch = submit(pipeline, Images::all().table, rows, seed, memory->data);
             flying.push_back({std::move(batch), std::move(memory), rows, seed});
           }
@@ -135,7 +135,7 @@ TEST_CASE("memory that the user's stream still reads is not written, and what fo
     const Stream user = device->make_stream();
     const Event end = device->make_event();
     const Rows rows = some_rows(6);
-    const size_t bytes = rows.size() * recipe.layout.sample_bytes;
+    const size_t bytes = rows.size() * recipe.strides.sample_bytes;
     constexpr int kBatches = 20;
     // One piece of memory for all batches, as an allocator would give it out again; each batch is read late, by copies
     // on the user's stream behind others that keep it busy.
@@ -168,7 +168,7 @@ TEST_CASE("a sample that fails is not written, and can be made again") {
   const Images& images = Images::all();
   const auto missing = table_of({"/nonexistent/image.jpg"});
   const Rows rows = some_rows(3);
-  const size_t each = recipe.layout.sample_bytes;
+  const size_t each = recipe.strides.sample_bytes;
   DeviceMemory memory(device, 3 * each);
   const auto first = submit(pipeline, images.table, rows, 1, memory.data);
   REQUIRE(complete(pipeline, *first));
@@ -187,7 +187,7 @@ TEST_CASE("batches given up free their memory at once and for good") {
     Pipeline pipeline(on_device(training(3), device));
     const Rows rows = some_rows(12);
     for (int k = 0; k < 50; ++k) {
-      auto memory = std::make_unique<DeviceMemory>(device, rows.size() * pipeline.options().layout.sample_bytes);
+      auto memory = std::make_unique<DeviceMemory>(device, rows.size() * pipeline.options().strides.sample_bytes);
       const auto batch = submit(pipeline, Images::all().table, rows, 1, memory->data);
       if (k % 3 == 0) std::this_thread::sleep_for(1ms);
       if (k % 5 == 0) complete(pipeline, *batch);
@@ -203,7 +203,7 @@ TEST_CASE("what the device refuses is said of the batch") {
   const auto device = std::make_shared<BrokenDevice>();
   Pipeline pipeline(on_device(training(1), device));
   const Rows rows = some_rows(2);
-  DeviceMemory memory(device, rows.size() * pipeline.options().layout.sample_bytes);
+  DeviceMemory memory(device, rows.size() * pipeline.options().strides.sample_bytes);
   const auto batch = submit(pipeline, Images::all().table, rows, 1, memory.data);
   REQUIRE(complete(pipeline, *batch));
   CHECK(batch->broken() == "the device is lost");
@@ -215,7 +215,7 @@ TEST_CASE("a batch may outlive its pipeline") {
   {
     const Rows rows = some_rows(4);
     Pipeline pipeline(on_device(training(2), device));
-    DeviceMemory memory(device, rows.size() * pipeline.options().layout.sample_bytes);
+    DeviceMemory memory(device, rows.size() * pipeline.options().strides.sample_bytes);
     batch = submit(pipeline, Images::all().table, rows, 1, memory.data);
     pipeline.cancel(*batch);
   }

@@ -20,7 +20,7 @@ TEST_CASE("a crop has the pixels of a full decode, planar and channels last") {
   const Images& images = Images::all();
   for (const bool last : {false, true}) {
     PipelineOptions options = crops(2);
-    if (last) options.layout = channels_last(3, {24, 20}, 1);
+    if (last) options.strides = strides_of(Layout::kChannelsLast, 3, {24, 20}, 1);
     Pipeline pipeline(options);
     const Rows rows = some_rows(Images::kCount);
     const std::vector<double> draws = draws_of(rows, 2);
@@ -86,7 +86,7 @@ TEST_CASE("consumers in several threads share a pipeline") {
 TEST_CASE("a batch goes into the caller's memory where there is some") {
   const Rows rows = some_rows(5);
   Pipeline pipeline(training(2));
-  Bytes memory(5 * pipeline.options().layout.sample_bytes);
+  Bytes memory(5 * pipeline.options().strides.sample_bytes);
   const auto batch = submit(pipeline, Images::all().table, rows, 1, memory.data());
   REQUIRE(complete(pipeline, *batch));
   CHECK(memory == expected(training(0), rows));
@@ -145,7 +145,7 @@ TEST_CASE("what cannot be made is named, with stage and errno, and the rest is d
 
     const auto alone = submit(pipeline, table, {0, 0, 0, 0, 4});  // the same draws at 0 and 4
     REQUIRE(complete(pipeline, *alone));
-    const size_t bytes = pipeline.options().layout.sample_bytes;
+    const size_t bytes = pipeline.options().strides.sample_bytes;
     CHECK(std::memcmp(batch->memory, alone->memory, bytes) == 0);
     CHECK(std::memcmp(batch->memory + 4 * bytes, alone->memory + 4 * bytes, bytes) == 0);
   }
@@ -173,7 +173,7 @@ TEST_CASE("repair makes other samples in place, ahead of what is queued") {
   files.gate.open(Images::all().jpegs[0]);
   CHECK(pipeline.wait(*queued, kLong));
 
-  const size_t bytes = pipeline.options().layout.sample_bytes;
+  const size_t bytes = pipeline.options().strides.sample_bytes;
   const Bytes truth = expected(training(0), {0, 9, 2, 8});
   CHECK(Bytes(batch->memory, batch->memory + 4 * bytes) == truth);
   CHECK(repair->memory == batch->memory);

@@ -90,7 +90,7 @@ TEST_CASE("a call may finish the sample") {
   options.recipe.steps.push_back(call(0));
   Pipeline pipeline(options);
   const auto batch = submit(pipeline, Images::all().table, {0, 2});
-  const size_t each = pipeline.options().layout.sample_bytes;
+  const size_t each = pipeline.options().strides.sample_bytes;
   Bytes truth;
   for (int i = 0; i < 2; ++i) {
     auto job = pipeline.next_call(kLong);
@@ -132,7 +132,7 @@ TEST_CASE("an error of a call, and an image of another size than the batch holds
 
 TEST_CASE("calls of cancelled batches are dropped, and so is a late answer") {
   Pipeline pipeline(crops_and_calls(0));
-  auto memory = std::make_unique<Bytes>(2 * pipeline.options().layout.sample_bytes);
+  auto memory = std::make_unique<Bytes>(2 * pipeline.options().strides.sample_bytes);
   const auto cancelled = submit(pipeline, Images::all().table, {0, 2}, 1, memory->data());
   while (pipeline.run_one()) {
   }

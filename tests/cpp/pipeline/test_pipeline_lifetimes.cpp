@@ -36,7 +36,7 @@ TEST_CASE("of a cancelled batch nothing more is begun, and the others are delive
 TEST_CASE("cancelling a batch in the caller's memory does not wait for a file system that does not answer") {
   const GatedFiles files;
   Pipeline pipeline(training(2));
-  auto memory = std::make_unique<Bytes>(2 * pipeline.options().layout.sample_bytes);
+  auto memory = std::make_unique<Bytes>(2 * pipeline.options().strides.sample_bytes);
   const auto batch = submit(pipeline, files.table, {Images::kCount, 1}, 1, memory->data());
   while (batch->remaining != 1) std::this_thread::yield();
   pipeline.cancel(*batch);
@@ -49,7 +49,7 @@ TEST_CASE("cancelling a batch in the caller's memory does not wait for a file sy
 TEST_CASE("cancelling at any moment, in the caller's memory or in a slot") {
   Pipeline pipeline(training(3));
   for (int i = 0; i < 200; ++i) {
-    Bytes memory(i % 2 == 0 ? 8 * pipeline.options().layout.sample_bytes : 0);
+    Bytes memory(i % 2 == 0 ? 8 * pipeline.options().strides.sample_bytes : 0);
     const auto batch =
         submit(pipeline, Images::all().table, some_rows(8, i), 1, memory.empty() ? nullptr : memory.data());
     if (i % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(i * 10));
@@ -67,7 +67,7 @@ TEST_CASE("who cancels in the caller's memory is woken by threads that find the 
   options.recipe.steps.clear();
   options.recipe.draws = 0;
   options.recipe.output = {1, 1};
-  options.layout = planar(3, {1, 1}, 1);
+  options.strides = strides_of(Layout::kPlanar, 3, {1, 1}, 1);
   Pipeline pipeline(options);
   Bytes memory(3 * 4096);
   for (int i = 0; i < 2000; ++i) {
@@ -159,7 +159,7 @@ TEST_CASE("pipelines made and dropped with work in flight") {
 TEST_CASE("slots are used again; who keeps batches gets more, unchanged even when the pipeline is gone") {
   std::vector<Lease> kept;
   std::vector<Bytes> copies;
-  const size_t bytes = 4 * training(0).layout.sample_bytes;
+  const size_t bytes = 4 * training(0).strides.sample_bytes;
   {
     Pipeline pipeline(training(2));
     for (int i = 0; i < 20; ++i) REQUIRE(complete(pipeline, *submit(pipeline, Images::all().table, some_rows(4, i))));

@@ -109,7 +109,7 @@ TEST_CASE("an image from Pillow that the recipe cannot take fails like any other
 TEST_CASE("Pillow is not troubled with cancelled batches, nor its late answer written") {
   const Disguised disguised;
   Pipeline pipeline(training(0));
-  auto memory = std::make_unique<Bytes>(2 * pipeline.options().layout.sample_bytes);
+  auto memory = std::make_unique<Bytes>(2 * pipeline.options().strides.sample_bytes);
   const auto cancelled = submit(pipeline, disguised.table, {1, 3}, 1, memory->data());
   const auto wanted = submit(pipeline, disguised.table, {5});
   while (pipeline.run_one()) {

@@ -68,7 +68,7 @@ TEST_CASE("pixels make on a device what their JPEGs make") {
     PipelineOptions options = recipe;
     options.threads = 2;
     options.backend = std::make_shared<DeviceBackend>(device, options, 3);
-    const size_t bytes = rows.size() * recipe.layout.sample_bytes;
+    const size_t bytes = rows.size() * recipe.strides.sample_bytes;
     uint8_t* memory = device->allocate(bytes);
     {
       Pipeline pipeline(options);
@@ -100,7 +100,7 @@ TEST_CASE("an image that is too small fails alone, and says why") {
 TEST_CASE("a cancelled batch of pixels is left alone") {
   const PixelImages images;
   Pipeline pipeline(training(2));
-  Bytes memory(64 * pipeline.options().layout.sample_bytes);
+  Bytes memory(64 * pipeline.options().strides.sample_bytes);
   for (int i = 0; i < 20; ++i) {
     const auto batch = submit(pipeline, images.table, some_rows(64), 1, memory.data());
     pipeline.cancel(*batch);

@@ -31,7 +31,7 @@ Counts compare_batches(const std::shared_ptr<EmulatedDevice>& device, const Pipe
   Counts counts;
   {
     Pipeline pipeline(on_device(recipe, device, lane));
-    const size_t each = recipe.layout.sample_bytes;
+    const size_t each = recipe.strides.sample_bytes;
     std::vector<std::shared_ptr<Batch>> flying;
     std::vector<uint8_t*> memory;
     constexpr size_t kBatches = 8, kAhead = 3;
@@ -68,7 +68,7 @@ Counts compare_around_damage(const std::shared_ptr<EmulatedDevice>& device, cons
     const PipelineOptions recipe = training(2);
     Pipeline pipeline(on_device(recipe, device, lane));
     const Rows rows = some_rows(Images::kCount);
-    const size_t each = recipe.layout.sample_bytes;
+    const size_t each = recipe.strides.sample_bytes;
     uint8_t* memory = memory_for(*device, rows, each);
     const auto batch = submit(pipeline, table, rows, 1, memory);
     auto job = pipeline.next_pillow_job(kLong);  // the CPU could not decode it either

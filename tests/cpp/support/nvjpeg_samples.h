@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "gpu/device/emulated_device.h"
 #include "fake_nvjpeg/fake_nvjpeg.h"
+#include "gpu/device/emulated_device.h"
 
 namespace headrace::test {
 

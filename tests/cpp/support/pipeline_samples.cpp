@@ -31,7 +31,7 @@ Bytes float_lut() {
 
 PipelineOptions options_of(Recipe recipe, Bytes lut, int threads) {
   PipelineOptions options;
-  options.layout = planar(3, recipe.output, static_cast<int>(lut.size() / (3 * 256)));
+  options.strides = strides_of(Layout::kPlanar, 3, recipe.output, static_cast<int>(lut.size() / (3 * 256)));
   options.recipe = std::move(recipe);
   options.lut = std::move(lut);
   options.threads = threads;
@@ -127,7 +127,7 @@ bool complete(Pipeline& pipeline, const Batch& batch) {
 }
 
 Bytes contents(const Pipeline& pipeline, const Batch& batch) {
-  const size_t bytes = pipeline.options().layout.sample_bytes * static_cast<size_t>(batch.size());
+  const size_t bytes = pipeline.options().strides.sample_bytes * static_cast<size_t>(batch.size());
   return {batch.memory, batch.memory + bytes};
 }
 

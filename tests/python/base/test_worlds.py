@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from test_distributed import FEW, interleaved, ranks
 from torch.utils.data import BatchSampler, Dataset, RandomSampler, SequentialSampler, WeightedRandomSampler
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
@@ -12,7 +13,6 @@ from headrace import Blobs, DataLoader
 from headrace.base import world
 from headrace.sampler import DistributedSampler, RepeatedAugment, ShardedSampler
 from support import assert_same, pictures, train, truncated
-from test_distributed import FEW, interleaved, ranks
 
 
 class Drawn(Dataset):

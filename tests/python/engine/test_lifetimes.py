@@ -17,6 +17,7 @@ import torch
 from headrace import Blobs, DataLoader, ImageFiles, ImageFolder
 from headrace.base.native import core
 from headrace.engine.engine import Engine
+from headrace.engine.layout import Layout
 from support import (
     assert_same,
     blobs,
@@ -65,7 +66,7 @@ def test_the_memory_of_a_dropped_batch_is_not_written_any_more():
     table = core.BlobTable.of_memory(list(pictures()))
     draws = np.full((24, len(recipe.columns)), 0.5)
     for count in (1, 3):
-        engine = Engine(recipe, torch.contiguous_format, threads=count, slots_kept=1)
+        engine = Engine(recipe, Layout.PLANAR, threads=count, slots_kept=1)
         for _ in range(20):
             memory = torch.zeros(24, 3, recipe.height, recipe.width)
             engine._pipeline.submit(table, np.arange(24), draws, memory)  # whose result is dropped at once

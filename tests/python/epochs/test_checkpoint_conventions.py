@@ -6,11 +6,11 @@ import inspect
 from pathlib import Path
 
 import pytest
+from test_accelerate import BEGIN
 
 from headrace import DataLoader
 from headrace.demo.folder import lay_out
 from headrace.integrations.remake import remade
-from test_accelerate import BEGIN
 from trainers import finish, needs, start
 
 

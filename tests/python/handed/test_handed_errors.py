@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import torch
+from test_handed_state import plain
 from torch.utils.data import BatchSampler, Dataset
 
 from handed_datasets import Counting, Deck, Plain, Resumed, Stream, same
 from headrace import DataLoader
 from headrace import transforms as T
 from support import TENSOR, blobs
-from test_handed_state import plain
 from trainers import finish, needs, start
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from test_handed_state import goes_on, plain
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import get_worker_info
 
@@ -16,7 +17,6 @@ from handed_datasets import Counting, OfIterator, Plain, Resumed, Stream, drawin
 from headrace import DataLoader
 from headrace.handed import iterators
 from headrace.handed.carried import Carried
-from test_handed_state import goes_on, plain
 
 
 def seen(worker: int) -> None:

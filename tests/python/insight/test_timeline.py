@@ -131,7 +131,8 @@ def test_a_machine_without_matplotlib_gets_the_trace_and_its_shares(tmp_path: Pa
     out = tmp_path / "out"
     options = ["bench.timeline", "--batch", "4", "--batches", "8", "--out", str(out)]
     code = (
-        f"import sys; sys.modules['matplotlib'] = None; sys.argv = {options}; from bench.timeline.__main__ import main; main()"
+        f"import sys; sys.modules['matplotlib'] = None; sys.argv = {options}; "
+        "from bench.timeline.__main__ import main; main()"
     )
     said = run(tmp_path, "-c", code)
     assert {one.name for one in out.iterdir()} == {"trace.json.gz", "timeline.json"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from test_accelerate import run
 
 from headrace.demo.folder import lay_out
-from test_accelerate import run
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from test_accelerate import run
 
 from headrace.demo.folder import lay_out
-from test_accelerate import run
 
 TOLD = """
 import torch.distributed as dist

@@ -7,9 +7,9 @@ from types import ModuleType
 import pytest
 import torch
 from PIL import Image
+from test_oracle import MEAN, STD, assert_equal_on
 
 from headrace.lowering import LoweringError, lower
-from test_oracle import MEAN, STD, assert_equal_on
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,13 @@ from types import ModuleType
 import pytest
 import torch
 from PIL import Image
+from test_oracle import assert_equal_on
 
 from headrace.lowering import LoweringError, lower
 from headrace.oracle.reference import reference_sample
 from headrace.randomness.draws import Draws
 from headrace.recipe import steps as S
 from headrace.transforms import Compose
-from test_oracle import assert_equal_on
 from torchvision_feed import Feeder
 
 

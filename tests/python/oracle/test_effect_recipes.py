@@ -12,6 +12,7 @@ import torch
 from PIL import Image, ImageEnhance, ImageOps
 
 from headrace.engine.engine import Engine
+from headrace.engine.layout import Layout
 from headrace.recipe import steps as S
 from headrace.recipe.recipe import Column, Recipe
 from support import blobs, pictures
@@ -145,7 +146,7 @@ def recipe_of(steps: tuple[S.Step, ...], erased: torch.Tensor | None) -> Recipe:
 
 @pytest.mark.parametrize("isa", ["scalar", ""])
 def test_a_recipe_of_everything(isa):
-    engine = Engine(recipe_of(STEPS, ERASED), torch.contiguous_format, threads=0, slots_kept=1, isa=isa)
+    engine = Engine(recipe_of(STEPS, ERASED), Layout.PLANAR, threads=0, slots_kept=1, isa=isa)
     encoded, rng = pictures(24), np.random.default_rng(8)
     rows = np.arange(96) % len(encoded)
     draws = np.stack([draws_for(rng) for _ in rows])
@@ -168,4 +169,4 @@ def test_what_is_erased_belongs_to_the_recipe():
 @pytest.mark.parametrize("erased", [None, ERASED[:1]])
 def test_a_value_is_missing(erased):
     with pytest.raises(ValueError, match="one element a channel for each Erase"):
-        Engine(recipe_of(STEPS, erased), torch.contiguous_format, threads=0, slots_kept=1)
+        Engine(recipe_of(STEPS, erased), Layout.PLANAR, threads=0, slots_kept=1)

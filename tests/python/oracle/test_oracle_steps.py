@@ -8,13 +8,13 @@ import math
 import pytest
 import torch
 from PIL import Image
+from test_oracle import MEAN, STD, assert_equal_on
 
 from headrace.lowering import lower
 from headrace.oracle.containers import permutation
 from headrace.oracle.reference import reference_sample
 from headrace.randomness.draws import Draws
 from headrace.recipe import steps as S
-from test_oracle import MEAN, STD, assert_equal_on
 
 
 @pytest.fixture(scope="module")

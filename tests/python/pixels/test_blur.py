@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from test_oracle import assert_equal_on
 
 from headrace import Arrays, Blobs, DataLoader
 from headrace import transforms as T
@@ -14,7 +15,6 @@ from headrace.lowering import LoweringError, lower
 from headrace.pixels import blur_rule
 from headrace.randomness.gaussian import gaussian_weights
 from support import TENSOR, assert_same, pictures
-from test_oracle import assert_equal_on
 
 ordered_alike = pytest.mark.skipif(
     not blur_rule.native(), reason="torch's convolution adds up in another order on this processor: Python blurs"

@@ -26,7 +26,8 @@ def native(image: Image.Image, effects: list[Effect], isa: str) -> np.ndarray:
     box = (0, 0, *image.size)
     stage = {"box": box, "resize": image.size, "effects": effects}
     out = np.empty((image.height, image.width, 3), np.uint8)
-    _core.fuse(np.ascontiguousarray(rgbx), [stage], {"box": box}, IDENTITY, out, "nhwc", isa)
+    plan = {"stages": [stage], "last": {"box": box}}
+    _core.fuse(np.ascontiguousarray(rgbx), plan, IDENTITY, out, "channels_last", isa)
     return out
 
 

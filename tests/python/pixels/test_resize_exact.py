@@ -53,16 +53,16 @@ def stage(take: dict, out: tuple[int, int], filter: int) -> dict:
     return {**take, "resize": out, "filter": filter, "vertical_first": vertical_first(take["box"][2:], out)}
 
 
-def fuse(image, stages, last, lut=IDENTITY, layout="nchw", isa=None) -> np.ndarray:
+def fuse(image, stages, last, lut=IDENTITY, layout="planar", isa=None) -> np.ndarray:
     """The output as H x W x C. Bytes around the output are checked to be left alone."""
     width, height = last["box"][2:]
     channels, guard = len(lut), 64
-    shape = (channels, height, width) if layout == "nchw" else (height, width, channels)
+    shape = (channels, height, width) if layout == "planar" else (height, width, channels)
     room = np.full(guard * 2 + np.prod(shape) * lut.itemsize, 0xA5, np.uint8)
     out = room[guard:-guard].view(lut.dtype).reshape(shape)
-    _core.fuse(np.ascontiguousarray(image), stages, last, lut, out, layout, isa)
+    _core.fuse(np.ascontiguousarray(image), {"stages": stages, "last": last}, lut, out, layout, isa)
     assert (room[:guard] == 0xA5).all() and (room[-guard:] == 0xA5).all()
-    return out.transpose(1, 2, 0) if layout == "nchw" else out
+    return out.transpose(1, 2, 0) if layout == "planar" else out
 
 
 def rgb(image: np.ndarray) -> Image.Image:
@@ -207,7 +207,7 @@ def table_of(dtype: torch.dtype, channels: int) -> torch.Tensor:
 
 
 @each_isa
-@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("layout", ["planar", "channels_last"])
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.uint8], ids=str)
 @exact

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from test_oracle import assert_equal_on
 
 from headrace import Blobs, DataLoader, ImageFiles
 from headrace.base.native import core
 from headrace.lowering import LoweringError, lower
 from support import MEAN, PHOTOS, STD, assert_same, pictures
-from test_oracle import assert_equal_on
 
 native_bytes = pytest.mark.skipif(
     torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"),
@@ -86,7 +86,8 @@ def test_every_size_equals_torchs_kernel(isa):
             expected = torch.nn.functional.interpolate(tensor[None], out, mode=mode, antialias=True)[0]
             made = np.empty((3, *out), np.uint8)
             stage = {"box": (0, 0, width, height), "resize": (out[1], out[0]), "filter": filter}
-            core.fuse(pixels, [stage], {"box": (0, 0, out[1], out[0])}, lut, made, isa=isa)
+            plan = {"stages": [stage], "last": {"box": (0, 0, out[1], out[0])}}
+            core.fuse(pixels, plan, lut, made, isa=isa)
             assert np.array_equal(made, expected.numpy()), (height, width, out, mode)
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
+from test_transforms import CALLS
 
 import headrace.transforms as H
 from eager import both, image_of
 from headrace import Blobs, DataLoader
 from headrace.lowering import LoweringError, lower
 from support import assert_same, pictures
-from test_transforms import CALLS
 
 MORE = [
     "CenterCrop([30, 70])",

@@ -1,0 +1,126 @@
+"""Compares the speed of the working tree with that of another commit, and fails on a loss that repeats.
+
+    python -m bench.against [COMMIT] [--loss 0.15] [--rounds 8]
+
+Both are built in the same way. Their runs take turns, each in a process of its own; a run reads one folder of images
+through one native thread and counts the CPU time of the whole process, which other processes disturb less than the
+time of a clock. A loss counts where the median of the ratios is below 1 - `--loss` twice in a row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from bench import datasets
+
+BUILDS = datasets.REPOSITORY / "build" / "against"
+RUN = """
+import itertools, json, sys, time
+# An editable install would be found before any folder of sys.path.
+sys.meta_path[:] = [one for one in sys.meta_path if "editable" not in type(one).__module__]
+sys.path.insert(0, sys.argv[1])
+import torch
+torch.set_num_threads(1)
+import headrace
+from headrace import DataLoader, ImageFiles, transforms as T
+assert headrace.__file__.startswith(sys.argv[1]), headrace.__file__
+normalise = T.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+recipes = {
+    "train": [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor(), normalise],
+    "eval": [T.Resize(256), T.CenterCrop(224), T.ToTensor(), normalise],
+}
+took = {}
+for name, steps in recipes.items():
+    files = json.loads(sys.argv[2])
+    loader = DataLoader(ImageFiles(files, transform=T.Compose(steps)), 32, shuffle=True, num_workers=1, seed=1)
+    for batch in loader:  # the files' pages, the slots of the ring
+        pass
+    begin = time.process_time()
+    for batch in itertools.chain.from_iterable(itertools.repeat(loader, 2)):
+        pass
+    took[name] = (time.process_time() - begin) / (2 * len(files))
+print(json.dumps(took))
+"""
+
+
+def built(name: str, tree: Path) -> Path:
+    """A folder with the package that a source tree makes."""
+    site = BUILDS / f"{name}-site"
+    shutil.rmtree(site, ignore_errors=True)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    options = [
+        "--no-build-isolation",
+        "--no-deps",
+        "--target",
+        str(site),
+        "-Cbuild-dir=" + str(BUILDS / f"{name}-build"),
+    ]
+    subprocess.run([*pip, *options, str(tree)], check=True)
+    return site
+
+
+def checked_out(commit: str) -> tuple[str, Path]:
+    """The name of a commit, and a folder with its files."""
+    git = ["git", "-C", str(datasets.REPOSITORY)]
+    sha = subprocess.run([*git, "rev-parse", commit], check=True, capture_output=True, text=True).stdout.strip()[:12]
+    tree = BUILDS / sha
+    if not tree.exists():
+        tree.mkdir(parents=True)
+        archive = subprocess.run([*git, "archive", sha], check=True, capture_output=True).stdout
+        subprocess.run(["tar", "-x", "-C", str(tree)], input=archive, check=True)
+    return sha, tree
+
+
+def files(most: int = 160) -> list[str]:
+    """ImageNet's files where they are, else the photographs inside headrace."""
+    found = sorted(path for path in (datasets.data_folder() / "imagenet_dev").rglob("*") if path.is_file())
+    found = found or sorted(datasets.PHOTOS.glob("*.jpg"))
+    return [str(path) for path in found[:most]] * (1 if len(found) >= most else most // len(found))
+
+
+def seconds(site: Path, images: list[str]) -> dict[str, float]:
+    """CPU seconds an image, by recipe, of one run."""
+    command = [sys.executable, "-c", RUN, str(site), json.dumps(images)]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    made: dict[str, float] = json.loads(out)
+    return made
+
+
+def ratios(now: Path, then: Path, rounds: int) -> dict[str, list[float]]:
+    """How much faster the first is, by recipe, a ratio a round."""
+    images, found = files(), {}
+    for number in range(rounds):
+        sites = [now, then] if number % 2 else [then, now]
+        took = {site: seconds(site, images) for site in sites}
+        for recipe, mine in took[now].items():
+            found.setdefault(recipe, []).append(took[then][recipe] / mine)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.against", description=__doc__.splitlines()[0])
+    parser.add_argument("commit", nargs="?", default="HEAD~1")
+    parser.add_argument("--loss", type=float, default=0.15, help="the share of the speed that may be lost")
+    parser.add_argument("--rounds", type=int, default=8)
+    options = parser.parse_args()
+    sha, tree = checked_out(options.commit)
+    then, now = built(sha, tree), built("now", datasets.REPOSITORY)
+    for _ in range(2):
+        found = ratios(now, then, options.rounds)
+        for recipe, values in found.items():
+            spread = f"{statistics.median(values):.3f} ({min(values):.3f} to {max(values):.3f})"
+            print(f"{recipe}: {spread} times the speed of {sha}, median and range of {len(values)} rounds")
+        if all(statistics.median(values) >= 1 - options.loss for values in found.values()):
+            return 0
+    print(f"a recipe lost more than {options.loss:.0%} of its speed, twice", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+// Plans from Python's dicts.
+#include "bind/plan.h"
+
+#include <array>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+
+#include "bind/convert.h"
+
+namespace py = pybind11;
+
+namespace headrace {
+namespace {
+
+template <class T>
+T field(const py::dict& from, const char* name, T otherwise) {
+  return from.contains(name) ? from[name].cast<T>() : otherwise;
+}
+
+Box box_of(const py::handle& from) {
+  const auto t = from.cast<std::array<int, 4>>();
+  return {t[0], t[1], t[2], t[3]};
+}
+
+Take take_of(const py::dict& from) {
+  Take take;
+  take.box = box_of(from["box"]);
+  take.flip_horizontal = field(from, "flip_horizontal", false);
+  take.flip_vertical = field(from, "flip_vertical", false);
+  take.gray = field(from, "gray", false);
+  take.pad_mode = static_cast<PadMode>(field(from, "pad_mode", 0));
+  take.fill = field(from, "fill", take.fill);
+  return take;
+}
+
+const std::map<std::string, Effect::Kind> kEffects = {{"gray", Effect::Kind::kGray},
+                                                      {"brightness", Effect::Kind::kBrightness},
+                                                      {"contrast", Effect::Kind::kContrast},
+                                                      {"saturation", Effect::Kind::kSaturation},
+                                                      {"hue", Effect::Kind::kHue},
+                                                      {"invert", Effect::Kind::kInvert},
+                                                      {"posterize", Effect::Kind::kPosterize},
+                                                      {"solarize", Effect::Kind::kSolarize},
+                                                      {"equalize", Effect::Kind::kEqualize},
+                                                      {"autocontrast", Effect::Kind::kAutocontrast}};
+
+// (name, factor, amount)
+Effect effect_of(const py::handle& from) {
+  const auto [name, factor, amount] = from.cast<std::tuple<std::string, float, int>>();
+  const auto known = kEffects.find(name);
+  if (known == kEffects.end()) throw py::value_error("unknown effect " + name);
+  return {known->second, factor, amount};
+}
+
+}  // namespace
+
+Plan to_plan(const py::dict& from) {
+  Plan plan;
+  for (const py::handle item : field(from, "stages", py::list())) {
+    const auto given = item.cast<py::dict>();
+    PlanStage stage{take_of(given), {}, static_cast<Filter>(field(given, "filter", 2)), false, {}};
+    const auto size = given["resize"].cast<std::array<int, 2>>();
+    stage.resize = {size[0], size[1]};
+    stage.vertical_first = field(given, "vertical_first", false);
+    for (const py::handle effect : field(given, "effects", py::list())) stage.effects.push_back(effect_of(effect));
+    plan.stages.push_back(stage);
+  }
+  plan.last = take_of(from["last"]);
+  return plan;
+}
+
+std::vector<Plan> to_plans(const py::list& from) {
+  std::vector<Plan> plans;
+  for (const py::handle one : from) plans.push_back(to_plan(one.cast<py::dict>()));
+  for (const Plan& one : plans) {
+    if (one.last.box.size() != plans.front().last.box.size()) {
+      throw std::invalid_argument("the plans of a call make outputs of one size");
+    }
+  }
+  return plans;
+}
+
+}  // namespace headrace

@@ -1,0 +1,28 @@
+"""How the values of a batch lie in its memory: one word from the argument ``memory_format`` to the native store."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import torch
+
+
+class Layout(enum.Enum):
+    """The native module takes a layout by its value."""
+
+    PLANAR = "planar"  # (n, C, H, W): torch.contiguous_format
+    CHANNELS_LAST = "channels_last"  # (n, H, W, C) in memory: torch.channels_last
+
+    @classmethod
+    def of(cls, memory_format: Any) -> Layout:
+        """Raises ValueError where it is neither of the two formats."""
+        for layout in cls:
+            if memory_format is layout.memory_format:
+                return layout
+        raise ValueError(f"memory_format must be torch.contiguous_format or torch.channels_last, not {memory_format!r}")
+
+    @property
+    def memory_format(self) -> torch.memory_format:
+        """torch's word for it."""
+        return torch.channels_last if self is Layout.CHANNELS_LAST else torch.contiguous_format
