@@ -7,9 +7,12 @@ PILLOW ?= 12.3.0
 # Without its dependencies: they would bring torchvision's, and so a CUDA build of torch. The trainers' bring the others.
 TIMM ?= 1.0.31
 BENCH ?= --out build/bench.json
-SOURCES := $(shell find csrc python -type f -not -name '*.so' -not -name '*.pyc') CMakeLists.txt pyproject.toml
+NATIVE := $(shell find csrc -type f) CMakeLists.txt pyproject.toml
+PYTEST := $(PY) -m pytest -n auto --dist worksteal
+# The commit whose speed `make speed` compares with.
+BASE ?= HEAD~1
 
-.PHONY: demo test test-python test-cpp test-pillow check format bench bench-peers sanitize fuzz wheel gpu-check gpu-bench clean
+.PHONY: demo quick speed test test-python test-cpp test-pillow check format bench bench-peers sanitize fuzz wheel gpu-check gpu-bench clean
 
 demo: $(VENV)/.installed
 	$(PY) -m headrace.demo
@@ -17,7 +20,15 @@ demo: $(VENV)/.installed
 test: test-cpp test-python
 
 test-python: $(VENV)/.installed $(VENV)/.tools
-	$(PY) -m pytest
+	$(PYTEST)
+
+# The inner loop: what an edit breaks most likely, in about a minute.
+quick: $(VENV)/.installed $(VENV)/.tools
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -q -m "not slow and not processes and not trainers"
+
+# Fails where this commit lost more than 15% of the speed of BASE, twice in a row. It builds both, in four minutes.
+speed: $(VENV)/.installed
+	$(PY) -m bench.against $(BASE)
 
 test-cpp: $(VENV)/.system-tests
 	cmake --preset dev >/dev/null
@@ -27,7 +38,7 @@ test-cpp: $(VENV)/.system-tests
 # The pixels with another Pillow (its order of passes differs), in the same environment.
 test-pillow: $(VENV)/.installed $(VENV)/.tools
 	test -d build/pillow-$(PILLOW) || $(PIP) --no-deps --target build/pillow-$(PILLOW) pillow==$(PILLOW)
-	PYTHONPATH=build/pillow-$(PILLOW) $(PY) -m pytest -m pixels
+	PYTHONPATH=build/pillow-$(PILLOW) $(PYTEST) -m pixels
 
 check: $(VENV)/.installed $(VENV)/.tools
 	$(PY) -m ruff check .
@@ -98,11 +109,23 @@ $(VENV)/.torch: tools/install_torch.sh | $(VENV)/.created
 	tools/install_torch.sh $(PY)
 	touch $@
 
-$(VENV)/.installed: $(SOURCES) $(VENV)/.torch $(VENV)/.system
-	$(PIP) .
+# What builds the native module without an environment of its own for each build, which would compile everything anew.
+$(VENV)/.build-tools: pyproject.toml $(VENV)/.torch
+	$(PIP) $$($(PY) tools/requirements.py build)
+	for tool in cmake ninja; do command -v $$tool >/dev/null || $(PIP) $$tool || exit 1; done
+	touch $@
+
+# The names of Python's files, of which the editable install keeps a list.
+$(VENV)/.modules: FORCE | $(VENV)/.created
+	@find python/headrace -name '*.py' | LC_ALL=C sort | cmp -s - $@ || find python/headrace -name '*.py' | LC_ALL=C sort >$@
+FORCE:
+
+# An editable install: Python's files are read where they lie, and only changed C++ is compiled again.
+$(VENV)/.installed: $(NATIVE) $(VENV)/.modules $(VENV)/.build-tools $(VENV)/.system
+	$(PIP) --no-build-isolation --editable .
 	touch $@
 
 $(VENV)/.tools: pyproject.toml $(VENV)/.torch
-	$(PIP) $$($(PY) -c "import tomllib; d = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; print(*d['test'], *d['dev'], *d['trainers'])")
+	$(PIP) $$($(PY) tools/requirements.py test dev trainers)
 	$(PIP) --no-deps timm==$(TIMM)
 	touch $@
