@@ -30,7 +30,7 @@ from bench.gpu import verdicts
 TOO_LONG = 124
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"]
 # Of the CUDA tests, for the sanitizers: they slow kernels down a hundred times.
-SMALL_RUN = ["tests/python/engine/test_cuda.py", "-k", "test_ops or (every_dtype and float32) or effects"]
+SMALL_RUN = ["tests/python/contract", "-k", "cuda and (test_ops or (every_dtype and float32))"]
 
 TIMELINE = [sys.executable, "-m", "bench.timeline", "--device", "cuda", "--batch", "256"]
 TIMELINE += ["--threads", str(len(os.sched_getaffinity(0)))]
@@ -59,7 +59,7 @@ def _figures(module: str, limit: int, *options: str) -> Part:
 
 RUNS: dict[str, dict[str, Part]] = {
     "proofs": {
-        "tests": Part([*PYTEST, "tests/python/engine/test_cuda.py"], 100),
+        "tests": Part([*PYTEST, "tests/python/contract", "tests/python/engine/test_cuda.py", "-k", "cuda"], 100),
         "endurance": Part([*PYTEST, "tests/python/engine/test_endurance.py"], 210, {"HEADRACE_GPU_BATCHES": "10000"}),
         "memcheck": _sanitizer("memcheck", 60),
         "racecheck": _sanitizer("racecheck", 60),

@@ -1,4 +1,4 @@
-"""The GPU path on a real GPU; for long in test_endurance.py.
+"""The GPU path on a real GPU, beyond the contract: nvJPEG, and hard files. For long in test_endurance.py.
 
 Skipped where there is none, unless FAIL_WITHOUT_CUDA=1: then that is a failure.
 """
@@ -14,10 +14,7 @@ import torch
 
 from headrace import Blobs, DataLoader, ImageFiles, SampleError
 from headrace import transforms as T
-from headrace.ops import functions as ops
-from headrace.recipe.recipe import DTYPES
-from headrace.recipe.steps import FILTERS
-from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, pictures, silent_pillow, train
+from support import assert_same, blobs, pictures, silent_pillow, train
 
 BYTES = [T.ToImage()]  # uint8 output: differences are grey levels
 # What a decoder with another inverse DCT may differ by (docs/decisions/0006).
@@ -69,32 +66,6 @@ def test_the_native_path_is_taken():
     assert on_gpu(blobs()).target.way == "fused", on_gpu(blobs()).explain()
 
 
-@pytest.mark.parametrize("recipe", [train(), evaluation()], ids=["train", "evaluation"])
-def test_cpu_decoding_is_exact(files, recipe):
-    ours = on_gpu(dataset(files, recipe), decoder="cpu", shuffle=True)
-    expected = list(ours.reference())
-    made = list(ours)
-    assert made[0][0].device.type == "cuda" and made[0][1].device.type == "cuda"
-    assert_same(to_cpu(made), expected)
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=str)
-def test_every_dtype_and_layout(dtype, memory_format):
-    steps = [T.ToTensor(), T.ToDtype(dtype)] if dtype.is_floating_point else BYTES
-    recipe = T.Compose([T.RandomResizedCrop(50), T.RandomHorizontalFlip(), *steps])
-    ours = on_gpu(blobs(transform=recipe), memory_format=memory_format, batch_size=7, decoder="cpu")
-    assert_same(to_cpu(ours), list(DataLoader(blobs(transform=recipe), 7, seed=3, memory_format=memory_format)))
-
-
-@pytest.mark.parametrize("filter", FILTERS)
-def test_every_filter(filter):
-    mode = T.InterpolationMode(filter)
-    for recipe in (train(40, filter), T.Compose([T.Resize((37, 50), mode), T.RandomCrop(33, padding=4), *TENSOR])):
-        ours = on_gpu(blobs(transform=recipe), decoder="cpu")
-        assert_same(to_cpu(ours), list(DataLoader(blobs(transform=recipe), 16, seed=3)))
-
-
 def test_hard_files(hard_dev):
     from support import hard_files, judge
 
@@ -122,7 +93,7 @@ def test_gpu_decoders_are_near(files, decoder):
 # ---- faults ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("decoder", ["cpu", "hardware", "cuda"])
+@pytest.mark.parametrize("decoder", ["hardware", "cuda"])
 def test_a_corrupt_file_costs_only_itself(decoder):
     needs_decoder(decoder)
     data = list(pictures(24))
@@ -142,18 +113,3 @@ def test_a_corrupt_file_costs_only_itself(decoder):
     raising = on_gpu(broken, batch_size=24, decoder=decoder)
     with pytest.raises(SampleError), silent_pillow():
         next(iter(raising))
-
-
-# ---- headrace.ops ----------------------------------------------------------------------------------------------------
-
-
-def test_ops(photographs):
-    encoded = [path.read_bytes() for path in photographs[:8]] + [pictures()[3]]
-    images = ops.decode_jpeg(encoded, device="cuda")
-    plain = ops.decode_jpeg(encoded)
-    for ours, theirs in zip(images, plain, strict=True):
-        assert ours.device.type == "cuda" and torch.equal(ours.cpu(), theirs)
-    boxes = [(i, 2 * i, 20 + 4 * i, 90 - 4 * i) for i in range(len(images))]
-    options: dict[str, Any] = {"flips": [i % 2 == 0 for i in range(len(images))], "interpolation": "bicubic"}
-    ours = ops.resize_normalize(images, boxes, (64, 48), MEAN, STD, **options)
-    assert torch.equal(ours.cpu(), ops.resize_normalize(plain, boxes, (64, 48), MEAN, STD, **options))

@@ -1,0 +1,54 @@
+"""The places where batches may end: this machine's memory, the emulated device, a GPU. Each test here runs on all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from headrace import DataLoader
+from headrace.engine.device_engine import moved
+
+EMULATED_MOST = 200_000  # bytes of a file: the emulation takes seconds for images of many megapixels
+
+
+@dataclass(frozen=True)
+class Place:
+    """One of them; a device's batches are decoded by the CPU, which is exact."""
+
+    name: str
+
+    def loader(self, dataset: Any, **options: Any) -> DataLoader[Any]:
+        where = {} if self.name == "cpu" else {"device": self.name, "decoder": "cpu"}
+        return DataLoader(dataset, **{"batch_size": 16, "num_workers": 2, "seed": 3, **where, **options})
+
+    def takes(self, file: Path) -> bool:
+        """Whether it makes the file's image within a second or so."""
+        return self.name != "emulated" or file.stat().st_size < EMULATED_MOST
+
+    @staticmethod
+    def fetched(batches: Iterable[Any]) -> list[Any]:
+        """Batches as they are in this machine's memory."""
+        return [moved(batch, torch.device("cpu")) for batch in batches]
+
+
+@pytest.fixture(scope="module", params=["cpu", "emulated", "cuda"])
+def place(request: pytest.FixtureRequest) -> Place:
+    """Skips a GPU that there is not, unless FAIL_WITHOUT_CUDA is set: then that is a failure."""
+    if request.param == "cuda" and not torch.cuda.is_available():
+        if os.environ.get("FAIL_WITHOUT_CUDA") == "1":
+            pytest.fail("FAIL_WITHOUT_CUDA=1, and torch finds no NVIDIA GPU")
+        pytest.skip("torch finds no NVIDIA GPU")
+    return Place(request.param)
+
+
+@pytest.fixture(scope="module")
+def mixture(files: list[Path], place: Place) -> list[Path]:
+    """Few enough for many recipes, and none so long that Pillow takes seconds to enlarge it."""
+    small = [path for path in files if path.stat().st_size < EMULATED_MOST and "jpegdec" not in path.name]
+    return small[:: -(-len(small) // 40)]

@@ -1,0 +1,46 @@
+"""headrace.ops gives the same bytes and floats wherever the images are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from headrace.engine import target as targets
+from headrace.ops import device_ops
+from headrace.ops import functions as ops
+from support import MEAN, STD, pictures
+
+
+def test_ops(place, photographs, monkeypatch):
+    encoded = [path.read_bytes() for path in photographs[:8]] + [pictures()[3]]  # a PNG
+    plain = ops.decode_jpeg(encoded)
+    images = ops.decode_jpeg(encoded, device=place.name)
+    for ours, theirs in zip(images, plain, strict=True):
+        assert ours.device.type == ("cuda" if place.name == "cuda" else "cpu") and torch.equal(ours.cpu(), theirs)
+    if place.name == "emulated":  # whose memory is this machine's: images do not say that they lie there
+        emulation = device_ops.of(targets.resolve("emulated", "cpu"))
+        monkeypatch.setattr(ops, "_on_gpu", lambda images: emulation if images is not plain else None)
+    boxes = [(i, 2 * i, 20 + 4 * i, 90 - 4 * i) for i in range(len(images))]
+    options: dict[str, Any] = {"flips": [i % 2 == 0 for i in range(len(images))], "interpolation": "bicubic"}
+    for memory_format in (torch.contiguous_format, torch.channels_last):
+        options["memory_format"] = memory_format
+        expected = ops.resize_normalize(plain, boxes, (64, 48), MEAN, STD, **options)
+        ours = ops.resize_normalize(images, boxes, (64, 48), MEAN, STD, **options)
+        assert torch.equal(ours.cpu(), expected) and ours.stride() == expected.stride()
+
+
+def test_boxes_that_are_not_resized(place, monkeypatch):
+    """A crop of the output's size takes another way through the plan."""
+    images = [torch.randint(0, 256, (3, 70, 90), dtype=torch.uint8) for _ in range(3)]
+    options: dict[str, Any] = {"boxes": [(1, 2, 32, 48), (0, 0, 64, 48), (5, 9, 32, 48)], "flips": [True, False, False]}
+    expected = ops.resize_normalize(images, size=(32, 48), mean=MEAN, std=STD, **options)
+    if place.name == "emulated":
+        emulation = device_ops.of(targets.resolve("emulated", "cpu"))
+        monkeypatch.setattr(ops, "_on_gpu", lambda _: emulation)
+    elif place.name == "cuda":
+        images = [image.cuda() for image in images]
+    ours = ops.resize_normalize(images, size=(32, 48), mean=MEAN, std=STD, **options)
+    assert torch.equal(ours.cpu(), expected)
+    assert pytest.approx(float(images[0][0, 1, 2]) / 255) == float(ours[0, 0, 0, 47].cpu() * STD[0] + MEAN[0])
