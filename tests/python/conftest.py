@@ -12,6 +12,7 @@ from PIL import Image
 
 from headrace.base import world
 from headrace.delivery import routing
+from headrace.demo import lay_out
 from support import hard_files, judge
 from torchvision_feed import Feeder
 from torchvision_shim import import_torchvision
@@ -104,6 +105,12 @@ def images(photographs: list[Path]) -> list[Image.Image]:
         with Image.open(path) as photograph:
             made.append(photograph.convert("RGB").resize(shape, Image.Resampling.BOX))
     return made
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """60 images in folders of classes, as the demo lays them out."""
+    return lay_out(tmp_path_factory.mktemp("demo") / "set", files=60).train
 
 
 @pytest.fixture(scope="module", params=["photographs", "imagenet_dev", "hard_dev"])

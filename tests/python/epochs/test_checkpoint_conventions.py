@@ -5,19 +5,11 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-import pytest
 from test_accelerate import BEGIN
 
 from headrace import DataLoader
-from headrace.demo.folder import lay_out
 from headrace.integrations.remake import remade
 from trainers import finish, needs, start
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return lay_out(tmp_path_factory.mktemp("conventions") / "set", files=60).train
-
 
 ANEW = """
 from torchvision_shim import import_torchvision

@@ -5,9 +5,6 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-import pytest
-
-from headrace.demo.folder import lay_out
 from trainers import finish, needs, start
 
 # In processes of their own: Accelerate keeps its state in classes. 42 samples: the last batch is not full.
@@ -32,11 +29,6 @@ assert "accelerate" not in sys.modules
 from accelerate import Accelerator
 from accelerate.utils import DataLoaderConfiguration
 """
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return lay_out(tmp_path_factory.mktemp("accelerate") / "set", files=60).train
 
 
 def run(folder: Path, tmp_path: Path, program: str, ranks: int = 1) -> list[str]:

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from test_accelerate import run
-
-from headrace.demo.folder import lay_out
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return lay_out(tmp_path_factory.mktemp("accelerate") / "set", files=60).train
-
 
 SAME = """
         import warnings

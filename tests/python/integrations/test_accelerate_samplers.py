@@ -5,10 +5,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-import pytest
 from test_accelerate import run
-
-from headrace.demo.folder import lay_out
 
 TOLD = """
 import torch.distributed as dist
@@ -29,11 +26,6 @@ class Own(torch.utils.data.Sampler):
     def __iter__(self): return iter(self.batches)
     def __len__(self): return len(self.batches)
 """
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return lay_out(tmp_path_factory.mktemp("samplers") / "set", files=60).train
 
 
 def on_two_ranks(folder: Path, tmp_path: Path, program: str) -> None:

@@ -64,26 +64,26 @@ OURS = re.compile(r"^ *loader = (?:headrace\.)?DataLoader\(", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def training_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lay_out(tmp_path_factory.mktemp("trainers") / "set", files=50).train
 
 
 @pytest.mark.parametrize("name", TRAINERS)
 def test_losses_are_the_oracles_and_a_killed_run_goes_on_with_the_very_next_batch(
-    name: str, folder: Path, tmp_path: Path
+    name: str, training_set: Path, tmp_path: Path
 ) -> None:
     trainer, script = TRAINERS[name], name.split()[0]
     needs(*trainer.needs)
     with ThreadPoolExecutor(2) as two:
         oracle, native = (
-            two.submit(curve, whose, tmp_path, script, folder, *trainer.arguments, ranks=trainer.ranks)
+            two.submit(curve, whose, tmp_path, script, training_set, *trainer.arguments, ranks=trainer.ranks)
             for whose in ("oracle", "native")
         )
         runs = []
         for number, chain in enumerate(trainer.chains):
             options = (*trainer.arguments, *chain.arguments, "--checkpoint", tmp_path / f"saved-{number}")
             runs.append(
-                two.submit(killed_and_resumed, script, folder, *options, kills=chain.kills, ranks=trainer.ranks)
+                two.submit(killed_and_resumed, script, training_set, *options, kills=chain.kills, ranks=trainer.ranks)
             )
     expected = oracle.result()
     assert list(expected) == list(range(10))
@@ -95,9 +95,9 @@ def test_losses_are_the_oracles_and_a_killed_run_goes_on_with_the_very_next_batc
         assert found == expected
 
 
-def test_ray_starts_killed_workers_anew(folder: Path, tmp_path: Path) -> None:
+def test_ray_starts_killed_workers_anew(training_set: Path, tmp_path: Path) -> None:
     needs("ray", "ray.train")
-    common = (folder, "--batch-size", 4)
+    common = (training_set, "--batch-size", 4)
     with ThreadPoolExecutor(2) as two:  # the same training, by torchrun: Ray takes its time to start
         oracle = two.submit(curve, "oracle", tmp_path, "ddp", *common, ranks=2)
         native = two.submit(curve, "native", tmp_path, "ray_train", *common, "--every", 3, "--kill-after", 7)
@@ -115,24 +115,26 @@ STOCK = {
 
 
 @pytest.mark.parametrize("name", STOCK)
-def test_the_stock_line_runs_too(name: str, folder: Path, tmp_path: Path) -> None:
+def test_the_stock_line_runs_too(name: str, training_set: Path, tmp_path: Path) -> None:
     trainer, arguments = TRAINERS[name], ("--epochs", 1, *STOCK[name])
     needs(*trainer.needs)
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2] if trainer.ranks > 1 else []
-    lines = finish(start(*torchrun, RUNNER, "oracle", stock(name, tmp_path), folder, *arguments))  # without an engine
+    lines = finish(
+        start(*torchrun, RUNNER, "oracle", stock(name, tmp_path), training_set, *arguments)
+    )  # without an engine
     assert list(losses(lines)) == list(range(10 if "--epochs" in STOCK[name] else 5))
 
 
-def test_an_oracles_run_can_make_no_native_engine(folder: Path, tmp_path: Path) -> None:
+def test_an_oracles_run_can_make_no_native_engine(training_set: Path, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         "import sys\nfrom headrace import ImageFolder, loader, transforms\n"
         "images = ImageFolder(sys.argv[1], transforms.Compose([transforms.Resize((8, 8)), transforms.ToTensor()]))\n"
         "print(len(list(loader.DataLoader(images, 10))))\n"
     )
-    assert finish(start(RUNNER, "native", program, folder)) == ["4"]
+    assert finish(start(RUNNER, "native", program, training_set)) == ["4"]
     for whose in ("oracle", "processes"):
-        process = start(RUNNER, whose, program, folder)
+        process = start(RUNNER, whose, program, training_set)
         assert "a native engine in a run of the oracle's" in process.communicate()[1]
         assert process.returncode == 1
 

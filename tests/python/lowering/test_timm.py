@@ -37,7 +37,7 @@ def feeder(timm, monkeypatch) -> Feeder:
 
 
 @pytest.fixture(scope="module")
-def pictures(images) -> list[Image.Image]:
+def no_slivers(images) -> list[Image.Image]:
     """Images that are no slivers: timm's crop of those can round to no pixels, which Pillow makes black."""
     return [image for image in images if min(image.size) > 4 and max(image.size) / min(image.size) < 30]
 
@@ -69,8 +69,8 @@ CALLS = [{"is_training": True, **options} for options in TRAINING] + EVALUATION
 
 
 @pytest.mark.parametrize("options", CALLS, ids=str)
-def test_create_transform(timm, feeder, pictures, options):
-    assert_equal_on(pictures, feeder, timm.create_transform(**{"input_size": 28, **options}), 8)
+def test_create_transform(timm, feeder, no_slivers, options):
+    assert_equal_on(no_slivers, feeder, timm.create_transform(**{"input_size": 28, **options}), 8)
 
 
 def test_random_interpolation_is_one_of_two_crops_in_the_same_columns(timm):

@@ -18,7 +18,7 @@ from headrace.recipe import steps as S
 
 
 @pytest.fixture(scope="module")
-def pictures(images) -> list[Image.Image]:
+def drawings(images) -> list[Image.Image]:
     """Images of every shape, and of few colours: one colour, two, all bytes at once, every hue."""
     ramp = Image.frombytes("L", (16, 16), bytes(range(256)))
     full = ramp.point([255] * 256)
@@ -31,8 +31,8 @@ def pictures(images) -> list[Image.Image]:
     ]
 
 
-def check(pictures, feeder, T, *steps, count: int = 6) -> None:
-    assert_equal_on(pictures, feeder, T.Compose([*steps, T.CenterCrop(33), T.PILToTensor()]), count)
+def check(drawings, feeder, T, *steps, count: int = 6) -> None:
+    assert_equal_on(drawings, feeder, T.Compose([*steps, T.CenterCrop(33), T.PILToTensor()]), count)
 
 
 @pytest.mark.parametrize(
@@ -54,19 +54,19 @@ def check(pictures, feeder, T, *steps, count: int = 6) -> None:
     ],
     ids=str,
 )
-def test_color_jitter(T, feeder, pictures, factors):
-    check(pictures, feeder, T, T.ColorJitter(**factors), count=12)
-    check(pictures, feeder, T, T.RandomResizedCrop(40), T.ColorJitter(**factors), count=3)
+def test_color_jitter(T, feeder, drawings, factors):
+    check(drawings, feeder, T, T.ColorJitter(**factors), count=12)
+    check(drawings, feeder, T, T.RandomResizedCrop(40), T.ColorJitter(**factors), count=3)
 
 
-def test_color_jitter_of_gray_images(T, feeder, pictures):
+def test_color_jitter_of_gray_images(T, feeder, drawings):
     jitter = T.ColorJitter(0.5, 0.5, 0.5, 0.3)
-    check(pictures, feeder, T, T.Grayscale(), jitter, T.RandomGrayscale(1.0), count=8)
+    check(drawings, feeder, T, T.Grayscale(), jitter, T.RandomGrayscale(1.0), count=8)
     assert isinstance(lower(T.Compose([T.CenterCrop(8), T.Grayscale(), jitter, T.PILToTensor()])).steps[2], S.Shuffled)
 
 
 @pytest.mark.parametrize("p", [0.0, 0.4, 1.0])
-def test_what_is_done_at_times(T, feeder, pictures, p):
+def test_what_is_done_at_times(T, feeder, drawings, p):
     for step in (
         T.RandomGrayscale(p),
         T.RandomInvert(p),
@@ -75,36 +75,36 @@ def test_what_is_done_at_times(T, feeder, pictures, p):
         T.RandomPosterize(3, p),
         T.RandomSolarize(100, p),
     ):
-        check(pictures, feeder, T, step)
-        check(pictures, feeder, T, T.Grayscale(), step, count=3)
+        check(drawings, feeder, T, step)
+        check(drawings, feeder, T, T.Grayscale(), step, count=3)
 
 
 @pytest.mark.parametrize("bits", range(1, 9))
-def test_posterize(T, feeder, pictures, bits):
-    check(pictures, feeder, T, T.RandomPosterize(bits, 1.0), count=1)
+def test_posterize(T, feeder, drawings, bits):
+    check(drawings, feeder, T, T.RandomPosterize(bits, 1.0), count=1)
 
 
 @pytest.mark.parametrize("threshold", [-3, 0, 0.5, 1, 127.5, 128, 255, 255.5, 300])
-def test_solarize(T, feeder, pictures, threshold):
-    check(pictures, feeder, T, T.RandomSolarize(threshold, 1.0), count=1)
+def test_solarize(T, feeder, drawings, threshold):
+    check(drawings, feeder, T, T.RandomSolarize(threshold, 1.0), count=1)
 
 
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric"])
 @pytest.mark.parametrize("padding", [0, 5, [3], (4, 1), [1, 2, 0, 70]])
-def test_pad(T, feeder, pictures, padding, mode):
-    check(pictures, feeder, T, T.Pad(padding, (7, 300, -2), mode), count=1)
-    check(pictures, feeder, T, T.RandomCrop(20, pad_if_needed=True), T.Pad(padding, 9, mode), count=2)
+def test_pad(T, feeder, drawings, padding, mode):
+    check(drawings, feeder, T, T.Pad(padding, (7, 300, -2), mode), count=1)
+    check(drawings, feeder, T, T.RandomCrop(20, pad_if_needed=True), T.Pad(padding, 9, mode), count=2)
 
 
 @pytest.mark.parametrize("fill", [5, 9.7, (1, 2, 3), [4.5]])
-def test_pad_fill(T, feeder, pictures, fill):
-    check(pictures, feeder, T, T.Pad(6, fill), count=1)
+def test_pad_fill(T, feeder, drawings, fill):
+    check(drawings, feeder, T, T.Pad(6, fill), count=1)
 
 
-def test_pad_fill_by_type(torchvision, feeder, pictures):
+def test_pad_fill_by_type(torchvision, feeder, drawings):
     T = torchvision.transforms.v2
     for fill in ({Image.Image: (9, 8, 7), "others": 1}, {"others": 3}, {torch.Tensor: 3}, None):
-        check(pictures, feeder, T, T.Pad(6, fill), count=1)
+        check(drawings, feeder, T, T.Pad(6, fill), count=1)
 
 
 def test_size_behind_pad(T):
@@ -113,29 +113,29 @@ def test_size_behind_pad(T):
 
 
 @pytest.mark.parametrize("p", [0.0, 0.5, 1.0])
-def test_random_apply(T, feeder, pictures, p):
+def test_random_apply(T, feeder, drawings, p):
     some = [T.RandomHorizontalFlip(), T.Compose([T.ColorJitter(0.4, 0.4), T.Pad(3)]), T.RandomInvert()]
-    check(pictures, feeder, T, T.RandomApply(some, p))
-    check(pictures, feeder, T, T.RandomApply(torch.nn.ModuleList([T.RandomSolarize(99, 0.7)]), p))
+    check(drawings, feeder, T, T.RandomApply(some, p))
+    check(drawings, feeder, T, T.RandomApply(torch.nn.ModuleList([T.RandomSolarize(99, 0.7)]), p))
 
 
-def test_random_choice(T, feeder, pictures):
+def test_random_choice(T, feeder, drawings):
     for p in (None, [1, 1, 1, 1], [0.1, 0.0, 0.2, 0.3], [0, 0, 7, 0]):
         ways = [T.RandomInvert(), T.Resize((30, 20)), T.RandomCrop(50, pad_if_needed=True), T.ColorJitter(hue=0.5)]
-        check(pictures, feeder, T, T.RandomChoice(ways, p), count=16)
+        check(drawings, feeder, T, T.RandomChoice(ways, p), count=16)
 
 
-def test_random_order(T, feeder, pictures):
+def test_random_order(T, feeder, drawings):
     ways = [T.ColorJitter(0.9), T.RandomSolarize(90, 0.8), T.RandomEqualize(0.6), T.RandomVerticalFlip()]
-    check(pictures, feeder, T, T.RandomOrder(ways), count=30)
+    check(drawings, feeder, T, T.RandomOrder(ways), count=30)
     moving = [T.RandomResizedCrop((30, 50)), T.Pad(4, fill=250), T.Grayscale(3), T.CenterCrop(40)]
-    check(pictures, feeder, T, T.RandomOrder(moving), count=20)
+    check(drawings, feeder, T, T.RandomOrder(moving), count=20)
 
 
-def test_containers_in_containers(T, feeder, pictures):
+def test_containers_in_containers(T, feeder, drawings):
     inner = T.RandomOrder([T.RandomInvert(), T.RandomApply([T.ColorJitter(0.6, 0.6, 0.6, 0.4)], 0.8)])
     choice = T.RandomChoice([inner, torch.nn.Sequential(T.RandomHorizontalFlip(), T.RandomPosterize(2)), T.Pad(1)])
-    check(pictures, feeder, T, T.RandomApply([T.RandomResizedCrop(40), choice, T.RandomGrayscale(0.3)], 0.9), count=40)
+    check(drawings, feeder, T, T.RandomApply([T.RandomResizedCrop(40), choice, T.RandomGrayscale(0.3)], 0.9), count=40)
 
 
 def test_permutations_are_those_of_itertools():
@@ -163,7 +163,7 @@ ERASINGS = [
 
 
 @pytest.mark.parametrize("options", ERASINGS, ids=str)
-def test_random_erasing(T, feeder, pictures, options):
+def test_random_erasing(T, feeder, drawings, options):
     ends = (
         [T.PILToTensor(), T.RandomErasing(**options)],
         [*floats(T), T.Normalize(MEAN, STD), T.RandomErasing(**options)],
@@ -171,35 +171,35 @@ def test_random_erasing(T, feeder, pictures, options):
         [*floats(T), T.RandomErasing(**options), T.RandomHorizontalFlip(), T.ConvertImageDtype(torch.bfloat16)],
     )
     for end in ends:
-        assert_equal_on(pictures, feeder, T.Compose([T.Resize((37, 52)), *end]), 4)
+        assert_equal_on(drawings, feeder, T.Compose([T.Resize((37, 52)), *end]), 4)
 
 
-def test_erasing_twice_between_flips(T, feeder, pictures):
+def test_erasing_twice_between_flips(T, feeder, drawings):
     steps = [
         *(T.RandomHorizontalFlip(), T.Resize((37, 52)), T.PILToTensor(), T.RandomVerticalFlip()),
         *(T.RandomErasing(value=(3, 60, 9)), T.ConvertImageDtype(torch.float32), T.RandomHorizontalFlip()),
         *(T.Normalize(MEAN, STD), T.RandomErasing(value=-4.5), T.RandomVerticalFlip()),
     ]
-    assert_equal_on(pictures, feeder, T.Compose(steps), 24)
+    assert_equal_on(drawings, feeder, T.Compose(steps), 24)
 
 
-def test_erasing_of_tv_tensors(torchvision, feeder, pictures):
+def test_erasing_of_tv_tensors(torchvision, feeder, drawings):
     """Later steps still see an Image of torchvision's, whose dtype they may be told apart."""
     T, Kind = torchvision.transforms.v2, torchvision.tv_tensors.Image
     to_float = T.ToDtype({Kind: torch.float32, "others": None}, scale=True)
     steps = [T.ToImage(), T.RandomErasing(1.0, value=9), T.RandomHorizontalFlip(), to_float, T.ToPureTensor()]
-    assert_equal_on(pictures, feeder, T.Compose([T.Resize((37, 52)), *steps]), 6)
+    assert_equal_on(drawings, feeder, T.Compose([T.Resize((37, 52)), *steps]), 6)
     assert lower(T.Compose([T.CenterCrop(9), *steps])).erased[0, 0] == 9 * (1 / 255)
 
 
-def test_erasing_of_gray_tensors(T, feeder, pictures):
+def test_erasing_of_gray_tensors(T, feeder, drawings):
     for value in (0.5, [0.25]):
         steps = [T.Grayscale(), T.CenterCrop(40), *floats(T), T.RandomErasing(1.0, value=value)]
-        assert_equal_on(pictures, feeder, T.Compose(steps), 4)
+        assert_equal_on(drawings, feeder, T.Compose(steps), 4)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_erased_is_what_the_oracle_writes(T, pictures, dtype):
+def test_erased_is_what_the_oracle_writes(T, drawings, dtype):
     erasings = [T.RandomErasing(1.0, (0.5, 0.5), (1, 1), value=(0.3, 17, -2)) for _ in range(2)]
     steps = [*floats(T), erasings[0], T.Normalize(MEAN, STD), erasings[1], T.Normalize([0.1] * 3, [0.7] * 3)]
     recipe = lower(T.Compose([T.CenterCrop(24), *steps]), dtype=dtype)
@@ -210,6 +210,6 @@ def test_erased_is_what_the_oracle_writes(T, pictures, dtype):
         for step in later[::2]:
             one = step(one)
         assert torch.equal(recipe.erased[number], one.to(dtype).flatten())
-    made = reference_sample(pictures[0], recipe, row)
+    made = reference_sample(drawings[0], recipe, row)
     found = [(made == value[:, None, None]).all(0).sum().item() for value in recipe.erased]
     assert found[1] == 17**2 and 0 < found[0] < 17**2  # the second box lies on the first
