@@ -49,19 +49,12 @@ print(json.dumps(took))
 """
 
 
-def built(name: str, tree: Path) -> Path:
-    """A folder with the package that a source tree makes."""
+def built(name: str, tree: Path, *options: str) -> Path:
+    """A folder with the package that a source tree makes, as pip installs it; `options` of pip."""
     site = BUILDS / f"{name}-site"
     shutil.rmtree(site, ignore_errors=True)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    options = [
-        "--no-build-isolation",
-        "--no-deps",
-        "--target",
-        str(site),
-        "-Cbuild-dir=" + str(BUILDS / f"{name}-build"),
-    ]
-    subprocess.run([*pip, *options, str(tree)], check=True)
+    subprocess.run([*pip, "--no-build-isolation", "--no-deps", "--target", str(site), *options, str(tree)], check=True)
     return site
 
 
@@ -110,7 +103,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=8)
     options = parser.parse_args()
     sha, tree = checked_out(options.commit)
-    then, now = built(sha, tree), built("now", datasets.REPOSITORY)
+    # The working tree's objects are there already, where the editable install has left them.
+    then, now = built(sha, tree, f"-Cbuild-dir={BUILDS / f'{sha}-build'}"), built("now", datasets.REPOSITORY)
     for _ in range(2):
         found = ratios(now, then, options.rounds)
         for recipe, values in found.items():
