@@ -1,0 +1,112 @@
+"""Pages of the site that are made of files outside docs/, and the lists of decisions and of results."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "bench" / "results"
+
+#: A file of the repository, and the page that shows it as it is.
+SHOWN = {
+    "README.md": "index.md",
+    "ARCHITECTURE.md": "architecture.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "bench/README.md": "benchmarks/index.md",
+    "bench/gpu/README.md": "benchmarks/gpu.md",
+}
+
+#: A folder of the repository, and the page that a link to it leads to.
+FOLDERS = {
+    "bench": "benchmarks/index.md",
+    "bench/gpu": "benchmarks/gpu.md",
+    "bench/results": "benchmarks/results/index.md",
+    "docs": "index.md",
+    "docs/decisions": "decisions/index.md",
+    "docs/reference": "reference/index.md",
+}
+
+
+def page_of(path: str) -> str | None:
+    """The page that shows a file or folder of the repository; None: there is none."""
+    if path in FOLDERS:
+        return FOLDERS[path]
+    if path in SHOWN:
+        return SHOWN[path]
+    if path.startswith("docs/") and path.endswith(".md"):
+        return path.removeprefix("docs/")
+    if path.startswith("bench/results/") and path.endswith(".md"):
+        return f"benchmarks/results/{Path(path).name}"
+    return None
+
+
+def file_of(page: str) -> str:
+    """The file of the repository that a page is made of: links on the page are relative to it."""
+    for path, shown in SHOWN.items():
+        if shown == page:
+            return path
+    if page.startswith("benchmarks/results/"):
+        return f"bench/results/{Path(page).name}"
+    return f"docs/{page}"
+
+
+def title_of(path: Path) -> str:
+    """Its first heading of the first level."""
+    found = re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return found[1] if found else path.stem
+
+
+def decisions() -> list[Path]:
+    """The decisions, in the order of their numbers."""
+    return sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+
+
+def results() -> list[Path]:
+    """The tables of the benchmark's runs."""
+    return sorted(RESULTS.glob("*.md"))
+
+
+def list_of_decisions() -> str:
+    """The page that lists the decisions."""
+    intro = "Each page states the context of a choice, the choice, its evidence, and when to review it."
+    lines = [f"- [{title_of(path)}]({path.name})" for path in decisions()]
+    return "\n".join(["# Decisions", "", intro, "", *lines, ""])
+
+
+def list_of_results() -> str:
+    """The page that lists the runs, and the measurements that have no table of their own."""
+    lines = ["# Results", "", "Each run has its tables, its raw figures as JSON and, where it was drawn, a picture."]
+    lines += ["[How they are measured](../README.md).", ""]
+    lines += ["| run | machine | data sets |", "|---|---|---|"]
+    with_tables = results()
+    for path in with_tables:
+        lines.append(f"| [{path.stem}]({path.name}) | {_machine(path)} | {', '.join(_data_sets(path))} |")
+    lines += ["", "Measurements with raw figures alone:", ""]
+    others = sorted({path.with_suffix("") for path in RESULTS.glob("*.json")} - {p.with_suffix("") for p in with_tables})
+    lines += [f"- [{path.name}.json]({path.name}.json)" for path in others]
+    return "\n".join([*lines, ""])
+
+
+def page_of_result(path: Path) -> str:
+    """One run: its picture, then its tables."""
+    lines = [f"# {path.stem}", "", f"[Raw figures]({path.stem}.json), [how they were measured](../README.md)."]
+    picture = path.with_suffix(".png")
+    if picture.exists():
+        lines += ["", f"[![Images per second of each contender]({picture.name})]({picture.name})"]
+    return "\n".join([*lines, "", path.read_text(encoding="utf-8")])
+
+
+def _machine(path: Path) -> str:
+    line = next(line for line in path.read_text(encoding="utf-8").splitlines() if "CPUs" in line)
+    model, cpus, _, rest = line.split(", ", 3)
+    return f"{model}, {cpus}; {rest.split('; ')[1]}"
+
+
+def _data_sets(path: Path) -> list[str]:
+    kept = json.loads(path.with_suffix(".json").read_text(encoding="utf-8")) if path.with_suffix(".json").exists() else {}
+    named = re.findall(r"^### ([\w-]+), ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return list(dict.fromkeys(named)) or sorted(kept.get("datasets", {}))
