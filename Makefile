@@ -12,7 +12,7 @@ PYTEST := $(PY) -m pytest -n auto --dist worksteal
 # The commit whose speed `make speed` compares with.
 BASE ?= HEAD~1
 
-.PHONY: demo quick speed test test-python test-cpp test-pillow check format bench bench-peers sanitize fuzz wheel gpu-check gpu-bench clean
+.PHONY: demo quick speed test test-python test-cpp test-pillow check format bench bench-peers sanitize fuzz wheel gpu-check gpu-bench docs clean
 
 demo: $(VENV)/.installed
 	$(PY) -m headrace.demo
@@ -88,6 +88,11 @@ gpu-check:
 
 gpu-bench:
 	PYTHON=$(PYTHON) tools/gpu_check.sh figures build/gpu-check/result $(GPU_IMAGES)
+
+# The site, in build/site: a dead link, or a public name without a docstring or an entry in the reference, is an error.
+docs: $(VENV)/.installed
+	$(PIP) $$($(PY) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 clean:
 	rm -rf build dist $(VENV)

@@ -30,7 +30,9 @@ def _expanded(entries: list[Any]) -> list[Any]:
         elif entry == "benchmarks/results/*":
             made += [{path.stem: f"benchmarks/results/{path.name}"} for path in pages.results()]
         elif isinstance(entry, dict):
-            made.append({title: _expanded(value) if isinstance(value, list) else value for title, value in entry.items()})
+            made.append(
+                {title: _expanded(value) if isinstance(value, list) else value for title, value in entry.items()}
+            )
         else:
             made.append(entry)
     return made
@@ -53,6 +55,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Links; and a fence's marks for the test of the snippets, which the site has no use for."""
+    if page.file.src_uri == "index.md":
+        page.meta["hide"] = ["navigation"]  # the tabs say it all
     markdown = re.sub(r"^```python no-run$", "```python", markdown, flags=re.MULTILINE)
     return rewritten(markdown, page.file.src_uri, config.repo_url, log.warning)
 

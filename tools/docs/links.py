@@ -11,13 +11,15 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from pages import FOLDERS, ROOT, file_of, page_of
+from pages import ROOT, file_of, page_of
 
 # Code is left alone: fenced blocks, and spans between backticks.
-_CODE = re.compile(r"(^(?P<fence>```+|~~~+).*?^(?P=fence)[ \t]*$|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))", re.S | re.M)
+_FENCED = r"^(?P<fence>```+|~~~+).*?^(?P=fence)[ \t]*$"
+_SPAN = r"(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
+_CODE = re.compile(f"{_FENCED}|{_SPAN}", re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"(\]\()([^)\s]+)((?:\s+\"[^\"]*\")?\))")
-_DEFINITION = re.compile(r"(^\[[^\]]+\]:\s+)(\S+)()", re.M)
-_ELSEWHERE = re.compile(r"^([a-z][a-z0-9+.-]*:|//|#)", re.I)
+_DEFINITION = re.compile(r"(^\[[^\]]+\]:\s+)(\S+)()", re.MULTILINE)
+_ELSEWHERE = re.compile(r"^([a-z][a-z0-9+.-]*:|//|#)", re.IGNORECASE)
 
 
 def rewritten(markdown: str, page: str, repo_url: str, report: Callable[[str], None]) -> str:
@@ -47,8 +49,7 @@ def _target(target: str, source: str, page: str, repo_url: str, report: Callable
     path, _, anchor = target.partition("#")
     file = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
     if file.startswith("../") or not (ROOT / file).exists():
-        if file not in FOLDERS and not (ROOT / "docs" / file).exists():
-            report(f"{source}: the link {target!r} leads to {file!r}, which does not exist")
+        report(f"{source}: the link {target!r} leads to {file!r}, which does not exist")
         return target
     shown = page_of(file)
     if shown is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -81,13 +80,12 @@ def list_of_results() -> str:
     """The page that lists the runs, and the measurements that have no table of their own."""
     lines = ["# Results", "", "Each run has its tables, its raw figures as JSON and, where it was drawn, a picture."]
     lines += ["[How they are measured](../README.md).", ""]
-    lines += ["| run | machine | data sets |", "|---|---|---|"]
-    with_tables = results()
-    for path in with_tables:
+    lines += ["| run | machine and date | data sets |", "|---|---|---|"]
+    for path in results():
         lines.append(f"| [{path.stem}]({path.name}) | {_machine(path)} | {', '.join(_data_sets(path))} |")
     lines += ["", "Measurements with raw figures alone:", ""]
-    others = sorted({path.with_suffix("") for path in RESULTS.glob("*.json")} - {p.with_suffix("") for p in with_tables})
-    lines += [f"- [{path.name}.json]({path.name}.json)" for path in others]
+    others = sorted(path.stem for path in RESULTS.glob("*.json") if not path.with_suffix(".md").exists())
+    lines += [f"- [{name}.json]({name}.json)" for name in others]
     return "\n".join([*lines, ""])
 
 
@@ -101,12 +99,11 @@ def page_of_result(path: Path) -> str:
 
 
 def _machine(path: Path) -> str:
-    line = next(line for line in path.read_text(encoding="utf-8").splitlines() if "CPUs" in line)
-    model, cpus, _, rest = line.split(", ", 3)
-    return f"{model}, {cpus}; {rest.split('; ')[1]}"
+    """``AMD EPYC, 2 CPUs; 2026-11-22``, of the line below the heading."""
+    found = re.search(r"^(.+ CPUs), .*; (\d{4}-\d\d-\d\d); ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return f"{found[1]}; {found[2]}" if found else ""
 
 
 def _data_sets(path: Path) -> list[str]:
-    kept = json.loads(path.with_suffix(".json").read_text(encoding="utf-8")) if path.with_suffix(".json").exists() else {}
     named = re.findall(r"^### ([\w-]+), ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return list(dict.fromkeys(named)) or sorted(kept.get("datasets", {}))
+    return list(dict.fromkeys(named))
