@@ -91,7 +91,7 @@ gpu-bench:
 
 # The site, in build/site: a dead link, or a public name without a docstring or an entry in the reference, is an error.
 docs: $(VENV)/.installed
-	$(PIP) $$($(PY) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])")
+	$(PIP) $$($(PY) tools/requirements.py docs)
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 clean:

@@ -48,7 +48,10 @@ const found = [...document.querySelectorAll("article *, header *, nav *")]
 return [document.documentElement.scrollWidth, found.slice(0, 3)];
 """
 
-pytestmark = pytest.mark.skipif(not PAGES, reason=f"there is no site in {SITE}: run make docs")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not PAGES, reason=f"there is no site in {SITE}: run make docs"),
+]
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
