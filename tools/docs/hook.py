@@ -26,7 +26,7 @@ def _expanded(entries: list[Any]) -> list[Any]:
     made: list[Any] = []
     for entry in entries:
         if entry == "decisions/*":
-            made += [{pages.title_of(path): f"decisions/{path.name}"} for path in pages.decisions()]
+            made += [{pages.title_of(path).replace("`", ""): f"decisions/{path.name}"} for path in pages.decisions()]
         elif entry == "benchmarks/results/*":
             made += [{path.stem: f"benchmarks/results/{path.name}"} for path in pages.results()]
         elif isinstance(entry, dict):
