@@ -12,25 +12,30 @@ from typing import Any
 import griffe
 
 _SECTION = re.compile(r"^(?P<indent> *)Raises:\n(?P<body>(?:(?P=indent) +\S.*\n?|\s*\n)+)", re.MULTILINE)
-_NAME = r"[A-Z]\w*(?:Error|Warning|Exception|Interrupt)"
-_ITEM = re.compile(rf"(?:(?<=\. )|(?<=; )|^)(?={_NAME}(?:, {_NAME})*: )")
+_NAMES = r"[A-Z]\w*(?:, [A-Z]\w*)*: "
+_NEXT = re.compile(rf"(?<=[.;]) (?={_NAMES})")  # another exception, in the middle of a line
 
 
 def items(body: str) -> list[str]:
-    """The items of a section: ``TypeError: no array. ValueError: another shape.`` has two."""
-    text = " ".join(body.split())
-    return [one.strip() for one in _ITEM.split(text) if one.strip()]
+    """The items of a section. A line that is indented further belongs to the item above it."""
+    lines = [line for line in body.splitlines() if line.strip()]
+    least = min(len(line) - len(line.lstrip()) for line in lines)
+    joined: list[str] = []
+    for line in lines:
+        if joined and line[least].isspace():
+            joined[-1] += f" {line.strip()}"
+        else:
+            joined.append(line.strip())
+    return [one for item in joined for one in _NEXT.split(item)]
 
 
 def normalised(docstring: str) -> str:
     """The docstring with one line for each exception."""
 
     def section(match: re.Match[str]) -> str:
-        indent, made = match["indent"], []
-        for item in items(match["body"]):
-            named = re.match(rf"{_NAME}(?:, {_NAME})*: ", item)
-            made.append(f"{indent}    {item}" if named else f"{indent}    Exception: {item}")
-        return f"{indent}Raises:\n" + "\n".join(made) + "\n\n"
+        indent = match["indent"]
+        made = [item if re.match(_NAMES, item) else f"Exception: {item}" for item in items(match["body"])]
+        return "\n".join([f"{indent}Raises:", *(f"{indent}    {item}" for item in made), "", ""])
 
     return _SECTION.sub(section, docstring)
 
