@@ -205,7 +205,7 @@ def test_a_shorter_relative(torchvision, tmp_path):
 def test_odd_attributes_are_left_to_torch(torchvision, tmp_path):
     dataset = mnist(torchvision, tmp_path, "MNIST", transform=GRAY)
     dataset.data = list(dataset.data)
-    with pytest.raises(NotNative, match=r"MNIST\.data is list, not the type that torchvision uses; leave the attribute"):
+    with pytest.raises(NotNative, match=r"MNIST\.data is list, not the type that torchvision uses; leave"):
         as_source(dataset)
     assert torch.equal(next(iter(DataLoader(dataset, 3)))[0], next(iter(TorchDataLoader(dataset, 3)))[0])
 
