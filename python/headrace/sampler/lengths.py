@@ -15,7 +15,7 @@ from headrace.base.whole_number import whole_number
 from headrace.randomness.draws import Int64Array, epoch_words
 from headrace.sampler.seeded import Seeded
 
-_SAMPLES, _PIVOTS, _BATCHES = 1, 2, 3  # streams of epoch_words
+_SAMPLES, _PIVOTS, _BATCHES = 1, 2, 3  # stream numbers for epoch_words
 _NO_LIMIT = 2**62
 
 

@@ -20,7 +20,7 @@ ROUNDS = 8
 
 # Indices computed at once: enough to amortise the overhead of numpy's calls, few enough to fit the second-level cache.
 _BLOCK = 2**15
-_STREAM = 0  # of epoch_words
+_STREAM = 0  # stream number for epoch_words
 _HALF = np.uint64(32)
 # The multipliers of MurmurHash3's 64-bit finaliser.
 _FIRST, _SECOND = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)

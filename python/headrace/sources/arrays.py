@@ -90,7 +90,7 @@ class Arrays(BlobDataset):
         return core.BlobTable.of_pixels(self._pixels)
 
     def __getstate__(self) -> dict[str, Any]:
-        # The view would be pickled as a second copy.
+        # Leaves out the view, which would be pickled as a second copy of the array.
         return {name: value for name, value in self.__dict__.items() if name != "_pixels"}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
