@@ -1,1 +1,1 @@
-"""What every other package may use: the native module, errors, the machine, the ranks."""
+"""Basics that every other package may use: the native module, errors, usable cores, ranks."""

@@ -1,4 +1,4 @@
-"""How many CPU cores this process may use: its affinity, and the CPU quota of its control groups."""
+"""Number of CPU cores that this process may use, from its affinity and the CPU quota of its control groups."""
 
 from __future__ import annotations
 
@@ -9,42 +9,43 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 _ROOT = Path("/")
-_HIERARCHY_1 = ("cpu,cpuacct", "cpu")  # where version 1's controller of CPU time is mounted
+_HIERARCHY_1 = ("cpu,cpuacct", "cpu")  # mount points of the cpu controller in cgroups version 1
 
 
 def usable_cores() -> int:
-    """CPUs of this thread's affinity, and no more than the quota rounded up; 1 or more.
+    """Returns the number of CPUs in this thread's affinity, but at most the CPU quota rounded up; 1 or more.
 
-    A container with a quota shows all CPUs of its machine. Threads beyond the quota are stopped for the rest of each
-    period, all of them at once. Rounded up, since 1.5 CPUs keep a second thread busy half of the time.
+    A container with a quota sees all CPUs of its machine. Once its threads have used up the quota, the kernel stops all
+    of them for the rest of the period. The quota is rounded up: 1.5 CPUs keep a second thread busy half of the time.
     """
     allowed, quota = allowed_cores(), cpu_quota()
     return allowed if quota is None else max(1, min(allowed, math.ceil(quota)))
 
 
 def allowed_cores() -> int:
-    """CPUs that the scheduler may put this thread on."""
+    """Returns the number of CPUs in this thread's affinity."""
     return len(os.sched_getaffinity(0))
 
 
-@functools.cache  # files are read, and quotas hardly change while a process runs
+@functools.cache  # reads files, and quotas rarely change while a process runs
 def cpu_quota(root: Path = _ROOT) -> float | None:
-    """CPUs' worth of time that the control groups grant, None for no limit.
+    """Returns the CPU quota of this process's control groups, in CPUs; None if there is no limit.
 
-    A group is bound by the groups above it, too: the least of their quotas counts.
+    The quotas of all parent groups apply too, so the smallest one is returned.
 
     Args:
-        root: of the file system, with ``proc/self/cgroup`` and ``sys/fs/cgroup`` below it.
+        root: root of the file system, which holds ``proc/self/cgroup`` and ``sys/fs/cgroup``.
     """
     quotas = [quota for folder in _groups(root) if (quota := _quota_of(folder)) is not None]
     return min(quotas, default=None)
 
 
 def _groups(root: Path) -> Iterator[Path]:
-    """The folders of this process's control groups, and of those above them, where there are any.
+    """Yields candidate folders of this process's control groups and their parents; not all of them need to exist.
 
     Each line of ``/proc/self/cgroup`` is number:controllers:path, with number 0 and no controllers for version 2. In a
-    container the path may be the machine's, and is not there; the container's own group is the root of the mount then.
+    container the path may be that of the host, which does not exist in the container; the container's own group is then
+    the root of the mount.
     """
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
@@ -65,7 +66,7 @@ def _groups(root: Path) -> Iterator[Path]:
 
 
 def _quota_of(folder: Path) -> float | None:
-    """The quota of one group, in CPUs."""
+    """Returns the quota of one group, in CPUs; None if there is none or it cannot be read."""
     try:
         limit, period = (folder / "cpu.max").read_text().split()  # "max 100000" or "150000 100000", in microseconds
     except (OSError, ValueError):

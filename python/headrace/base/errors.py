@@ -1,4 +1,4 @@
-"""What headrace raises when a sample cannot be made: the original exception, with stage, sample and remedy."""
+"""Errors about samples that cannot be made: the original exception with the stage, the sample and a remedy."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import os
 from collections.abc import Iterator
 from errno import ENOMEM
 
-_SYSTEM = ("errno", "strerror", "filename")  # what OSError knows more
+_SYSTEM = ("errno", "strerror", "filename")  # additional attributes of OSError
 REMEDY = 'on_error="skip" passes over such samples, on_error="replace" takes their neighbours'
 
 
 class SampleError(Exception):
-    """A sample that could not be read, decoded or transformed.
+    """A sample could not be read, decoded or transformed.
 
-    Raised in the main thread when its batch is due. It is also an instance of the original exception's type (such as
-    ``FileNotFoundError`` or ``PIL.UnidentifiedImageError``), so that ``except`` clauses written for torchvision hold.
+    Raised in the main thread when the sample's batch is due. The exception is also an instance of the original
+    exception's type (such as ``FileNotFoundError`` or ``PIL.UnidentifiedImageError``), so that ``except`` clauses
+    written for torchvision still work.
 
     Attributes:
         stage: ``"read"``, ``"header"``, ``"plan"``, ``"decode"`` or ``"resize"``.
         index: the sample's index in the dataset.
-        location: its path, or a description of where its bytes lie.
+        location: the sample's path, or a description of where its bytes are stored.
         reason: the original message.
     """
 
@@ -29,17 +30,17 @@ class SampleError(Exception):
     reason: str
 
     def __str__(self) -> str:
-        # Some of the original types word themselves from attributes of their own, which says less.
+        # Some original types build their message from their own attributes, without stage and sample.
         return str(self.args[0])
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The class of the instance is made on the fly, so a copy in another process is made the same way.
+        # The class is created at run time (`_mixed`), so unpickling in another process has to create it too.
         system = {name: getattr(self, name) for name in _SYSTEM} if isinstance(self, OSError) else None
         return (_rebuild, (type(self).__bases__[1:], self.stage, self.index, self.location, self.reason), system)
 
 
 class VerificationError(AssertionError):
-    """A batch that differs from the oracle's; the message names the first sample that does."""
+    """A batch differs from the oracle's. The message names the first sample that differs."""
 
 
 def _mixed(original: type[BaseException]) -> type[SampleError]:
@@ -47,7 +48,7 @@ def _mixed(original: type[BaseException]) -> type[SampleError]:
         return SampleError
     try:
         return type("SampleError", (SampleError, original), {"__module__": __name__, "__doc__": SampleError.__doc__})
-    except TypeError:  # two memory layouts that do not go together
+    except TypeError:  # the two base classes have incompatible memory layouts
         return SampleError
 
 
@@ -61,7 +62,7 @@ def _make(kind: type[SampleError], stage: str, index: int, location: str, reason
     message = f"{stage}: sample {index} ({location}): {reason}; {REMEDY}"
     try:
         error = kind.__new__(kind, message)
-    except TypeError:  # MemoryError's own refuses classes that it is not the first base of
+    except TypeError:  # MemoryError.__new__ rejects classes whose first base it is not
         error = Exception.__new__(kind, message)
     Exception.__init__(error, message)
     error.stage, error.index, error.location, error.reason = stage, index, location, reason
@@ -69,7 +70,7 @@ def _make(kind: type[SampleError], stage: str, index: int, location: str, reason
 
 
 def sample_error(stage: str, index: int, location: str, reason: str, original: BaseException | None) -> SampleError:
-    """The error for one sample; `original` becomes its ``__cause__`` and one of its types."""
+    """Returns the error for one sample; `original` becomes its ``__cause__``, and its type a base class."""
     error = _make(_mixed(type(original)) if original is not None else SampleError, stage, index, location, reason)
     error.__cause__ = original
     if isinstance(error, OSError) and isinstance(original, OSError):
@@ -79,7 +80,7 @@ def sample_error(stage: str, index: int, location: str, reason: str, original: B
 
 
 def native_cause(stage: str, reason: str, errno: int, location: str) -> BaseException:
-    """The exception that Python code would have met where the native stages failed."""
+    """Returns the exception that Python code would have raised for a failure of a native stage."""
     if errno == ENOMEM and stage != "read":
         return MemoryError(reason)
     if errno:
@@ -90,7 +91,7 @@ def native_cause(stage: str, reason: str, errno: int, location: str) -> BaseExce
 
 
 def with_causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it came of, one after the other."""
+    """Yields the error, its cause or context, and so on."""
     one: BaseException | None = error
     while one is not None:
         yield one

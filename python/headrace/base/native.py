@@ -1,4 +1,4 @@
-"""The native module `_core`, or one sentence about why it is not there or does not take a setting."""
+"""Imports the native module `_core`; raises a clear error if it cannot be loaded or rejects a setting."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ except ImportError as error:
 
 try:
     core.instruction_set()
-except RuntimeError as error:  # of HEADRACE_ISA; here, before the first loader meets it
+except RuntimeError as error:  # an invalid HEADRACE_ISA, reported at import instead of by the first loader
     raise ValueError(str(error)) from None
 
 __all__ = ["core"]

@@ -1,4 +1,4 @@
-"""What a Python thread does, for a recording: spans of time, which cost next to nothing where nobody records."""
+"""Records spans of time in Python threads; almost free while no recording is active."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ class _Span:
 
 
 def span(name: str) -> AbstractContextManager[None]:
-    """Records what is inside ``with``, if anybody records at its beginning."""
+    """Returns a context manager that records the time spent in it, if a recording is active when `span` is called."""
     return _Span(name) if core.recording() else _NOT_RECORDED

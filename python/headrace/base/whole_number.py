@@ -1,4 +1,4 @@
-"""Arguments that are whole numbers."""
+"""Checks arguments that must be integers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from typing import Any
 
 
 def whole_number(name: str, value: Any, smallest: int | None = None) -> int:
-    """`value` as an int.
+    """Returns `value` as an int.
+
+    Args:
+        name: the argument's name, for messages.
+        value: the argument; any type with ``__index__``, except bool.
+        smallest: the smallest allowed value; None: no limit.
 
     Raises:
-        TypeError: it is none. ValueError: it is below `smallest`.
+        TypeError: `value` is not an integer.
+        ValueError: `value` is below `smallest`.
     """
     if isinstance(value, bool) or not hasattr(type(value), "__index__"):
         raise TypeError(f"{name} must be a whole number, not {value!r}")

@@ -1,4 +1,4 @@
-"""Which rank of how many this process is: as given, as torch.distributed says, or as torchrun has set it."""
+"""Rank and number of ranks of this process: as given by the caller, or from torch.distributed or torchrun."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ import torch.distributed as dist
 
 from headrace.base.whole_number import whole_number
 
-_warned = False  # once a process, whatever the number of loaders
+_warned = False  # whether `warn_of_whole_reads` has warned; it does so once per process
 
 
 @dataclass(frozen=True)
 class World:
-    """A process among those of a distributed job.
+    """The rank of this process and the number of processes (ranks) of a distributed job.
 
     Attributes:
-        found: where rank and size were found, for messages; "": they were given, or not asked for, or there is no job.
-        given: whether the user gave them.
+        rank: from 0 to size - 1.
+        size: number of ranks.
+        found: name of the source of rank and size, for messages; "" if the caller gave them, did not ask for them, or
+            if there is no job.
+        given: whether the caller gave them.
     """
 
     rank: int = 0
@@ -30,14 +33,15 @@ class World:
 
     @classmethod
     def of(cls, rank: Any = None, size: Any = None, name: str = "world_size") -> World:
-        """This process's.
+        """Returns the world with the given rank and size, or the one found in this process.
 
         Args:
-            rank, size: as given by the user; None: found.
-            name: what the user calls the size.
+            rank, size: as given by the caller; both None: as found.
+            name: name of the argument `size`, for messages.
 
         Raises:
-            TypeError: they are no whole numbers. ValueError: a rank without a size, or outside of it.
+            TypeError: `rank` or `size` is not an integer.
+            ValueError: only one of them is given, or the rank is not in [0, size).
         """
         if size is None:
             if rank is not None:
@@ -55,14 +59,15 @@ class World:
 
     @classmethod
     def asked_for(cls, rank: Any, size: Any, distributed: Any) -> World:
-        """The world that a loader deals its order out to: one rank that is given everything, unless it is asked for.
+        """Returns the world among whose ranks a loader splits its order; one rank, unless the caller asks for more.
 
         Args:
-            rank, size: as given by the user, or None.
-            distributed: whether those of torch.distributed, or of torchrun, are to be used.
+            rank, size: as given by the caller, or None.
+            distributed: whether to use those of torch.distributed or torchrun.
 
         Raises:
-            TypeError, ValueError: as `of`; or both are asked for.
+            TypeError: `distributed` is not a bool, or as for `of`.
+            ValueError: `distributed` is given together with `rank` or `size`, or as for `of`.
         """
         if not isinstance(distributed, bool):
             raise TypeError(f"distributed must be True or False, not {distributed!r}")
@@ -74,7 +79,7 @@ class World:
 
     @classmethod
     def found_out(cls) -> World:
-        """torch.distributed's, where it is initialised, or else what torchrun has set in the environment."""
+        """Returns the world of torch.distributed if it is initialised, otherwise torchrun's, otherwise one rank."""
         if dist.is_available() and dist.is_initialized():
             return cls(dist.get_rank(), dist.get_world_size(), "torch.distributed")
         if dist.is_available() and dist.is_torchelastic_launched():
@@ -83,14 +88,14 @@ class World:
 
     @property
     def is_job(self) -> bool:
-        """Whether the order is one of a distributed job, be it of one rank: it must follow from a seed."""
+        """Whether this is a distributed job, even one of a single rank: its order must follow from a seed."""
         return bool(self.found) or self.size > 1
 
     def check(self, distributed: bool) -> None:
-        """Raises RuntimeError where a world that was found is another one now.
+        """Raises RuntimeError if rank or size of the job have changed since they were found.
 
         Args:
-            distributed: whether the loader asked for the world of torch.distributed.
+            distributed: whether the loader was made with ``distributed=True``; otherwise nothing is checked.
         """
         if not distributed:
             return
@@ -103,7 +108,7 @@ class World:
 
 
 def warn_of_whole_reads() -> None:
-    """Warns, once a process, where a job of several ranks reads a loader that gives each of them all samples."""
+    """Warns, once per process, if this is a job of several ranks: the loader yields all samples on each of them."""
     global _warned
     now = World.found_out()
     if _warned or now.size == 1:
@@ -111,7 +116,7 @@ def warn_of_whole_reads() -> None:
     _warned = True
     warnings.warn(
         f"each of the {now.size} ranks of {now.found} reads all samples of a loader without a sampler, as with torch's "
-        "DataLoader; distributed=True deals the order out to the ranks, world_size=1 says that all samples are meant",
+        "DataLoader; pass distributed=True to split them among the ranks, or world_size=1 to read all of them silently",
         UserWarning,
         stacklevel=4,
     )

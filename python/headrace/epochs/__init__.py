@@ -1,1 +1,1 @@
-"""Epochs: their order, the share of a rank, how far they are, and the state that a checkpoint keeps."""
+"""Epochs: their order, each rank's share of it, their progress, and the loader's state for a checkpoint."""

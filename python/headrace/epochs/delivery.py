@@ -1,4 +1,4 @@
-"""Which batches of an epoch its caller has: so noted that no interrupt makes a state pass over one."""
+"""Tracks which batches of an epoch the caller has received, so that an interrupt never makes a saved state skip one."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(eq=False)
 class Delivery:
-    """Of one batch, from when it is begun.
+    """The delivery of one batch, from the moment its ``next()`` begins.
 
-    Each field is set by one assignment, which is there or is not, wherever a signal strikes.
+    Each field is set by a single assignment, so a signal cannot leave it half written.
     """
 
-    number: int  # batches of the epoch before it
-    returned: bool = False  # the caller has it
-    passed: bool = False  # the caller has been told why not, or it was left out as asked
+    number: int  # position of the batch in the epoch
+    returned: bool = False  # returned to the caller
+    passed: bool = False  # not returned: an error was raised instead, or the batch was skipped as requested
 
     @property
     def settled(self) -> bool:
@@ -22,11 +22,11 @@ class Delivery:
 
 
 def settle(behind: int, deliveries: tuple[Delivery, ...]) -> tuple[int, tuple[Delivery, ...]]:
-    """How many batches a resumed epoch may pass over, and those that are still to be settled.
+    """Returns the number of batches that a resumed epoch skips, and the deliveries that are not settled yet.
 
     Args:
-        behind: as many as were known of before.
-        deliveries: those begun since, in order. What was passed counts once a later one has been returned.
+        behind: the number from the previous call.
+        deliveries: the deliveries begun since, in order. A passed batch counts only once a later one was returned.
     """
     first = 0
     for one in deliveries:

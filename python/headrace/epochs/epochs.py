@@ -1,4 +1,4 @@
-"""Which epoch comes next, with which seed and in which order; draws from torch's generators as torch's loader."""
+"""Number, seed and order of a loader's epochs; draws from torch's generators as torch's DataLoader does."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from headrace.epochs.state import Progress, Resume, Start
 from headrace.randomness.python_randomness import generators_held
 from headrace.sampler.seeded import Seeded, chain_of, tell
 
-_DATASETS = ("data_source", "dataset")  # what samplers call the dataset, which a copy of them shares
+_DATASETS = ("data_source", "dataset")  # samplers' attributes that hold the dataset; a sampler's copy shares it
 
 
 class Epochs:
@@ -34,8 +34,8 @@ class Epochs:
 
     Args:
         loader: a torch DataLoader; its samplers, batch size and generator are read.
-        length: of the dataset.
-        seed: decides order and augmentation; None: drawn anew for each epoch.
+        length: number of samples in the dataset.
+        seed: seed of order and augmentation. None: a new one is drawn for each epoch.
         keeps_base_seed: whether only the first epoch draws the base seed, as torch does with persistent workers.
     """
 
@@ -45,14 +45,14 @@ class Epochs:
         self._next = 0
         self._base_seed: int | None = None
         self._resume: Resume | None = None
-        self._progress: Progress | None = None  # of the newest epoch, until another one is asked for
-        self._newest: EpochOrder | None = None  # its order; a copy of the loader has none of its own
-        self._behind: SamplerState | None = None  # of the order's sampler, where this is a copy
+        self._progress: Progress | None = None  # progress of the newest epoch, until another one is requested
+        self._newest: EpochOrder | None = None  # order of the newest epoch; None in a copy of the loader
+        self._behind: SamplerState | None = None  # in a copy of the loader: the sampler's state at `_progress`
         self._sampler = self._batch_sampler = self._generator = None
         self.follow(loader)
 
     def follow(self, loader: Any) -> None:
-        """The next epochs are those of the samplers that the loader has now: a subclass may replace them."""
+        """Adopts the loader's current samplers and generator, which a subclass may have replaced."""
         now = loader.sampler, loader.batch_sampler, loader.generator
         if all(a is b for a, b in zip(now, (self._sampler, self._batch_sampler, self._generator), strict=True)):
             return
@@ -63,7 +63,7 @@ class Epochs:
 
     @property
     def upcoming(self) -> int:
-        """The number of the epoch that `begin` would begin."""
+        """Number of the epoch that `begin` would begin."""
         asked = asked_of(self._followers)
         return self._next if asked is None else asked
 
@@ -74,16 +74,16 @@ class Epochs:
 
     @property
     def resumes(self) -> bool:
-        """Whether `begin` would go on with the epoch that a state was loaded for."""
+        """Whether `begin` would continue the epoch that a state was loaded for."""
         return self._resume is not None and self._resume.start.epoch == self.upcoming
 
     @property
     def generators(self) -> int:
-        """How many generators the order follows from."""
+        """Number of torch.Generators that decide the order."""
         return len(self._generators)
 
     def begin(self) -> tuple[Progress, EpochOrder]:
-        """Begins the next epoch, or goes on with the one that a state was loaded for."""
+        """Begins the next epoch, or continues the one that a state was loaded for."""
         with generators_held():
             progress, order = self._begin()
         order.progress = progress
@@ -93,11 +93,14 @@ class Epochs:
         return progress, order
 
     def renew(self, progress: Progress) -> EpochOrder | None:
-        """Where a sampler was told another epoch after this one began, as its user may before the first batch, and as
-        torch heeds it then: that epoch, and its progress in place of this one's. Else None."""
+        """Restarts the current epoch if ``set_epoch`` requested another one after it began; otherwise returns None.
+
+        torch honours such a call up to the first batch. Returns the order of the requested epoch, and overwrites
+        `progress` with that epoch's.
+        """
         if progress is not self._progress or late_epoch(self._followers, progress.epoch) is None:
             return None
-        # Begun already, so that nothing is drawn a second time.
+        # Marked as begun, so that the base seed is not drawn a second time.
         start = replace(self._upcoming(), begun=True, base_seed=progress.start.base_seed, random=progress.start.random)
         with generators_held():
             begun, order = self._draw(Resume(start))
@@ -109,8 +112,10 @@ class Epochs:
         return order
 
     def peek(self, batches: int | None = None) -> tuple[Progress, list[OrderedBatch]]:
-        """What `begin` would return, the order's first `batches` or all; leaves all generators and samplers as they
-        were."""
+        """Returns what `begin` would return, with the order's first `batches` (None: all) as a list.
+
+        Leaves all generators and samplers unchanged.
+        """
         with generators_held():
             return self._peek(batches)
 
@@ -131,9 +136,9 @@ class Epochs:
         resume = self._resume
         if resume is None or resume.start.epoch != self.upcoming:
             return self._draw(Resume(self._upcoming()), peek=peek)
-        # The order is replayed from the generators' states of then. Those that belong to the loader stay where that
-        # leaves them. torch's default one is its user's: it only moves if this epoch had not moved it before, and if
-        # the user has brought it back to where it was.
+        # Replays the order from the generators' saved states. The loader's own generators keep the state that this
+        # leaves. torch's default generator belongs to the caller: it advances only if the saved epoch had not begun,
+        # and if the caller has restored the generator's saved state.
         moved = resume.start.begun or not torch.equal(torch.get_rng_state(), resume.start.random.default)
         with torch.random.fork_rng(devices=[]) if moved else nullcontext():
             resume.start.random.restore(self._generators)
@@ -157,21 +162,21 @@ class Epochs:
         seed = self._seed if self._seed is not None else drawn
         assert seed is not None
         order = EpochOrder(items, order_of_all.unique, self._length, cut, at.sampler, at.position)
-        # Drawn at once: the order must not depend on when the first batch is asked for, nor on who draws in between.
+        # Drawn now: the order must not depend on when the first batch is requested, or on what is drawn until then.
         order.draw()
         begun = Start(start.epoch, True, drawn, drew, start.sampler_epoch, start.random)
         whole, behind = (self._count(items, cut, passed) for passed in (0, offset))
         return Progress(begun, seed, whole, cut, offset, behind), order
 
     def _copied(self, sampler: Any) -> Any:
-        """A sampler to look ahead with: itself, or a copy of one whose own state would move."""
+        """Returns a sampler to look ahead with: itself, or a copy if iterating would change its own state."""
         if not any(map(is_stateful, chain_of(sampler))):
             return sampler
         kept = [*self._generators, *(vars(one).get(name) for one in chain_of(sampler) for name in _DATASETS)]
         return copy.deepcopy(sampler, {id(one): one for one in kept if one is not None})
 
     def order(self) -> Order:
-        """The order of all ranks together."""
+        """Returns the order of all ranks together."""
         return order_of(self._sampler, self._batch_sampler, self._length, self._seed)
 
     def _upcoming(self) -> Start:
@@ -181,14 +186,14 @@ class Epochs:
 
     @staticmethod
     def _count(items: Any, cut: Cut, offset: int) -> int:
-        """The batches behind so many items; -1 where nobody knows."""
+        """Returns the number of batches after the first `offset` items; -1 if it is unknown."""
         try:
             return cut.batches(max(0, len(items) - offset))
         except TypeError:  # a sampler without a length
             return -1
 
     def __copy__(self) -> Epochs:
-        """What one of the two yields is not counted by the other."""
+        """Copies the progress too: each copy counts only the batches that it yields itself."""
         copied = object.__new__(type(self))
         vars(copied).update(vars(self))
         copied._progress = None if self._progress is None else self._progress.copied()
@@ -200,7 +205,7 @@ class Epochs:
     # ---- set_epoch and state -----------------------------------------------------------------------------------------
 
     def set(self, epoch: int) -> None:
-        """The next epoch is this one; the samplers are told."""
+        """Makes `epoch` the next epoch, also for the samplers."""
         self._next = epoch
         if self._resume is not None and self._resume.start.epoch != epoch:
             self._resume = None
@@ -208,21 +213,21 @@ class Epochs:
         begin_with(self._samplers, epoch)
 
     def position(self) -> Resume:
-        """Where a copy of the loader has to go on to deliver what is still to come."""
+        """Returns where a loader has to resume to deliver the remaining batches."""
         progress, asked = self._progress, asked_of(self._followers)
         if self._resume is not None and asked in (None, self._resume.start.epoch):
             return self._resume
         told = progress is not None and progress.position == progress.first and asked not in (None, progress.epoch)
-        if self._resume is not None or progress is None or progress.finished or told:  # told: see `renew`
+        if self._resume is not None or progress is None or progress.finished or told:  # told: `renew` would restart
             return Resume(self._upcoming(), sampler=SamplerState.before(self.order().items))
         behind = self._behind if self._newest is None else self._newest.state_at(progress.position)
         return Resume(progress.start, progress.position, progress.offset, progress.behind_offset, behind)
 
     def resume(self, at: Resume) -> None:
-        """`begin` goes on there.
+        """Makes the next `begin` resume there.
 
         Raises:
-            ValueError: the loader's sampler cannot.
+            ValueError: the loader's sampler cannot resume from this state.
         """
         if at.sampler is not None:
             at.sampler.check(self.order().items)

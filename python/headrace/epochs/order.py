@@ -1,4 +1,4 @@
-"""The order of an epoch: which batches of which samples, and the states of the generators that it follows from."""
+"""The order of an epoch: the samples of each batch, and the states of the generators that the order follows from."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from headrace.sampler.seeded import Seeded
 
 Int64s = npt.NDArray[np.int64]
 
-_AT_ONCE = 65536  # items that are passed over in one go
+_AT_ONCE = 65536  # items that `skip` draws at once
 
 
 @dataclass(frozen=True)
 class RandomState:
-    """The states of torch's generators from which an epoch's order follows, before anything was drawn."""
+    """States of the torch.Generators that an epoch's order follows from, before the epoch draws from them."""
 
-    own: tuple[torch.Tensor, ...]  # of the generators that the loader and its samplers hold
-    default: torch.Tensor  # of torch's default one
+    own: tuple[torch.Tensor, ...]  # states of the generators that the loader and its samplers hold
+    default: torch.Tensor  # state of torch's default generator
 
     @classmethod
     def now(cls, generators: Sequence[torch.Generator]) -> RandomState:
@@ -41,7 +41,7 @@ class RandomState:
 
 
 def generators_of(loader_generator: torch.Generator | None, samplers: Iterable[Any]) -> tuple[torch.Generator, ...]:
-    """The generators that decide the order, each once: the loader's and those that its samplers were given."""
+    """Returns the generators that decide the order, each once: the loader's and those of its samplers."""
     found: list[torch.Generator] = []
     for one in (loader_generator, *(getattr(sampler, "generator", None) for sampler in samplers)):
         if isinstance(one, torch.Generator) and all(one is not known for known in found):
@@ -50,13 +50,13 @@ def generators_of(loader_generator: torch.Generator | None, samplers: Iterable[A
 
 
 def base_seed(generator: torch.Generator | None) -> int:
-    """Drawn as torch's loader draws its own at the start of an epoch, so that the same numbers follow after it."""
+    """Draws a base seed exactly as torch's DataLoader does at the start of an epoch: later draws stay the same."""
     device = "cpu" if generator is None else generator.device
     return int(torch.empty((), dtype=torch.int64, device=device).random_(generator=generator).item())
 
 
 def names_each_once(sampler: Any, length: int) -> bool:
-    """Whether it is known that an epoch of this sampler, or batch sampler, names no sample twice."""
+    """Whether an epoch of this sampler or batch sampler is known to yield no sample twice."""
     if type(sampler) is BatchSampler or isinstance(sampler, ShardedSampler):
         return names_each_once(sampler.sampler, length)
     if type(sampler) is SequentialSampler:
@@ -67,7 +67,7 @@ def names_each_once(sampler: Any, length: int) -> bool:
 
 
 def is_ours(sampler: Any) -> bool:
-    """Whether it is one of headrace's samplers, and nobody's subclass of one."""
+    """Whether the sampler's class is headrace's own, not a subclass defined elsewhere."""
     return isinstance(sampler, Seeded) and type(sampler).__module__.startswith("headrace.")
 
 
@@ -76,9 +76,9 @@ class Cut:
     """How the items of an order become the batches of one rank.
 
     Attributes:
-        batch_size: of one rank; None: the items are batches themselves.
-        drop_last: whether an incomplete batch is left out.
-        share: which part of the order is this rank's.
+        batch_size: batch size of one rank. None: the items are batches themselves.
+        drop_last: whether to drop an incomplete batch.
+        share: this rank's part of the order.
     """
 
     batch_size: int | None
@@ -87,51 +87,51 @@ class Cut:
 
     @property
     def stride(self) -> int:
-        """The items of a step, of all ranks together."""
+        """Number of items of one step, of all ranks together."""
         return (self.batch_size or 1) * self.share.world_size
 
     def batches(self, items: int) -> int:
-        """How many batches `items` make for each rank."""
+        """Returns the number of batches that `items` make for each rank."""
         steps, rest = divmod(items, self.stride)
         ranks = self.share.world_size
         return steps + self.keeps(rest // ranks if self.share.drop_last else -(-rest // ranks))
 
     def keeps(self, last: int) -> bool:
-        """Whether a last batch of so many items is handed out."""
+        """Whether a last batch of `last` items is delivered."""
         return last > 0 and not (self.drop_last and self.batch_size is not None and last < self.batch_size)
 
 
 @dataclass(frozen=True)
 class OrderedBatch:
-    """The samples of one batch: int64 (n,) each."""
+    """The samples of one batch, int64 (n,): dataset indices, and how often the epoch yielded each one before."""
 
     indices: Int64s
     occurrences: Int64s
 
 
 class Delivered(Protocol):
-    """What an order asks of the progress of its epoch."""
+    """The part of an epoch's progress that its order reads."""
 
     @property
     def position(self) -> int:
-        """Batches that are delivered."""
+        """Number of batches delivered so far."""
 
 
 class EpochOrder:
-    """Turns what a sampler yields into one rank's batches of (index, occurrence).
+    """Turns the items of a sampler into one rank's batches of (index, occurrence).
 
-    Occurrences are counted over all ranks: a sample's augmentation does not depend on how many there are.
+    Occurrences are counted over all ranks, so that a sample's augmentation does not depend on their number.
 
     Args:
-        sampler: of all ranks together: its items are indices, or batches of them.
-        unique: whether it is known that it names no sample twice.
-        length: of the dataset.
+        sampler: yields the order of all ranks together: indices, or batches of indices.
+        unique: whether the sampler is known to yield no sample twice.
+        length: number of samples in the dataset.
         cut: how items become batches.
-        resumed: the state of a sampler that keeps its own, to go on from.
-        first: batches of the epoch before that state.
+        resumed: state to resume from, for a sampler with ``state_dict``. None: from the beginning.
+        first: number of batches of the epoch before that state.
 
     Attributes:
-        progress: of the epoch, where it is known: how many of its batches are delivered.
+        progress: the epoch's progress; None if it is unknown.
     """
 
     progress: Delivered | None = None
@@ -146,7 +146,7 @@ class EpochOrder:
         first: int = 0,
     ) -> None:
         self._sampler, self._length, self._cut = sampler, length, cut
-        self._head: list[Any] = []  # the first items, which may have to fill up the end
+        self._head: list[Any] = []  # the first items, which may be repeated at the end to fill the ranks' last batches
         self._occurrences = None if unique else Occurrences(length)
         before = SamplerState.before(sampler) if resumed is None else resumed
         self._begin(iter(sampler) if resumed is None else resumed.begin(sampler))
@@ -158,11 +158,11 @@ class EpochOrder:
                 self._occurrences.restore(resumed.counts.numpy())
 
     def _begin(self, iterator: Iterator[Any]) -> None:
-        """The next items are those of `iterator`."""
+        """Takes the next items from `iterator`."""
         self._iterator = iterator
-        # `next` alone is called: `iter` begins some iterators anew, and itertools would call it each time.
+        # Calls only `next`: `iter`, which itertools would call each time, restarts some iterators.
         self._items = map(next, itertools.repeat(iterator))
-        self._drawn: list[Any] = []  # items that were taken before their batch was asked for
+        self._drawn: list[Any] = []  # items taken before their batch was requested
         self._ended = False
 
     def __iter__(self) -> EpochOrder:
@@ -187,14 +187,14 @@ class EpochOrder:
         return OrderedBatch(batches[0].indices[every], batches[0].occurrences[every])
 
     def state_at(self, batches: int) -> SamplerState | None:
-        """The state of the sampler behind the epoch's first `batches`; None: it keeps none."""
+        """Returns the sampler's state after the epoch's first `batches`; None if it has no state."""
         if self._history is None:
             return None
         counts = None if self._occurrences is None else self._occurrences.counts
         return self._history.at(batches, self._head, counts)
 
     def skip(self, items: int, batches: int) -> None:
-        """Passes over `items` of the order and then over `batches` of this rank, without making them.
+        """Skips `items` items of the order, then `batches` batches of this rank.
 
         Raises:
             ValueError: the order ends before that.
@@ -215,7 +215,7 @@ class EpochOrder:
             raise ValueError(f"the state says {batches} batches were yielded, but this epoch has only {has}")
 
     def draw(self) -> None:
-        """Lets the sampler draw its random numbers now rather than when its first batch is asked for."""
+        """Takes the first item, so that the sampler draws its random numbers now instead of at the first batch."""
         if not self._drawn:
             self._drawn = self._asked(1)
 
@@ -226,16 +226,21 @@ class EpochOrder:
         return items
 
     def _asked(self, count: int) -> list[Any]:
-        """Up to `count` items of the sampler."""
+        """Returns up to `count` items of the sampler."""
         try:
             return [] if self._ended else list(itertools.islice(self._items, count))
         except BaseException:
-            # torch's BatchSampler, a generator, has ended then; what yields batches itself is asked again.
+            # torch's BatchSampler is a generator, which ends when it raises; a sampler of batches may be called again.
             self._ended = self._cut.batch_size is not None
             raise
 
     def _name(self, items: list[Any], named: int) -> list[OrderedBatch]:
-        """Items, of which those from `named` on repeat the order's first: as batches, or as one of all of them."""
+        """Turns items into batches with their occurrences: one batch of all items, or one per item.
+
+        Args:
+            items: the items of a step; those from position `named` on repeat the order's first items.
+            named: number of items that the sampler yielded.
+        """
         made = []
         for number, item in enumerate(items if self._cut.batch_size is None else [items] if items else []):
             indices = self._checked(item)
@@ -258,7 +263,7 @@ class EpochOrder:
 
 
 def _indices(named: Any) -> Int64s:
-    """What a sampler has named, int64 (n,): an index, or some of them, of anything that Python takes as an index."""
+    """Returns a sampler's item, an index or a sequence of indices of any type with ``__index__``, as int64 (n,)."""
     if isinstance(named, torch.Tensor):
         named = named.tolist()
     try:

@@ -1,4 +1,4 @@
-"""Samplers that keep a state of their own, by torchdata's protocol: ``state_dict`` and ``load_state_dict``."""
+"""States of samplers that implement torchdata's protocol: ``state_dict`` and ``load_state_dict``."""
 
 from __future__ import annotations
 
@@ -20,35 +20,36 @@ Int64s = npt.NDArray[np.int64]
 
 
 def is_stateful(one: Any) -> bool:
-    """Whether an object follows the protocol."""
+    """Whether an object implements the protocol."""
     return callable(getattr(one, "state_dict", None)) and callable(getattr(one, "load_state_dict", None))
 
 
 def state_of(one: Any) -> Any:
-    """A copy of its state, which stays as it is when the object goes on; None where it has none."""
+    """Returns a copy of the object's state, independent of its further changes; None if it has no state."""
     return copy.deepcopy(one.state_dict()) if is_stateful(one) else None
 
 
 def _keeper(sampler: Iterable[Any]) -> Any:
-    """The outermost sampler of a chain that has a state; None: there is none."""
+    """Returns the outermost sampler of a chain that has a state; None if there is none."""
     return next((one for one in chain_of(sampler) if is_stateful(one)), None)
 
 
 def _hides(sampler: Iterable[Any], keeper: Any) -> bool:
-    """Whether a sampler without a state may have drawn ahead from `keeper`: how far, is known to it alone."""
+    """Whether a stateless outer sampler may have drawn ahead from `keeper`, by a number of items it does not reveal."""
     above = itertools.takewhile(lambda one: one is not keeper, chain_of(sampler))
     return keeper is not None and any(type(one) is not BatchSampler for one in above)
 
 
 @dataclass(frozen=True)
 class SamplerState:
-    """Where the sampler of an order was, behind some of its batches.
+    """The state of an order's sampler after some of its batches.
 
     Attributes:
-        sampler, iterator: states of the outermost sampler that has one, and of the iterator; None: there is none.
-        head: the first items of the order, with which its end is filled up.
-        counts: how often the epoch had named each sample, uint8 or int32 (n,); None: not counted.
-        hidden: the class of the sampler that has a state, where that is of no use behind a batch; "": it is.
+        sampler, iterator: state of the outermost sampler that has one, and of the iterator; None if there is none.
+        head: the first items of the order, which may be repeated at its end.
+        counts: how often the epoch had yielded each sample, uint8 or int32 (n,); None if not counted.
+        hidden: class name of the stateful sampler if its state cannot be used, because a stateless sampler draws ahead
+            from it; otherwise "".
     """
 
     sampler: dict[str, Any] | None = None
@@ -59,13 +60,13 @@ class SamplerState:
 
     @classmethod
     def before(cls, sampler: Iterable[Any]) -> SamplerState | None:
-        """Of a sampler that is not iterated over yet; None: it has no state."""
+        """Returns the state of a sampler before iteration; None if it has no state."""
         keeper = _keeper(sampler)
         return None if keeper is None else cls(state_of(keeper))
 
     @classmethod
     def behind(cls, sampler: Iterable[Any], items: Iterator[Any]) -> SamplerState | None:
-        """Of a sampler of which `items`, its iterator, has yielded a whole batch; None: neither has a state."""
+        """Returns the state after `items`, the sampler's iterator, yielded a whole batch; None if neither has one."""
         keeper, own = _keeper(sampler), state_of(items)
         if keeper is None and own is None:
             return None
@@ -73,21 +74,21 @@ class SamplerState:
         return cls(None if hidden else state_of(keeper), own, hidden=type(keeper).__qualname__ if hidden else "")
 
     def check(self, sampler: Iterable[Any]) -> None:
-        """Raises ValueError where a sampler cannot go on from this state."""
+        """Raises ValueError if a sampler cannot resume from this state."""
         name = type(sampler).__qualname__
         if self.hidden:
             raise ValueError(
-                f"the order of {name} cannot be resumed: it draws ahead from {self.hidden}, which has a state of its "
-                "own, and has none itself; give it state_dict and load_state_dict"
+                f"the order of {name} cannot be resumed: it draws ahead from {self.hidden}, which has a state, but has "
+                "none itself; give it state_dict and load_state_dict"
             )
         if self.sampler is not None and _keeper(sampler) is None:
-            raise ValueError(f"the state holds one of a sampler, and {name} has no load_state_dict")
+            raise ValueError(f"the state contains a sampler's state, but {name} has no load_state_dict")
 
     def begin(self, sampler: Iterable[Any]) -> Iterator[Any]:
-        """An iterator that goes on where the state was taken.
+        """Returns an iterator over the sampler that resumes where the state was taken.
 
         Raises:
-            ValueError: see `check`.
+            ValueError: the sampler or its iterator cannot resume from this state.
         """
         self.check(sampler)
         if self.sampler is not None:
@@ -96,20 +97,22 @@ class SamplerState:
         if self.iterator is not None:
             if not is_stateful(items):
                 raise ValueError(
-                    f"the state holds one of an iterator over {type(sampler).__qualname__}, which has none"
+                    f"the state contains an iterator's state, but iter({type(sampler).__qualname__}) has no "
+                    "load_state_dict"
                 )
             items.load_state_dict(self.iterator)
         return items  # type: ignore[no-any-return]
 
 
 class History:
-    """The states of a sampler behind each batch that may still be the last one delivered.
+    """Keeps the sampler's state after each batch that may still become the last one delivered.
 
-    A loader asks its sampler for batches ahead of the one that it delivers.
+    The loader requests batches from the sampler ahead of the one that it delivers, so the sampler's current state is
+    too far.
 
     Args:
         sampler, items: the sampler, and the iterator over it.
-        first: batches of the epoch before the first that `items` yields.
+        first: number of batches of the epoch before the first one that `items` yields.
         before: the sampler's state before `items` was made.
     """
 
@@ -117,7 +120,7 @@ class History:
     def of(
         cls, sampler: Iterable[Any], items: Iterator[Any], first: int, before: SamplerState | None
     ) -> History | None:
-        """None: neither the sampler nor its iterator has a state."""
+        """Returns a History, or None if neither the sampler nor its iterator has a state."""
         has = before is not None or is_stateful(items) or _keeper(sampler) is not None
         return cls(sampler, items, first, before) if has else None
 
@@ -126,21 +129,24 @@ class History:
         self._kept: deque[tuple[int, SamplerState | None, Int64s]] = deque([(first, before, np.empty(0, np.int64))])
 
     def note(self, batches: int, named: Int64s, delivered: int) -> None:
-        """The sampler has yielded the epoch's first `batches`, of which `delivered` are delivered.
+        """Records the sampler's current state and forgets the states that are no longer needed.
 
         Args:
-            named: the indices of the newest batch, of all ranks, int64 (n,).
+            batches: number of batches of the epoch that the sampler has yielded.
+            named: indices of the newest batch, of all ranks, int64 (n,).
+            delivered: number of batches delivered.
         """
         self._kept.append((batches, SamplerState.behind(self._sampler, self._items), named))
         while self._kept[0][0] < delivered:
             self._kept.popleft()
 
     def at(self, batches: int, head: list[Any], counts: npt.NDArray[np.uint32] | None) -> SamplerState | None:
-        """The state behind the epoch's first `batches`; None: the sampler has none.
+        """Returns the state after the epoch's first `batches`; None if the sampler has none.
 
         Args:
+            batches: number of batches.
             head: as in SamplerState.
-            counts: how often the order has named each sample by now, uint32 (n,); None: not counted.
+            counts: how often the order has yielded each sample up to now, uint32 (n,); None if not counted.
         """
         state = next((state for number, state, _ in self._kept if number == batches), None)
         if state is None:

@@ -1,4 +1,4 @@
-"""The samplers of a loader: dealt out to ranks, unwrapped to the order of all ranks, and told the epoch."""
+"""The samplers of a loader: splits them among ranks, unwraps the order of all ranks, and sets their epoch."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from headrace.sampler.plain import SeededRandomSampler, SeededSequentialSampler
 from headrace.sampler.seeded import Seeded, chain_of, tell
 from headrace.sources import BlobDataset, image_sizes
 
-# Attributes of samplers, headrace's and torch's, that do not decide the order of all ranks together.
+# Attributes of headrace's and torch's samplers that do not affect the order of all ranks together.
 _DO_NOT_DECIDE = {"epoch", "rank", "num_replicas", "total_size", "dataset", "data_source", "sampler", "generator"}
-_LOOKED_AT = 1000  # values of an array, to tell it from others
+_LOOKED_AT = 1000  # approximate number of values of an array that its checksum covers
 
 
 class Samplers(NamedTuple):
-    """Arguments of torch's DataLoader."""
+    """The DataLoader arguments that decide the order."""
 
     shuffle: bool | None
     sampler: Any
@@ -35,7 +35,7 @@ class Samplers(NamedTuple):
 
     @property
     def any(self) -> bool:
-        """Whether one is given."""
+        """Whether a sampler or batch sampler is given."""
         return self.sampler is not None or self.batch_sampler is not None
 
 
@@ -47,10 +47,12 @@ def deal(
     seed: int | None,
     generator: torch.Generator | None,
 ) -> Samplers:
-    """What is given, dealt out to the ranks of a world; with a seed, in an order that follows from it.
+    """Returns samplers that yield this rank's share of the given order.
+
+    If no sampler is given, makes one; with a seed, its order follows from the seed.
 
     Raises:
-        ValueError: the sampler deals out by itself, or there is no order to deal out.
+        ValueError: a given sampler already splits its order among ranks, or the dataset is iterable.
     """
     shuffle, sampler, batch_sampler = given
     if world.size == 1:
@@ -62,7 +64,7 @@ def deal(
         return given
     how = "distributed" if world.found else "rank and world_size"
     if isinstance(dataset, IterableDataset):
-        raise ValueError(f"an IterableDataset has no order that could be dealt out to ranks: leave out {how}")
+        raise ValueError(f"an IterableDataset has no order to split among ranks: leave out {how}")
     if sampler is None and batch_sampler is None:
         if shuffle and generator is not None:
             return Samplers(None, _sharded(RandomSampler(dataset, generator=generator), world, drop_last), None)
@@ -70,7 +72,7 @@ def deal(
         return Samplers(None, own, None)
     for one in (sampler, batch_sampler, getattr(batch_sampler, "sampler", None)):
         if isinstance(one, TorchDistributedSampler):
-            raise ValueError(f"{type(one).__qualname__} deals out to ranks by itself: leave out {how}")
+            raise ValueError(f"{type(one).__qualname__} already splits its order among ranks: leave out {how}")
     if sampler is not None:
         sampler = _sharded(sampler, world, drop_last)
     if batch_sampler is not None:
@@ -94,10 +96,10 @@ class Order(NamedTuple):
     """The order of all ranks together.
 
     Attributes:
-        sampler: yields indices, or batches of them, or deals out what does.
-        unique: whether it is known that no sample is named twice.
+        sampler: yields indices or batches of indices, of all ranks or of this rank's share.
+        unique: whether the order is known to contain no sample twice.
         cut: how items become the batches of this rank.
-        name: what it follows from, for `state_dict()`.
+        name: a string that identifies the order, for `state_dict()`.
     """
 
     sampler: Any
@@ -107,21 +109,23 @@ class Order(NamedTuple):
 
     @property
     def items(self) -> Iterable[Any]:
-        """What is dealt out, in the epoch that the sampler was told."""
+        """The items of all ranks, in the sampler's current epoch."""
         whole: Iterable[Any] = self.sampler.whole if _deals_out(self.sampler) else self.sampler
         return whole
 
 
 def order_of(sampler: Any, batch_sampler: Any, length: int, seed: int | None) -> Order:
-    """The order of a loader's samplers.
+    """Returns the order of a loader's samplers.
 
     Args:
-        length: of the dataset.
-        seed: of the loader.
+        sampler, batch_sampler: the loader's.
+        length: number of samples in the dataset.
+        seed: the loader's.
     """
     outer = sampler if batch_sampler is None else batch_sampler
     batch_size, drop_last = None, False
-    # A batch sampler of the user's is an order of batches; but where its samples are dealt out, it cuts a rank's own.
+    # A batch sampler passed by the caller is an order of batches. Exception: a BatchSampler over a sampler that yields
+    # one rank's share cuts that share into batches.
     if type(outer) is BatchSampler and (outer.sampler is sampler or _deals_out(outer.sampler)):
         batch_size, drop_last, outer = outer.batch_size, outer.drop_last, outer.sampler
     cut = Cut(batch_size, drop_last, outer.share if _deals_out(outer) else Share())
@@ -133,12 +137,12 @@ def _deals_out(sampler: Any) -> bool:
 
 
 def _name(sampler: Any, seed: int | None) -> str:
-    """What the order of a sampler follows from: its kind, and its public attributes, long ones as a checksum."""
+    """Returns a string that identifies a sampler's order: its class and public attributes, arrays as a checksum."""
     if isinstance(sampler, ShardedSampler):
         return _name(sampler.sampler, seed)
     if type(sampler) is BatchSampler:
         return f"batches of {sampler.batch_size} of {_name(sampler.sampler, seed)}, drop_last={sampler.drop_last}"
-    # Orders that are the same, dealt out or not.
+    # The same order has the same name, whether it is split among ranks or not.
     in_order = type(sampler) in (SequentialSampler, SeededSequentialSampler)
     if in_order or (type(sampler) is DistributedSampler and not sampler.shuffle):
         return SequentialSampler.__qualname__
@@ -153,14 +157,14 @@ def _name(sampler: Any, seed: int | None) -> str:
     if isinstance(sampler, RandomSampler):
         decides["num_samples"] = repr(sampler.num_samples)
     elif isinstance(sampler, TorchDistributedSampler):
-        decides["num_samples"] = ""  # of one rank
+        decides["num_samples"] = ""  # left out: it is the number of one rank
     parts = [f"{name}={decides[name]}" for name in sorted(decides) if name not in _DO_NOT_DECIDE and decides[name]]
     dealt = isinstance(sampler, TorchDistributedSampler) and not is_ours(sampler)
     return f"{kind}({', '.join(parts)})" + (f" of {sampler.num_replicas} ranks" if dealt else "")
 
 
 def _shown(value: Any) -> str:
-    """A plain value; length and checksum of numbers, of a thousand of them; "" for anything else."""
+    """Returns the repr of a plain value, the length and a checksum of a sequence; "" for anything else."""
     if isinstance(value, (bool, int, float, str)):
         return repr(value)
     if not isinstance(value, (list, tuple, np.ndarray, torch.Tensor)) or not len(value):
@@ -171,7 +175,7 @@ def _shown(value: Any) -> str:
 
 
 def samplers_of(sampler: Any, batch_sampler: Any) -> list[Any]:
-    """The samplers of a loader, and those that they draw from, each once: the outer ones first."""
+    """Returns the samplers of a loader and those that they draw from, each once, outermost first."""
     found: list[Any] = []
     for one in (*chain_of(sampler), *chain_of(batch_sampler)):
         if all(one is not known for known in found):
@@ -180,7 +184,7 @@ def samplers_of(sampler: Any, batch_sampler: Any) -> list[Any]:
 
 
 def sizes_known_to(sampler: Any, batch_sampler: Any, source: BlobDataset) -> npt.NDArray[np.int32]:
-    """(height, width) of every image, int32 (n, 2): from a sampler that knows them, or from the headers."""
+    """Returns (height, width) of every image, int32 (n, 2): from a sampler that knows them, or from the headers."""
     for one in samplers_of(sampler, batch_sampler):
         if isinstance(one, AspectRatioBatchSampler) and len(one.image_sizes) == len(source):
             return one.image_sizes
@@ -188,7 +192,7 @@ def sizes_known_to(sampler: Any, batch_sampler: Any, source: BlobDataset) -> npt
 
 
 def begin_with(samplers: Iterable[Any], epoch: int) -> None:
-    """The loader is to begin with this epoch: those with ``set_epoch`` are told, and have not asked for it."""
+    """Sets the epoch of all samplers that have ``set_epoch``, without leaving a request of their own behind."""
     samplers = list(samplers)
     tell(samplers, epoch)
     for one in followers(samplers):
@@ -196,8 +200,7 @@ def begin_with(samplers: Iterable[Any], epoch: int) -> None:
 
 
 def told_epoch(samplers: Iterable[Any]) -> int | None:
-    """The epoch that the user has told a sampler which is none of headrace's, and which says it; None: there is no such
-    sampler."""
+    """Returns the epoch of the first foreign sampler that has both ``set_epoch`` and `epoch`; None if there is none."""
     for sampler in samplers:
         epoch = getattr(sampler, "epoch", None)
         if hasattr(sampler, "set_epoch") and isinstance(epoch, int) and not isinstance(sampler, Seeded):
@@ -206,17 +209,17 @@ def told_epoch(samplers: Iterable[Any]) -> int | None:
 
 
 def followers(samplers: Iterable[Any]) -> list[Seeded]:
-    """Those that a loader tells of each epoch by itself."""
+    """Returns headrace's samplers: the loader sets their epoch itself."""
     return [sampler for sampler in samplers if isinstance(sampler, Seeded)]
 
 
 def asked_of(samplers: Iterable[Seeded]) -> int | None:
-    """The epoch that the user has asked one of them for since an epoch began."""
+    """Returns the epoch that the caller requested by ``set_epoch`` since the last epoch began; None if none was."""
     return next((one.asked for one in samplers if one.asked is not None), None)
 
 
 def late_epoch(samplers: Iterable[Seeded], epoch: int) -> int | None:
-    """The epoch that the user has asked for since this one began, if it is another: to ask for this one is met."""
+    """Returns another epoch that the caller requested since `epoch` began, or None; discards requests for `epoch`."""
     samplers = list(samplers)
     asked = asked_of(samplers)
     if asked == epoch:

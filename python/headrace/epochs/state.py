@@ -1,4 +1,4 @@
-"""The state of a loader, to save in a checkpoint: which epoch, how many of its batches were yielded, and of what."""
+"""The state of a loader for a checkpoint: the epoch, the number of batches yielded, and what they belong to."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from headrace.pixels import pillow_rule
 from headrace.recipe.recipe import Recipe
 
 VERSION = 3
-_END = 2**62  # behind the last item of any order
+_END = 2**62  # an offset beyond the last item of any order
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What a state belongs to: resuming with anything else would give other batches."""
+    """Identifies the loader that a state belongs to. A loader with another identity would deliver other batches."""
 
     samples: int
     dataset: str
     world_size: int
-    batch_size: int | None  # of one rank
+    batch_size: int | None  # batch size of one rank
     drop_last: bool
     seed: int | None
     generators: int
@@ -56,43 +56,43 @@ class Identity:
 
 @dataclass(frozen=True)
 class Start:
-    """How an epoch began, or will begin: all that its order and draws follow from, beside the loader itself."""
+    """The start of an epoch: everything, besides the loader itself, that its order and draws follow from."""
 
     epoch: int
-    begun: bool  # False: nothing of it was drawn yet
+    begun: bool  # False: nothing was drawn for this epoch yet
     base_seed: int | None  # drawn at the start of this epoch or, with persistent workers, of an earlier one
-    drew_seed: bool  # whether this epoch drew it
-    sampler_epoch: int | None  # what set_epoch told the samplers, where they have it
-    random: RandomState  # before anything of this epoch was drawn
+    drew_seed: bool  # whether this epoch drew `base_seed`
+    sampler_epoch: int | None  # the epoch of a foreign sampler that has set_epoch
+    random: RandomState  # the generators' states before this epoch drew from them
 
 
 @dataclass(frozen=True)
 class Resume:
-    """Where to go on: after `position` batches of an epoch."""
+    """Where to resume an epoch: after `offset` items of all ranks and `position` batches of this rank."""
 
     start: Start
     position: int = 0
-    offset: int = 0  # items of the order of all ranks that were behind before those, in a world of another size
-    batches: int = -1  # of the epoch, behind `offset`
-    sampler: SamplerState | None = None  # of a sampler that keeps its own
+    offset: int = 0  # items of all ranks that were delivered earlier, with another world size
+    batches: int = -1  # number of batches of the epoch after `offset`; -1: unknown
+    sampler: SamplerState | None = None  # state of a sampler with state_dict
 
 
 @dataclass
 class Progress:
-    """Where the newest iterator of a loader is."""
+    """How far the newest iterator of a loader is."""
 
     start: Start
-    seed: int  # of order and draws
-    batches: int  # of the whole epoch, wherever it is resumed; -1 where the sampler does not say
+    seed: int  # seed of order and draws
+    batches: int  # number of batches of the whole epoch, wherever it is resumed; -1: unknown
     cut: Cut
     offset: int = 0  # as in Resume
-    behind_offset: int = -1  # Resume's `batches`
-    first: int = 0  # batches that were yielded before this iterator
-    behind: int = 0  # batches that are known to be settled
-    deliveries: tuple[Delivery, ...] = ()  # of those begun since, in order
-    ended: bool = False  # the order has no more
-    waited_ns: int = 0  # of the time that the epoch has taken so far, what the consumer spent waiting
-    lasted_ns: int = 0
+    behind_offset: int = -1  # `batches` of Resume
+    first: int = 0  # number of batches yielded before this iterator
+    behind: int = 0  # number of batches known to be settled
+    deliveries: tuple[Delivery, ...] = ()  # deliveries begun since, in order
+    ended: bool = False  # the order has no more batches
+    waited_ns: int = 0  # time that the consumer spent waiting for batches in this epoch
+    lasted_ns: int = 0  # time that the epoch has taken so far
     errors: list[SampleError] = field(default_factory=list)
     before: list[tuple[str, int, int]] = field(default_factory=list)  # the engine's counters when the epoch began
 
@@ -101,13 +101,13 @@ class Progress:
         return self.start.epoch
 
     def number(self, position: int) -> int:
-        """Of a batch, among those of the epoch and of all ranks."""
+        """Returns the number of this rank's batch `position` among the batches of all ranks in the epoch."""
         share = self.cut.share
         return self.offset // (self.cut.batch_size or 1) + position * share.world_size + share.rank
 
     @property
     def position(self) -> int:
-        """Batches yielded: only what ``next()`` has returned, and what came before that."""
+        """Number of batches yielded: those that ``next()`` has returned, and those before them."""
         return settle(self.behind, self.deliveries)[0]
 
     @property
@@ -118,7 +118,7 @@ class Progress:
         self.ended = True
 
     def copied(self) -> Progress:
-        """As it is now, whatever is delivered later."""
+        """Returns a copy that later deliveries do not change."""
         behind, open_ones = settle(self.behind, self.deliveries)
         return replace(self, behind=behind, deliveries=tuple(replace(one) for one in open_ones))
 
@@ -139,8 +139,10 @@ _PLACE = ("position", "offset", "batches")
 
 
 def save(identity: Identity, at: Resume) -> dict[str, Any]:
-    """A dict of ints, strings and tensors, and of what samplers keep: fit for torch.save, and for weights_only loading
-    where the samplers' own states are."""
+    """Returns the state as a dict of ints, strings, tensors and the samplers' own states, for ``torch.save``.
+
+    It can be loaded with ``weights_only=True`` if the samplers' own states can.
+    """
     state: dict[str, Any] = {"version": VERSION, **vars(identity)}
     state.update({name: getattr(at, name) for name in _PLACE})
     state.update({name: getattr(at.start, name) for name in _START})
@@ -150,13 +152,13 @@ def save(identity: Identity, at: Resume) -> dict[str, Any]:
 
 
 def load(state: Any, identity: Identity) -> Resume:
-    """Checks a state against the loader that is to take it.
+    """Checks a state against the loader that resumes from it, and returns where to resume.
 
     Raises:
-        ValueError: it belongs to another loader, or is damaged; the message names what differs.
+        ValueError: the state belongs to another loader, or is damaged; the message names what differs.
     """
     if not isinstance(state, dict) or state.get("version") != VERSION:
-        where = " (a loader whose batches torch delivers has others)" if isinstance(state, dict) else ""
+        where = " (loaders whose batches torch delivers have another format)" if isinstance(state, dict) else ""
         raise ValueError(f"this is not a state of headrace's native path, version {VERSION}{where}: {state!r:.80}")
     try:
         saved = {name: state[name] for name in vars(identity)}
@@ -170,7 +172,7 @@ def load(state: Any, identity: Identity) -> Resume:
     another_world = saved["world_size"] != identity.world_size
     for name, now in vars(identity).items():
         if name == "world_size" or (name == "batch_size" and another_world and now and saved[name]):
-            continue  # the batch of all ranks together may stay as it was
+            continue  # with another world size the batch size may change too, to keep the global batch size
         if saved[name] != now:
             raise ValueError(f"the state does not fit: {_REASONS[name]} (saved {saved[name]!r}, now {now!r})")
     random = RandomState(tuple(kept["generator_states"]), kept["default_generator_state"])
@@ -197,29 +199,29 @@ def _is_sampler_state(value: Any) -> bool:
 
 
 _RANDOM = ("generator_states", "default_generator_state")
-#: Entry -> what it is, in words, and whether a value is that.
+#: Entry -> (its description for messages, predicate for valid values).
 _ENTRIES: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "epoch": ("a number from 0 up", _is_count),
+    "epoch": ("an integer >= 0", _is_count),
     "begun": ("True or False", lambda value: isinstance(value, bool)),
-    "base_seed": ("a number or None", _is_number_or_none),
+    "base_seed": ("an integer or None", _is_number_or_none),
     "drew_seed": ("True or False", lambda value: isinstance(value, bool)),
-    "sampler_epoch": ("a number or None", _is_number_or_none),
-    "position": ("a number from 0 up", _is_count),
-    "offset": ("a number from 0 up", _is_count),
-    "batches": ("a number from -1 up", lambda value: _is_count(value, -1)),
-    "world_size": ("a number from 1 up", lambda value: _is_count(value, 1)),
+    "sampler_epoch": ("an integer or None", _is_number_or_none),
+    "position": ("an integer >= 0", _is_count),
+    "offset": ("an integer >= 0", _is_count),
+    "batches": ("an integer >= -1", lambda value: _is_count(value, -1)),
+    "world_size": ("an integer >= 1", lambda value: _is_count(value, 1)),
     "generator_states": (
         "a list of uint8 tensors",
         lambda value: isinstance(value, (list, tuple)) and all(map(_is_generator_state, value)),
     ),
     "default_generator_state": ("a uint8 tensor", _is_generator_state),
-    "sampler_state": ("what a sampler keeps", _is_sampler_state),
+    "sampler_state": ("a sampler's state or None", _is_sampler_state),
 }
 
 
 def _in_another_world(then: Resume, saved: dict[str, Any]) -> Resume:
-    """The same place in the order, where other ranks take steps of another size."""
-    if 0 <= then.batches <= then.position:  # what is left was to be left out
+    """Converts a position of the saved world size to an offset in items, which fits any world size."""
+    if 0 <= then.batches <= then.position:  # the epoch was complete; drop_last dropped the items that are left
         offset = _END
     else:
         offset = then.offset + then.position * saved["world_size"] * (saved["batch_size"] or 1)

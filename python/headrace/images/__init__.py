@@ -1,1 +1,1 @@
-"""What an image is to the code around it: its kind, its tensor, the metadata of its file."""
+"""Representations of an image: its kind, its conversion to a tensor, the metadata of its file."""

@@ -1,4 +1,4 @@
-"""A PIL image made natively, whose metadata is read from its file when something asks for it."""
+"""A PIL image made from native pixels, whose metadata is read from its file on first access."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ Metadata = Callable[[], dict[Any, Any]]
 
 
 class FileImage(Image.Image):
-    """As ``PIL.Image.Image``, and what Pillow makes of it; `info`, and so ``getexif()``, are those of the file."""
+    """A ``PIL.Image.Image`` with the `info`, and so the ``getexif()``, of its file; so are images derived from it."""
 
     _held: dict[Any, Any] | None = None
     _read: Metadata | None = None
 
     @classmethod
     def of(cls, image: Image.Image, read: Metadata) -> FileImage:
-        """The same image, changed in place.
+        """Converts `image` to this class, in place, and returns it.
 
         Args:
-            read: Pillow's ``info`` of the file.
+            image: the image.
+            read: returns Pillow's ``info`` of the file.
         """
         image.__class__ = cls
         assert isinstance(image, FileImage)
@@ -41,7 +42,7 @@ class FileImage(Image.Image):
     def _new(self, im: Any) -> Image.Image:
         if self._held is not None or self._read is None:
             return super()._new(im)
-        self._held = {}  # of which the new image gets a copy: nothing is read for it either
+        self._held = {}  # the new image copies `info`: this keeps the copy from reading the file
         try:
             made = super()._new(im)
         finally:

@@ -1,6 +1,6 @@
-"""What a part of a sample is: a PIL image, a tensor that counts as an image, one of torchvision's tv_tensors, or else.
+"""The kind of a sample's part: PIL image, tensor that counts as an image, torchvision's tv_tensor, or anything else.
 
-torchvision is recognised where it is loaded, never imported.
+torchvision's classes are recognised if it is loaded; it is never imported.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from PIL import Image
 
 
 class Kind(enum.Enum):
-    """A part's kind; those of tensors but PURE and IMAGE are torchvision's tv_tensors."""
+    """The kind of a part of a sample. All tensor kinds except PURE and IMAGE are torchvision's tv_tensors."""
 
     PIL = enum.auto()
-    PURE = enum.auto()  # a tensor that may be an image or anything else
+    PURE = enum.auto()  # a plain tensor, which may hold an image or anything else
     IMAGE = enum.auto()  # a tv_tensors.Image, or a tensor that ToImage made
     VIDEO = enum.auto()
     MASK = enum.auto()
     BOXES = enum.auto()
     KEYPOINTS = enum.auto()
     OWN = enum.auto()  # a tv_tensor of the user's own class
-    OTHER = enum.auto()  # no image and no tensor: a label, a name, an array
+    OTHER = enum.auto()  # neither an image nor a tensor: a label, a name, an array
 
 
 _TV_TENSORS = {
@@ -35,19 +35,19 @@ _TV_TENSORS = {
     "BoundingBoxes": Kind.BOXES,
     "KeyPoints": Kind.KEYPOINTS,
 }
-# A plain tensor with this attribute is an image whatever stands beside it, as torchvision's tv_tensors.Image is. As
-# there, the result of an operation of torch on it is a pure tensor again, unless a transform made it.
+# A plain tensor with this attribute is an image, whatever else the sample holds, like a tv_tensors.Image. Also like it,
+# a torch operation on it returns a pure tensor; only transforms keep the mark.
 _MARK = "_headrace_image"
 
 
 def tv_class(name: str) -> type | None:
-    """A class of torchvision.tv_tensors; None where that is not loaded or has none of this name."""
+    """Returns a class of torchvision.tv_tensors; None if that module is not loaded or has no such class."""
     found: type | None = getattr(sys.modules.get("torchvision.tv_tensors"), name, None)
     return found
 
 
 def kind_of(part: Any) -> Kind:
-    """The kind of a part of a sample."""
+    """Returns the kind of a part of a sample."""
     if isinstance(part, Image.Image):
         return Kind.PIL
     if not isinstance(part, torch.Tensor):
@@ -59,20 +59,20 @@ def kind_of(part: Any) -> Kind:
 
 
 def is_pure_tensor(part: Any) -> bool:
-    """Whether it is a tensor that does not say of itself what it holds."""
+    """Whether the part is a plain tensor without the mark of an image."""
     return kind_of(part) is Kind.PURE
 
 
 def has_image(parts: Iterable[Any]) -> bool:
-    """Whether a part says of itself that it is an image or a video."""
+    """Whether any part is a PIL image, an image tensor or a video."""
     return any(kind_of(part) in (Kind.PIL, Kind.IMAGE, Kind.VIDEO) for part in parts)
 
 
 def as_image(tensor: torch.Tensor) -> torch.Tensor:
-    """The same values as a plain tensor that counts as an image: (..., C, H, W), a channel added to (H, W).
+    """Returns the same values as a plain tensor (..., C, H, W), marked as an image; adds a channel to (H, W).
 
     Raises:
-        ValueError: fewer than two dimensions.
+        ValueError: `tensor` has fewer than two dimensions.
     """
     if tensor.ndim < 2:
         raise ValueError(f"Tensor must be 2D or higher, got {tensor.ndim}D tensor.")
@@ -82,17 +82,17 @@ def as_image(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def as_pure(tensor: torch.Tensor) -> torch.Tensor:
-    """The same values as a pure tensor, which is another object."""
+    """Returns a new pure tensor that shares the same values."""
     return tensor.as_subclass(torch.Tensor)
 
 
 def on_values(function: Callable[[torch.Tensor], torch.Tensor], tensor: torch.Tensor) -> torch.Tensor:
-    """`function` of a tensor's values; what it makes is of the tensor's own kind again."""
+    """Applies `function` to a tensor's values and returns the result as a tensor of the same kind."""
     return function(tensor) if is_pure_tensor(tensor) else of_kind(function(as_pure(tensor)), tensor)
 
 
 def of_kind(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """A pure tensor's values as a tensor of the kind of `like`."""
+    """Returns a pure tensor's values as a tensor of the same kind as `like`."""
     if is_pure_tensor(like):
         return tensor
     if type(like) is torch.Tensor:

@@ -1,4 +1,4 @@
-"""PIL images as tensors of their bytes, and back."""
+"""Converts PIL images to tensors of the same values, and back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from PIL import Image
 
 
 def pil_to_tensor(image: Image.Image) -> torch.Tensor:
-    """A copy of the image's values (C, H, W), which lie as torchvision's do: the channels of a pixel side by side."""
+    """Returns a copy of the image's values (C, H, W), in torchvision's memory layout: channels last."""
     pixels = np.array(image, copy=True).reshape(image.height, image.width, len(image.getbands()))
     return torch.from_numpy(pixels).permute(2, 0, 1)
 
@@ -18,13 +18,14 @@ _SEVERAL_CHANNELS = {2: ("LA",), 3: ("RGB", "YCbCr", "HSV"), 4: ("RGBA", "CMYK",
 
 
 def to_pil_image(tensor: torch.Tensor, mode: str | None = None) -> Image.Image:
-    """An image of a tensor (C, H, W) of Pillow's values.
+    """Returns an image of the values of a tensor (C, H, W).
 
     Args:
-        mode: of the image; None: RGB, or L for one channel, of uint8.
+        tensor: the values, in a dtype of Pillow's.
+        mode: mode of the image. None: for one channel the mode of its dtype (L for uint8), otherwise LA, RGB or RGBA.
 
     Raises:
-        ValueError: a mode that torchvision makes no image of, as P, 1 and I;16 of uint16.
+        ValueError: torchvision does not support the mode for this tensor, such as P, 1, or I;16 for uint16.
     """
     channels, height, width = tensor.shape
     permitted = _SEVERAL_CHANNELS.get(channels) or (_ONE_CHANNEL.get(tensor.dtype),)

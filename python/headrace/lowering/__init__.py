@@ -1,4 +1,4 @@
-"""Lowers a dataset's transforms to a recipe, or says which step cannot be lowered, why, and what to do."""
+"""Lowers a dataset's transforms to a recipe, or raises an error with the step, the reason and a remedy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headrace.recipe.recipe import Column, GaussianWeight, Recipe
 
 __all__ = ["LoweringError", "lower"]
 
-#: By class name, timm's apart: appends the transform's steps and returns what `explain` shows.
+#: Class name -> function that appends the transform's steps and returns its line of `explain`; timm has its own table.
 _LOWERS: dict[str, Lower] = {
     **pointwise.LOWERS,
     **geometry.LOWERS,
@@ -36,19 +36,21 @@ def lower(
     size: tuple[int, int] | None = None,
     native_only: bool = False,
 ) -> Recipe:
-    """The recipe of `transform`.
+    """Returns the recipe of `transform`.
 
     Args:
         transform: a transform of headrace.transforms, torchvision.transforms, torchvision.transforms.v2 or timm.data,
-            or a Compose or nn.Sequential of them. It is not changed; its pointwise steps are kept and called.
-        dtype: a last conversion, unscaled, to float32, float16, bfloat16 or uint8; None leaves the transforms' dtype.
-        channels: of the images, 3 (mode RGB) or 1 (mode L).
-        size: (height, width) of every image; None: it varies.
-        native_only: whether a step, an option or an order that has no native twin is refused, instead of being called
-            in Python where it stands.
+            or a Compose or nn.Sequential of them. It is not changed; the recipe keeps its pointwise steps and calls
+            them.
+        dtype: dtype of the outputs, converted to without scaling: float32, float16, bfloat16 or uint8. None: the
+            transforms' dtype.
+        channels: channels of the input images: 3 (mode RGB) or 1 (mode L).
+        size: (height, width) of every input image; None if it varies.
+        native_only: whether to refuse a step, an option or an order that has no native twin, instead of calling it in
+            Python.
 
     Raises:
-        LoweringError: a step is refused, or the samples would not be tensors of one size and type.
+        LoweringError: a step is refused, or the outputs would not be tensors of one shape and dtype.
     """
     if transform is None:
         raise LoweringError(
@@ -61,7 +63,7 @@ def lower(
         return _lower(steps, Builder(_add, channels, size), dtype, native_only)
     if by_ratio != [0] or has_hooks(steps[0]):
         raise LoweringError(
-            "ByAspectRatio looks at the image's own size, so it must be the first step, and the only one"
+            "ByAspectRatio depends on the size of the original image, so it must be the first step and occur only once"
         )
     return _lower_variants(steps[0], steps[1:], dtype, channels, size, native_only)
 
@@ -69,24 +71,25 @@ def lower(
 def _lower_variants(
     by_ratio: Any, rest: list[Any], dtype: torch.dtype | None, channels: int, size: Size, native_only: bool
 ) -> Recipe:
-    """A recipe for each size that a ByAspectRatio makes, in columns of the same draws."""
+    """Returns a recipe with one variant for each output size of a ByAspectRatio; they use one list of columns."""
     columns: list[Column | GaussianWeight] = []
     made: list[Recipe] = []
     for wanted, transform in by_ratio.transforms.items():
         steps = [*leaves(transform), *rest]
         one = _lower(steps, Builder(_add, channels, size), dtype, native_only)
-        if made and one.columns != made[0].columns:  # else a sample draws the same numbers, whatever its size
+        # Variants with equal columns share them: a sample then draws the same numbers, whatever its size.
+        if made and one.columns != made[0].columns:
             builder = Builder(_add, channels, size)
             builder.columns = columns
             one = _lower(steps, builder, dtype, native_only)
         if (one.height, one.width) != wanted:
-            raise LoweringError(f"ByAspectRatio: the transform for {wanted} makes {(one.height, one.width)}")
+            raise LoweringError(f"ByAspectRatio: the transform for {wanted} has outputs of {(one.height, one.width)}")
         columns = max(columns, list(one.columns), key=len)
         made.append(one)
     made = [replace(one, columns=tuple(columns)) for one in made]
     for one in made[1:]:
         if not one.maps_bytes_as(made[0]):
-            raise LoweringError("ByAspectRatio: its transforms make other values; only sizes may differ")
+            raise LoweringError("ByAspectRatio: its transforms map bytes to different values; only sizes may differ")
     names: list[tuple[str, str]] = []
     in_python: set[int] = set()
     for one in made:
@@ -100,7 +103,7 @@ def _lower(steps: list[Any], builder: Builder, dtype: torch.dtype | None, native
         before = builder.checkpoint()
         try:
             if builder.rest is not None:
-                raise LoweringError("comes after a step that Python does")
+                raise LoweringError("comes after a step that runs in Python")
             _add(builder, step)
         except LoweringError as refusal:
             if native_only:
@@ -138,7 +141,7 @@ def _refuse_unknown(builder: Builder, transform: Any) -> NoReturn:
     for base in type(transform).__mro__[1:]:
         name = (class_origin(base) or ("", ""))[1]
         if name in _LOWERS:
-            builder.refuse(f"is a subclass that may do something else than {name}; use {name} itself")
+            builder.refuse(f"is a subclass that may behave differently from {name}; use {name} itself")
     if class_origin(type(getattr(transform, "transforms", None))):
-        builder.refuse("is a class that may do something else than its transforms; pass its attribute .transforms")
+        builder.refuse("is a class that may do more than apply its transforms; pass its attribute .transforms")
     builder.refuse("has no native twin")

@@ -1,4 +1,4 @@
-"""The recipe while it grows, and what an image would be at this point of it."""
+"""Builds a recipe step by step, and tracks what an image is at the current point of it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from headrace.lowering.sizes import Size, one_size_after, size_after
 from headrace.recipe.byte_table import Pointwise, TensorStep, all_bytes, table
 from headrace.recipe.recipe import DTYPES, Column, GaussianWeight, Recipe
 
-#: Sizes (height, width) of the made-up images that a step is tried on where the image's own is not known.
+#: (height, width) of the synthetic images that a step is tried on if the image size is unknown.
 _MADE_UP = ((375, 500), (500, 333))
 
 
 class LoweringError(TypeError):
-    """The transforms cannot be lowered; the message names the step, the reason and a remedy.
+    """The transforms cannot be lowered. The message names the step, the reason and a remedy.
 
     Attributes:
         reason: the message without the step.
@@ -34,23 +34,23 @@ class LoweringError(TypeError):
 
 
 class Builder:
-    """What has been lowered so far.
+    """The part of a recipe that has been lowered so far.
 
     Args:
-        lower_one: lowers one transform, which holds no others that are always applied, into a builder.
-        channels: of the image that comes in, 1 or 3.
-        size: (height, width) of the image that comes in; None: varies from image to image.
+        lower_one: lowers one transform, other than a Compose or similar container, into a builder.
+        channels: channels of the input image: 1 or 3.
+        size: (height, width) of the input image; None if it varies.
 
     Attributes:
-        steps, columns, pointwise: of the recipe to be.
-        channels: of the image at this point, 1 or 3.
-        values: the 256 bytes as the tensor steps mapped them so far, (C, 1, 256); None: still a PIL image.
-        upright: the same as (C, 256, 1).
-        written: what each Erase writes, as the tensor steps behind it mapped it so far, each (C, 1, 256).
-        converter: repr of the step that made a tensor.
-        rest: the transforms that Python does to the end, from one on whose tensor is not of bytes; None: none so far.
-        tried: how many of the steps come before some point, and the sizes that images have there in a trial.
-        container: name of the transform in which this is a branch; "": none.
+        steps, columns, pointwise: those of the future recipe.
+        channels: channels of the image at this point: 1 or 3.
+        values: the 256 byte values as mapped by the tensor steps so far, (C, 1, 256); None: still a PIL image.
+        upright: the same values as (C, 256, 1).
+        written: the values that each Erase writes, as mapped by the tensor steps after it so far, (C, 1, 256) each.
+        converter: repr of the step that converted the image to a tensor.
+        rest: the transforms that run in Python up to the end; None: none so far.
+        tried: a number of steps, and the sizes of the trial's images after these steps.
+        container: class name of the transform that this builder is a branch of; "" if it is not a branch.
         current: the transform that is being lowered.
     """
 
@@ -75,12 +75,12 @@ class Builder:
 
     @property
     def size(self) -> Size:
-        """(height, width) of the image at this point; None: varies from image to image."""
+        """(height, width) of the image at this point; None if it varies."""
         return size_after(self.steps, self._first_size)
 
     @property
     def trial_sizes(self) -> tuple[tuple[int, int], ...]:
-        """(height, width) of made-up images as they may be at this point."""
+        """(height, width) of the synthetic images at this point, for trials."""
         if self.size is not None:
             return (self.size,)
         steps, sizes = self.tried
@@ -88,7 +88,7 @@ class Builder:
 
     @property
     def holds_bytes(self) -> bool:
-        """Whether the image is a uint8 tensor here, of the image's own bytes."""
+        """Whether the image is a uint8 tensor at this point, with unchanged byte values."""
         return (
             self.values is not None
             and not self.written
@@ -101,31 +101,31 @@ class Builder:
         raise LoweringError(reason, f"{self._where}step {len(self._names) + 1}, {shown(self.current)}") from cause
 
     def draw(self, *columns: Column | GaussianWeight) -> int:
-        """The number of the first of these new columns."""
+        """Appends columns and returns the number of the first one."""
         self.columns.extend(columns)
         return len(self.columns) - len(columns)
 
     def add(self, step: S.Step) -> str:
-        """Appends a step; what `explain` shows."""
+        """Appends a step and returns its line of `explain`."""
         self.steps.append(step)
         return f"native {described(step)}"
 
     def erase(self, step: S.Erase) -> str:
-        """Appends a step that erases, as torch's slice assignment does, on a tensor; what `explain` shows."""
+        """Appends an Erase of a tensor and returns its line of `explain`."""
         assert self.values is not None
-        written = deepcopy(self.values)  # of the same kind, as a clone of a plain tensor is not
-        written[...] = torch.tensor(step.value, device="cpu")[:, None, None]
+        written = deepcopy(self.values)  # deepcopy keeps the tensor's kind; clone drops the mark of an image
+        written[...] = torch.tensor(step.value, device="cpu")[:, None, None]  # casts as RandomErasing's assignment does
         self.written.append(written)
         return self.add(step)
 
     def lower(self, transforms: Iterable[Any]) -> None:
-        """Appends what the transforms do, one after the other."""
+        """Lowers the transforms in order and appends their steps."""
         for transform in transforms:
             for leaf in leaves(transform):
                 self._lower_one(self, leaf)
 
     def branch(self, transforms: Iterable[Any]) -> Builder:
-        """What the transforms inside the current one do to an image as it is here, in columns of the same draws."""
+        """Lowers transforms inside the current one into a new builder, which starts here and shares the columns."""
         inner = Builder(self._lower_one, self.channels, self.size)
         inner.columns = self.columns
         inner.tried = 0, self.trial_sizes
@@ -135,20 +135,23 @@ class Builder:
         return inner
 
     def note(self, lowered: str, *, in_python: bool = False) -> None:
-        """The current transform is done with."""
+        """Records the line of `explain` for the current transform."""
         if in_python:
             self._in_python.add(len(self._names))
         self._names.append((shown(self.current), lowered))
 
     def checkpoint(self) -> Callable[[], None]:
-        """Call what it returns to have everything as it is now."""
+        """Returns a function that restores the current state of the builder."""
         kept = vars(self).copy()
         kept.update({name: value.copy() for name, value in kept.items() if isinstance(value, (list, set))})
         return lambda: vars(self).update(kept)
 
     def finish(self, dtype: torch.dtype | None) -> Recipe:
-        """The recipe, with a last conversion to `dtype`. Raises LoweringError where outputs would not be of one size
-        and type."""
+        """Returns the recipe, with outputs converted to `dtype` unless that is None.
+
+        Raises:
+            LoweringError: the outputs would not be tensors of one size and of a supported dtype.
+        """
         if dtype is not None and dtype not in DTYPES:
             raise LoweringError(f"dtype={dtype} is not one of {_list(DTYPES)}")
         if self.values is None:
@@ -176,7 +179,7 @@ class Builder:
     def recipe(
         self, shape: tuple[int, int, int], pointwise: Pointwise, lut: torch.Tensor, kind: type[torch.Tensor]
     ) -> Recipe:
-        """What has been lowered, for outputs of a shape (C, H, W) and a class."""
+        """Returns the recipe lowered so far, for outputs of the given shape (C, H, W) and tensor class."""
         channels, height, width = shape
         erased = [one.as_subclass(torch.Tensor)[:, 0, 0].to(lut.dtype) for one in self.written]
         return Recipe(
@@ -194,11 +197,11 @@ class Builder:
         )
 
 
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # Pillow writes capitals
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # Pillow's reprs use capital digits
 
 
 def shown(transform: Any) -> str:
-    """The transform's repr, on one line of bounded length, the same in every process."""
+    """Returns the transform's repr without addresses, on one line of bounded length: the same in every process."""
     return textwrap.shorten(_ADDRESS.sub("", repr(transform)), 200, placeholder=" ...")
 
 

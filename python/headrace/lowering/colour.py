@@ -19,7 +19,8 @@ _FACTORS: dict[str, Callable[[int], S.Step]] = {
     "saturation": S.Saturation,
     "hue": S.Hue,
 }
-_NOTHING_TO_GRAY = ("saturation", "hue")  # a blend of equal images, and torchvision's own exception
+# No effect on gray images: saturation blends an image with its own gray version, and torchvision skips hue.
+_NOTHING_TO_GRAY = ("saturation", "hue")
 
 
 def color_jitter(builder: Builder, transform: Any, home: str) -> str:
@@ -30,7 +31,7 @@ def color_jitter(builder: Builder, transform: Any, home: str) -> str:
             continue
         low, high = (float(bound) for bound in bounds)
         if not math.isfinite(high):
-            builder.refuse(f"{name} has no finite largest factor; give it one")
+            builder.refuse(f"{name} has an infinite largest factor; give a finite one")
         branches.append((kind(builder.draw(Column(low, high))),))
     return add_shuffled(builder, branches)
 
@@ -43,13 +44,13 @@ def random_grayscale(builder: Builder, transform: Any, home: str) -> str:
 
 def posterize(transform: Any) -> S.Step:
     bits = operator.index(transform.bits)
-    if not 1 <= bits <= 8:  # Pillow 13 refuses 0, of which older ones made black
-        raise ValueError("bits is how many of a byte's bits are kept, from 1 to 8; mend it")
+    if not 1 <= bits <= 8:  # Pillow 13 rejects 0; older versions made a black image
+        raise ValueError("bits, the number of bits to keep, must be from 1 to 8")
     return S.Posterize(bits)
 
 
 def _when(step: Callable[[Any], S.Step]) -> Lower:
-    """`step` of the transform, with the transform's probability."""
+    """Lowers to `step(transform)`, done with the transform's probability."""
 
     def lower(builder: Builder, transform: Any, home: str) -> str:
         return builder.add(S.When(float(transform.p), (step(transform),), builder.draw(Column())))

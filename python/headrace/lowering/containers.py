@@ -1,4 +1,4 @@
-"""Lowers the transforms that choose among other transforms, or order them."""
+"""Lowers the transforms that choose among other transforms or shuffle their order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower
 from headrace.recipe.recipe import Column
 
-_MOST_BRANCHES = 18  # 18! is below 2^53: one draw can name every order
+_MOST_BRANCHES = 18  # 18! < 2^53: one draw of 53 bits can encode every order
 
 
 def random_apply(builder: Builder, transform: Any, home: str) -> str:
@@ -45,10 +45,10 @@ def random_order(builder: Builder, transform: Any, home: str) -> str:
 
 
 def add_shuffled(builder: Builder, branches: Iterable[tuple[S.Step, ...]]) -> str:
-    """Appends all branches, in a random order; returns what `explain` shows."""
-    branches = [branch for branch in branches if branch]  # an empty one changes no order of the others
+    """Appends all branches, in a random order; returns the line of `explain`."""
+    branches = [branch for branch in branches if branch]  # an empty branch does not affect the order of the others
     if len(branches) > _MOST_BRANCHES:
-        builder.refuse(f"orders more than {_MOST_BRANCHES} transforms, which one draw cannot; nest several")
+        builder.refuse(f"shuffles more than {_MOST_BRANCHES} transforms, too many for one draw; nest RandomOrder")
     if not branches:
         return "nothing"
     if len(branches) == 1:
@@ -57,19 +57,19 @@ def add_shuffled(builder: Builder, branches: Iterable[tuple[S.Step, ...]]) -> st
 
 
 def _bounds(weights: Sequence[float], count: int) -> tuple[float, ...]:
-    """The running shares of the weights, from the last weight that is not 0 on exactly 1."""
+    """Returns the cumulative shares of the weights: exactly 1 from the last weight on that is not 0."""
     if len(weights) != count:
         raise ValueError(f"Length of p doesn't match the number of transforms: {len(weights)} != {count}")
     sums = list(itertools.accumulate(weights))
     if not min(weights) >= 0 or not 0 < sums[-1] < math.inf:
-        raise ValueError("p holds the weights of the transforms, none below 0 and one above; mend it")
+        raise ValueError("p must hold finite weights, none of them negative and at least one positive")
     return tuple(1.0 if reached == sums[-1] else reached / sums[-1] for reached in sums)
 
 
 def _common_channels(builder: Builder, channels: Sequence[int]) -> int:
     if len(set(channels)) != 1:
         builder.refuse(
-            "leaves images of one channel on some ways and of three on others; use Grayscale(num_output_channels=3)"
+            "makes images of one channel in some branches and of three in others; use Grayscale(num_output_channels=3)"
         )
     return channels[0]
 
@@ -77,7 +77,7 @@ def _common_channels(builder: Builder, channels: Sequence[int]) -> int:
 def _on_images(lower: Lower) -> Lower:
     def checked(builder: Builder, transform: Any, home: str) -> str:
         if builder.values is not None:
-            builder.refuse(f"is lowered where its transforms get PIL images alone; put it before {builder.converter}")
+            builder.refuse(f"has a native twin on PIL images only; put it before {builder.converter}")
         return lower(builder, transform, home)
 
     return checked

@@ -1,4 +1,4 @@
-"""What `explain` says of a step, on one line."""
+"""The line of `explain` for a step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import headrace.recipe.steps as S
 
 
 def described(step: S.Step) -> str:
-    """The step; of a random choice of steps, in words."""
+    """Returns the step's repr, or words for a random choice of steps."""
     if isinstance(step, S.When):
         return f"with p={step.p:g} [{_all(step.steps)}]"
     if isinstance(step, S.OneOf):

@@ -1,4 +1,4 @@
-"""Lowers RandomErasing of a tensor with a fixed value."""
+"""Lowers RandomErasing of a tensor with fixed values."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def random_erasing(builder: Builder, transform: Any, home: str) -> str:
 
 
 def add_erasing(builder: Builder, p: float, columns: tuple[Column, Column], given: Sequence[float]) -> str:
-    """Appends an Erase.
+    """Appends an Erase and returns its line of `explain`.
 
     Args:
-        p: how likely it is.
-        columns: of the share of the area and of height / width.
-        given: the value, one number or one a channel.
+        p: probability of erasing.
+        columns: columns of the fraction of the area and of height / width.
+        given: the value to write: one number, or one per channel.
     """
     if builder.values is None:
         builder.refuse(
@@ -42,9 +42,9 @@ def add_erasing(builder: Builder, p: float, columns: tuple[Column, Column], give
     dtype = builder.values.dtype
     if not dtype.is_floating_point:
         limits = torch.iinfo(dtype)
-        # Beyond them the cast depends on the machine.
+        # A cast from beyond the limits depends on the machine.
         if not all(limits.min - 1 < number < limits.max + 1 for number in value):
-            builder.refuse(f"value does not fit {dtype}, the tensor's type; mend it, or put it after ToDtype")
+            builder.refuse(f"value does not fit {dtype}, the tensor's dtype; change it, or put the step after ToDtype")
     draw = builder.draw(Column(), *columns * 10, Column(), Column())
     return builder.erase(S.Erase(float(p), value, len(builder.pointwise), draw))
 

@@ -1,4 +1,4 @@
-"""Lowers the transforms that cut, pad, resize, mirror and gray a PIL image."""
+"""Lowers the transforms that crop, pad, resize, flip and gray a PIL image."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from headrace.pixels import boxes, pillow_ops
 from headrace.recipe.recipe import Column
 from headrace.transforms import filter_name
 
-# A flip of a tensor commutes with the pointwise steps before it: it may be done on the image. It does not commute with
-# an Erase, behind which it stays.
+# A flip of a tensor commutes with the pointwise steps before it, so it may be done on the image. It does not commute
+# with an Erase, so it stays after it.
 
 
 def flip_horizontal(builder: Builder, transform: Any, home: str) -> str:
@@ -35,14 +35,14 @@ def resize(builder: Builder, transform: Any, home: str) -> str:
     size, max_size = transform.size, transform.max_size
     edges = [] if size is None else [size] if isinstance(size, int) else list(size)
     if len(edges) == 2 and max_size is not None:
-        builder.refuse("max_size goes with the length of the shorter edge alone; leave it out")
+        builder.refuse("max_size requires a size of one number, the shorter edge; leave it out")
     filter = _filter(builder, transform)
     if len(edges) == 2:
         height, width = _positive(builder, edges)
         return builder.add(S.Resize(height, width, filter))
     edge = _positive(builder, edges)[0] if edges else 0
     limit = None if max_size is None else _positive(builder, [max_size])[0]
-    boxes.resize_by_edge(1, 1, edge or None, limit)  # torchvision's own refusals
+    boxes.resize_by_edge(1, 1, edge or None, limit)  # raises torchvision's errors
     return builder.add(S.ResizeShorter(edge, limit, filter))
 
 
@@ -56,8 +56,7 @@ def random_resized_crop(builder: Builder, transform: Any, home: str) -> str:
 
 
 def resized_center_crop(builder: Builder, transform: Any, home: str) -> str:
-    """A random crop none of whose tries fits, for each asks for four times the image's area: what is left to it is its
-    fall-back."""
+    """Appends a RandomResizedCrop that always takes its fall-back: each try asks for four times the image's area."""
     height, width = pair(builder, transform.size)
     never = Column(4.0, 4.0)
     draw = builder.draw(*[never, Column(1.0, 1.0)] * 10, Column(), Column())
@@ -67,11 +66,11 @@ def resized_center_crop(builder: Builder, transform: Any, home: str) -> str:
 
 
 def resized_crops(builder: Builder, transform: Any, filters: Sequence[str]) -> list[S.RandomResizedCrop]:
-    """The crop of the transform's size, scale and ratio, once for each filter, in the same columns."""
+    """Returns the transform's crop once for each filter; all of them share their columns."""
     height, width = pair(builder, transform.size)
     share, aspect = area_and_ratio(builder, transform.scale, transform.ratio)
     if builder.values is not None and (round(transform.ratio[1]) < 1 or round(1 / transform.ratio[0]) < 1):
-        builder.refuse("may crop nothing of a sliver, which a tensor's resize does not take")
+        builder.refuse("may crop an empty box from a very thin image, which torch's resize of a tensor rejects")
     narrow, wide = transform.ratio
     scale, ratio = (share.low, share.high), (float(narrow), float(wide))
     draw = builder.draw(*[share, aspect] * 10, Column(), Column())
@@ -79,13 +78,13 @@ def resized_crops(builder: Builder, transform: Any, filters: Sequence[str]) -> l
 
 
 def area_and_ratio(builder: Builder, scale: Sequence[float], ratio: Sequence[float]) -> tuple[Column, Column]:
-    """The columns of a share of the area, uniform in `scale`, and of a ratio of edges, log-uniform in `ratio`."""
+    """Returns the columns of an area fraction, uniform in `scale`, and of an edge ratio, log-uniform in `ratio`."""
     if len(scale) != 2 or len(ratio) != 2:
-        builder.refuse("scale and ratio are two numbers each; mend them")
+        builder.refuse("scale and ratio must be two numbers each")
     (low, high), (narrow, wide) = scale, ratio
     if not 0 <= low <= high < math.inf or not 0 < narrow <= wide < math.inf:
-        builder.refuse("scale and ratio are (smallest, largest) with 0 <= scale and 0 < ratio; mend them")
-    # Decimal's logarithm is correctly rounded, so that the recipe's fingerprint is the same on every machine.
+        builder.refuse("scale and ratio must be finite (smallest, largest) with 0 <= scale and 0 < ratio")
+    # Decimal's logarithm is correctly rounded: the recipe's fingerprint is the same on every machine.
     return Column(float(low), float(high)), Column(float(Decimal(narrow).ln()), float(Decimal(wide).ln()), exp=True)
 
 
@@ -93,12 +92,12 @@ def random_crop(builder: Builder, transform: Any, home: str) -> str:
     height, width = pair(builder, transform.size)
     given = transform.padding or None
     if home != "v1" and given:
-        left, right, top, bottom = given  # the order in which v2 and headrace keep it
+        left, right, top, bottom = given  # the order of the attribute in v2 and headrace
         given = left, top, right, bottom
     padding, color, mode = _padding(builder, given, transform, home)
     needed = bool(transform.pad_if_needed)
     if home == "v1" and any(padding) and needed and mode in ("reflect", "symmetric"):
-        builder.refuse("torchvision v1 pads a small image twice, mirroring its own border; use v2.RandomCrop")
+        builder.refuse("torchvision v1 pads a small image twice, mirroring the padding; use v2.RandomCrop")
     draw = builder.draw(Column(), Column())
     return builder.add(S.RandomCrop(height, width, padding, needed, color, mode, draw))
 
@@ -110,19 +109,19 @@ def pad(builder: Builder, transform: Any, home: str) -> str:
 def _padding(
     builder: Builder, given: Any, transform: Any, home: str
 ) -> tuple[tuple[int, int, int, int], tuple[int, int, int], str]:
-    """Left, top, right, bottom; the fill's colour; the mode."""
+    """Returns the padding (left, top, right, bottom), the colour of the fill, and the mode."""
     padding = pillow_ops.four_paddings(given)
     if min(padding) < 0:
         builder.refuse("a negative padding crops; use CenterCrop or leave it out")
     if transform.padding_mode not in pillow_ops.PADDING_MODES:
-        builder.refuse("padding_mode is one of constant, edge, reflect and symmetric")
+        builder.refuse("padding_mode must be constant, edge, reflect or symmetric")
     fill = transform.fill if home == "v1" else transform._fill.get(Image.Image, transform._fill.get("others"))
     color = pillow_ops.fill_color(fill, builder.channels)
     if builder.values is not None:
         if transform.padding_mode not in ("constant", "edge"):
-            builder.refuse("mirrors a tensor's border, which torch refuses where the image is small")
+            builder.refuse("mirrors a tensor's border, which torch rejects for a small image")
         if transform._fill.keys() != {"others"} or (fill is not None and list(color) != _as_three(fill)):
-            builder.refuse("fill is not of bytes, which a tensor takes in its own way")
+            builder.refuse("fill depends on the class or is not of bytes, which torch treats differently on a tensor")
     return padding, color, transform.padding_mode
 
 
@@ -152,17 +151,17 @@ def _filter(builder: Builder, transform: Any) -> str:
 
 
 def _tensor_filter(builder: Builder, transform: Any) -> str:
-    """Of torch's kernel for bytes, where torchvision takes that."""
+    """Returns the filter of torch's resize kernel for uint8; refuses if torchvision would not use that kernel."""
     name = f"tensor_{filter_name(transform.interpolation)}"
     if name not in S.TENSOR_FILTERS or not transform.antialias:
-        builder.refuse("resizes a tensor in a way that has no native twin; antialias=True and bilinear or bicubic have")
+        builder.refuse("resizes a tensor in a way that has no native twin; use antialias=True with bilinear or bicubic")
     if torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
-        builder.refuse("resizes a tensor, for which torchvision goes through floats on this processor")
+        builder.refuse("resizes a tensor, which torchvision does in floating point on this processor")
     return name
 
 
 def pair(builder: Builder, size: Any) -> tuple[int, int]:
-    """(height, width) of a size."""
+    """Returns a size as (height, width); refuses numbers that are not positive."""
     height, width = _positive(builder, list(size))
     return height, width
 
@@ -170,7 +169,7 @@ def pair(builder: Builder, size: Any) -> tuple[int, int]:
 def _positive(builder: Builder, numbers: Sequence[Any]) -> list[int]:
     values = [operator.index(number) for number in numbers]
     if min(values) < 1:
-        builder.refuse("sizes are positive numbers of pixels")
+        builder.refuse("sizes must be positive numbers of pixels")
     return values
 
 

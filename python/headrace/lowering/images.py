@@ -1,4 +1,4 @@
-"""Keeps the transforms that are lowered on PIL images alone from tensors."""
+"""Refuses, on a tensor, the transforms whose native twin works on PIL images."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import Any
 
 from headrace.lowering.builder import Builder
 
-#: Appends a transform's steps; gets the transform and whose class it is, returns what `explain` shows.
+#: Appends the steps of a transform to a builder; the string is the home of its class (see `origins`). Returns the line
+#: of `explain`.
 Lower = Callable[[Builder, Any, str], str]
 
-#: The same on a tensor of bytes in torchvision v2, but for filters.
+#: torchvision v2 does the same on a uint8 tensor as on a PIL image, except for the filters.
 _ON_BYTES = {"Resize", "RandomResizedCrop", "CenterCrop", "RandomCrop", "Pad"}
 _MIXES_PIXELS = {"Resize", "RandomResizedCrop", "Grayscale", "RandomGrayscale", "ColorJitter"}
 
 
 def on_images(lower: Lower) -> Lower:
-    """The same where the image is still a PIL image, or bytes that torchvision treats alike; else a refusal."""
+    """Wraps `lower` to refuse tensors, except uint8 tensors that torchvision v2 treats like PIL images."""
 
     def checked(builder: Builder, transform: Any, home: str) -> str:
         name = type(transform).__name__

@@ -1,4 +1,4 @@
-"""Says whose transform an object is: headrace's, torchvision's v1 or v2, timm's or torch's; only torch is imported."""
+"""Identifies the library of a transform: headrace, torchvision v1 or v2, timm or torch; imports only torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch import nn
 import headrace.transforms as _ours
 
 _V1 = "torchvision.transforms.transforms"
-#: Where the classes live: (home, module). An object of a class that is not loaded cannot have been given to us.
+#: (home, module) of the known classes. Modules that are not loaded need no check: no object of theirs can exist.
 _HOMES = (
     ("headrace", _ours.__name__),
     ("v1", _V1),
@@ -32,7 +32,7 @@ _CONTAINERS = {("headrace", "Compose"), ("v1", "Compose"), ("v2", "Compose"), ("
 
 
 def class_origin(cls: type) -> tuple[str, str] | None:
-    """(home, class name) if `cls` itself is a class of one of the homes; a subclass elsewhere is not."""
+    """Returns (home, class name) if `cls` itself is defined in one of the homes; None for any other class."""
     for home, module in _HOMES:
         if module in sys.modules and getattr(sys.modules[module], cls.__name__, None) is cls:
             return home, cls.__name__
@@ -40,7 +40,7 @@ def class_origin(cls: type) -> tuple[str, str] | None:
 
 
 def has_hooks(transform: Any) -> bool:
-    """Whether calling the object does more than its class says: forward hooks, or a replaced method."""
+    """Whether the object has forward hooks or a replaced method, so that calling it may do more than its class."""
     changed = {"forward", "__call__", "transform", "make_params", "get_params"}
     replaced = class_origin(type(transform)) and changed & vars(transform).keys()
     return bool(replaced) or (
@@ -57,22 +57,24 @@ class _Preset:
 
 
 def _only_calls_its_transforms(cls: type) -> bool:
-    """Whether a user's class is a name for a Compose, as the presets of torchvision's reference scripts are: its
-    ``__call__`` is ``return self.transforms(img)``, instruction by instruction."""
+    """Whether the ``__call__`` of a user's class is ``return self.transforms(img)``, by comparing bytecode.
+
+    The presets of torchvision's reference scripts are such classes.
+    """
     call = vars(cls).get("__call__")
     if not isinstance(call, FunctionType) or issubclass(cls, nn.Module):
         return False
     compared = operator.attrgetter("co_code", "co_names", "co_argcount")
     ours, theirs = _Preset.__call__.__code__, call.__code__
-    # Of the flags only those of the code itself: a file's __future__ imports set others, which change nothing here.
+    # Compares only these flags: a file's __future__ imports set others, which do not matter here.
     return bool(compared(theirs) == compared(ours) and (theirs.co_flags ^ ours.co_flags) & _CODE_FLAGS == 0)
 
 
 def leaves(transform: Any) -> Iterator[Any]:
-    """The transforms in the order in which they are applied, with every Compose, nn.Sequential and preset opened.
+    """Yields the transforms in the order of application; flattens every Compose, nn.Sequential and preset.
 
-    ImageClassification, which torchvision's weights bring along (``ResNet50_Weights.DEFAULT.transforms()``), is opened
-    into the v1 objects of the functions that it calls.
+    ImageClassification, the preset of torchvision's weights (``ResNet50_Weights.DEFAULT.transforms()``), is replaced by
+    v1 transforms that do what the functions it calls do.
     """
     origin = class_origin(type(transform))
     if has_hooks(transform):
@@ -94,9 +96,9 @@ def leaves(transform: Any) -> Iterator[Any]:
 
 
 def attributes(value: Any) -> str:
-    """What is in a transform, in the objects inside it too: another string once something of it was changed.
+    """Returns a string that changes when an attribute of a transform, or of an object inside it, changes.
 
-    It looks at some thousand objects; what lies beyond may change unseen.
+    Covers the first 10,000 objects; changes beyond them go unnoticed.
     """
     return _Attributes().of(value)
 
@@ -108,7 +110,7 @@ class _Attributes:
 
     def of(self, value: Any) -> str:
         self._left -= 1
-        if id(value) in self._around or self._left < 0:  # an object that holds itself, or a very large one
+        if id(value) in self._around or self._left < 0:  # an object that contains itself, or too many objects
             return "..."
         if isinstance(value, torch.Tensor):
             return _numbers(value.detach())
@@ -130,10 +132,10 @@ class _Attributes:
 
 
 def _numbers(array: Any) -> str:
-    """An array's shape and a checksum of its elements; its repr where these cannot be had as bytes."""
+    """Returns an array's shape, dtype and a checksum of its elements; its repr if they cannot be viewed as bytes."""
     try:
         flat = array.reshape(-1)
         held = flat.contiguous().view(torch.uint8).numpy() if isinstance(flat, torch.Tensor) else flat.view(np.uint8)
         return f"{tuple(array.shape)} {array.dtype} {zlib.crc32(np.ascontiguousarray(held).data)}"
-    except (TypeError, ValueError, RuntimeError):  # objects, or elements that are elsewhere
+    except (TypeError, ValueError, RuntimeError):  # an array of objects, or a tensor outside of CPU memory
         return repr(array)

@@ -1,4 +1,4 @@
-"""Lowers the transforms that make a tensor of an image and map its values one by one."""
+"""Lowers the transforms that convert an image to a tensor or map its values one by one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CONVERTERS = (*_FROM_ARRAYS, *_OF_BYTES, "ToImage")
 
 
 def tensor_step(builder: Builder, transform: Any, home: str) -> str:
-    """Runs the transform on the 256 bytes; what it does to them is what it does."""
+    """Runs the transform on the 256 byte values: their results define a pointwise transform completely."""
     name = type(transform).__name__
     converts = builder.values is None and name in _CONVERTERS
     if converts and builder.container:
@@ -34,13 +34,13 @@ def tensor_step(builder: Builder, transform: Any, home: str) -> str:
             if name in _OF_BYTES:
                 return "nothing: bytes stay as they are"
         elif builder.values is None:
-            # On a PIL image torchvision's v1 raises here and most of v2 passes it on: ask the object itself.
+            # Some transforms reject a PIL image (torchvision v1), others return it unchanged (most of v2): try it.
             transform(Image.new("RGB" if builder.channels == 3 else "L", (1, 1)))
             return "nothing: it does not change PIL images"
         else:
             step = transform
-        # In both shapes: a mean that varies over the image can fit one of them at most, and is refused by torch.
-        # Deep copies are of the tensor's own kind, an image of ToImage too: a later ToDtype may look at it.
+        # Run on both layouts: a mean that varies over the image can broadcast to at most one of them, so torch raises.
+        # deepcopy keeps the tensor's kind (the mark of ToImage too), which a later ToDtype may depend on.
         mapped, upright = step(deepcopy(builder.values)), step(deepcopy(builder.upright))
         written = [step(deepcopy(one)) for one in builder.written]
     except (TypeError, ValueError, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""The size of an image behind steps, where it is known without the image."""
+"""Size of an image after some steps, if it is known without the image."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterable, Sequence
 import headrace.recipe.steps as S
 from headrace.pixels import boxes
 
-#: (height, width), pixels; None: varies from image to image.
+#: (height, width) in pixels; None if it varies.
 Size = tuple[int, int] | None
 
 _SIZING = (S.RandomResizedCrop, S.Resize, S.ResizeShorter, S.CenterCrop, S.RandomCrop, S.Pad)
-_MOST_ORDERED = 6  # branches that set sizes, of which every order is followed: 720 orders
+_MOST_ORDERED = 6  # largest number of size-changing branches whose orders are all tried: 720 orders
 
 
 def size_after(steps: Sequence[S.Step], size: Size) -> Size:
-    """The size behind `steps`; known only if it is the same on every way through them.
+    """Returns the size after `steps`; None unless all random choices give the same size.
 
     Raises:
         ValueError: an image would have no pixels.
@@ -27,7 +27,7 @@ def size_after(steps: Sequence[S.Step], size: Size) -> Size:
 
 
 def one_size_after(steps: Sequence[S.Step], size: tuple[int, int]) -> tuple[int, int]:
-    """A size behind `steps` that an image of `size` may have: that of the first way through them."""
+    """Returns one possible size after `steps`: the size for the first branch of each random choice."""
     for step in steps:
         if isinstance(step, S.When):
             size = one_size_after(step.steps, size)
@@ -66,7 +66,7 @@ def _after(step: S.Step, size: Size) -> Size:
 
 
 def _keeps(step: S.Step) -> bool:
-    """Whether a step keeps every size."""
+    """Whether a step keeps the size of every image."""
     if isinstance(step, S.When):
         return all(_keeps(one) for one in step.steps)
     if isinstance(step, (S.OneOf, S.Shuffled)):

@@ -1,4 +1,4 @@
-"""Lowers the transforms of timm's own; it is recognised, never imported."""
+"""Lowers timm's own transforms; timm is recognised, never imported."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from headrace.transforms import filter_name
 
 
 def random_resized_crop(builder: Builder, transform: Any, home: str) -> str:
-    """torchvision's crop, but that a try may round to no pixels: never in an image of more than a few."""
+    """Lowers to torchvision's crop; they differ only for images of a few pixels, where timm's box may be empty."""
     modes = transform.interpolation if isinstance(transform.interpolation, tuple) else (transform.interpolation,)
-    # The filter is chosen when the box is known: the crops share its columns.
+    # The choice of the filter does not affect the box: the crops share its columns.
     crops = resized_crops(builder, transform, [filter_name(mode) for mode in modes])
     if len(crops) == 1:
         return builder.add(crops[0])
@@ -29,7 +29,7 @@ def random_resized_crop(builder: Builder, transform: Any, home: str) -> str:
 def center_crop_or_pad(builder: Builder, transform: Any, home: str) -> str:
     height, width = pair(builder, transform.size)
     if transform.padding_mode != "constant" or any(pillow_ops.fill_color(transform.fill, builder.channels)):
-        builder.refuse("pads by another fill than black, which has no native twin; use fill=0")
+        builder.refuse("pads with a fill other than black, which has no native twin; use fill=0")
     return builder.add(S.CenterCrop(height, width))
 
 
@@ -59,5 +59,5 @@ LOWERS: dict[str, Lower] = {
     "MaybePILToTensor": tensor_step,
     "ToTensor": _refused("makes floats up to 255; use MaybePILToTensor() and a conversion of torchvision's"),
     "ToNumpy": _refused("makes arrays; use MaybePILToTensor(), which makes tensors of the same bytes"),
-    "ResizeKeepRatio": _refused("rounds sizes otherwise than Resize, which has no native twin; use Resize(size)"),
+    "ResizeKeepRatio": _refused("rounds sizes differently from Resize, which has no native twin; use Resize(size)"),
 }

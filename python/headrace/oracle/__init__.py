@@ -1,1 +1,1 @@
-"""The same batches by plain Python, Pillow and torch: what the native path is compared with."""
+"""The oracle: makes the same batches by plain Python, Pillow and torch, to compare the native path with."""

@@ -1,4 +1,4 @@
-"""The oracle's steps that are the user's own objects."""
+"""The oracle's steps that call the user's own transforms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The oracle's steps that change colours, through Pillow's own functions."""
+"""The oracle's colour steps, by Pillow's own functions."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ def _(step: S.Equalize, image: Image.Image, draws: Sequence[float]) -> Image.Ima
 def _(step: S.GaussianBlur, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     try:
         return tensor_ops.gaussian_blur(image, step.width, step.height, draws[step.draw], softmax=step.softmax)
-    except RuntimeError as error:  # too few pixels to mirror: a ValueError, as the native plan raises it
+    except RuntimeError as error:  # too few pixels to mirror; a ValueError, because the native plan raises one
         raise ValueError(str(error)) from error

@@ -1,4 +1,4 @@
-"""The oracle's steps that choose among other steps, or order them."""
+"""The oracle's steps that choose among other steps or shuffle their order."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from headrace.oracle.steps import apply
 
 
 def apply_all(steps: Sequence[S.Step], image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    """The image after several steps."""
+    """Returns the image after several steps."""
     for step in steps:
         image = apply(step, image, draws)
     return image
 
 
 def permutation(n: int, uniform: float) -> list[int]:
-    """The order of n branches that a uniform in [0, 1) stands for: number ``floor(u n!)`` of itertools.permutations."""
+    """Returns permutation number ``floor(u n!)`` of n branches, in the order of itertools.permutations."""
     number, left, order = int(uniform * math.factorial(n)), list(range(n)), []
     while left:
         place, number = divmod(number, math.factorial(len(left) - 1))

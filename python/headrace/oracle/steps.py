@@ -1,4 +1,4 @@
-"""The oracle's steps: what each does to a PIL image, through the calls that torchvision makes."""
+"""The oracle's dispatch of steps, and its geometric steps on a PIL image, by the calls that torchvision makes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.pixels import boxes, pillow_ops, tensor_ops
 
 @functools.singledispatch
 def apply(step: S.Step, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    """The image after a step; `draws` are all of the sample's."""
+    """Returns the image after a step; `draws` are all draws of the sample."""
     raise TypeError(f"the oracle does not know the step {step}")
 
 
@@ -24,7 +24,7 @@ def _resize(image: Image.Image, height: int, width: int, filter: str) -> Image.I
 
 
 def _pad(image: Image.Image, padding: Sequence[int], color: Sequence[int], mode: str) -> Image.Image:
-    """Of a step's colour, three bytes, an image of mode L takes the first."""
+    """Pads with a step's colour of three bytes; an image of mode L uses the first of them."""
     return pillow_ops.pad(image, padding, color[: len(image.getbands())], mode) if any(padding) else image
 
 

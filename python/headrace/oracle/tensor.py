@@ -1,4 +1,4 @@
-"""The oracle's end: the tensor steps, with what is erased and mirrored between them."""
+"""The oracle's tensor steps, with the erasing and flips between them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from headrace.recipe.byte_table import Pointwise
 
 
 def finish(tensor: torch.Tensor, steps: Sequence[S.Step], pointwise: Pointwise, draws: Sequence[float]) -> torch.Tensor:
-    """The finished tensor.
+    """Returns the finished tensor.
 
     Args:
-        tensor: uint8, (C, H, W), the image; may be changed.
-        steps: the recipe's from its first Erase on: Erase and flips.
-        pointwise: the recipe's.
+        tensor: the image, uint8 (C, H, W); may be changed.
+        steps: the recipe's steps from its first Erase on: Erase and flips.
+        pointwise: the recipe's pointwise steps.
+        draws: the sample's draws.
     """
     done = 0
     for step in steps:
-        # Both in place: a tv_tensor stays one, of which later steps may take notice.
+        # Erase and flips work in place, so that a tv_tensor keeps its class, which later steps may depend on.
         if isinstance(step, S.Erase):
             for one in pointwise.steps[done : step.after]:
                 tensor = one(tensor)

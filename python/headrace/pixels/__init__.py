@@ -1,1 +1,1 @@
-"""Arithmetic of boxes and pixels, as torchvision, torch and the installed Pillow do it."""
+"""Arithmetic of boxes and pixels, equal to that of torchvision, torch and the installed Pillow."""

@@ -1,4 +1,4 @@
-"""Whether torch's convolution adds up its terms here in the order in which the native blur does."""
+"""Checks that torch's convolution on this machine adds its terms in the same order as the native blur."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import torch
 
 from headrace.base.native import core
 
-_SIZES = ((3, 3), (5, 9), (23, 23))  # of kernels: torch has several loops for them
+_SIZES = ((3, 3), (5, 9), (23, 23))  # sizes of kernels, because torch has different loops for different sizes
 
 
 @functools.cache
 def native() -> bool:
-    """Asked once, with small images of noise: all floats before the rounding are the same."""
+    """Whether the native blur equals torch's on this machine. Compares all floats before rounding, on noise, once."""
     random = np.random.default_rng(0)
     pixels = random.integers(0, 256, (41, 57, 4), dtype=np.uint8)
     planes = torch.from_numpy(pixels[..., :3].copy()).permute(2, 0, 1)[None].float()

@@ -1,8 +1,8 @@
-"""Boxes, paddings and sizes of the geometric steps, by torchvision's own algorithms: arithmetic on integers, no pixels.
+"""Boxes, paddings and sizes of the geometric steps, by torchvision's algorithms; no access to pixels.
 
-The only Python code that decides where a crop lies. The oracle feeds it a sample's draws, the transforms feed it
-torch's generator; both therefore crop alike. Sources: torchvision 0.28, ``make_params`` of v2.RandomResizedCrop,
-v2.RandomCrop and v2.RandomErasing, ``center_crop`` and ``_compute_resized_output_size`` of its functional.
+This is the only Python code that computes crop boxes. The oracle passes it a sample's draws, the transforms pass it
+numbers from torch's generator, so both crop alike. Source: torchvision 0.28, ``make_params`` of v2.RandomResizedCrop,
+v2.RandomCrop and v2.RandomErasing; ``center_crop`` and ``_compute_resized_output_size`` of its functional modules.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Box(NamedTuple):
 
 
 class Padding(NamedTuple):
-    """Pixels added at each border."""
+    """Number of pixels added at each border."""
 
     left: int
     top: int
@@ -34,7 +34,7 @@ class Padding(NamedTuple):
 
 
 def place_at(uniform: float) -> Place:
-    """The place that one uniform in [0, 1) stands for: ``floor(u n)``, below n for every 53-bit u."""
+    """Returns the Place that maps n to ``floor(u n)`` for a uniform u in [0, 1); below n for every 53-bit u."""
     return lambda n: int(uniform * n)
 
 
@@ -46,12 +46,12 @@ def random_resized_crop(
     place_top: Place,
     place_left: Place,
 ) -> Box:
-    """The box of RandomResizedCrop.
+    """Returns the box of RandomResizedCrop.
 
     Args:
-        height, width: of the image, pixels.
-        ratio: smallest and largest width / height, for the fall-back.
-        tries: (fraction of the area, width / height), used until a box fits: ten in torchvision.
+        height, width: size of the image in pixels.
+        ratio: (smallest, largest) width / height, for the fall-back.
+        tries: pairs (fraction of the area, width / height), taken until a box fits; ten in torchvision.
         place_top, place_left: called once each, for the try that fits.
     """
     area = height * width
@@ -74,11 +74,12 @@ def random_resized_crop(
 def random_erase(
     height: int, width: int, tries: Iterable[tuple[float, float]], place_top: Place, place_left: Place
 ) -> Box | None:
-    """The box that RandomErasing erases, perhaps an empty one; None where no try fits.
+    """Returns the box that RandomErasing erases, which may be empty; None if no try fits.
 
     Args:
-        height, width: of the tensor.
-        tries: (fraction of the area, height / width), used until a box is smaller than the tensor along both edges.
+        height, width: size of the tensor in pixels.
+        tries: pairs (fraction of the area, height / width), taken until a box is smaller than the tensor along both
+            edges.
         place_top, place_left: called once each, for the try that fits.
     """
     area = height * width
@@ -93,12 +94,15 @@ def random_erase(
 
 
 def resize_by_edge(height: int, width: int, size: int | None, max_size: int | None) -> tuple[int, int]:
-    """(height, width) after the shorter edge becomes `size` and the longer at most `max_size`, keeping the ratio.
+    """Returns (height, width) after a resize that keeps the ratio.
 
-    With size None the longer edge becomes `max_size`.
+    Args:
+        height, width: size of the image in pixels.
+        size: new length of the shorter edge. None: the longer edge becomes `max_size`.
+        max_size: largest length of the longer edge; None: no limit.
 
     Raises:
-        ValueError: max_size does not exceed size, or is None where size is None.
+        ValueError: `max_size` does not exceed `size`, or both are None.
     """
     short, long = min(height, width), max(height, width)
     if size is None:
@@ -119,7 +123,7 @@ def resize_by_edge(height: int, width: int, size: int | None, max_size: int | No
 
 
 def center_crop(height: int, width: int, crop_height: int, crop_width: int) -> tuple[Padding, Box]:
-    """The padding that a too small image gets first, and the central box of the padded image."""
+    """Returns the padding that a smaller image gets first, and the central box of the padded image."""
     missing_h, missing_w = max(crop_height - height, 0), max(crop_width - width, 0)
     padding = Padding(missing_w // 2, missing_h // 2, (missing_w + 1) // 2, (missing_h + 1) // 2)
     top = round((height + missing_h - crop_height) / 2.0)
@@ -137,15 +141,20 @@ def random_crop(
     place_top: Place,
     place_left: Place,
 ) -> tuple[Padding, Box]:
-    """The whole padding (left, top, right, bottom) of RandomCrop, and its box in the padded image.
+    """Returns the total padding of RandomCrop, and its box in the padded image.
 
-    A place is asked for only along an edge with more than one position, as torchvision v2 does.
+    Args:
+        height, width: size of the image in pixels.
+        crop_height, crop_width: size of the crop.
+        padding: (left, top, right, bottom), negative to crop.
+        pad_if_needed: whether to pad an image that is still too small.
+        place_top, place_left: called only if there is more than one position along that edge, as in torchvision v2.
 
     Raises:
         ValueError: the padded image is smaller than the crop.
     """
     left, top, right, bottom = padding
-    if pad_if_needed:  # on both sides, so that every offset of the image in the crop can occur
+    if pad_if_needed:  # by all missing pixels on both sides, so that the image can lie at every offset in the crop
         missing_h = max(crop_height - (height + top + bottom), 0)
         missing_w = max(crop_width - (width + left + right), 0)
         left, top, right, bottom = left + missing_w, top + missing_h, right + missing_w, bottom + missing_h

@@ -1,4 +1,4 @@
-"""The operations of several lines on a PIL image, through the same Pillow and numpy calls that torchvision makes."""
+"""Operations on PIL images, by the same Pillow and numpy calls that torchvision makes."""
 
 from __future__ import annotations
 
@@ -17,37 +17,41 @@ PADDING_MODES = ("constant", "edge", "reflect", "symmetric")
 
 
 def open_rgb(data: bytes) -> Image.Image:
-    """Encoded bytes as torchvision's `pil_loader` sees them: opened by Pillow, in mode RGB, not rotated by EXIF."""
+    """Opens encoded bytes as torchvision's `pil_loader` does: in mode RGB, without rotation by EXIF."""
     with Image.open(BytesIO(data)) as image:
         return image.convert("RGB")
 
 
 def open_rgb_file(path: bytes) -> Image.Image:
-    """The same of a file, of which Pillow reads what it needs."""
+    """Opens a file as `open_rgb` does; Pillow reads only the part of the file that it needs."""
     with open(path, "rb") as file, Image.open(file) as image:  # noqa: PTH123 - pathlib knows no bytes
         return image.convert("RGB")
 
 
 def crop(image: Image.Image, box: Box) -> Image.Image:
-    """The pixels of `box`."""
+    """Returns the pixels of `box`."""
     return image.crop((box.left, box.top, box.left + box.width, box.top + box.height))
 
 
 def resize(image: Image.Image, height: int, width: int, filter: str) -> Image.Image:
-    """Pillow's resize to (height, width); the image itself where it has that size already."""
+    """Resizes to (height, width) by Pillow; returns the image itself if it already has this size."""
     if (image.width, image.height) == (width, height):
         return image
     return image.resize((width, height), resample=FILTERS[filter])
 
 
 def pad(image: Image.Image, padding: Sequence[int], fill: float | Sequence[float] | None, mode: str) -> Image.Image:
-    """Adds `padding` (left, top, right, bottom) pixels, or crops where it is negative, in an image of any mode.
+    """Pads an image of any mode; a negative padding crops.
 
     Args:
-        fill: for mode "constant" alone: one number or one a channel, cut to whole numbers; None is 0.
+        image: the image.
+        padding: (left, top, right, bottom) in pixels.
+        fill: for mode "constant" only: one number or one per channel, truncated to integers except for images of mode
+            F; None: 0.
+        mode: "constant", "edge", "reflect" or "symmetric".
 
     Raises:
-        ValueError: a fill of neither 1 number nor as many as the image has channels.
+        ValueError: the number of values in `fill` is neither 1 nor the number of channels.
     """
     left, top, right, bottom = padding
     palette = image.getpalette() if image.mode == "P" else None
@@ -67,7 +71,7 @@ def pad(image: Image.Image, padding: Sequence[int], fill: float | Sequence[float
 
 
 def _pixel(fill: float | Sequence[float] | None, image: Image.Image) -> Any:
-    """A pixel of the image's mode: torchvision's reading of a `fill` argument."""
+    """Returns the pixel, in the image's mode, that torchvision makes from a `fill` argument."""
     channels = len(image.getbands())
     values: list[float] = [0] if fill is None else [fill] if isinstance(fill, (int, float)) else list(fill)
     if len(values) not in (1, channels):
@@ -80,17 +84,17 @@ def _pixel(fill: float | Sequence[float] | None, image: Image.Image) -> Any:
 
 
 def flip_horizontal(image: Image.Image) -> Image.Image:
-    """Left and right exchanged."""
+    """Mirrors left and right."""
     return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
 
 
 def flip_vertical(image: Image.Image) -> Image.Image:
-    """Top and bottom exchanged."""
+    """Mirrors top and bottom."""
     return image.transpose(Image.Transpose.FLIP_TOP_BOTTOM)
 
 
 def grayscale(image: Image.Image, channels: int) -> Image.Image:
-    """Pillow's mode L, as one channel or three equal ones; ValueError for another number of `channels`."""
+    """Converts to gray (Pillow's mode L), in 1 or 3 equal channels. Raises ValueError for other `channels`."""
     if channels not in (1, 3):
         raise ValueError(f"num_output_channels must be 1 or 3, got {channels}.")
     gray = image.convert("L")
@@ -98,7 +102,7 @@ def grayscale(image: Image.Image, channels: int) -> Image.Image:
 
 
 def turn_hue(image: Image.Image, turn: float) -> Image.Image:
-    """The H of Pillow's HSV plus ``int(255 turn)``, modulo 256; an image of mode L, 1, I or F as it is."""
+    """Adds ``int(255 turn)`` modulo 256 to the H of Pillow's HSV; returns images of mode L, 1, I and F unchanged."""
     if image.mode in ("L", "1", "I", "F"):
         return image
     hue, saturation, value = image.convert("HSV").split()
@@ -107,10 +111,11 @@ def turn_hue(image: Image.Image, turn: float) -> Image.Image:
 
 
 def four_paddings(padding: int | Sequence[int] | None) -> tuple[int, int, int, int]:
-    """(left, top, right, bottom) of torchvision's `padding` argument: None, one, two or four numbers.
+    """Returns (left, top, right, bottom) for torchvision's `padding` argument: None, one, two or four numbers.
 
     Raises:
-        ValueError: another count. TypeError: numbers that are not integers.
+        ValueError: there is another count of numbers.
+        TypeError: a number is not an integer.
     """
     given = [0] if padding is None else padding if isinstance(padding, Sequence) else [padding]
     values = [operator.index(value) for value in given]
@@ -122,10 +127,12 @@ def four_paddings(padding: int | Sequence[int] | None) -> tuple[int, int, int, i
 
 
 def fill_color(fill: float | Sequence[float] | None, channels: int) -> tuple[int, int, int]:
-    """The colour of torchvision's `fill` argument on an image of 1 or 3 channels: three bytes, equal for 1 channel.
+    """Returns the colour of torchvision's `fill` argument for an image of 1 or 3 channels: three bytes.
+
+    The bytes are equal for 1 channel.
 
     Raises:
-        ValueError: a sequence whose length is neither 1 nor `channels`.
+        ValueError: `fill` is a sequence whose length is neither 1 nor `channels`.
     """
     values = [0.0] if fill is None else [fill] if isinstance(fill, (int, float)) else list(fill)
     if len(values) not in (1, channels):

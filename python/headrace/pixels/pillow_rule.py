@@ -1,8 +1,8 @@
-"""Which order the installed Pillow takes the two passes of a resize in; chosen by its version, proved by a probe.
+"""The order of the two passes of a resize in the installed Pillow: chosen by its version, checked by a probe.
 
-Up to Pillow 12.1 the horizontal pass came first. Since 12.2 an image over 100 times as high as wide that gets shorter
-is resized in two steps, the vertical one first. Since 13.0 the vertical pass comes first wherever it removes enough
-rows. The passes round to bytes between them, so the order shows in the pixels, where both are needed.
+Up to Pillow 12.1 the horizontal pass comes first. Since 12.2 an image more than 100 times as high as wide that gets
+shorter is resized in two steps, the vertical one first. Since 13.0 the vertical pass comes first if it removes enough
+rows. Pixels are rounded to bytes between the passes, so the order affects them if both passes are needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from headrace.recipe.steps import FILTERS
 
 Pixels = npt.NDArray[np.uint8]
 
-#: 22 bits: 8 for the result, 2 spare, since weights can be negative and sum to over 1 (Pillow, Resample.c).
+#: Fraction bits of a weight: 32 - 8 for the result - 2 spare, since weights can be negative and sums exceed 1 (Pillow,
+#: Resample.c).
 WEIGHT_BITS = 22
 
 
@@ -32,7 +33,7 @@ def _sinc(x: float) -> float:
 
 
 def _hamming(x: float) -> float:
-    # The window's constants are floats in Pillow's C.
+    # In Pillow's C code the window's constants are floats.
     x = abs(x) * math.pi
     a, b = float(np.float32(0.54)), float(np.float32(0.46))
     return 1.0 if x == 0.0 else 0.0 if x >= math.pi else math.sin(x) / x * (a + b * math.cos(x))
@@ -45,7 +46,7 @@ def _bicubic(x: float) -> float:
     return (((x - 5.0) * x + 8.0) * x - 4.0) * -0.5 if x < 2.0 else 0.0
 
 
-#: Half width and shape of each filter, by the recipe's names.
+#: Recipe's name of a filter -> (half width, kernel function).
 KERNELS: dict[str, tuple[float, Callable[[float], float]]] = {
     "box": (0.5, lambda x: 1.0 if -0.5 < x <= 0.5 else 0.0),
     "bilinear": (1.0, lambda x: max(0.0, 1.0 - abs(x))),
@@ -56,7 +57,7 @@ KERNELS: dict[str, tuple[float, Callable[[float], float]]] = {
 
 
 def weights(in_size: int, out_size: int, filter: str) -> npt.NDArray[np.int64]:
-    """Pillow's integer weights along one axis: (out_size, in_size), in units of 2^-22."""
+    """Returns Pillow's integer weights along one axis: int64 (out_size, in_size), in units of 2^-22."""
     half_width, kernel = KERNELS[filter]
     scale = in_size / out_size
     stretch = max(scale, 1.0)
@@ -66,7 +67,7 @@ def weights(in_size: int, out_size: int, filter: str) -> npt.NDArray[np.int64]:
         center = (row + 0.5) * scale
         first, last = max(int(center - support + 0.5), 0), min(int(center + support + 0.5), in_size)
         taps = [kernel((x - center + 0.5) * (1.0 / stretch)) for x in range(first, last)]
-        total = functools.reduce(lambda a, b: a + b, taps, 0.0)  # in order: sum() compensates since Python 3.12
+        total = functools.reduce(lambda a, b: a + b, taps, 0.0)  # not sum(), which compensates since Python 3.12
         for x, tap in enumerate(taps, first):
             scaled = (tap / total if total else tap) * (1 << WEIGHT_BITS)
             matrix[row, x] = int(scaled + math.copysign(0.5, scaled))
@@ -74,14 +75,14 @@ def weights(in_size: int, out_size: int, filter: str) -> npt.NDArray[np.int64]:
 
 
 def _pass(pixels: Pixels, matrix: npt.NDArray[np.int64]) -> Pixels:
-    """Along axis 0, with rounding to bytes."""
+    """Applies weights along axis 0 and rounds to bytes."""
     sums = np.tensordot(matrix, pixels.astype(np.int64), axes=1) + (1 << (WEIGHT_BITS - 1))
     passed: Pixels = np.clip(sums >> WEIGHT_BITS, 0, 255).astype(np.uint8)
     return passed
 
 
 def resize(pixels: Pixels, height: int, width: int, filter: str, vertical_first: bool) -> Pixels:
-    """Pillow's resize of (H, W, C) bytes to (height, width, C) in plain numpy, in a given order of the passes."""
+    """Resizes bytes (H, W, C) to (height, width, C) as Pillow does, in plain numpy, with a given order of passes."""
     for axis in (0, 1) if vertical_first else (1, 0):
         size = (height, width)[axis]
         if pixels.shape[axis] != size:
@@ -90,15 +91,15 @@ def resize(pixels: Pixels, height: int, width: int, filter: str, vertical_first:
     return pixels
 
 
-#: Whether the vertical pass comes first, of (in_height, in_width, out_height, out_width).
+#: Order's name -> whether the vertical pass comes first, given (in_height, in_width, out_height, out_width).
 ORDERS: dict[str, Callable[[int, int, int, int], bool]] = {
     "horizontal_first": lambda in_h, in_w, out_h, out_w: False,
     "tall_split": lambda in_h, in_w, out_h, out_w: in_h > 100 * in_w and out_h < in_h,
     "by_reduction": lambda in_h, in_w, out_h, out_w: in_h - out_h > 0 and in_h - out_h > 2 * (in_w - out_w),
 }
 
-# (in_height, in_width, out_height, out_width): wider, square, both sides of 2:1, taller than 100:1 much and little
-# reduced, and enlarged in one direction.
+# (in_height, in_width, out_height, out_width) of the probe: wide, square, just below and above the 2:1 limit, taller
+# than 100:1 with strong and weak reduction, and enlarged along one axis.
 _CASES = (
     (20, 60, 9, 11),
     (24, 24, 13, 13),
@@ -113,7 +114,15 @@ _CASES = (
 
 @dataclass(frozen=True)
 class ProbeReport:
-    """What the probe saw: the order that Pillow's version says, those that explain its pixels, and the time taken."""
+    """Result of the probe.
+
+    Attributes:
+        pillow: Pillow's version.
+        expected: the order that this version is expected to use.
+        fitting: the orders that reproduce Pillow's pixels.
+        cases: number of resizes compared.
+        seconds: duration of the probe.
+    """
 
     pillow: str
     expected: str
@@ -123,12 +132,12 @@ class ProbeReport:
 
     @property
     def order(self) -> str:
-        """The expected order if it fits, else one that fits, else the expected one."""
+        """The expected order if it fits or none fits, otherwise the first one that fits."""
         return self.expected if self.expected in self.fitting or not self.fitting else self.fitting[0]
 
 
 def expected_order(version: str) -> str:
-    """The order of a version of Pillow, "13.0.0" say; a newer one is taken to keep 13.0's."""
+    """Returns the order of a Pillow version such as "13.0.0"; versions after 13.0 are assumed to keep its order."""
     major, minor = (int("".join(c for c in part if c.isdigit()) or 0) for part in (version + ".0").split(".")[:2])
     if (major, minor) < (12, 2):
         return "horizontal_first"
@@ -136,7 +145,7 @@ def expected_order(version: str) -> str:
 
 
 def probe() -> ProbeReport:
-    """Resizes small images of noise with the installed Pillow and with each order of `resize`."""
+    """Compares the installed Pillow with each order of `resize`, on small images of noise."""
     begin = time.perf_counter()
     fitting = list(ORDERS)
     noise = np.random.Generator(np.random.PCG64(0))
@@ -152,10 +161,10 @@ def probe() -> ProbeReport:
 
 @functools.cache
 def pass_order() -> str:
-    """One of `ORDERS`; probes at the first call.
+    """Returns the installed Pillow's order, a key of `ORDERS`; probes at the first call.
 
     Warns:
-        RuntimeWarning: Pillow's pixels follow another order than its version says, or none that is known here.
+        RuntimeWarning: Pillow's pixels do not follow the order expected for its version.
     """
     report = probe()
     if report.expected not in report.fitting:

@@ -1,4 +1,4 @@
-"""The operations on a PIL image that torchvision does on a tensor of it, through the same torch calls."""
+"""Operations on PIL images that torchvision does on their tensors, by the same torch calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.images.pil_tensor import pil_to_tensor, to_pil_image
 
 
 def resize(image: Image.Image, height: int, width: int, mode: str) -> Image.Image:
-    """torchvision v2's resize of a uint8 tensor: antialiased, `mode` bilinear or bicubic."""
+    """Resizes as torchvision v2 resizes a uint8 tensor: antialiased, `mode` bilinear or bicubic."""
     if (image.height, image.width) == (height, width):
         return image
     resized = interpolate(pil_to_tensor(image)[None], (height, width), mode=mode, antialias=True)
@@ -20,11 +20,18 @@ def resize(image: Image.Image, height: int, width: int, mode: str) -> Image.Imag
 
 
 def gaussian_blur(image: Image.Image, width: int, height: int, sigma: float, *, softmax: bool) -> Image.Image:
-    """GaussianBlur with a kernel of odd (height, width); `softmax`: its weights as v2 makes them, else as v1.
+    """Blurs with a Gaussian kernel.
+
+    Args:
+        image: the image.
+        width, height: size of the kernel in pixels, odd.
+        sigma: standard deviation in pixels.
+        softmax: whether to compute the weights as torchvision v2 does, otherwise as v1 does.
 
     Raises:
-        RuntimeError: the image has no more pixels along an axis than half the kernel, which are mirrored.
-        ValueError: an image of a mode that torchvision makes none of, as P.
+        RuntimeError: half the kernel, rounded down, is not smaller than the image along an axis, so the border cannot
+            be mirrored.
+        ValueError: torchvision does not support the image's mode, such as P.
     """
     kernel = _kernel(height, sigma, softmax)[:, None] * _kernel(width, sigma, softmax)
     values = pil_to_tensor(image)

@@ -1,1 +1,1 @@
-"""Random numbers: those of a recipe, and those of what Python does of a sample."""
+"""Random numbers: the draws of a recipe, and the generators that steps in Python use."""

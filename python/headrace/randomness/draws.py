@@ -1,8 +1,8 @@
-"""The random numbers of samples: a function of (seed, epoch, sample index, occurrence) alone.
+"""The random numbers of samples, which depend only on (seed, epoch, sample index, occurrence).
 
-Philox4x64-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011). The k uniforms of a
-sample are ``Generator(Philox(counter=[0, index, occurrence, 0], key=[seed, epoch])).random(k)`` of numpy.random,
-computed for a whole batch at once.
+Method: Philox4x64-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011). The k
+uniforms of a sample equal ``Generator(Philox(counter=[0, index, occurrence, 0], key=[seed, epoch])).random(k)`` of
+numpy.random, but are computed for a whole batch at once.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ Float64Array = npt.NDArray[np.float64]
 _ROUNDS = 10
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
-# ln 2 in two parts, the first with 21 trailing zero bits, so that its multiples by small integers are exact.
+# ln 2 as a sum of two parts. The first has 21 trailing zero bits, so its multiples by small integers are exact.
 _LN2_HIGH, _LN2_LOW = float.fromhex("0x1.62e42fee00000p-1"), float.fromhex("0x1.a39ef35793c76p-33")
 _LOG2_E = float.fromhex("0x1.71547652b82fep+0")
 _EXP_SERIES = tuple(1.0 / math.factorial(n) for n in range(13, -1, -1))
-# The multipliers and key increments of words 0 and 2, shaped to broadcast over (2, number of blocks).
+# Philox's multipliers and key increments, shaped to broadcast over (2, number of blocks).
 _MULTIPLIER = np.array([[0xD2E7470EE14C6C93], [0xCA5A826395121157]], dtype=np.uint64)
 _WEYL = np.array([[0x9E3779B97F4A7C15], [0xBB67AE8584CAA73B]], dtype=np.uint64)
 _MULTIPLIER_LOW, _MULTIPLIER_HIGH = _MULTIPLIER & _LOW, _MULTIPLIER >> _HALF
 
 
 class Draws:
-    """Makes the draws of batches.
+    """Computes the draws of batches.
 
     Args:
-        columns: of the recipe; k = len(columns).
-        seed: any integer, of which the low 64 bits count.
+        columns: the recipe's columns; k = len(columns).
+        seed: any integer; only its low 64 bits are used.
     """
 
     def __init__(self, columns: Sequence[Column | GaussianWeight], seed: int) -> None:
@@ -53,14 +53,14 @@ class Draws:
         self._count = len(columns)
 
     def batch(self, epoch: int, indices: npt.ArrayLike, occurrences: npt.ArrayLike) -> Float64Array:
-        """The draws of samples.
+        """Returns the draws of samples.
 
         Args:
-            epoch: its low 64 bits count.
-            indices, occurrences: int64, (n,); n may span several batches, which is cheaper than one call each.
+            epoch: any integer; only its low 64 bits are used.
+            indices, occurrences: int64 (n,). One call for several batches is cheaper than one call per batch.
 
         Returns:
-            float64, (n, k), C-contiguous.
+            Draws, float64 (n, k), C-contiguous.
         """
         uniforms = _uniforms(
             self._seed,
@@ -76,13 +76,13 @@ class Draws:
         return draws if not self._kernels else self._with_weights(draws)
 
     def of_seed(self, seed: int) -> Draws:
-        """The same of another seed."""
+        """Returns Draws with the same columns and another seed."""
         other = copy.copy(self)
         other._seed = seed % 2**64
         return other
 
     def _with_weights(self, drawn: Float64Array) -> Float64Array:
-        """All columns: what was drawn, and the weights that follow from it."""
+        """Returns all columns: the drawn ones, and the kernel weights computed from them."""
         draws = np.empty((len(drawn), self._count))
         draws[:, self._drawn] = drawn
         for kernel in self._kernels:
@@ -92,38 +92,40 @@ class Draws:
 
 
 def epoch_seed(seed: int, epoch: int) -> int:
-    """The seed of an epoch's shuffle, for torch.Generator.manual_seed."""
+    """Returns the seed of an epoch's shuffle, for torch.Generator.manual_seed."""
     return (seed * 0x9E3779B97F4A7C15 + (epoch + 1) * 0xD1B54A32D192ED03) % 2**63
 
 
 def batch_uniform(seed: int, epoch: int, batch: int) -> float:
-    """The draw in [0, 1) of a batch as a whole: of another counter than any sample's."""
+    """Returns the draw in [0, 1) of a whole batch; its Philox counter differs from those of all samples."""
     return float(np.random.Generator(_numpy_philox(seed, epoch, (0, batch, 0, 1))).random())
 
 
 def epoch_words(seed: int, epoch: int, stream: int, count: int) -> UInt64Array:
-    """Words for the order of an epoch: uint64 (count,), of other counters than any sample's or batch's.
+    """Returns random words for the order of an epoch, uint64 (count,).
+
+    Their Philox counters differ from those of all samples and batches.
 
     Args:
-        seed, epoch: the low 64 bits of each count.
-        stream: words of different streams, 64 bits each, have nothing to do with each other.
-        count: how many; those of a longer request begin with those of a shorter one.
+        seed, epoch: any integers; only their low 64 bits are used.
+        stream: number of an independent stream of words.
+        count: number of words; a longer request begins with the words of a shorter one.
     """
-    # Words of the bit generator, not methods of numpy's Generator: those may give other numbers in another version.
+    # Raw words of the bit generator: the methods of numpy's Generator may change between versions.
     return _numpy_philox(seed, epoch, (0, stream, 0, 2)).random_raw(count)
 
 
 def _numpy_philox(seed: int, epoch: int, counter: tuple[int, int, int, int]) -> np.random.Philox:
-    # Typed: of a list with large and small integers numpy makes floats.
+    # Explicit dtype: numpy would convert a list of large and small integers to floats.
     key = np.array([seed % 2**64, epoch % 2**64], dtype=np.uint64)
     return np.random.Philox(counter=np.array(counter, dtype=np.uint64), key=key)
 
 
 class Occurrences:
-    """Counts how often the order of an epoch has named each sample; make a new one for each epoch.
+    """Counts how often the order of an epoch has yielded each sample, in 4 bytes per sample. One object per epoch.
 
     Args:
-        length: of the dataset. Takes 4 bytes a sample.
+        length: number of samples in the dataset.
     """
 
     def __init__(self, length: int) -> None:
@@ -131,29 +133,29 @@ class Occurrences:
 
     @property
     def counts(self) -> npt.NDArray[np.uint32]:
-        """How often each sample was named so far, uint32 (length,)."""
+        """How often each sample was yielded so far, uint32 (length,)."""
         return self._seen
 
     def restore(self, counts: npt.NDArray[np.integer]) -> None:
-        """Goes on counting from these, integers (length,)."""
+        """Sets the counts, integers (length,)."""
         self._seen = counts.astype(np.uint32)
 
     def take(self, indices: npt.ArrayLike) -> Int64Array:
-        """How often each of `indices` was named before, earlier ones of this call included; and counts them.
+        """Counts the indices and returns how often each was yielded before, earlier entries of `indices` included.
 
         Args:
-            indices: int64, (n,), each in [0, length).
+            indices: int64 (n,), each in [0, length).
 
         Returns:
-            int64, (n,).
+            Occurrences, int64 (n,).
 
         Raises:
-            IndexError: an index not below `length`.
+            IndexError: an index is not below `length`.
         """
         named = np.asarray(indices, dtype=np.int64)
         order = np.argsort(named, kind="stable")
         ordered = named[order]
-        first = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))  # where each run of equal indices begins
+        first = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))  # start of each run of equal indices
         length = np.diff(first, append=len(ordered))
         rank = np.arange(len(ordered)) - np.repeat(first, length)
         taken = np.empty(len(named), dtype=np.int64)
@@ -163,10 +165,10 @@ class Occurrences:
 
 
 def _uniforms(seed: int, epoch: int, indices: Int64Array, occurrences: Int64Array, k: int) -> Float64Array:
-    """float64 (n, k), multiples of 2^-53 in [0, 1)."""
+    """Returns uniforms, float64 (n, k): multiples of 2^-53 in [0, 1)."""
     n, blocks = len(indices), -(-k // 4)
-    # Words (0, 2) are multiplied in a round, words (1, 3) are mixed in. numpy's Philox counts before it computes: its
-    # first block is 1.
+    # Each round multiplies words (0, 2) and mixes in words (1, 3). numpy's Philox increments its counter before it
+    # computes a block, so the first block has number 1.
     multiplied = np.empty((2, n, blocks), dtype=np.uint64)
     multiplied[0] = np.arange(1, blocks + 1, dtype=np.uint64)
     multiplied[1] = occurrences.astype(np.uint64)[:, None]
@@ -178,11 +180,17 @@ def _uniforms(seed: int, epoch: int, indices: Int64Array, occurrences: Int64Arra
 
 
 def _philox(multiplied: UInt64Array, mixed: UInt64Array, key: UInt64Array) -> UInt64Array:
-    """Output words (4, m) of m counters: words 0 and 2 in `multiplied`, 1 and 3 in `mixed`, each (2, m); key (2, 1)."""
+    """Returns the output words (4, m) of Philox4x64-10 for m counters.
+
+    Args:
+        multiplied: words 0 and 2 of the counters, (2, m).
+        mixed: words 1 and 3 of the counters, (2, m).
+        key: the two words of the key, (2, 1).
+    """
     product, high, cross, part = (np.empty_like(multiplied) for _ in range(4))
     for _ in range(_ROUNDS):
         np.multiply(multiplied, _MULTIPLIER, out=product)
-        # The high 64 bits of the 128-bit product, from halves of 32 bits; no sum below exceeds 64 bits.
+        # High 64 bits of the 128-bit product, from 32-bit halves; none of the sums below overflows 64 bits.
         np.right_shift(multiplied, _HALF, out=high)
         np.bitwise_and(multiplied, _LOW, out=part)
         np.multiply(part, _MULTIPLIER_HIGH, out=cross)
@@ -196,7 +204,7 @@ def _philox(multiplied: UInt64Array, mixed: UInt64Array, key: UInt64Array) -> UI
         np.add(part, cross, out=part)
         np.right_shift(part, _HALF, out=part)
         np.add(high, part, out=high)
-        # Words 0 and 2 become the high halves of the other's product, mixed; words 1 and 3 its low halves.
+        # New words 0 and 2: the high half of the other word's product, mixed. New words 1 and 3: its low half.
         np.bitwise_xor(mixed, high[::-1], out=multiplied)
         np.bitwise_xor(multiplied, key, out=multiplied)
         mixed, product = product[::-1], np.empty_like(product)
@@ -205,7 +213,7 @@ def _philox(multiplied: UInt64Array, mixed: UInt64Array, key: UInt64Array) -> UI
 
 
 def _exp(x: Float64Array) -> Float64Array:
-    """e to the x, within 2 units in the last place; from + - * alone, since libm's bits differ between machines."""
+    """Returns e to the x, within 2 units in the last place. Uses only + - *: libm's results differ between machines."""
     power = np.rint(x * _LOG2_E)
     rest = (x - power * _LN2_HIGH) - power * _LN2_LOW
     series = np.full_like(rest, _EXP_SERIES[0])

@@ -1,4 +1,4 @@
-"""The weights of torchvision's Gaussian kernel along one axis, for many sigmas at once."""
+"""Weights of torchvision's Gaussian kernel along one axis, for many sigmas at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ import torch
 
 
 def gaussian_weights(sigma: npt.NDArray[np.float64], size: int, softmax: bool) -> npt.NDArray[np.float32]:
-    """(n, size) for n sigmas, by the operations of ``_get_gaussian_kernel1d``: v2's softmax, or v1's quotient."""
+    """Returns the kernel weights, (n, size), by the operations of torchvision's ``_get_gaussian_kernel1d``.
+
+    Args:
+        sigma: standard deviations in pixels, (n,).
+        size: number of weights.
+        softmax: whether to use v2's softmax, otherwise v1's quotient.
+    """
     sigmas = torch.from_numpy(sigma.astype(np.float32))[:, None]
     if softmax:
         reach = (size - 1) / (2.0 * math.sqrt(2.0))

@@ -1,4 +1,4 @@
-"""Transforms that keep random generators of their own, as albumentations' do: seeded anew for each sample."""
+"""Reseeds, for each sample, transforms that keep their own random generators, as albumentations' do."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import torch
 
 
 class Reseeded:
-    """Calls `transform`; before that, everything in it that has a ``set_random_seed(seed)`` gets one drawn from torch.
+    """Calls `transform` after passing a seed drawn from torch to each object in it that has ``set_random_seed(seed)``.
 
     Attributes:
-        shared: whether some of these are not in the object itself but in a function's surroundings, which a copy of the
-            function shares: then no two threads may call it.
+        shared: whether some of these objects are in a function's closure or globals, which copies of the function
+            share. No two threads may then call it at the same time.
     """
 
     def __init__(self, transform: Callable[[Any], Any]) -> None:
@@ -31,7 +31,7 @@ class Reseeded:
 
 
 def reseeded(transform: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The transform itself, where nothing in it can be seeded."""
+    """Returns the transform wrapped in Reseeded, or itself if nothing in it can be seeded."""
     found = any(True for _ in (*_inside(transform), *_around(transform)))
     return Reseeded(transform) if found else transform
 
@@ -41,7 +41,7 @@ def _seedable(value: Any) -> bool:
 
 
 def _inside(transform: Any) -> Iterator[Any]:
-    """The object, else the attributes of an instance, that can be seeded."""
+    """Yields the object if it can be seeded, otherwise those of its attributes that can."""
     if _seedable(transform):
         yield transform
     else:
@@ -49,7 +49,7 @@ def _inside(transform: Any) -> Iterator[Any]:
 
 
 def _around(transform: Any) -> Iterator[Any]:
-    """What a function, or a class's ``__call__``, can reach and that can be seeded: cells of its closure, globals."""
+    """Yields the objects in the closure and globals of a function, or of a class's ``__call__``, that can be seeded."""
     function = transform if inspect.isfunction(transform) else type(transform).__call__
     if not inspect.isfunction(function) or _seedable(transform):
         return

@@ -1,4 +1,4 @@
-"""The random numbers of what Python does: a sample's or a batch's own, in whatever thread and order it is made."""
+"""Random numbers of steps in Python: they depend on the sample or batch only, not on the thread or the order."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ _DRAWING = frozenset(
 
 
 class _OwnGenerator(TorchFunctionMode):
-    """Gives every function of torch that draws, in this thread, a generator where the caller gave none.
+    """Passes its own generator to every torch function that draws in this thread, unless the caller passed one.
 
-    torch's default generator belongs to the whole process: a training step in the main thread draws from it at the same
-    time.
+    torch's default generator cannot be used, because it belongs to the whole process: a training step in the main
+    thread draws from it at the same time.
     """
 
     def __init__(self, seed: int) -> None:
         super().__init__()
         self._seed = seed
         self._default: torch.device | None = None
-        self._generators = {"cpu": torch.Generator("cpu").manual_seed(seed)}  # by the device that draws
+        self._generators = {"cpu": torch.Generator("cpu").manual_seed(seed)}  # device name -> generator
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func in _DRAWING and kwargs.get("generator") is None:
             where = next((one.device for one in args if isinstance(one, torch.Tensor)), None)
             where = torch.device(kwargs.get("device") or where or self._default_device())
-            if where.type != "meta":  # which draws nothing
+            if where.type != "meta":  # the meta device draws nothing
                 kwargs["generator"] = self._on(where)
         return func(*args, **kwargs)
 
     def _default_device(self) -> torch.device:
-        if self._default is None:  # asked once: it takes longer than most draws
+        if self._default is None:  # looked up once: it takes longer than most draws
             self._default = torch.get_default_device()
         return self._default
 
@@ -63,7 +63,7 @@ class _OwnGenerator(TorchFunctionMode):
 
 
 class FixedRand(TorchFunctionMode):
-    """Inside it ``torch.rand`` gives `number` alone, in this thread."""
+    """While active, ``torch.rand`` and ``torch.rand_like`` return only `number` in this thread."""
 
     def __init__(self, number: float) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class FixedRand(TorchFunctionMode):
 
 
 def seed_of(uniform: float) -> int:
-    """The seed that a draw in [0, 1) stands for: 53 bits."""
+    """Returns the seed, of 53 bits, for a draw in [0, 1)."""
     return int(uniform * 2.0**53)
 
 
@@ -83,13 +83,13 @@ def seed_of(uniform: float) -> int:
 def sample_randomness(
     uniform: float, *, process_wide: bool = False, device: torch.device | None = None
 ) -> Iterator[None]:
-    """What torch draws inside follows from `uniform` alone, a draw in [0, 1).
+    """Makes all that torch draws inside follow from `uniform`, a draw in [0, 1).
 
     Args:
-        process_wide: also `random`, `numpy.random` and what torch draws past its Python functions. Their generators are
-            the whole process's: they are put back afterwards, and no thread but a loader's may draw
-            meanwhile.
-        device: of which torch's default generator is meant too.
+        uniform: the draw that seeds the generators.
+        process_wide: whether to seed also `random`, `numpy.random` and torch's default generator. These belong to the
+            whole process: their states are restored afterwards, and only a loader's threads may draw meanwhile.
+        device: a CUDA device whose default generator is seeded too, with `process_wide`.
     """
     seed = seed_of(uniform)
     if not process_wide:
@@ -107,7 +107,7 @@ def sample_randomness(
 
 @contextmanager
 def kept_generators() -> Iterator[None]:
-    """The process's generators are afterwards where they were. One thread at a time: two loaders' may both ask."""
+    """Restores the states of the process's generators at exit. A lock admits one thread of any loader at a time."""
     with _alone:
         before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
         try:
@@ -120,17 +120,17 @@ def kept_generators() -> Iterator[None]:
 
 @contextmanager
 def generators_held() -> Iterator[None]:
-    """No other thread's step has seeded the process's generators meanwhile: what is drawn from them is their own."""
+    """Keeps steps in other threads from seeding the process's generators meanwhile: draws follow their own states."""
     with _alone:
         yield
 
 
 def _forget_the_parents_threads() -> None:
     global _alone
-    _alone = threading.RLock()  # one of them may have held it
+    _alone = threading.RLock()  # a thread that does not exist in the child may have held the parent's lock
 
 
-_alone = threading.RLock()  # a step may iterate over a loader of its own
+_alone = threading.RLock()  # reentrant, because a step may iterate over a loader of its own
 os.register_at_fork(after_in_child=_forget_the_parents_threads)
 
 
@@ -147,9 +147,9 @@ def _kept_generator_of(device: torch.device | None) -> Iterator[None]:
 
 
 def draws_process_wide(function: Callable[[], Any]) -> bool:
-    """Whether calling `function` draws from a generator of the whole process; puts these back.
+    """Calls `function` and returns whether it drew from a generator of the whole process; restores the generators.
 
-    Raises what it raises.
+    Raises what `function` raises.
     """
     with kept_generators():
         random.seed(0)

@@ -1,1 +1,1 @@
-"""What is done to each sample: steps, their calls of Python, and the recipe of both."""
+"""The recipe of a dataset's transforms: native steps, calls of Python, and the table of byte values."""

@@ -1,4 +1,4 @@
-"""Sizes by aspect ratio: which of some output sizes suits an image, and what sizes to offer."""
+"""Output sizes by aspect ratio: picks the size nearest to an image's ratio, and makes lists of sizes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ Size = tuple[int, int]
 
 
 def nearest(sizes: Sequence[Size], height: int, width: int) -> int:
-    """The number of the size whose aspect ratio is nearest to the image's: by the quotient of the two, the first of
-    equals."""
+    """Returns the index of the size whose aspect ratio is nearest to the image's, measured by their quotient.
+
+    The first of several equally near sizes is taken.
+    """
     return int(nearest_of(sizes, np.array([[height, width]]))[0])
 
 
 def nearest_of(sizes: Sequence[Size], images: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-    """`nearest` for images (n, 2), (height, width) each: int64 (n,).
+    """Returns `nearest` for many images, int64 (n,), from their (height, width), (n, 2).
 
-    Only + - * / and comparisons of doubles, so that it is the same on every machine.
+    Uses only + - * / and comparisons of doubles, so the result is the same on every machine.
     """
     chunks = [_nearest_of(sizes, images[at : at + _AT_ONCE]) for at in range(0, len(images), _AT_ONCE)]
     return np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.int64)
@@ -36,12 +38,17 @@ def _nearest_of(sizes: Sequence[Size], images: npt.NDArray[np.integer]) -> npt.N
     upright, lying = height * widths, width * heights
     with np.errstate(divide="ignore", invalid="ignore"):
         off = np.maximum(upright / lying, lying / upright)
-    chosen: npt.NDArray[np.int64] = np.argmin(np.nan_to_num(off, nan=np.inf), axis=1)  # without a size: the first
+    chosen: npt.NDArray[np.int64] = np.argmin(np.nan_to_num(off, nan=np.inf), axis=1)  # image size (0, 0): the first
     return chosen
 
 
 def cut_off(sizes: Sequence[Size], images: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
-    """The share of each image (n, 2) that its largest box of the nearest size's aspect ratio leaves out: (n,)."""
+    """Returns the fraction of each image that a crop to the nearest size's aspect ratio removes, float64 (n,).
+
+    Args:
+        sizes: the output sizes.
+        images: (height, width) of the images, (n, 2).
+    """
     chosen = np.array(sizes, dtype=np.float64)[nearest_of(sizes, images)]
     ratio = (images[:, 0] * chosen[:, 1]) / (images[:, 1] * chosen[:, 0])
     share: npt.NDArray[np.float64] = 1 - np.minimum(ratio, 1 / ratio)
@@ -49,17 +56,21 @@ def cut_off(sizes: Sequence[Size], images: npt.NDArray[np.integer]) -> npt.NDArr
 
 
 def aspect_ratio_sizes(size: int = 224, multiple: int = 32, max_ratio: float = 2.0) -> list[Size]:
-    """Sizes of at most ``size * size`` pixels, edges divisible by `multiple`, from wide to tall.
+    """Returns output sizes (height, width) of at most ``size * size`` pixels, from wide to tall.
 
-    For each height the largest width, as long as neither edge is more than `max_ratio` times the other.
+    Takes the largest width for each height, unless one edge is more than `max_ratio` times the other.
 
     Args:
-        size: edge of the square; divisible by `multiple`.
-        multiple: what edges are divisible by: 32 for most networks, a patch's edge for a ViT.
-        max_ratio: from 1 up.
+        size: edge of a square with the largest number of pixels; divisible by `multiple`.
+        multiple: divisor of all edges: 32 for most networks, the patch size for a ViT.
+        max_ratio: largest ratio of the longer edge to the shorter one; 1 or more.
+
+    Returns:
+        List of (height, width) in pixels, ascending in height.
 
     Raises:
-        ValueError: `size` is no multiple, or `max_ratio` is below 1. TypeError: no numbers.
+        ValueError: `size` is not divisible by `multiple`, or a number is out of range.
+        TypeError: `size` or `multiple` is not an integer.
     """
     size, multiple = whole_number("size", size, smallest=1), whole_number("multiple", multiple, smallest=1)
     if size % multiple:

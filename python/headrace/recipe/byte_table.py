@@ -1,4 +1,4 @@
-"""The tensor steps of a recipe as one callable: the user's own objects, run on bytes."""
+"""The tensor steps of a recipe as one callable of the user's own transforms, and their table of 256 byte values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TensorStep = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class FromArray:
-    """A transform that takes images but no tensors, given the bytes as an array (H, W, C) instead."""
+    """Wraps a transform that takes images but not tensors: passes the bytes as an array (H, W, C)."""
 
     transform: Callable[[Any], torch.Tensor]
 
@@ -23,7 +23,7 @@ class FromArray:
 
 @dataclass(frozen=True)
 class Pointwise:
-    """Maps a uint8 tensor (C, H, W) to the finished, plain tensor (C, H, W): `steps` in order, then `dtype` if any."""
+    """Maps a uint8 tensor (C, H, W) to the output, a plain tensor (C, H, W): `steps` in order, then `dtype` if any."""
 
     steps: tuple[TensorStep, ...]
     dtype: torch.dtype | None
@@ -36,10 +36,10 @@ class Pointwise:
 
 
 def all_bytes(channels: int) -> torch.Tensor:
-    """An image of the 256 byte values in each channel: uint8, (channels, 1, 256)."""
+    """Returns an image of the 256 byte values in each channel: uint8, (channels, 1, 256)."""
     return torch.arange(256, dtype=torch.uint8, device="cpu").repeat(channels, 1, 1)
 
 
 def table(pointwise: Callable[[torch.Tensor], torch.Tensor], channels: int) -> torch.Tensor:
-    """``pointwise`` of the 256 byte values, in its final dtype: (channels, 256), contiguous."""
+    """Returns ``pointwise`` of the 256 byte values, in its output dtype: (channels, 256), contiguous."""
     return pointwise(all_bytes(channels)).reshape(channels, 256).contiguous()

@@ -1,7 +1,7 @@
-"""Transforms that have no native twin, called where they stand: on the image, or on the tensor, they would have seen.
+"""Calls of transforms that have no native twin, on the same image or tensor that torchvision would pass them.
 
-Each is asked for in two ways: `on_image` by the oracle, `on_pixels` by the native path, which has an array instead of a
-PIL image. Both hand the user's object the same thing.
+Each call has two entry points: `on_image` for the oracle, and `on_pixels` for the native path, which has an array
+instead of a PIL image. Both pass the same object to the transform.
 """
 
 from __future__ import annotations
@@ -24,21 +24,26 @@ Pixels = npt.NDArray[np.uint8]
 
 
 class CallError(TypeError):
-    """A transform returned what cannot go on."""
+    """A transform returned a value of an unsupported type, shape or dtype."""
 
 
 class CallFunction(Protocol):
-    """What a Call step calls."""
+    """The function of a Call step."""
 
     def on_image(self, image: Image.Image) -> Any:
-        """The next image, or the finished tensor (C, H, W) of the sample."""
+        """Returns the transformed image, or the sample's finished tensor (C, H, W)."""
 
     def on_pixels(self, pixels: Pixels, metadata: Metadata | None) -> Any:
-        """The same for RGBX pixels (H, W, 4): the next ones, or the finished tensor. `metadata`: of their file."""
+        """Does the same for RGBX pixels (H, W, 4): returns transformed pixels or the finished tensor.
+
+        Args:
+            pixels: the image, uint8 (H, W, 4).
+            metadata: reads the metadata of the image's file; None: the image has none.
+        """
 
 
 def to_image(pixels: Pixels, channels: int, metadata: Metadata | None) -> Image.Image:
-    """A PIL image of mode RGB, or L for 1 channel."""
+    """Returns RGBX pixels (H, W, 4) as a PIL image of mode RGB, or L for 1 channel."""
     height, width = pixels.shape[:2]
     image = Image.frombytes("RGB", (width, height), np.ascontiguousarray(pixels).data, "raw", "RGBX")
     if channels == 1:
@@ -47,7 +52,7 @@ def to_image(pixels: Pixels, channels: int, metadata: Metadata | None) -> Image.
 
 
 def to_pixels(image: Image.Image) -> Pixels:
-    """RGBX pixels (H, W, 4) of an image of mode RGB or L."""
+    """Returns the RGBX pixels (H, W, 4) of an image of mode RGB or L."""
     if image.mode == "L":
         image = Image.merge("RGB", (image, image, image))
     flat = np.frombuffer(image.tobytes("raw", "RGBX"), dtype=np.uint8)
@@ -56,7 +61,7 @@ def to_pixels(image: Image.Image) -> Pixels:
 
 @dataclass(frozen=True)
 class OnImage:
-    """A transform from PIL image to PIL image of the same mode."""
+    """Calls a transform from PIL image to PIL image of the same mode."""
 
     transform: Callable[[Any], Any]
     channels: int
@@ -65,7 +70,7 @@ class OnImage:
         made = self.transform(image)
         if not isinstance(made, Image.Image) or made.mode != image.mode:
             what = f"an image of mode {made.mode}" if isinstance(made, Image.Image) else type(made).__name__
-            raise CallError(f"it returned {what}, where it took an image of mode {image.mode}")
+            raise CallError(f"it returned {what}, but was passed an image of mode {image.mode}")
         return made
 
     def on_pixels(self, pixels: Pixels, metadata: Metadata | None) -> Pixels:
@@ -74,10 +79,10 @@ class OnImage:
 
 @dataclass(frozen=True)
 class OnBytes:
-    """A transform from uint8 tensor (C, H, W) to uint8 tensor (C, H, W), any H and W.
+    """Calls a transform from uint8 tensor (C, H, W) to uint8 tensor (C, H, W), any H and W.
 
-    `before` are the tensor steps that the image came through, none of which changed a byte: they make the tensor the
-    class that the transform expects.
+    `before` are the tensor steps before it. They change no byte, but convert the tensor to the class that the transform
+    expects.
     """
 
     before: tuple[Callable[[Any], Any], ...]
@@ -89,7 +94,7 @@ class OnBytes:
             tensor = step(tensor)
         made = self.transform(tensor)
         if not isinstance(made, torch.Tensor) or made.dtype != torch.uint8 or made.shape[:-2] != tensor.shape[:-2]:
-            raise CallError(f"it returned {described(made)}, where it took {described(tensor)}")
+            raise CallError(f"it returned {described(made)}, but was passed {described(tensor)}")
         return made.as_subclass(torch.Tensor)
 
     def on_image(self, image: Image.Image) -> Image.Image:
@@ -99,20 +104,21 @@ class OnBytes:
         tensor = torch.from_numpy(pixels[..., : self.channels].transpose(2, 0, 1).copy())
         made = self._called(tensor)
         after = np.zeros((*made.shape[-2:], 4), dtype=np.uint8)
-        after[..., :3] = made.permute(1, 2, 0).numpy()  # one channel is repeated
+        after[..., :3] = made.permute(1, 2, 0).numpy()  # a single channel is broadcast to three
         return after
 
 
 @dataclass(frozen=True)
 class Rest:
-    """All transforms from one on that Python has to do: they make the finished tensor.
+    """Calls all remaining transforms in Python, which make the finished tensor.
 
     Attributes:
-        before: tensor steps before the first of them, pointwise; None: it takes the PIL image.
-        lut: ``before`` of the 256 bytes, (C, 256), where it is of a dtype that the native path writes.
-        like: a tensor of the kind that ``before`` makes, which the table's is given too.
-        transforms: called one after the other.
-        shape, dtype: of the finished tensor; None until known.
+        before: the pointwise tensor steps before the first of them; None: it takes the PIL image.
+        lut: ``before`` of the 256 byte values, (C, 256); None if its dtype is not one that the native path writes.
+        transforms: the transforms, called in order.
+        channels: channels of the image, 1 or 3.
+        shape, dtype: those of the finished tensor; None until known.
+        like: a tensor of the kind that ``before`` returns; values mapped by `lut` are converted to this kind.
     """
 
     before: tuple[Callable[[Any], Any], ...] | None
@@ -141,10 +147,10 @@ class Rest:
         for transform in self.transforms:
             value = transform(value)
         if not isinstance(value, torch.Tensor):
-            raise CallError(f"the transforms returned {described(value)}, where a tensor is needed")
+            raise CallError(f"the transforms returned {described(value)}, but a tensor is needed")
         if self.shape is not None and (tuple(value.shape) != self.shape or value.dtype != self.dtype):
             batch = f"{self.dtype} {self.shape}"
-            raise CallError(f"the transforms returned {described(value)}, where the batch holds {batch}")
+            raise CallError(f"the transforms returned {described(value)}, but the batch holds {batch}")
         finished: torch.Tensor = value.detach()
         return finished
 
@@ -153,16 +159,16 @@ _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
 
 
 def _mapped(pixels: Pixels, lut: torch.Tensor) -> torch.Tensor:
-    """Pixels through a table (C, 256): (C, H, W)."""
+    """Returns RGBX pixels mapped by a table (C, 256), as a tensor (C, H, W)."""
     height, width = pixels.shape[:2]
     made = torch.empty((len(lut), height, width), dtype=lut.dtype, device="cpu")
-    bits = _INTEGERS[lut.itemsize]  # numpy knows no bfloat16
+    bits = _INTEGERS[lut.itemsize]  # integers of the same size, because numpy has no bfloat16
     core.fuse(pixels, {"last": {"box": (0, 0, width, height)}}, lut.view(bits).numpy(), made.view(bits).numpy())
     return made
 
 
 def described(value: Any) -> str:
-    """A value's type, and a tensor's shape."""
+    """Returns a tensor's dtype and shape, or any other value's type, for messages."""
     if isinstance(value, torch.Tensor):
         return f"{value.dtype} {tuple(value.shape)}"
     return type(value).__name__

@@ -1,6 +1,6 @@
 """The recipe: a dataset's transforms, lowered once to a fixed list of native steps.
 
-It is the contract between three readers: `lowering` writes it, the C++ core runs it, and `reference` (the oracle) runs
+It is the contract between three modules: `lowering` writes it, the C++ core runs it, and `reference` (the oracle) runs
 it again through Pillow and torch, independently.
 """
 
@@ -15,13 +15,13 @@ from headrace.recipe.aspect_sizes import nearest
 from headrace.recipe.byte_table import Pointwise
 from headrace.recipe.steps import Call, Step
 
-#: dtypes that an output may have.
+#: Supported dtypes of outputs.
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.uint8)
 
 
 @dataclass(frozen=True)
 class Column:
-    """How one draw is made from a uniform u in [0, 1): ``low + u (high - low)``, then `exp` if asked."""
+    """Computes one draw from a uniform u in [0, 1): ``low + u (high - low)``, or e to that power if `exp`."""
 
     low: float = 0.0
     high: float = 1.0
@@ -30,9 +30,13 @@ class Column:
 
 @dataclass(frozen=True)
 class GaussianWeight:
-    """One of the `size` weights of torchvision's Gaussian kernel along one axis, of the sigma in column `sigma`.
+    """One of the `size` weights of torchvision's Gaussian kernel along one axis.
 
-    They stand side by side, the first one at `first`. `softmax`: by v2's operations, else by v1's.
+    Attributes:
+        sigma: column of the standard deviation.
+        size: number of weights, in adjacent columns.
+        softmax: whether to use the operations of torchvision v2, otherwise those of v1.
+        first: column of the first weight.
     """
 
     sigma: int
@@ -43,22 +47,22 @@ class GaussianWeight:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is done to every sample of a dataset.
+    """The steps done to every sample of a dataset.
 
     Attributes:
-        steps: in order; on the 8-bit image up to the first Erase, from there on on the tensor.
-        columns: how each draw of a sample is made; its length is k of the draws array (n, k).
-        height, width, channels: of every output.
-        pointwise: the tensor steps but Erase and flips. Called with a uint8 tensor (channels, H, W) it returns the
-            finished tensor (channels, H, W) in the final dtype, each element a function of its byte and channel alone.
-        lut: ``pointwise`` of the 256 bytes: (channels, 256), in the final dtype.
-        erased: what each Erase writes: (Erase steps in the order in which they are written down, nested ones too,
-            channels), in the final dtype, after all tensor steps; None where there is none.
-        names: a line for `explain()` a user's transform: (its repr, what it was lowered to).
-        kind: the class of tensor that the transforms give, which a single sample has; a batch is a plain one.
-        in_python: which of `names` are done by Python.
-        variants: the recipes of images of other aspect ratios, each with another output size; this one is the first of
-            them, and all have the same columns, channels and lut.
+        steps: the steps in order. Those before the first Erase work on the 8-bit image, the others on the tensor.
+        columns: how each draw of a sample is computed; their number is k of the draws array (n, k).
+        height, width, channels: those of every output.
+        pointwise: all tensor steps except Erase and flips. Maps a uint8 tensor (channels, H, W) to the finished tensor
+            (channels, H, W) in the output dtype; each element depends on its byte and channel only.
+        lut: ``pointwise`` of the 256 byte values: (channels, 256), in the output dtype.
+        names: one line of `explain()` for each of the user's transforms: (its repr, what it was lowered to).
+        erased: the values that each Erase writes, after all tensor steps: (number of Erase steps, channels), in the
+            output dtype, nested steps included, in the order of `steps`; None without Erase steps.
+        in_python: indices of `names` that run in Python.
+        kind: tensor class that the transforms return for a single sample; a batch is a plain tensor.
+        variants: one recipe for each output size of a ByAspectRatio, this one first; all have the same columns,
+            channels and lut. Empty without a ByAspectRatio.
     """
 
     steps: tuple[Step, ...]
@@ -75,14 +79,14 @@ class Recipe:
     variants: tuple[Recipe, ...] = ()
 
     def of(self, height: int, width: int) -> Recipe:
-        """The recipe of an image of that size: of the variant whose aspect ratio is nearest, where there are any."""
+        """Returns the recipe for an image of this size: the variant with the nearest aspect ratio, or this recipe."""
         if not self.variants:
             return self
         return self.variants[nearest(self.sizes, height, width)]
 
     @property
     def sizes(self) -> list[tuple[int, int]]:
-        """(height, width) of the outputs there are."""
+        """(height, width) of each possible output."""
         return [(one.height, one.width) for one in self.variants or (self,)]
 
     @property
@@ -90,28 +94,31 @@ class Recipe:
         return self.lut.dtype
 
     def maps_bytes_as(self, other: Recipe) -> bool:
-        """Whether both make the same values of the same bytes, in as many channels."""
+        """Whether both recipes map bytes to the same values, with the same dtype and number of channels."""
         return self.dtype == other.dtype and torch.equal(self.lut, other.lut)
 
     @property
     def calls(self) -> list[Call]:
-        """The steps that Python does, in order."""
+        """The Call steps of all variants, in order."""
         return [step for one in self.variants or (self,) for step in one.steps if isinstance(step, Call)]
 
     @property
     def finished_by_python(self) -> bool:
-        """Whether the last call makes the finished tensors, in this machine's memory."""
+        """Whether a call makes the finished tensors, which are then in CPU memory."""
         return any(call.finishes for call in self.calls)
 
     @property
     def erase_bytes(self) -> bytes:
-        """The elements of `erased`, row by row."""
+        """The elements of `erased` in row-major order."""
         if self.erased is None:
             return b""
         return self.erased.contiguous().view(torch.uint8).numpy().tobytes()
 
     def fingerprint(self) -> str:
-        """A hash of everything that decides a batch's pixels, for `state_dict()`: hex digits of SHA-256, first 16."""
+        """Returns a hash of all that decides the values of a batch: the first 16 hex digits of a SHA-256.
+
+        It is part of `state_dict()`.
+        """
         import hashlib
 
         parts: list[Any] = [self.steps, self.columns, self.height, self.width, self.channels, str(self.dtype)]

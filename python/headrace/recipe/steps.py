@@ -1,6 +1,6 @@
-"""The steps of a recipe: plain records of what is done to an 8-bit image, one kind a class.
+"""The steps of a recipe: plain records of operations on an 8-bit image, one class per kind of step.
 
-Where a step is random, it names the columns of a sample's draws that decide.
+A random step gives the columns of a sample's draws that it reads, usually by the number `draw` of the first one.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headrace.recipe.calls import CallFunction
 
-#: torch's antialiased resizes of byte tensors: the mode of ``torch.nn.functional.interpolate``.
+#: torch's antialiased resizes of uint8 tensors: recipe's name -> mode of ``torch.nn.functional.interpolate``.
 TENSOR_FILTERS = {"tensor_bilinear": "bilinear", "tensor_bicubic": "bicubic"}
 
-#: Pillow's numbers of its six filters.
+#: Pillow's six filters: recipe's name -> Pillow's number.
 FILTERS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
 
 
 @dataclass(frozen=True)
 class RandomResizedCrop:
-    """Ten tries of an area and an aspect ratio, else the fall-back; then a resize to (height, width).
+    """Crop the box of the first of ten tries that fits, or else the fall-back; then resize to (height, width).
 
     Draw columns: for each of the ten tries t, column ``draw + 2 t`` is the fraction of the area, uniform in `scale`,
     and ``draw + 2 t + 1`` the aspect ratio, log-uniform in `ratio`; columns ``draw + 20`` and ``draw + 21`` are
-    uniform in [0, 1) and place the box (top, left).
+    uniform in [0, 1) and give the box's position (top, left).
     """
 
     height: int
@@ -46,9 +46,9 @@ class Resize:
 
 @dataclass(frozen=True)
 class ResizeShorter:
-    """Resize so that the shorter edge is `size`, the longer at most `max_size` (None: no limit), keeping the ratio.
+    """Resize so that the shorter edge is `size` and the longer at most `max_size` (None: no limit), keeping the ratio.
 
-    `size` 0 stands for torchvision v2's ``Resize(None, max_size=n)``: the longer edge becomes `max_size`.
+    `size` 0 means torchvision v2's ``Resize(None, max_size=n)``: the longer edge becomes `max_size`.
     """
 
     size: int
@@ -58,7 +58,7 @@ class ResizeShorter:
 
 @dataclass(frozen=True)
 class CenterCrop:
-    """Crop (height, width) at the centre, padding with black where the image is smaller."""
+    """Crop (height, width) at the centre; pad a smaller image with black first."""
 
     height: int
     width: int
@@ -66,7 +66,7 @@ class CenterCrop:
 
 @dataclass(frozen=True)
 class RandomCrop:
-    """Pad, then crop (height, width) at a random place.
+    """Pad, then crop (height, width) at a random position.
 
     Draw columns: `draw` (top) and `draw + 1` (left), uniform in [0, 1).
     """
@@ -82,7 +82,7 @@ class RandomCrop:
 
 @dataclass(frozen=True)
 class HorizontalFlip:
-    """Mirror left and right where column `draw`, uniform in [0, 1), is below `p`."""
+    """Mirror left and right if column `draw`, uniform in [0, 1), is below `p`."""
 
     p: float
     draw: int
@@ -90,7 +90,7 @@ class HorizontalFlip:
 
 @dataclass(frozen=True)
 class VerticalFlip:
-    """Mirror top and bottom where column `draw`, uniform in [0, 1), is below `p`."""
+    """Mirror top and bottom if column `draw`, uniform in [0, 1), is below `p`."""
 
     p: float
     draw: int
@@ -98,7 +98,7 @@ class VerticalFlip:
 
 @dataclass(frozen=True)
 class Grayscale:
-    """Pillow's L of each pixel, in `channels` (1 or 3) equal channels."""
+    """Convert to gray (Pillow's mode L), in `channels` (1 or 3) equal channels."""
 
     channels: int
 
@@ -121,7 +121,7 @@ class Brightness:
 
 @dataclass(frozen=True)
 class Contrast:
-    """``PIL.ImageEnhance.Contrast`` by the factor in column `draw`; looks at the mean of the whole image."""
+    """``PIL.ImageEnhance.Contrast`` by the factor in column `draw`; depends on the mean of the whole image."""
 
     draw: int
 
@@ -135,7 +135,7 @@ class Saturation:
 
 @dataclass(frozen=True)
 class Hue:
-    """The H of Pillow's HSV turned by ``int(255 x)`` modulo 256, x in column `draw`."""
+    """Add ``int(255 x)`` modulo 256 to the H of Pillow's HSV; x is column `draw`."""
 
     draw: int
 
@@ -147,35 +147,35 @@ class Invert:
 
 @dataclass(frozen=True)
 class Posterize:
-    """``PIL.ImageOps.posterize``: keep the upper `bits`."""
+    """``PIL.ImageOps.posterize``: keep the `bits` most significant bits."""
 
     bits: int
 
 
 @dataclass(frozen=True)
 class Solarize:
-    """``PIL.ImageOps.solarize``: invert the values from `threshold` on."""
+    """``PIL.ImageOps.solarize``: invert the values that are at least `threshold`."""
 
     threshold: float
 
 
 @dataclass(frozen=True)
 class Autocontrast:
-    """``PIL.ImageOps.autocontrast`` with its defaults, a channel at a time."""
+    """``PIL.ImageOps.autocontrast`` with its default arguments, per channel."""
 
 
 @dataclass(frozen=True)
 class Equalize:
-    """``PIL.ImageOps.equalize``, a channel at a time."""
+    """``PIL.ImageOps.equalize``, per channel."""
 
 
 @dataclass(frozen=True)
 class GaussianBlur:
-    """torchvision's blur of a PIL image: a convolution in float32, its borders mirrored, rounded to bytes.
+    """torchvision's blur of a PIL image: a convolution in float32 with mirrored borders, rounded to bytes.
 
-    Columns: `draw` is sigma; the `width` ones behind it are the weights of a row of the kernel, and the `height` ones
-    behind these those of a column, as they follow from sigma (`recipe.GaussianWeight`). `softmax`: v2 makes them of
-    other operations than v1.
+    Draw columns: `draw` is sigma; the next `width` columns are the weights of a row of the kernel, and the `height`
+    columns after them those of a column, all computed from sigma (`recipe.GaussianWeight`). `softmax`: whether the
+    weights are computed by the operations of torchvision v2, otherwise by those of v1.
     """
 
     width: int
@@ -186,7 +186,7 @@ class GaussianBlur:
 
 @dataclass(frozen=True)
 class When:
-    """Do `steps` where column `draw`, uniform in [0, 1), is below `p`."""
+    """Do `steps` if column `draw`, uniform in [0, 1), is below `p`."""
 
     p: float
     steps: tuple[Step, ...]
@@ -195,7 +195,7 @@ class When:
 
 @dataclass(frozen=True)
 class OneOf:
-    """Do the first branch whose entry of `bounds` (ascending, the last one 1) is above column `draw`, in [0, 1)."""
+    """Do one branch: the first whose entry of `bounds` (ascending, the last one 1) exceeds column `draw`, in [0, 1)."""
 
     branches: tuple[tuple[Step, ...], ...]
     bounds: tuple[float, ...]
@@ -206,7 +206,7 @@ class OneOf:
 class Shuffled:
     """Do all branches in a random order.
 
-    Column `draw`, uniform u in [0, 1), names permutation ``floor(u n!)`` of n branches, in the order of
+    Column `draw`, uniform u in [0, 1), selects permutation number ``floor(u n!)`` of the n branches, in the order of
     ``itertools.permutations``.
     """
 
@@ -216,13 +216,13 @@ class Shuffled:
 
 @dataclass(frozen=True)
 class Erase:
-    """RandomErasing of a tensor, where column `draw`, uniform in [0, 1), is below `p`.
+    """RandomErasing of a tensor, if column `draw`, uniform in [0, 1), is below `p`.
 
-    Ten tries as in RandomResizedCrop: columns ``draw + 1 + 2 t`` (fraction of the area) and ``draw + 2 + 2 t`` (height
-    over width); columns ``draw + 21`` and ``draw + 22`` place the box (top, left). Nothing is done where no try fits.
+    Draw columns: for each of the ten tries t, ``draw + 1 + 2 t`` (fraction of the area) and ``draw + 2 + 2 t`` (height
+    over width); ``draw + 21`` and ``draw + 22`` give the box's position (top, left). If no try fits, nothing is erased.
 
-    `after` is how many of the recipe's tensor steps come before it, `value` what is written, one number a channel, in
-    the units of the tensor there.
+    `value` is what to write, one number per channel, in the units of the tensor at this point. `after` is the number of
+    the recipe's tensor steps before this step.
     """
 
     p: float
@@ -233,11 +233,16 @@ class Erase:
 
 @dataclass(frozen=True)
 class Call:
-    """Hand the image to Python: a transform that has no native twin, or all that is left.
+    """Call a Python function on the image: a transform without a native twin, or all remaining transforms.
 
-    Column `draw`, uniform in [0, 1), seeds what it draws; `process_wide` tells that it draws from generators of the
-    whole process. `metadata`: the image carries that of its file. Where `finishes`, it makes the finished tensor.
-    `size`: (height, width) of the image that it makes; None: varies.
+    Attributes:
+        name: name of the function, the same in every process.
+        draw: column, uniform in [0, 1), that seeds the function's random numbers.
+        process_wide: whether the function draws from random generators of the whole process.
+        metadata: whether the image has the metadata of its file.
+        finishes: whether the function returns the finished tensor instead of an image.
+        size: (height, width) of the image that it returns; None if it varies.
+        function: the function.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Samplers for one machine or many: torch's protocol, seeded, in orders that no number of ranks changes."""
+"""Samplers for one process or many: torch's protocol, seeded, in orders that do not depend on the number of ranks."""
 
 from headrace.sampler.aspect import AspectRatioBatchSampler
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler

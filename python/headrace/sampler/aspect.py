@@ -1,4 +1,4 @@
-"""Batches of images of similar aspect ratio, each with an output size of its own."""
+"""A batch sampler that groups images of similar aspect ratio; the output size varies from batch to batch."""
 
 from __future__ import annotations
 
@@ -19,29 +19,32 @@ from headrace.transforms import ByAspectRatio
 
 
 class AspectRatioBatchSampler(Seeded, Sampler[list[int]]):
-    """Batches whose images have the same of some output sizes: the one whose aspect ratio is nearest.
+    """Yields batches of images that share an output size: the size whose aspect ratio is nearest to the image's.
 
-    An epoch holds every sample once, in batches of `batch_size` but for the last one of each size. Which samples meet,
-    and in which order batches come, follows from (seed, epoch). Goes with a dataset whose transform is a
+    An epoch holds every sample once. All batches have `batch_size` samples, except the last one of each size. The
+    composition and the order of the batches follow from (seed, epoch). Use it with a dataset whose transform is a
     ``headrace.transforms.ByAspectRatio`` of the same sizes. In a distributed job, ``DataLoader(rank=, world_size=)``
-    deals the batches out.
+    splits the batches among the ranks.
 
     Args:
-        dataset: whose images' sizes are read from their headers: one of headrace's, or one that it recognises.
-        batch_size: samples of a batch.
-        sizes: (height, width) of the outputs; None: those of the dataset's transform, a ``ByAspectRatio``.
-        shuffle: False: samples in the dataset's order, size by size.
-        seed: of the order.
-        drop_last: leaves out the incomplete batch of each size.
-        image_sizes: (height, width) of every image, integers (n, 2), where they are known: reading headers takes some
-            seconds for a hundred thousand files, and more on a cold disk. Save the attribute of the same name.
+        dataset: a headrace dataset, or one that headrace recognises. Its image headers are read, unless `image_sizes`
+            is given.
+        batch_size: number of samples in a batch.
+        sizes: (height, width) of each output size in pixels. None: those of the dataset's ``ByAspectRatio`` transform.
+        shuffle: whether to shuffle samples and batches. False: the dataset's order, one size after the other.
+        seed: seed of the shuffle; any integer.
+        drop_last: whether to drop the incomplete batch of each size.
+        image_sizes: (height, width) of every image, integers (n, 2), if they are known. Reading the headers of a
+            hundred thousand files takes some seconds, and more from a cold disk: save the attribute of the same name.
 
     Attributes:
-        image_sizes: int32 (n, 2); (0, 0) for a file that cannot be read.
-        sizes: of the outputs.
+        image_sizes: (height, width) of every image, int32 (n, 2); (0, 0) for a file that cannot be read.
+        sizes: (height, width) of each output size.
 
     Raises:
-        ValueError: no sizes are known, or not one for each image. TypeError: not a number.
+        ValueError: the output sizes are unknown, `image_sizes` does not have one row per image, or a number is out of
+            range.
+        TypeError: an argument is not an integer.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Deals an epoch's order out to the ranks of a distributed job."""
+"""Splits an epoch's order among the ranks of a distributed job."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Share(Generic[Item]):
-    """One rank's part of an order: its items rank, rank + world_size, rank + 2 world_size, ...
+    """One rank's part of an order: items rank, rank + world_size, rank + 2 world_size, ...
 
     Attributes:
-        drop_last: whether the items that do not go round are left out; else the order's first ones follow them.
+        rank, world_size: this rank and the number of ranks.
+        drop_last: how to make the number of items a multiple of `world_size`. True: drop the last items. False: repeat
+            the order's first items at its end.
     """
 
     rank: int = 0
@@ -31,7 +33,12 @@ class Share(Generic[Item]):
     drop_last: bool = False
 
     def even(self, items: list[Item], head: list[Item]) -> list[Item]:
-        """The end of an order made to go round: shortened, or with items of its `head`, again and again."""
+        """Returns the end of an order, shortened or extended to a multiple of `world_size`.
+
+        Args:
+            items: the end of the order.
+            head: the first items of the order, which are repeated as often as needed.
+        """
         over = len(items) % self.world_size
         if not over:
             return items
@@ -40,21 +47,21 @@ class Share(Generic[Item]):
         return items + list(itertools.islice(itertools.cycle(head), self.world_size - over))
 
     def of(self, items: list[Item]) -> list[Item]:
-        """This rank's."""
+        """Returns this rank's items."""
         return items[self.rank :: self.world_size]
 
 
 class DealingSampler(Seeded, TorchDistributedSampler[Item]):
-    """Gives a rank its part of a whole order."""
+    """Base class of the samplers that yield one rank's share of an order common to all ranks."""
 
     @property
     def share(self) -> Share[Item]:
-        """Which part of the whole order is this rank's."""
+        """This rank's part of the whole order."""
         return Share(self.rank, self.num_replicas, self.drop_last)
 
     @property
     def whole(self) -> Iterable[Item]:
-        """The order of all ranks together, of the epoch at hand."""
+        """The order of all ranks together in the current epoch."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[Item]:
@@ -63,23 +70,26 @@ class DealingSampler(Seeded, TorchDistributedSampler[Item]):
 
 
 class DistributedSampler(DealingSampler[int]):
-    """As ``torch.utils.data.DistributedSampler``, in the order that one process alone would have.
+    """Like ``torch.utils.data.DistributedSampler``, but in the order of a single process.
 
-    Rank r of W is given samples r, r + W, r + 2 W, ... of an order that follows from (seed, epoch) and is that of
-    headrace's ``DataLoader(shuffle=True, seed=seed)``. So W batches, one of each rank, are together the same samples
-    for every W as long as their sizes sum up to the same number. A headrace DataLoader makes one of these by itself
-    where torch.distributed is initialised; its ``state_dict()`` goes on with another number of ranks.
+    Rank r of W gets samples r, r + W, r + 2 W, ... of an order that follows from (seed, epoch) and equals that of
+    headrace's ``DataLoader(shuffle=True, seed=seed)``. The W batches of a step, one per rank, therefore hold together
+    the same samples for every W, as long as W times the batch size is the same. A headrace DataLoader makes such a
+    sampler itself if it is told its ranks (``distributed=True``, or ``rank`` and ``world_size``); its ``state_dict()``
+    can be loaded in a job with another number of ranks.
 
     Args:
-        dataset: anything that has a length.
-        num_replicas, rank: None: those of torch.distributed, or of torchrun; without a job, one rank.
-        shuffle: False: samples in the dataset's order.
-        seed: the same on all ranks.
-        drop_last: leaves out the last ``len(dataset) % num_replicas`` samples of the order; else its first ones are
-            repeated until all ranks have as many.
+        dataset: any object with a length.
+        num_replicas, rank: number of ranks and this process's rank. None: those of torch.distributed or torchrun; a
+            single rank if there is no distributed job.
+        shuffle: whether to shuffle. False: the dataset's order.
+        seed: seed of the shuffle; must be the same on all ranks.
+        drop_last: whether to drop the last ``len(dataset) % num_replicas`` samples of the order. False: repeat its
+            first samples until all ranks have equally many.
 
     Raises:
-        ValueError: a rank outside the world. TypeError: `seed` is no whole number.
+        ValueError: `rank` is outside of [0, num_replicas), or only one of the two is given.
+        TypeError: `seed`, `rank` or `num_replicas` is not an integer.
     """
 
     def __init__(
@@ -97,7 +107,7 @@ class DistributedSampler(DealingSampler[int]):
 
     @property
     def whole(self) -> Iterable[int]:
-        """The order of all ranks together, of the epoch at hand."""
+        """The order of all ranks together in the current epoch."""
         length = len(self.dataset)  # type: ignore[arg-type]
         if not self.shuffle:
             return range(length)
@@ -105,17 +115,20 @@ class DistributedSampler(DealingSampler[int]):
 
 
 class ShardedSampler(DealingSampler[Any]):
-    """Deals out what another sampler, or batch sampler, yields: rank r of W is given items r, r + W, r + 2 W, ...
+    """Splits the items of another sampler or batch sampler: rank r of W gets items r, r + W, r + 2 W, ...
 
-    All ranks must be given the same order: samplers of the same seed, or with generators of the same.
+    The sampler must yield the same order on all ranks: give it the same seed, or a generator with the same seed.
 
     Args:
-        sampler: yields indices, or lists of them; has a length.
-        num_replicas, rank: None: those of torch.distributed, or of torchrun; without a job, one rank.
-        drop_last: leaves out the items that do not go round; else the first ones are repeated.
+        sampler: yields indices or lists of indices; must have a length.
+        num_replicas, rank: number of ranks and this process's rank. None: those of torch.distributed or torchrun; a
+            single rank if there is no distributed job.
+        drop_last: whether to drop the last ``len(sampler) % num_replicas`` items. False: repeat the first items until
+            all ranks have equally many.
 
     Raises:
-        TypeError: the sampler has no length. ValueError: a rank outside the world.
+        TypeError: `sampler` has no length, or `rank` or `num_replicas` is not an integer.
+        ValueError: `rank` is outside of [0, num_replicas), or only one of the two is given.
     """
 
     def __init__(
@@ -126,14 +139,14 @@ class ShardedSampler(DealingSampler[Any]):
         drop_last: bool = False,
     ) -> None:
         if not hasattr(type(sampler), "__len__"):
-            raise TypeError(f"{type(sampler).__qualname__} has no length: it cannot be dealt out evenly")
+            raise TypeError(f"{type(sampler).__qualname__} has no length: it cannot be split evenly among ranks")
         world = World.of(rank, num_replicas, "num_replicas")
         super().__init__(sampler, world.size, world.rank, shuffle=False, drop_last=drop_last)  # type: ignore[arg-type]
         self.sampler = sampler
 
     @property
     def whole(self) -> Iterable[Any]:
-        """The order of all ranks together, of the epoch at hand: the sampler that is dealt out."""
+        """The order of all ranks together in the current epoch: the inner sampler."""
         return self.sampler
 
     def __len__(self) -> int:
@@ -141,6 +154,6 @@ class ShardedSampler(DealingSampler[Any]):
         return items // ranks if self.drop_last else -(-items // ranks)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next ``iter(sampler)`` is of this epoch; what is dealt out is told, where it can be."""
+        """Sets the epoch of the next ``iter(sampler)``, also on the inner samplers that have ``set_epoch``."""
         super().set_epoch(epoch)
         tell(chain_of(self.sampler), epoch)

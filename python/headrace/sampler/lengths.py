@@ -1,4 +1,4 @@
-"""Batches of samples of similar length: of a fixed size, or as many as a budget of tokens holds."""
+"""A batch sampler that groups samples of similar length, in batches of a fixed size or within a token budget."""
 
 from __future__ import annotations
 
@@ -15,49 +15,51 @@ from headrace.base.whole_number import whole_number
 from headrace.randomness.draws import Int64Array, epoch_words
 from headrace.sampler.seeded import Seeded
 
-_SAMPLES, _PIVOTS, _BATCHES = 1, 2, 3  # streams of epoch_words
+_SAMPLES, _PIVOTS, _BATCHES = 1, 2, 3  # stream numbers for epoch_words
 _NO_LIMIT = 2**62
 
 
 class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
-    """Names every sample once an epoch, in batches whose samples are of similar length.
+    """Yields every sample once per epoch, in batches of samples of similar length.
 
-    A batch is padded to its longest sample, so what is shorter is paid for and thrown away. Sorting all samples by
-    length would waste least, and make the same batches in every epoch. So an epoch is shuffled, cut into pools of
-    `pool` batches, each pool is sorted and cut into batches, and the batches are shuffled: batches are new in each
-    epoch, and hold no more padding than the lengths in a pool of that size leave. (The sampling in pools of torchtext's
-    BucketIterator and of transformers' LengthGroupedSampler, with the budget of fairseq's ``--max-tokens``.)
+    A batch is padded to its longest sample, and padding wastes memory and computation. Sorting all samples by length
+    would waste least, but would make the same batches in every epoch. Instead, each epoch is shuffled and cut into
+    pools of about `pool` batches; each pool is sorted and cut into batches; the batches are shuffled. The batches
+    differ between epochs, and their padding is limited by the range of lengths within a pool.
 
-    Within a batch the longest sample comes first, as ``pack_padded_sequence`` wants it.
+    Method: pools as in torchtext's BucketIterator and transformers' LengthGroupedSampler, with the token budget of
+    fairseq's ``--max-tokens``.
 
-    An incomplete batch is one that ended because there were no more samples, and not because it was full: at most one
-    an epoch. Which lengths it holds is drawn anew in each epoch, so that ``drop_last=True`` does not leave out the same
-    samples, the shortest or the longest, in all of them. A batch is full when it has `batch_size` samples, or when the
-    next sample would have made its padded size larger than `max_tokens`.
+    A batch is full if it has `batch_size` samples, or if one more sample would make its padded size exceed
+    `max_tokens`. At most one batch per epoch is incomplete. The lengths in it are drawn anew in each epoch, so that
+    ``drop_last=True`` does not always drop the shortest or the longest samples. Within a batch the longest sample comes
+    first, as ``pack_padded_sequence`` expects.
 
-    The batches are a function of the arguments, seed and epoch alone. ``set_epoch`` says which epoch is next, as for
-    torch's DistributedSampler: without it all are alike.
+    The batches depend only on the arguments and the epoch. As with torch's DistributedSampler, call ``set_epoch`` to
+    get other batches in the next epoch; headrace's DataLoader does so itself.
 
     Args:
-        lengths: of all samples, integers of 0 or more: a sequence, array or tensor (n,). An empty sample counts as one
-            of 1 in `max_tokens`.
-        batch_size: the most samples of a batch.
-        max_tokens: the largest padded size of a batch: its longest length times its number of samples. One of the two
-            must be given; with both, a batch keeps to both.
-        shuffle: False: pools of consecutive samples, their batches in order from the shortest to the longest, what the
-            pools left over at the end; the same in every epoch.
-        seed: any integer, of which the low 64 bits count.
-        drop_last: whether the incomplete batch is left out.
-        pool: how many batches are sorted together, about (and shuffled ones no more than a quarter of all); None: all,
-            which makes nearly the same batches in every epoch. Larger: less padding, less random batches.
+        lengths: length of every sample, integers >= 0: a sequence, array or tensor (n,). For `max_tokens`, a length of
+            0 counts as 1.
+        batch_size: largest number of samples in a batch.
+        max_tokens: largest padded size of a batch: its longest length times its number of samples. At least one of
+            `batch_size` and `max_tokens` must be given; if both are, both limits hold.
+        shuffle: whether to shuffle. False: pools of consecutive samples, the batches of a pool ordered from short to
+            long, the samples left over by the pools last; the same in every epoch.
+        seed: any integer; only its low 64 bits are used.
+        drop_last: whether to drop the incomplete batch.
+        pool: approximate number of batches that are sorted together; with `shuffle`, at most a quarter of all batches.
+            Larger pools mean less padding and less random batches. None: all batches, which makes nearly the same
+            batches in every epoch.
 
     Attributes:
-        lengths: int64 (n,).
-        epoch: whose batches are next; 0 at first.
+        lengths: length of every sample, int64 (n,).
+        epoch: epoch of the next iterator; initially 0.
 
     Raises:
-        TypeError: an argument of the wrong type. ValueError: neither `batch_size` nor `max_tokens`, no sample, a
-            negative length, or a sample that is longer than `max_tokens` (it is named).
+        TypeError: an argument has the wrong type.
+        ValueError: neither `batch_size` nor `max_tokens` is given, there are no samples, a length is negative, or a
+            sample is longer than `max_tokens` (the message gives its index).
     """
 
     def __init__(
@@ -89,15 +91,15 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
                 f"cut or leave out the {np.count_nonzero(tokens > self.max_tokens)} samples that are longer"
             )
         self._limits = _Limits(self.batch_size or _NO_LIMIT, self.max_tokens or _NO_LIMIT)
-        # Of a fixed size: exactly; of tokens: if no batch had any padding.
+        # Lower bound on the number of batches: exact for `batch_size`, for `max_tokens` exact without any padding.
         least = max(-(-count // self._limits.samples), -(-int(tokens.sum()) // self._limits.tokens))
         self._pools = 1 if self.pool is None else -(-least // self.pool)
         if self.shuffle and self.pool is not None:
-            self._pools = max(self._pools, min(4, least))  # one pool alone would make nearly the same batches again
-        self._cut: tuple[int, list[Int64Array]] | None = None  # the newest batches, and whose they are
+            self._pools = max(self._pools, min(4, least))  # a single pool would make nearly the same batches each epoch
+        self._cut: tuple[int, list[Int64Array]] | None = None  # (epoch, its batches), the newest
 
     def __len__(self) -> int:
-        """The batches of the epoch: with `max_tokens` another number in each."""
+        """Number of batches in the current epoch; with `max_tokens` it differs between epochs."""
         if self.max_tokens is None and self.batch_size is not None:
             whole, rest = divmod(len(self.lengths), self.batch_size)
             return whole + (rest > 0 and not self.drop_last)
@@ -110,7 +112,7 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
         return {**self.__dict__, "_cut": None}
 
     def _batches(self) -> list[Int64Array]:
-        """The epoch's batches: int64 (n,) each, longest sample first."""
+        """Returns the batches of the current epoch: int64 (n,) each, longest sample first."""
         if self._cut is None or self._cut[0] != self.epoch:
             self._cut = self.epoch, self._made()
         return self._cut[1]
@@ -119,23 +121,24 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
         order = self._shuffled(_SAMPLES, len(self.lengths))
         batches: list[Int64Array] = []
         left: list[Int64Array] = []
-        # One share for each pool, and one for what the pools leave over: where in the sorted pool that shall lie.
+        # One share for each pool, and one for all left-over samples together: the relative position, in the sorted
+        # pool, of the samples that are left over.
         shares = self._words(_PIVOTS, self._pools + 1) / 2.0**64 if self.shuffle else np.zeros(self._pools + 1)
         for pool, share in zip(np.array_split(order, self._pools), shares, strict=False):
             batches += self._take(pool, share, left)
         incomplete: list[Int64Array] = []
         batches += self._take(np.concatenate(left), shares[-1], incomplete)
         if not self.drop_last:
-            batches += [one[::-1] for one in incomplete if len(one)]  # one, or none
+            batches += [one[::-1] for one in incomplete if len(one)]  # one batch or none
         return [batches[number] for number in self._shuffled(_BATCHES, len(batches))]
 
     def _take(self, pool: Int64Array, share: float, left: list[Int64Array]) -> list[Int64Array]:
-        """The full batches of a pool; what does not fill one is added to `left`."""
-        if not len(pool):  # the pools left nothing over
+        """Returns the full batches of a pool; adds the samples left over to `left`."""
+        if not len(pool):  # no pool left any samples over
             return []
         pool = pool[np.argsort(self.lengths[pool], kind="stable")]
         tokens = np.maximum(self.lengths[pool], 1)
-        # A share of the batches, not of the samples: a batch of long samples leaves fewer of them over.
+        # `share` is measured in batches, not in samples: with `max_tokens`, batches of long samples hold fewer of them.
         spent = np.cumsum(1 / self._limits.room(tokens))
         spans, begin, end = self._limits.full(tokens.tolist(), int(np.searchsorted(spent, share * spent[-1])))
         left.append(pool[begin:end])
@@ -150,7 +153,7 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
 
 @dataclass(frozen=True)
 class _Limits:
-    """What ends a batch: its samples, or its padded size."""
+    """The limits of a batch: its number of samples, and its padded size in tokens."""
 
     samples: int
     tokens: int
@@ -158,32 +161,33 @@ class _Limits:
     def full(self, lengths: list[int], pivot: int) -> tuple[list[tuple[int, int]], int, int]:
         """Cuts a pool into full batches.
 
-        From both ends: what is cut from one end only leaves the shortest or the longest samples over, always.
+        Cuts from both ends towards `pivot`: cutting from one end would always leave over the shortest or the longest
+        samples.
 
         Args:
-            lengths: ascending, 1 or more each.
-            pivot: where the samples that no batch is full of shall lie, about.
+            lengths: lengths of the pool's samples, ascending, each >= 1.
+            pivot: approximate index of the samples to leave over.
 
         Returns:
-            (begin, end) of each batch, ascending, and of what is left over.
+            (begin, end) of each batch, ascending; then begin and end of the samples left over.
         """
         below, begin = [], 0
         while (end := self._upwards(lengths, begin, pivot)) < pivot:
             below.append((begin, end))
             begin = end
         above, end = [], len(lengths)
-        # Beyond the pivot first, then through what the way up has left below it.
+        # Downwards from the top: first above the pivot, then through the samples that are left below it.
         while end > begin and end - begin >= (room := int(self.room(lengths[end - 1]))):
             above.append((end - room, end))
             end -= room
         return below + above[::-1], begin, end
 
     def room(self, longest: Any) -> Any:
-        """How many samples a batch holds whose longest has this length; of an array, for each."""
+        """Returns the capacity, in samples, of a batch whose longest sample has this length; elementwise for arrays."""
         return np.minimum(self.samples, self.tokens // longest)
 
     def _upwards(self, lengths: list[int], begin: int, stop: int) -> int:
-        """The end of the batch that begins at `begin`: the first sample that does not fit, or `stop`."""
+        """Returns the end of the batch that begins at `begin`: the first sample that does not fit, or `stop`."""
         low, high = begin, min(begin + self.samples, stop)  # [begin, low) fits
         while low < high:
             middle = (low + high) // 2
@@ -199,7 +203,7 @@ def _checked(lengths: Any) -> Int64Array:
     if given.size and (given.ndim != 1 or given.dtype.kind not in "iu"):
         raise TypeError(f"lengths must be integers, one a sample, not {given.dtype} of shape {given.shape}")
     if not given.size:
-        raise ValueError("there are no lengths, so there is no sample to put into a batch")
+        raise ValueError("lengths is empty: there are no samples")
     if given.min() < 0:
         raise ValueError(f"sample {int(np.argmin(given))} has a length of {given.min()}; a length is 0 or more")
     return given.astype(np.int64)

@@ -1,4 +1,4 @@
-"""A collate_fn for samples of different lengths: pads them to the longest of the batch, and says how long each is."""
+"""A collate_fn for sequences of different lengths: pads them to the longest of the batch and keeps their lengths."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from torch.utils.data import default_collate
 
 
 class Padded(NamedTuple):
-    """Sequences of a batch, one length.
+    """The sequences of a batch, padded to one length.
 
     Attributes:
-        values: (n, longest, ...), in the dtype of the samples.
-        lengths: int64 (n,), on the CPU, where pack_padded_sequence wants them: the first ``lengths[i]`` of
-            ``values[i]`` are sample i's, the others are padding.
+        values: (n, longest, ...), in the dtype of the samples. ``values[i][:lengths[i]]`` is sample i, the rest is
+            padding.
+        lengths: length of each sample, int64 (n,), on the CPU, where ``pack_padded_sequence`` expects it.
     """
 
     values: torch.Tensor
@@ -26,31 +26,33 @@ class Padded(NamedTuple):
 
     @property
     def mask(self) -> torch.Tensor:
-        """bool (n, longest): True where there is a sample's value, as in an attention mask. On `values`' device."""
+        """Attention mask, bool (n, longest), on the device of `values`: True for samples, False for padding."""
         places = torch.arange(self.values.shape[1], device=self.values.device)
         return places < self.lengths.to(self.values.device)[:, None]
 
 
 class PaddingCollate:
-    """Collates samples that are sequences, or tuples and dicts with sequences in them, nested as one likes.
+    """Collates samples that are sequences, or nested tuples and dicts that contain sequences.
 
-    Where the samples have a sequence, the batch has `Padded`: its values and its lengths, which ``(values, lengths),
-    labels = batch`` takes apart. All else is as torch's ``default_collate`` makes it, and stands where that puts it: a
-    dict gives a dict, a named tuple one of the same kind, a tuple a list.
+    Each sequence in a sample becomes a `Padded` in the batch, which can be unpacked: ``(values, lengths), labels =
+    batch``. All other values are collated by torch's ``default_collate``. The batch has the structure that
+    ``default_collate`` returns: a dict for dicts, the same class for named tuples, a list for tuples.
 
-    A sequence is a tensor or an array of one dimension or more, or a list of numbers (or of such lists, of one length):
-    it varies in its first dimension, the others must be the same in all samples. Lists become what ``torch.tensor``
-    makes of them; an empty list has the dtype of the others. Numbers, strings and tensors without a dimension are none.
+    A sequence is a tensor or array with at least one dimension, or a list of numbers (or of such lists of equal
+    length). Sequences may differ in their first dimension only. Lists are converted by ``torch.tensor``; an empty list
+    gets the dtype of the other samples. Numbers, strings and tensors without dimensions are not sequences.
 
     Args:
-        padding_value: a number: pads all sequences. A dict: says which places hold the sequences and what pads each, as
-            ``{"tokens": 0, "tags": -100}`` for dicts or ``{0: 0}`` for the first of a tuple; its values may be such
-            dicts again. Places that it does not name go to ``default_collate``: images and vectors of a fixed size.
+        padding_value: one number, which pads all sequences; or a dict of the entries (keys of dicts, positions in
+            tuples) that hold sequences to their padding values, such as ``{"tokens": 0, "tags": -100}`` or ``{0: 0}``.
+            Its values may be dicts for nested samples. Entries that are not in the dict go to ``default_collate``, such
+            as images and vectors of a fixed size.
 
     Raises:
-        TypeError: padding that is neither; when called: sequences of different dtypes, or with something else among
-            them. ValueError: when called: sequences that differ in more than their first dimension, samples with other
-            places than the first, a padding value that the dtype does not have. The message names sample and place.
+        TypeError: `padding_value` is neither a number nor a dict. When called: an entry holds sequences of different
+            dtypes, or sequences in some samples only.
+        ValueError: when called, if sequences differ in more than their first dimension, the samples have different
+            entries, or the dtype cannot represent the padding value. The message names the sample and the entry.
     """
 
     def __init__(self, padding_value: Any = 0) -> None:
@@ -58,7 +60,7 @@ class PaddingCollate:
         self.padding_value = padding_value
 
     def __call__(self, samples: list[Any]) -> Any:
-        """Collates samples; there must be one at least."""
+        """Collates one sample or more into a batch."""
         return _collate(samples, self.padding_value, "", named=False)
 
 
@@ -67,17 +69,17 @@ def _check_padding(padding: Any) -> None:
         for inner in padding.values():
             _check_padding(inner)
     elif not isinstance(padding, (bool, int, float)):
-        raise TypeError(f"padding_value must be a number or a dict of places and numbers, not {padding!r}")
+        raise TypeError(f"padding_value must be a number or a dict of entries and numbers, not {padding!r}")
 
 
 def _collate(samples: Any, padding: Any, where: str, named: bool) -> Any:
-    """Collates what samples have at a place.
+    """Collates one entry of all samples.
 
     Args:
-        samples: a list or a tuple.
-        padding: a number, a dict of places in this one, or None: there is nothing to pad.
-        where: the place, as one would write it behind a sample: ``['words'][0]``.
-        named: whether the user says that here are sequences.
+        samples: the entry of each sample, in a list or a tuple.
+        padding: a number, a dict of the entries inside this one, or None: nothing to pad.
+        where: the path of the entry as an index expression, such as ``['words'][0]``, for messages.
+        named: whether the caller's `padding_value` names this entry as a sequence.
     """
     if padding is None:
         return default_collate(samples)
@@ -89,7 +91,7 @@ def _collate(samples: Any, padding: Any, where: str, named: bool) -> Any:
             if unknown:
                 raise ValueError(f"padding_value names {unknown[0]!r}{_at(where)}, but the samples have {places}")
         batch = {}
-        of = list if isinstance(first, Mapping) else tuple  # as in default_collate, which gives strings back in it
+        of = list if isinstance(first, Mapping) else tuple  # default_collate returns strings in the same container
         for place in places:
             inner = padding.get(place) if isinstance(padding, Mapping) else padding
             column = of(sample[place] for sample in samples)
@@ -98,14 +100,14 @@ def _collate(samples: Any, padding: Any, where: str, named: bool) -> Any:
             return batch
         return type(first)(*batch.values()) if hasattr(first, "_fields") else list(batch.values())
     if isinstance(padding, Mapping):
-        raise TypeError(f"padding_value names places{_at(where)}, but sample 0 is {_kind(first)} there")
+        raise TypeError(f"padding_value names entries{_at(where)}, but sample 0 is {_kind(first)} there")
     if named or any(_is_sequence(sample) for sample in samples):
         return _pad(samples, padding, where)
     return default_collate(samples)
 
 
 def _places(samples: Sequence[Any], where: str) -> list[Any]:
-    """The keys of dicts, the numbers of tuples: the same in all samples."""
+    """Returns the keys of dicts or the positions of tuples. Raises if they are not the same in all samples."""
     found: list[Any] = []
     for number, sample in enumerate(samples):
         if not isinstance(sample, Mapping if isinstance(samples[0], Mapping) else tuple):
@@ -113,7 +115,7 @@ def _places(samples: Sequence[Any], where: str) -> list[Any]:
         places = list(sample) if isinstance(sample, Mapping) else list(range(len(sample)))
         found = found if number else places
         if set(places) != set(found):
-            raise ValueError(f"sample {number}{_at(where)} has the places {places}, but sample 0 has {found}")
+            raise ValueError(f"sample {number}{_at(where)} has the entries {places}, but sample 0 has {found}")
     return found
 
 
@@ -134,7 +136,7 @@ def _is_sequence(value: Any) -> bool:
 def _pad(samples: Sequence[Any], padding: float, where: str) -> Padded:
     for number, sample in enumerate(samples):
         if not _is_sequence(sample):
-            raise TypeError(f"sample {number}{_at(where)} is {_kind(sample)}, and no sequence of numbers")
+            raise TypeError(f"sample {number}{_at(where)} is {_kind(sample)}, not a sequence of numbers")
     tensors = [None if isinstance(one, list) and not one else _tensor(one, i, where) for i, one in enumerate(samples)]
     first = next((number for number, one in enumerate(tensors) if one is not None), 0)
     model = tensors[first] if tensors[first] is not None else torch.tensor([])
@@ -156,20 +158,20 @@ def _tensor(sample: Any, number: int, where: str) -> torch.Tensor:
     if isinstance(sample, torch.Tensor):
         return sample
     try:
-        # A copy: torch warns of memory that must not be written, and takes no negative strides.
+        # A copy, because torch warns about read-only memory and does not support negative strides.
         return torch.from_numpy(np.array(sample, order="C")) if isinstance(sample, np.ndarray) else torch.tensor(sample)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(f"sample {number}{_at(where)} makes no tensor: {error}") from None
+        raise TypeError(f"sample {number}{_at(where)} cannot be converted to a tensor: {error}") from None
 
 
 def _check_representable(padding: float, dtype: torch.dtype, where: str) -> None:
     if dtype.is_floating_point or dtype.is_complex:
         if math.isfinite(padding) and abs(padding) > torch.finfo(dtype).max:
-            raise ValueError(f"the sequences{_at(where)} are of {dtype}, which has no {padding} to pad with")
+            raise ValueError(f"the sequences{_at(where)} are of {dtype}, which cannot hold padding_value={padding}")
         return
     low, high = (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
     if not (low <= padding <= high and padding == int(padding)):
-        raise ValueError(f"the sequences{_at(where)} are of {dtype}, which has no {padding} to pad with")
+        raise ValueError(f"the sequences{_at(where)} are of {dtype}, which cannot hold padding_value={padding}")
 
 
 def _kind(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""A shuffle of billions of samples in constant memory: a keyed permutation that is computed, not stored."""
+"""Shuffles billions of samples in constant memory: a keyed permutation that is computed instead of stored."""
 
 from __future__ import annotations
 
@@ -15,53 +15,54 @@ from headrace.randomness.draws import Int64Array, UInt64Array, epoch_words
 from headrace.sampler.seeded import Seeded
 
 LARGEST = 2**62  # samples: two halves of 31 bits
-TABLE = 2**16  # samples: up to here the permutation is stored, 512 KiB at most
+TABLE = 2**16  # samples: up to this length the permutation is stored, in at most 512 KiB
 ROUNDS = 8
 
-# Indices: enough for the calls of numpy to cost little beside their work, few enough to stay in the second-level cache.
+# Indices computed at once: enough to amortise the overhead of numpy's calls, few enough to fit the second-level cache.
 _BLOCK = 2**15
-_STREAM = 0  # of epoch_words
+_STREAM = 0  # stream number for epoch_words
 _HALF = np.uint64(32)
 # The multipliers of MurmurHash3's 64-bit finaliser.
 _FIRST, _SECOND = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
 
 
 class PermutationSampler(Seeded, Sampler[int]):
-    """Names every sample once an epoch, in random order; nothing grows with the number of samples.
+    """Yields every sample once per epoch, in random order, in constant memory.
 
-    ``torch.randperm`` needs 8 bytes a sample, and a list of them 40 more. Here the sample at a position is computed
-    from the position: a Feistel network whose round function is keyed by (seed, epoch), so that any part of an epoch
-    can be had without what lies before it.
+    ``torch.randperm`` needs 8 bytes per sample, and a list of its values 40 more. Here the sample at a position is
+    computed from the position, by a Feistel network whose round function is keyed by (seed, epoch). Any part of an
+    epoch can be computed without the part before it.
 
     Method: Luby and Rackoff ("How to construct pseudorandom permutations from pseudorandom functions", 1988), with
-    halves of floor(b / 2) and ceil(b / 2) bits that are changed in turn, b the bits of the largest position; and cycle
-    walking (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002) for a length that is no power of
-    two: what falls beyond the end is permuted again. It is a good shuffle, not a cipher. Up to 65,536 samples the
-    permutation is drawn and stored, 8 bytes a sample: networks of few bits are not uniform (over a power of two they
-    make no odd permutation).
+    halves of floor(b / 2) and ceil(b / 2) bits that are changed alternately, where b is the number of bits of the
+    largest position. For lengths that are not a power of two, cycle walking (Black and Rogaway, "Ciphers with arbitrary
+    finite domains", CT-RSA 2002) permutes values beyond the end again. This is a good shuffle, not a cipher. Up to
+    65,536 samples the permutation is drawn and stored, 8 bytes per sample, because networks of few bits are not uniform
+    (over a power of two they generate no odd permutation).
 
-    Memory: the same for any length, less than 4 MiB. Cost of an index: 8 rounds of seven operations on vectors, fewer
-    than 2 times on average; tens of nanoseconds. With four rounds small networks are measurably not random; with eight
-    no test tells any from random.
+    Memory: less than 4 MiB for any length. Cost per index: 8 rounds of seven vector operations, repeated fewer than 2
+    times on average; tens of nanoseconds. With four rounds small networks are measurably not random; with eight, no
+    statistical test that was run tells them from random.
 
-    The order is a function of (length, seed, epoch) alone: the same on every machine, in every process.
+    The order depends only on (length, seed, epoch): it is the same on every machine and in every process.
 
     Args:
-        data_source: anything with a length, or the length itself; 1 to 2**62 samples. Only its length is kept.
-        seed: any integer, of which the low 64 bits count.
+        data_source: an object with a length, or the length itself, from 1 to 2**62. Only the length is kept.
+        seed: any integer; only its low 64 bits are used.
 
     Attributes:
-        epoch: whose order is next; 0 at first.
+        epoch: epoch of the next iterator; initially 0.
 
     Raises:
-        TypeError: a length or a seed that is no whole number. ValueError: a length out of range.
+        TypeError: the length or the seed is not an integer.
+        ValueError: the length is out of range.
     """
 
     def __init__(self, data_source: Sized | int, seed: int = 0) -> None:
         self._length = _length_of(data_source)
         self.seed = whole_number("seed", seed)
         self.epoch = 0
-        self._made: tuple[int, _Permutation] | None = None  # the newest, and whose it is
+        self._made: tuple[int, _Permutation] | None = None  # (epoch, its permutation), the newest
 
     def __len__(self) -> int:
         return self._length
@@ -70,10 +71,14 @@ class PermutationSampler(Seeded, Sampler[int]):
         return self.iter_from(0)
 
     def iter_from(self, start: int) -> Iterator[int]:
-        """The epoch's samples from position `start` on, at the same cost wherever that is.
+        """Iterates over the current epoch from position `start` on; the samples before it cost nothing.
+
+        Args:
+            start: number of samples to skip, in [0, length].
 
         Raises:
-            TypeError: no whole number. ValueError: not in [0, length].
+            TypeError: `start` is not an integer.
+            ValueError: `start` is out of range.
         """
         first = whole_number("start", start)
         if not 0 <= first <= self._length:
@@ -81,16 +86,17 @@ class PermutationSampler(Seeded, Sampler[int]):
         return itertools.chain.from_iterable(_blocks(self._permutation(), first, self._length))
 
     def at(self, positions: npt.ArrayLike) -> Int64Array:
-        """The samples at positions of the epoch.
+        """Returns the samples at the given positions of the current epoch.
 
         Args:
             positions: integers of any shape, each in [0, length).
 
         Returns:
-            int64, of the same shape.
+            Sample indices, int64, of the same shape.
 
         Raises:
-            TypeError: `positions` are no integers. ValueError: one is out of range.
+            TypeError: `positions` are not integers.
+            ValueError: a position is out of range.
         """
         given = np.asarray(positions)
         if given.size and given.dtype.kind not in "iu":
@@ -115,11 +121,11 @@ class PermutationSampler(Seeded, Sampler[int]):
 
 class _Permutation(Protocol):
     def at(self, positions: Int64Array) -> Int64Array:
-        """int64 (n,) in range -> int64 (n,), a new array."""
+        """Maps positions in range, int64 (n,), to samples, a new int64 array (n,)."""
 
 
 class _Stored:
-    """Places in the order of random words: each order is equally likely, but for words that are equal (2**-33)."""
+    """A stored permutation: positions sorted by random words. Uniform unless two words are equal (at most 2**-33)."""
 
     def __init__(self, length: int, seed: int, epoch: int) -> None:
         self._order = np.argsort(epoch_words(seed, epoch, _STREAM, length), kind="stable")
@@ -129,17 +135,17 @@ class _Stored:
 
 
 class _Feistel:
-    """An alternating Feistel network over the bits of the largest position, walked until it stays below the length."""
+    """An alternating Feistel network over the bits of the largest position, with cycle walking."""
 
     def __init__(self, length: int, seed: int, epoch: int) -> None:
-        bits = max(2, (length - 1).bit_length())  # 2**bits < 2 * length, but for lengths 1 and 2
+        bits = max(2, (length - 1).bit_length())  # 2**bits < 2 * length, except for lengths 1 and 2
         self._length = np.uint64(length)
         self._high_bits, self._low_bits = bits // 2, bits - bits // 2
         self._keys = epoch_words(seed, epoch, _STREAM, ROUNDS)
 
     def at(self, positions: Int64Array) -> Int64Array:
         values = self._network(positions.astype(np.uint64))
-        # The cycle through a position comes back below the length: at the latest at the position itself.
+        # Cycle walking ends: the cycle through a position returns to the position itself, which is below the length.
         beyond = np.flatnonzero(values >= self._length)
         while beyond.size:
             again = self._network(values[beyond])
@@ -153,8 +159,8 @@ class _Feistel:
         changed_bits, other_bits = self._high_bits, self._low_bits
         mixed, part = np.empty_like(values), np.empty_like(values)
         for key in self._keys:
-            # A half has at most 31 bits, the key 64: products are meant modulo 2**64, and their high bits, which
-            # depend on all bits below them, are what is taken.
+            # A half has at most 31 bits, the key 64. Products wrap modulo 2**64; the round takes their high bits,
+            # which depend on all lower bits.
             np.bitwise_xor(other, key, out=mixed)
             np.multiply(mixed, _FIRST, out=mixed)
             np.right_shift(mixed, _HALF, out=part)
@@ -163,7 +169,7 @@ class _Feistel:
             np.right_shift(mixed, np.uint64(64 - changed_bits), out=mixed)
             np.bitwise_xor(changed, mixed, out=changed)
             changed, other, changed_bits, other_bits = other, changed, other_bits, changed_bits
-        # After an even number of rounds the halves are where they were.
+        # After an even number of rounds both halves are in their original positions.
         np.left_shift(changed, low_bits, out=changed)
         np.bitwise_or(changed, other, out=changed)
         return changed
@@ -176,8 +182,8 @@ def _blocks(permutation: _Permutation, start: int, stop: int) -> Iterator[list[i
 
 def _length_of(data_source: Any) -> int:
     if not hasattr(type(data_source), "__index__") and not hasattr(type(data_source), "__len__"):
-        raise TypeError(f"data_source must have a length, or be one, not {type(data_source).__name__}")
+        raise TypeError(f"data_source must have a length or be an integer, not {type(data_source).__name__}")
     length = len(data_source) if hasattr(type(data_source), "__len__") else whole_number("a length", data_source)
     if not 1 <= length <= LARGEST:
-        raise ValueError(f"a permutation is of 1 to 2**62 samples, not of {length}")
+        raise ValueError(f"a permutation needs from 1 to 2**62 samples, not {length}")
     return length

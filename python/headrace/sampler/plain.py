@@ -1,4 +1,4 @@
-"""torch's two plain samplers, of an order that follows from a seed, and told the epoch."""
+"""torch's RandomSampler and SequentialSampler with a seed and an epoch."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from headrace.sampler.seeded import Seeded
 
 
 def permutation(length: int, seed: int, epoch: int) -> list[int]:
-    """The order of an epoch, as torch's RandomSampler draws it."""
+    """Returns the order of an epoch, drawn as torch's RandomSampler does from a generator seeded by (seed, epoch)."""
     generator = torch.Generator("cpu").manual_seed(epoch_seed(seed, epoch))
     order: list[int] = torch.randperm(length, generator=generator, device="cpu").tolist()
     return order
 
 
 class SeededRandomSampler(Seeded, RandomSampler):
-    """What ``DataLoader(shuffle=True, seed=seed)`` has as its sampler."""
+    """The sampler of ``DataLoader(shuffle=True, seed=seed)``."""
 
     def __init__(self, data_source: Sized, seed: int) -> None:
         RandomSampler.__init__(self, data_source)
@@ -30,4 +30,4 @@ class SeededRandomSampler(Seeded, RandomSampler):
 
 
 class SeededSequentialSampler(Seeded, SequentialSampler):
-    """What ``DataLoader(seed=seed)`` has as its sampler: who knows the epoch knows the augmentation."""
+    """The sampler of ``DataLoader(seed=seed)``: it carries the epoch, which the augmentation follows from."""

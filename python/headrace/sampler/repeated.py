@@ -1,4 +1,4 @@
-"""Repeated augmentation: several copies of a sample in a global batch, each augmented anew."""
+"""Repeated augmentation: a global batch holds several copies of a sample, each with its own augmentation."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from headrace.sampler.distributed import DistributedSampler
 
 
 class RepeatedAugment(DistributedSampler):
-    """Each sample several times in a row, so that its copies, all augmented differently, meet in one global batch.
+    """Yields each sample several times in a row; its copies are in one global batch, each with its own augmentation.
 
-    An epoch has as many items as the dataset: ``len(dataset) / repetitions`` samples, others in each epoch. Copies
-    are dealt out like any items: with several ranks each copy is another rank's. Without a job, there is one rank.
-    After Hoffer et al., "Augment your batch" (CVPR 2020), as DeiT trains; torchvision's reference RASampler and timm's
-    RepeatAugSampler do the same, but leave out the last items where 256 does not divide their number.
+    An epoch has as many items as the dataset, and so ``len(dataset) / repetitions`` different samples, which differ
+    between epochs. The copies of a sample go to consecutive ranks.
+
+    Method: Hoffer et al., "Augment your batch" (CVPR 2020), as used by DeiT. torchvision's reference RASampler and
+    timm's RepeatAugSampler do the same, but drop the last items if their number is not a multiple of 256.
 
     Args:
         dataset, num_replicas, rank, shuffle, seed, drop_last: as for ``DistributedSampler``.
-        repetitions: copies of each sample.
+        repetitions: number of copies of each sample; 1 or more.
 
     Raises:
-        ValueError: fewer than one repetition, a rank outside the world. TypeError: no whole number.
+        ValueError: `repetitions` is less than 1, or as for ``DistributedSampler``.
+        TypeError: an argument is not an integer.
     """
 
     unique = False
@@ -41,6 +43,6 @@ class RepeatedAugment(DistributedSampler):
 
     @property
     def whole(self) -> Iterable[int]:
-        """The order of all ranks together, of the epoch at hand."""
+        """The order of all ranks together in the current epoch."""
         items = len(self.dataset)  # type: ignore[arg-type]
         return [index for index in super().whole for _ in range(self.repetitions)][:items]

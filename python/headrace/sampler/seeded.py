@@ -1,4 +1,4 @@
-"""What headrace's samplers have in common: an order that follows from (seed, epoch), and who says which epoch it is."""
+"""Base class of headrace's samplers: an order that follows from (seed, epoch), and how the epoch is set."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from headrace.base.whole_number import whole_number
 class Seeded:
     """A sampler whose order follows from its seed and `epoch`.
 
-    headrace's DataLoader tells it the epoch each time that one begins, so that ``set_epoch`` need not be called; where
-    it is called, the loader takes the number over, for augmentation too: for an iterator of which no batch was asked
-    for yet, or else for the next one. Any other loader leaves that to its user, as with
-    ``torch.utils.data.DistributedSampler``.
+    headrace's DataLoader sets the epoch of its samplers when an epoch begins, so calling ``set_epoch`` is optional. If
+    the caller does call it, the loader adopts that epoch, also for augmentation: for the current iterator if no batch
+    was requested from it yet, otherwise for the next one. With any other loader the caller must call ``set_epoch``, as
+    for ``torch.utils.data.DistributedSampler``.
     """
 
     epoch = 0
-    unique = True  # whether an epoch names no sample twice
-    _asked: int | None = None  # by set_epoch, and no loader knows of it yet
+    unique = True  # whether an epoch yields no sample twice
+    _asked: int | None = None  # the argument of set_epoch, until a loader has adopted it
 
     def set_epoch(self, epoch: int) -> None:
-        """The next ``iter(sampler)`` is of this epoch."""
+        """Sets the epoch of the next ``iter(sampler)``; 0 or more."""
         self.epoch = self._asked = whole_number("epoch", epoch, smallest=0)
 
     @property
     def asked(self) -> int | None:
-        """The epoch that ``set_epoch`` has asked for since a loader told one; None: none."""
+        """The epoch passed to ``set_epoch`` that no loader has adopted yet; None if there is none."""
         return self._asked
 
     def told(self, epoch: int) -> None:
-        """A loader says that this epoch begins."""
+        """Sets the epoch on behalf of a loader; discards an epoch requested by ``set_epoch``."""
         self.epoch, self._asked = epoch, None
 
 
 def chain_of(sampler: Any) -> Iterator[Any]:
-    """A sampler or batch sampler, the one that it draws from, and so on: the outer ones first."""
+    """Yields a sampler or batch sampler, then the sampler that it draws from, and so on, outermost first."""
     while sampler is not None:
         yield sampler
         batches = getattr(sampler, "batch_sampler", None)
@@ -44,7 +44,7 @@ def chain_of(sampler: Any) -> Iterator[Any]:
 
 
 def tell(samplers: Iterable[Any], epoch: int) -> None:
-    """Calls ``set_epoch`` of those that have it."""
+    """Calls ``set_epoch`` on the samplers that have it."""
     for sampler in samplers:
         if hasattr(sampler, "set_epoch"):
             sampler.set_epoch(epoch)

@@ -1,4 +1,4 @@
-"""Datasets whose samples are images: the files, folders, memory and arrays that the native path reads."""
+"""Image datasets that the native path reads: files, folders, encoded images in memory, arrays of pixels."""
 
 from headrace.sources.arrays import Arrays
 from headrace.sources.blobs import Blobs

@@ -1,4 +1,4 @@
-"""A dataset of decoded images that are one array in memory, or one mapped file."""
+"""A dataset of decoded images, held in one array in memory or in one memory-mapped file."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from PIL import Image
 from headrace.base.native import core
 from headrace.sources.dataset import BlobDataset
 
-_LOOKED_AT = 32  # rows of each image that tell it from others
+_LOOKED_AT = 32  # rows of each image that `identity` hashes
 
 
 class Arrays(BlobDataset):
-    """Images as an array of bytes, with their labels: nothing is decoded, and nothing is copied.
+    """Decoded images in one uint8 array, with their labels. Nothing is decoded or copied.
 
-    ``dataset[i]`` hands `transform` the PIL image that torchvision's CIFAR10 and MNIST make of such an array.
+    ``dataset[i]`` passes `transform` the same PIL image that torchvision's CIFAR10 and MNIST make from such an array.
 
     Args:
-        images: uint8, (N, H, W, 3): R, G, B; (N, H, W, 1) or (N, H, W): gray. A numpy array, a mapped file
-            (``numpy.load(path, mmap_mode="r")``) or a torch tensor in this machine's memory, with any strides. It must
-            not change its shape; whether its bytes change between epochs is the caller's business.
-        labels: one an image, or None for images alone.
+        images: uint8, shape (N, H, W, 3) for RGB, (N, H, W, 1) or (N, H, W) for gray. A numpy array, a memory-mapped
+            file (``numpy.load(path, mmap_mode="r")``) or a CPU torch tensor, with any strides. Its shape must not
+            change. Its values may change between epochs, which changes the samples.
+        labels: one per image. None: samples are images without labels.
         transform, target_transform: as in torchvision's datasets.
 
     Raises:
-        TypeError: `images` is no such array. ValueError: its shape is another; the numbers of images and labels differ.
+        TypeError: `images` is not a uint8 array or a dense uint8 CPU tensor.
+        ValueError: `images` has another shape, or the numbers of images and labels differ.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class Arrays(BlobDataset):
 
     @property
     def images(self) -> npt.NDArray[np.uint8] | torch.Tensor:
-        """The array, as it was given."""
+        """The array that was passed in."""
         return self._images
 
     @property
@@ -89,7 +90,7 @@ class Arrays(BlobDataset):
         return core.BlobTable.of_pixels(self._pixels)
 
     def __getstate__(self) -> dict[str, Any]:
-        # The view would be pickled as a second copy.
+        # Leaves out the view, which would be pickled as a second copy of the array.
         return {name: value for name, value in self.__dict__.items() if name != "_pixels"}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
@@ -100,7 +101,7 @@ class Arrays(BlobDataset):
 
 
 def _checked(images: Any) -> npt.NDArray[np.uint8]:
-    """A view of the images as a numpy array of 3 or 4 axes."""
+    """Returns a numpy view of the images, with 3 or 4 axes."""
     if not isinstance(images, (np.ndarray, torch.Tensor)):
         raise TypeError(f"images must be a numpy array or a torch tensor of uint8, not {type(images).__name__}")
     if images.dtype not in (np.uint8, torch.uint8):
@@ -119,5 +120,5 @@ def _checked(images: Any) -> npt.NDArray[np.uint8]:
         raise ValueError(f"images are {shape}; (N, H, W, 3), (N, H, W, 1) or (N, H, W) is needed")
     if 0 in shape[1:]:
         raise ValueError(f"images are {shape}: they have no pixels")
-    # A view of it, so that numpy refuses to move the memory.
+    # A view: while it exists, numpy refuses to resize, and so to move, the array's memory.
     return images.numpy() if isinstance(images, torch.Tensor) else np.asarray(images)[...]

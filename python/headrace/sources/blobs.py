@@ -1,4 +1,4 @@
-"""A dataset of encoded images that are in memory already."""
+"""A dataset of encoded images in memory."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ import numpy as np
 from headrace.base.native import core
 from headrace.sources.dataset import BlobDataset
 
-_LOOKED_AT = 4096  # bytes of each blob that tell it from others
+_LOOKED_AT = 4096  # bytes of each blob that `identity` hashes
 
 
 class Blobs(BlobDataset):
     """Encoded images (JPEG, PNG, ...) in memory, with their labels.
 
     Args:
-        blobs: bytes-like objects; they are not copied and must not change.
-        labels: one a blob, or None for images alone.
+        blobs: bytes-like objects, one encoded image each. They are not copied and must not change.
+        labels: one per blob. None: samples are images without labels.
         transform, target_transform: as in torchvision's datasets.
 
     Raises:
-        TypeError: something is not bytes-like. ValueError: the numbers of blobs and labels differ.
+        TypeError: a blob is not bytes-like.
+        ValueError: the numbers of blobs and labels differ.
     """
 
     def __init__(

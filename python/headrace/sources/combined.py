@@ -1,4 +1,4 @@
-"""Datasets made of datasets: some samples of one, and several behind one another."""
+"""Sources built from other sources: a selection of samples, and a concatenation."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Int64s = npt.NDArray[np.int64]
 
 
 class Selection(BlobDataset):
-    """Some samples of a source, in an order of their own.
+    """Selected samples of a source, in a given order.
 
     Args:
         base: the source.
-        rows: int64 (n,), each in [0, len(base)).
+        rows: indices into `base`, int64 (n,), each in [0, len(base)).
     """
 
     transform: Any = property(lambda self: self.base.transform, lambda self, value: None)
@@ -80,10 +80,10 @@ class Selection(BlobDataset):
 
 
 class Joined(BlobDataset):
-    """The samples of several sources behind one another.
+    """The concatenation of several sources.
 
     Args:
-        parts: the sources, of which all have labels or none has.
+        parts: the sources. Either all or none of them have labels.
     """
 
     transform: Any = property(lambda self: self.parts[0].transform, lambda self, value: None)

@@ -1,4 +1,4 @@
-"""The base of headrace's datasets: map-style torch datasets that can say where each sample's bytes lie."""
+"""Base class of headrace's datasets: map-style torch datasets that know where each sample's bytes are stored."""
 
 from __future__ import annotations
 
@@ -15,28 +15,32 @@ from headrace.base.native import core
 from headrace.pixels.pillow_ops import open_rgb
 from headrace.sources.labels import collate, on_the_default_device
 
-_LOOKED_AT = 1000  # samples of a fingerprint
+_LOOKED_AT = 1000  # samples that `fingerprint` hashes
 
 
 class Variant(NamedTuple):
-    """A transform, and what is known of the images that it is called on."""
+    """A transform, with the channels and the size of the images it is called on."""
 
     transform: Any
     channels: int
-    size: tuple[int, int] | None  # (height, width); None: varies
+    size: tuple[int, int] | None  # (height, width); None: it varies or is unknown
 
 
 class BlobDataset(torch.utils.data.Dataset[Any]):
-    """Samples that are images with a label each.
+    """Images with an optional label each.
 
-    ``dataset[i]`` is the plain Python way: Pillow opens the sample, `transform` is called on the image and
-    `target_transform` on the label. `DataLoader` asks for the blobs instead and runs the transform natively.
+    ``dataset[i]`` runs in plain Python: Pillow opens the image, `transform` is called on the image and
+    `target_transform` on the label. `DataLoader` reads the blobs from `blob_table` instead and runs the transform
+    natively.
 
     Args:
-        labels: one a sample; ints become an int64 tensor in a batch, anything else is collated as torch would.
-            None: samples are images alone.
-        transform: called on a ``PIL.Image.Image`` in mode RGB, or L where `channels` is 1.
+        labels: one per sample. In a batch, ints become an int64 tensor; any other type is collated as torch does.
+            None: samples are images without labels.
+        transform: called on a ``PIL.Image.Image`` of mode RGB, or of mode L if `channels` is 1.
         target_transform: called on a label.
+
+    Raises:
+        ValueError: `target_transform` is given without labels.
     """
 
     def __init__(
@@ -50,7 +54,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         self.transform = transform
         self.target_transform = target_transform
         self._labels: Any = labels
-        self._plain = False  # whether they are one int64 array
+        self._plain = False  # whether the labels are one int64 array
         if labels is not None and len(labels) > 0 and isinstance(labels[0], (int, np.integer)):
             array = np.asarray(labels)
             if array.dtype.kind in "iu" and array.ndim == 1 and int(array.max()) < 2**63:
@@ -70,37 +74,43 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         raise NotImplementedError
 
     def read(self, index: int) -> bytes:
-        """The sample's encoded bytes. Raises OSError where its file cannot be read."""
+        """Returns the sample's encoded bytes. Raises OSError if its file cannot be read."""
         raise NotImplementedError
 
     def image(self, index: int) -> Image.Image:
-        """The sample as `transform` gets it: in mode RGB, or L where `channels` is 1."""
+        """Returns the image that `transform` is called on: mode RGB, or mode L if `channels` is 1."""
         return open_rgb(self.read(index))
 
     def metadata(self, index: int) -> dict[Any, Any]:
-        """Pillow's ``info`` of the image that `image` gives."""
+        """Returns Pillow's ``info`` dict of the image that `image` returns."""
         if self.encoded:
             with Image.open(BytesIO(self.read(index))) as image:
-                if image.format in ("JPEG", "MPO"):  # which are decoded without a change of it
+                if image.format in ("JPEG", "MPO"):  # decoding does not change `info` in these formats
                     return dict(image.info)
         return dict(self.image(index).info)
 
     def image_size(self, index: int) -> tuple[int, int]:
-        """(height, width) of the sample before any transform, from its header."""
+        """Returns (height, width) of the image before any transform, read from its header."""
         with Image.open(BytesIO(self.read(index))) as image:
             return image.height, image.width
 
     def own_image(self, index: int) -> Any:
-        """What the ``__getitem__`` of a dataset that says what its images are hands to its transform; None: unknown."""
+        """Returns what the wrapped dataset's own ``__getitem__`` passes to its transform; None if that is unknown.
+
+        Only datasets with a ``headrace_source`` method know it.
+        """
         return None
 
     def identity(self, index: int) -> str:
-        """Tells the sample from others, on whatever machine and in whatever folder the dataset lies."""
+        """Returns a string that identifies the sample, independently of machine and root folder."""
         return self.location(index)
 
     def fingerprint(self) -> str:
-        """A hash that other samples, or the same in another order, do not have, for `state_dict()`: hex digits of
-        SHA-256, first 16. It looks at a thousand samples, evenly spaced, and at the numbers among their labels."""
+        """Returns a hash of the samples and their order, for `state_dict()`: the first 16 hex digits of a SHA-256.
+
+        Covers the number of samples, the identities of up to 1,000 evenly spaced samples, and their labels if these
+        are plain ints.
+        """
         places = np.unique(np.linspace(0, len(self) - 1, _LOOKED_AT).astype(np.int64))
         numbers = self.numbers(places) if self.has_targets else None
         digest = hashlib.sha256(repr((len(self), None if numbers is None else numbers.tolist())).encode())
@@ -109,35 +119,35 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         return digest.hexdigest()[:16]
 
     def location(self, index: int) -> str:
-        """Where the sample lies, for messages: its path, if it has one."""
+        """Returns where the sample is stored, for messages: its path, if it has one."""
         raise NotImplementedError
 
     def blob_table(self) -> core.BlobTable:
-        """The same for the native core, row i for sample i."""
+        """Returns the native core's table of blob locations; row i belongs to sample i."""
         raise NotImplementedError
 
     @property
     def channels(self) -> int:
-        """Of the images, before any transform: 1 or 3."""
+        """Number of channels of the images before any transform: 1 or 3."""
         return 3
 
     @property
     def size(self) -> tuple[int, int] | None:
-        """(height, width) of every image; None: it varies, or is not known."""
+        """(height, width) of every image; None if it varies or is unknown."""
         return None
 
     @property
     def encoded(self) -> bool:
-        """Whether there is anything to decode."""
+        """Whether the samples are encoded images, rather than pixels."""
         return True
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        """The transforms of the samples: one, but for a dataset that is made of several."""
+        """The transforms of the samples; more than one only if the dataset joins several."""
         return (Variant(self.transform, self.channels, self.size),)
 
     def is_current(self) -> bool:
-        """Whether the dataset that this one stands for still holds what it did when it was looked at."""
+        """Whether the wrapped dataset, if any, still holds the same objects as when this source was made from it."""
         return True
 
     @property
@@ -145,18 +155,18 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         return self._labels is not None
 
     def target(self, index: int) -> Any:
-        """The label of a sample, through `target_transform`."""
+        """Returns the sample's label after `target_transform`."""
         label = self._labels[index]
         if isinstance(label, np.integer):
             label = int(label)
         return label if self.target_transform is None else self.target_transform(label)
 
     def numbers(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]] | None:
-        """The targets of a batch, int64 (n,), where they are plain ints; else None."""
+        """Returns the targets of a batch, int64 (n,), if they are plain ints; otherwise None."""
         return self._labels[indices] if self._plain and self.target_transform is None else None
 
     def targets_of(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
-        """The labels of a batch, collated as torch would: int64 tensor (n,) for ints."""
+        """Returns the targets of a batch, collated as torch does: an int64 tensor (n,) for ints."""
         numbers = self.numbers(indices)
         if numbers is not None:
             return on_the_default_device(torch.from_numpy(numbers))
@@ -167,10 +177,10 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
 
 
 def checked_table(source: BlobDataset) -> core.BlobTable:
-    """The source's table of blobs.
+    """Returns the source's blob table.
 
     Raises:
-        ValueError: it is shorter than the source says that it is.
+        ValueError: the table has fewer rows than the source has samples.
     """
     table = source.blob_table()
     if len(table) < len(source):

@@ -1,4 +1,4 @@
-"""A dataset of image files named one by one."""
+"""A dataset of image files, given as a list of paths."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ class ImageFiles(BlobDataset):
 
     Args:
         paths: the files, in the order of the dataset.
-        labels: one a file, or None for images alone.
+        labels: one per file. None: samples are images without labels.
         transform, target_transform: as in torchvision's datasets.
 
     Raises:
-        ValueError: the numbers of paths and labels differ.
+        TypeError: `paths` is a single path.
+        ValueError: the numbers of paths and labels differ, or a path contains a zero byte.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class ImageFiles(BlobDataset):
         return Path(self.paths[index]).read_bytes()
 
     def image_size(self, index: int) -> tuple[int, int]:
-        with Image.open(self.paths[index]) as image:  # which reads no further than the header
+        with Image.open(self.paths[index]) as image:  # reads only the header
             return image.height, image.width
 
     def identity(self, index: int) -> str:

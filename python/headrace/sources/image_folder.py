@@ -1,4 +1,4 @@
-"""A folder with one sub-folder a class, read in torchvision's order."""
+"""A dataset of a folder with one sub-folder per class, in torchvision's order."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ import numpy as np
 from headrace.sources.image_files import ImageFiles
 from headrace.sources.packed_paths import PackedPaths
 
-#: torchvision's list: compared with the end of the file name in lower case.
+#: torchvision's list; compared with the end of the lower-cased file name.
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
 
 class ImageFolder(ImageFiles):
-    """Images arranged as ``root/class_x/anything.jpg``: the classes, their order and the files are those of
-    ``torchvision.datasets.ImageFolder``, in a third of the memory.
+    """Images arranged as ``root/class_x/anything.jpg``.
+
+    The classes, the files and their order are those of ``torchvision.datasets.ImageFolder``; the list of paths takes a
+    third of the memory.
 
     Args:
-        root: the folder of the class folders; links to folders are followed.
+        root: the folder that holds one folder per class. Symbolic links to folders are followed.
         transform, target_transform: as in torchvision.
-        is_valid_file: takes a path and says whether it belongs; default: the file's extension decides.
-        allow_empty: whether a class without a file is accepted.
+        is_valid_file: takes a path and returns whether the file belongs to the dataset. None: the extension decides.
+        allow_empty: whether to accept a class without files.
 
     Attributes:
         classes: names of the class folders, sorted.
-        class_to_idx: name -> label.
-        targets: int64 array (n,), the label of each file.
-        samples, imgs: a sequence of (path, label).
+        class_to_idx: dict of class name to label.
+        targets: label of each file, int64 array (n,).
+        samples, imgs: sequence of (path, label).
 
     Raises:
-        FileNotFoundError: there is no class folder, or a class has no valid file.
+        FileNotFoundError: `root` has no class folder, or a class has no valid file and `allow_empty` is False.
     """
 
     def __init__(
@@ -96,7 +98,7 @@ def _files_below(folder: str) -> Iterator[str]:
 
 
 class _Samples(Sequence[tuple[str, int]]):
-    """(path, label) pairs, made when asked for."""
+    """A sequence of (path, label) pairs, made on access."""
 
     def __init__(self, paths: Sequence[str], labels: np.ndarray[Any, np.dtype[np.int64]]) -> None:
         self._paths, self._labels = paths, labels

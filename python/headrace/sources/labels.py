@@ -1,4 +1,4 @@
-"""Collates the labels of a batch as torch does, and names the samples whose labels cannot be."""
+"""Collates the labels of a batch as torch does, and names the samples whose labels cannot be collated."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ _KINDS = (TypeError, RuntimeError, ValueError, KeyError)
 
 
 def collate(labels: tuple[Any, ...], indices: Sequence[int], location: Callable[[int], str]) -> Any:
-    """``default_collate(labels)``.
+    """Returns ``default_collate(labels)``.
 
     Args:
-        labels: of the samples `indices`; a tuple, as collating whole samples would have it: words stay in one.
-        location: where a sample lies.
+        labels: the labels of the samples `indices`. A tuple, because ``default_collate`` returns strings in the
+            container they came in, and collating whole samples returns a tuple.
+        indices: the samples' indices, for messages.
+        location: maps an index to where the sample is stored, for messages.
 
     Raises:
-        TypeError, RuntimeError, ValueError, KeyError: as torch does, about the first two labels that disagree.
+        TypeError, RuntimeError, ValueError, KeyError: as torch does. The message names the first label that cannot be
+            batched, or that does not stack with the first one.
     """
     batch: Any = labels
     try:
@@ -29,7 +32,7 @@ def collate(labels: tuple[Any, ...], indices: Sequence[int], location: Callable[
 
 
 def on_the_default_device(numbers: torch.Tensor) -> torch.Tensor:
-    """As ``default_collate`` makes a tensor of numbers: on torch's default device."""
+    """Returns `numbers` on torch's default device, where ``default_collate`` puts a tensor of numbers."""
     device = torch.get_default_device()
     return numbers if device.type == "cpu" else numbers.to(device)
 
@@ -46,7 +49,7 @@ def _explain(
     for place, label in enumerate(labels):
         if not _goes((label,)):
             raise kind(
-                f"the label of {named(place)} is {_shape(label)}, of which default_collate makes no batch: {error}"
+                f"the label of {named(place)} is {_shape(label)}, which default_collate cannot batch: {error}"
             ) from error
         if not _goes((labels[0], label)):
             raise kind(
@@ -65,7 +68,7 @@ def _goes(labels: Any) -> bool:
 
 
 def _shape(label: Any) -> str:
-    """A label in a few words: its type, and how large it is."""
+    """Describes a label for a message: its type and its shape, keys, length or value."""
     name = type(label).__name__
     if hasattr(label, "shape"):
         return f"{name} {tuple(label.shape)}"

@@ -1,4 +1,4 @@
-"""A million paths in one string: a Python object each would cost three times the memory."""
+"""A sequence of paths packed into one bytes object: one Python object per path would take three times the memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ import numpy.typing as npt
 
 
 class PackedPaths(Sequence[str]):
-    """An immutable sequence of paths, each zero-terminated in one bytes object."""
+    """An immutable sequence of paths, stored zero-terminated in one bytes object.
+
+    Raises:
+        ValueError: a path contains a zero byte.
+    """
 
     def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
         packed, offsets = bytearray(), array("Q")

@@ -1,4 +1,4 @@
-"""The sizes of a dataset's images, from their headers."""
+"""Sizes of a dataset's images, read from their headers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from headrace.sources.dataset import BlobDataset
 
-_THREADS = 16  # most of the time goes into waiting for a disk
+_THREADS = 16  # more than cores: the threads mostly wait for the disk
 _AT_ONCE = 4096
 
 
 def image_sizes(source: BlobDataset) -> npt.NDArray[np.int32]:
-    """(height, width) of every sample, int32 (n, 2): (0, 0) where that cannot be read."""
+    """Returns (height, width) of every sample, int32 (n, 2); (0, 0) for a header that cannot be read."""
     if source.size is not None:
         return np.tile(np.array(source.size, dtype=np.int32), (len(source), 1))
     sizes = np.zeros((len(source), 2), dtype=np.int32)
@@ -22,7 +22,7 @@ def image_sizes(source: BlobDataset) -> npt.NDArray[np.int32]:
     def read(index: int) -> tuple[int, int]:
         try:
             return source.image_size(index)
-        except Exception:  # whatever Pillow raises for a broken file: the loader will say so when it is due
+        except Exception:  # Pillow raises many types for a broken file; the loader reports it when the sample is due
             return 0, 0
 
     with ThreadPoolExecutor(_THREADS) as pool:

@@ -1,8 +1,9 @@
-"""The transforms that headrace runs natively, under torchvision v2's names, argument orders and defaults.
+"""Transforms that headrace runs natively, with torchvision v2's names, argument orders and defaults.
 
-They need no torchvision, and each is callable on its own, with an image or a whole sample: those of geometry and colour
-change PIL images, the rest tensors, with torch's global generator, from which they draw exactly what torchvision's do.
-torchvision's own objects of these classes, v1 and v2, serve a `DataLoader` as well.
+They do not need torchvision. Each is also callable on its own, on an image or on a whole sample. Geometric and colour
+transforms change PIL images, the others change tensors (flips and RandomErasing take both). Called directly, they draw
+from torch's global generator exactly what torchvision's transforms draw. A `DataLoader` takes torchvision's own
+transforms, v1 and v2, as well.
 """
 
 from headrace.recipe.aspect_sizes import aspect_ratio_sizes

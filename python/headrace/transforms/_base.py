@@ -1,4 +1,4 @@
-"""What transforms share: which parts of a sample they change, what they refuse, a readable repr, a probability."""
+"""Base classes of the transforms: which parts of a sample they change or refuse, their repr, their probability."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ from headrace.images.kinds import Kind, has_image, is_pure_tensor, kind_of
 
 
 class Transform(nn.Module):
-    """Base of the transforms: called with a sample, it changes the images in it and passes on all else.
+    """Base class of the transforms: changes the images of a sample and returns the other parts unchanged.
 
-    A sample is an image, or any tuple, list and dict of parts, nested as one likes; several arguments are a tuple. As
-    in torchvision v2, PIL images are changed wherever they are, and so are tensors that ToImage made and
-    tv_tensors.Image; in a sample with none of these the first tensor is. The random numbers are drawn once for all
-    parts. A class of one's own overrides `transform`, and `make_params` or `check_inputs` if need be.
+    A sample is an image, or any nesting of tuples, lists and dicts with images in it; several arguments are treated as
+    a tuple. As in torchvision v2, these parts are images: PIL images, tv_tensors.Image and tensors made by ToImage. If
+    a sample has none of these, its first tensor is the image. Random parameters are drawn once and used for all images
+    of the sample. A subclass overrides `transform`, and `make_params` or `check_inputs` if needed.
 
     Raises:
-        TypeError: where it is called, for a part that would have to be changed and cannot be.
+        TypeError: when called, if a part has to be changed but its type is not supported.
     """
 
-    #: What is looked at; all else is passed on.
+    #: Types, or predicates, of the parts that the transform considers; all other parts pass unchanged.
     _transformed_types: ClassVar[tuple[type | Callable[[Any], bool], ...]] = (torch.Tensor, Image.Image)
-    #: Kinds that `transform` takes, and those that it leaves as they are; the others are refused. None: takes all.
+    #: Of these parts, `transform` changes the kinds in `_takes` (None: all), leaves those in `_passes` unchanged, and
+    #: refuses the others.
     _takes: ClassVar[frozenset[Kind] | None] = None
     _passes: ClassVar[frozenset[Kind]] = frozenset()
     _in_torchvision: ClassVar[bool] = True
 
     def check_inputs(self, flat_inputs: list[Any]) -> None:
-        """Raises what is to be raised about a sample's parts, before a random number is drawn."""
+        """Validates the parts of a sample; raises before any random number is drawn."""
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        """The random parameters, for the parts that are changed."""
+        """Draws the random parameters; `flat_inputs` are the parts to change."""
         return {}
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The changed part."""
+        """Returns the changed part."""
         raise NotImplementedError
 
     def forward(self, *inputs: Any) -> Any:
@@ -59,12 +60,12 @@ class Transform(nn.Module):
         return True
 
     def _changed(self, parts: list[Any]) -> list[bool]:
-        """Which parts are changed. Raises TypeError for one that would have to be and cannot be."""
+        """Returns for each part whether to change it. Raises TypeError if its type is not supported."""
         changed = []
         takes_pure = not has_image(parts)
         for part in parts:
             yes = any(isinstance(part, one) if isinstance(one, type) else one(part) for one in self._transformed_types)
-            if yes and is_pure_tensor(part):  # only the first counts as an image, and only where nothing else does
+            if yes and is_pure_tensor(part):  # only the first one is an image, and only if no other part is
                 yes, takes_pure = takes_pure, False
             changed.append(yes and self._is_taken(part))
         return changed
@@ -76,15 +77,15 @@ class Transform(nn.Module):
         if kind in self._passes:
             return False
         name = type(self).__name__
-        there = f"use torchvision.transforms.v2.{name}, which takes it and which a headrace.DataLoader runs as well"
+        there = f"use torchvision.transforms.v2.{name}, which takes it; headrace.DataLoader runs that class as well"
         if kind in (Kind.PURE, Kind.IMAGE):
             remedy = f"put {name} before the step that makes a tensor"
             raise TypeError(
                 f"img should be PIL Image. Got {type(part)}; {remedy}{f', or {there}' if self._in_torchvision else ''}"
             )
         raise TypeError(
-            f"headrace.transforms.{name} cannot change a {type(part).__name__}, and left as it is it would no longer "
-            f"fit the sample; {there if self._in_torchvision else 'give it the image alone'}"
+            f"headrace.transforms.{name} cannot change a {type(part).__name__}, and unchanged it would no longer match "
+            f"the image; {there if self._in_torchvision else 'pass the image alone'}"
         )
 
     def extra_repr(self) -> str:
@@ -94,10 +95,10 @@ class Transform(nn.Module):
 
 
 class RandomTransform(Transform):
-    """Base of those that do something with probability `p`.
+    """Base class of the transforms that are applied with probability `p`.
 
     Raises:
-        ValueError: p is outside [0, 1].
+        ValueError: `p` is outside [0, 1].
     """
 
     def __init__(self, p: float = 0.5) -> None:
@@ -111,17 +112,17 @@ class RandomTransform(Transform):
 
 
 PIL_ALONE = frozenset({Kind.PIL})
-#: What goes along with an image without being one: where pixels stay in their places it stays as it is.
+#: Annotations of an image. A transform that moves no pixel leaves them unchanged.
 BESIDE_IMAGES = frozenset({Kind.MASK, Kind.BOXES, Kind.KEYPOINTS})
 
 
 def torch_place(n: int) -> int:
-    """A number in [0, n) from torch's global generator."""
+    """Returns a random integer in [0, n) from torch's global generator."""
     return int(torch.randint(0, n, size=(1,)).item())
 
 
 def channels_height_width(image: Any) -> tuple[int, int, int]:
-    """Of a PIL image or a tensor (..., C, H, W) or (H, W)."""
+    """Returns (C, H, W) of a PIL image or of a tensor (..., C, H, W) or (H, W)."""
     if isinstance(image, Image.Image):
         return len(image.getbands()), image.height, image.width
     if image.ndim < 2:
@@ -130,7 +131,7 @@ def channels_height_width(image: Any) -> tuple[int, int, int]:
 
 
 def common_shape(images: list[Any]) -> tuple[int, int, int]:
-    """(C, H, W) of the images. Raises TypeError where there is none, ValueError where they differ."""
+    """Returns (C, H, W) of the images. Raises TypeError if there are none, ValueError if they differ."""
     shapes = {channels_height_width(image) for image in images}
     if not shapes:
         raise TypeError("No image or video was found in the sample")
@@ -139,7 +140,7 @@ def common_shape(images: list[Any]) -> tuple[int, int, int]:
 
 
 def common_size(images: list[Any]) -> tuple[int, int]:
-    """(H, W) of the images. Raises TypeError where there is none, ValueError where they differ."""
+    """Returns (H, W) of the images. Raises TypeError if there are none, ValueError if they differ."""
     sizes = {channels_height_width(image)[1:] for image in images}
     if not sizes:
         raise TypeError("No image, video, mask, bounding box of keypoint was found in the sample")

@@ -1,4 +1,4 @@
-"""GaussianBlur, run by torch on a PIL image."""
+"""GaussianBlur of a PIL image, by torch operations."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from headrace.transforms._shapes import pair
 
 
 class GaussianBlur(Transform):
-    """Blurs with a kernel of `kernel_size` pixels, (width, height) or one number, and a random sigma.
+    """Blurs with a Gaussian kernel whose sigma is drawn uniformly.
 
     Args:
-        kernel_size: odd and positive.
-        sigma: (smallest, largest) of the uniform distribution, or one number; in pixels, positive.
+        kernel_size: (width, height) of the kernel in pixels, or one number for both; odd and positive.
+        sigma: (smallest, largest) standard deviation in pixels, or one number; positive.
 
     Raises:
-        ValueError: other sizes or bounds; where it is called, for a mode of image that torchvision does not blur.
-        TypeError: neither a number nor two.
-        RuntimeError: where it is called, for an image with no more pixels along an edge than half the kernel.
+        ValueError: a size or bound is out of range. When called: torchvision does not blur images of this mode.
+        TypeError: an argument is neither a number nor a sequence of numbers.
+        RuntimeError: when called, if half the kernel, rounded down, is not smaller than the image along an axis.
     """
 
     _takes = PIL_ALONE
@@ -40,7 +40,7 @@ class GaussianBlur(Transform):
 
     @staticmethod
     def get_params(sigma_min: float, sigma_max: float) -> float:
-        """A random sigma, as torchvision v1's static method draws it."""
+        """Draws a sigma as torchvision v1's static method does."""
         return torch.empty(1).uniform_(sigma_min, sigma_max).item()
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class GaussianBlur(Transform):
 
 
 def _bounds(sigma: Any) -> list[float]:
-    """(smallest, largest) of a number or of one or two of them."""
+    """Returns (smallest, largest) for a number or a sequence of one or two numbers."""
     if isinstance(sigma, (int, float)):
         return [float(sigma), float(sigma)]
     if not isinstance(sigma, Sequence):

@@ -1,4 +1,4 @@
-"""The transforms of colours, run by Pillow on a PIL image."""
+"""Colour transforms of a PIL image, by Pillow operations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Factor = float | Sequence[float]
 def _factor_range(
     value: Factor | None, name: str, center: float = 1.0, bound: tuple[float, float] = (0, float("inf"))
 ) -> tuple[float, float] | None:
-    """(smallest, largest) factor; None where it can only be the one that changes nothing."""
+    """Returns (smallest, largest) factor, or None if the only possible factor changes nothing."""
     if value is None:
         return None
     if isinstance(value, (int, float)):
@@ -38,11 +38,14 @@ class ColorJitter(Transform):
     """Changes brightness, contrast, saturation and hue by random factors, in a random order.
 
     Args:
-        brightness, contrast, saturation: (smallest, largest) factor, not below 0; or x for (max(0, 1 - x), 1 + x).
-        hue: (smallest, largest) turn of the circle of hues, in [-0.5, 0.5]; or x for (-x, x).
+        brightness, contrast, saturation: (smallest, largest) factor, 0 or more; or x for (max(0, 1 - x), 1 + x).
+            None: no change.
+        hue: (smallest, largest) rotation of the hue circle, in turns within [-0.5, 0.5]; or x for (-x, x). None: no
+            change.
 
     Raises:
-        ValueError: other bounds. TypeError: neither a number nor two.
+        ValueError: a bound is out of range, or the smallest exceeds the largest.
+        TypeError: an argument is neither a number nor a sequence of two numbers.
     """
 
     _takes = PIL_ALONE
@@ -68,7 +71,7 @@ class ColorJitter(Transform):
         saturation: Sequence[float] | None,
         hue: Sequence[float] | None,
     ) -> tuple[torch.Tensor, float | None, float | None, float | None, float | None]:
-        """The order of the four, and their factors, as torchvision v1's static method draws them."""
+        """Draws the order of the four changes and their factors as torchvision v1's static method does."""
         order = torch.randperm(4)
         return (order, *(_drawn(bounds) for bounds in (brightness, contrast, saturation, hue)))  # type: ignore[return-value]
 
@@ -103,10 +106,11 @@ class _Recoloured(RandomTransform):
 
 
 class RandomGrayscale(_Recoloured):
-    """Pillow's mode L with probability `p`, in as many equal channels as the image has.
+    """Converts to gray (Pillow's mode L) with probability `p`, keeping the number of channels.
 
     Raises:
-        ValueError: where it is called, for an image of neither 1 nor 3 channels, and for images of several shapes.
+        ValueError: `p` is outside [0, 1]. When called: an image has neither 1 nor 3 channels, or the sample holds
+            images of different shapes.
     """
 
     def __init__(self, p: float = 0.1) -> None:
@@ -120,14 +124,14 @@ class RandomGrayscale(_Recoloured):
 
 
 class RandomInvert(_Recoloured):
-    """255 minus every value, with probability `p`."""
+    """Replaces every value x by 255 - x, with probability `p`."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
         return ImageOps.invert(inpt)
 
 
 class RandomPosterize(_Recoloured):
-    """Keeps the upper `bits` (1 to 8) of every value, with probability `p`."""
+    """Keeps the `bits` (1 to 8) most significant bits of every value, with probability `p`."""
 
     def __init__(self, bits: int, p: float = 0.5) -> None:
         super().__init__(p)
@@ -138,25 +142,25 @@ class RandomPosterize(_Recoloured):
 
 
 class RandomSolarize(_Recoloured):
-    """255 minus every value that is not below `threshold`, with probability `p`."""
+    """Replaces every value x >= `threshold` by 255 - x, with probability `p`."""
 
     def __init__(self, threshold: float, p: float = 0.5) -> None:
         super().__init__(p)
         self.threshold = threshold
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
-        return ImageOps.solarize(inpt, self.threshold)  # type: ignore[arg-type]  # it compares, so floats do
+        return ImageOps.solarize(inpt, self.threshold)  # type: ignore[arg-type]  # only compared, so a float works
 
 
 class RandomAutocontrast(_Recoloured):
-    """Stretches every channel to 0 to 255, with probability `p`."""
+    """Stretches every channel to the full range 0 to 255, with probability `p`."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
         return ImageOps.autocontrast(inpt)
 
 
 class RandomEqualize(_Recoloured):
-    """Makes every channel's histogram as flat as it gets, with probability `p`."""
+    """Equalizes every channel's histogram, with probability `p`."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
         return ImageOps.equalize(inpt)

@@ -1,4 +1,4 @@
-"""The transforms that apply other transforms: one after the other, perhaps, one of them, or in a random order."""
+"""Transforms that apply other transforms: all in order, with a probability, one of them, or all in random order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _check(transforms: Any, kinds: tuple[type, ...], words: str) -> None:
 
 
 def _apply(transforms: Iterable[Callable[..., Any]], inputs: tuple[Any, ...]) -> Any:
-    """What the transforms make of a sample, one after the other; they get several arguments where there are several."""
+    """Applies the transforms in order; several inputs are passed on as several arguments."""
     several = len(inputs) > 1
     made: Any = inputs if several else inputs[0]
     for transform in transforms:
@@ -30,7 +30,7 @@ def _apply(transforms: Iterable[Callable[..., Any]], inputs: tuple[Any, ...]) ->
 
 
 class _Listed(Transform):
-    """Has `transforms`, each on a line of its repr."""
+    """Shows each of `transforms` on its own line of the repr."""
 
     transforms: Any
 
@@ -39,10 +39,11 @@ class _Listed(Transform):
 
 
 class Compose(_Listed):
-    """Applies `transforms` one after the other.
+    """Applies `transforms` in order.
 
     Raises:
-        TypeError: not a sequence. ValueError: an empty one.
+        TypeError: `transforms` is not a sequence.
+        ValueError: `transforms` is empty.
     """
 
     def __init__(self, transforms: Transforms) -> None:
@@ -58,7 +59,8 @@ class RandomApply(_Listed, RandomTransform):
     """Applies all of `transforms`, in order, with probability `p`.
 
     Raises:
-        TypeError: not a sequence. ValueError: an empty one, or p outside [0, 1].
+        TypeError: `transforms` is neither a sequence nor an nn.ModuleList.
+        ValueError: `transforms` is empty, or `p` is outside [0, 1].
     """
 
     def __init__(self, transforms: Transforms | nn.ModuleList, p: float = 0.5) -> None:
@@ -71,10 +73,15 @@ class RandomApply(_Listed, RandomTransform):
 
 
 class RandomChoice(Transform):
-    """Applies one of `transforms`; `p` are their weights, None: equal ones.
+    """Applies one of `transforms`, chosen at random.
+
+    Args:
+        transforms: the transforms to choose from.
+        p: one weight per transform, need not sum to 1. None: equal weights.
 
     Raises:
-        TypeError: not a sequence. ValueError: an empty one, or another number of weights.
+        TypeError: `transforms` is not a sequence.
+        ValueError: `transforms` is empty, or the numbers of weights and transforms differ.
     """
 
     def __init__(self, transforms: Transforms, p: list[float] | None = None) -> None:
@@ -95,7 +102,8 @@ class RandomOrder(Transform):
     """Applies all of `transforms` in a random order.
 
     Raises:
-        TypeError: not a sequence. ValueError: an empty one.
+        TypeError: `transforms` is not a sequence.
+        ValueError: `transforms` is empty.
     """
 
     def __init__(self, transforms: Transforms) -> None:

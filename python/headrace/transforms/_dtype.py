@@ -1,4 +1,4 @@
-"""ToDtype: the values of tensors as another type, by torchvision's very operations."""
+"""ToDtype: converts tensors to another dtype, with the same torch operations as torchvision."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from headrace.transforms._base import Transform
 
 
 class ToDtype(Transform):
-    """Converts tensors to `dtype`; with `scale`, bytes of images map to [0, 1] and back. Anything else passes.
+    """Converts tensors to `dtype`; all other parts pass unchanged.
 
     Args:
-        dtype: of images and videos; or a dict of dtypes by class, of which "others" is the rest and None no
-            conversion. What ToImage made goes by ``tv_tensors.Image`` where torchvision is loaded, else by "others".
+        dtype: dtype of images and videos; or a dict of class to dtype, with "others" for all classes that it does not
+            name, and None for no conversion. A tensor made by ToImage has the class ``tv_tensors.Image`` if torchvision
+            is loaded, otherwise it falls under "others".
+        scale: whether to rescale values: the range of an integer dtype corresponds to [0, 1] of a float dtype.
 
     Raises:
-        ValueError: neither of these; where it is called, for a class that the dict leaves out.
-        RuntimeError: a scaled conversion that the float type cannot make safely, such as float32 to int64.
+        ValueError: `dtype` is neither a torch.dtype nor a dict. When called: the dict has no entry for a part's class.
+        RuntimeError: when called, if a float dtype is too imprecise for a scaled conversion, such as float32 to int64.
+        TypeError: when called, for a scaled conversion between bool and an integer dtype.
     """
 
     _transformed_types = (torch.Tensor,)
@@ -64,13 +67,14 @@ class ToDtype(Transform):
             if key in dtypes:
                 return dtypes[key]
         raise ValueError(
-            f"No dtype was specified for {'an image of ToImage' if made_by_to_image else f'type {cls}'}. Give the dict "
-            'one, or "others": None to leave the rest as it is; a dtype in the place of a dict is that of images.'
+            f"No dtype was specified for {'an image made by ToImage' if made_by_to_image else f'type {cls}'}. Add one "
+            'to the dict, or "others": None to leave other types unchanged; a torch.dtype instead of a dict converts '
+            "images and videos only."
         )
 
 
 def converted(image: torch.Tensor, dtype: torch.dtype, scale: bool) -> torch.Tensor:
-    """An image's values as `dtype`; the image itself where it is of that already."""
+    """Returns the image converted to `dtype`, or the image itself if it has that dtype."""
     source = image.dtype
     if source == dtype:
         return image
@@ -81,7 +85,7 @@ def converted(image: torch.Tensor, dtype: torch.dtype, scale: bool) -> torch.Ten
             (source, dtype) == (torch.float64, torch.int64)
         ):
             raise RuntimeError(f"The conversion from {source} to {dtype} cannot be performed safely.")
-        # 1 - 1e-3: each integer gets an equally long interval of floats, and 1.0 still the largest.
+        # + 1 - 1e-3: every integer gets an interval of nearly equal length, and 1.0 maps to the largest one.
         return image.mul(float(_largest(dtype)) + 1.0 - 1e-3).to(dtype)
     if dtype.is_floating_point:
         return image.to(dtype).mul_(1.0 / _largest(source))

@@ -27,15 +27,17 @@ class RandomErasing(RandomTransform):
     """Writes `value` into a random box of a tensor (..., C, H, W) or a PIL image, with probability `p`.
 
     Args:
-        scale: smallest and largest share of the area, in [0, 1].
-        ratio: smallest and largest height / width of the box; log-uniform between them.
-        value: a number, one a channel, or "random": a normally distributed number an element, which a
-            `headrace.DataLoader` does not take.
-        inplace: writes into the tensor itself.
+        p: probability of erasing.
+        scale: (smallest, largest) fraction of the image area, in [0, 1].
+        ratio: (smallest, largest) height / width of the box; drawn log-uniformly.
+        value: one number, one number per channel, or "random" for a normally distributed number per element. "random"
+            has no native twin: a `headrace.DataLoader` calls it in Python.
+        inplace: whether to write into the input tensor.
 
     Raises:
-        TypeError, ValueError: arguments that are none of these. Where it is called: TypeError for a sample without an
-            image, ValueError for another number of values than 1 or channels, and for images of several shapes.
+        TypeError: an argument has the wrong type. When called: the sample has no image.
+        ValueError: an argument is out of range. When called: the number of values is neither 1 nor the number of
+            channels, or the sample holds images of different shapes.
     """
 
     _takes = frozenset({Kind.PIL, Kind.PURE, Kind.IMAGE, Kind.VIDEO}) | BESIDE_IMAGES
@@ -72,9 +74,10 @@ class RandomErasing(RandomTransform):
     def get_params(
         img: torch.Tensor, scale: Sequence[float], ratio: Sequence[float], value: list[float] | None = None
     ) -> tuple[int, int, int, int, torch.Tensor]:
-        """(top, left, height, width, values) of a random box, as torchvision v1's static method draws it.
+        """Draws (top, left, height, width, values) of a box as torchvision v1's static method does.
 
-        `value` None: normally distributed numbers. Where no box fits: the whole image with its own values.
+        If `value` is None, the values are normally distributed. If no box fits, the box is the whole image and the
+        values are its own.
         """
         channels, height, width = channels_height_width(img)
         drawn = _box_and_values(channels, height, width, scale, ratio, value)
@@ -114,8 +117,8 @@ class RandomErasing(RandomTransform):
 def _box_and_values(
     channels: int, height: int, width: int, scale: Sequence[float], ratio: Sequence[float], value: list[float] | None
 ) -> tuple[boxes.Box, torch.Tensor] | None:
-    """The box, and its values as torch's slice assignment takes them; None where no box fits."""
-    # Placed by itself, since torchvision draws the values before it.
+    """Draws the box and its values, broadcastable to the box; None if no box fits."""
+    # torchvision draws the values between the box's size and its position: the position is drawn below.
     box = boxes.random_erase(height, width, area_tries(scale, ratio), lambda n: 0, lambda n: 0)
     if box is None:
         return None

@@ -1,4 +1,4 @@
-"""The transforms that resize, centre-crop, pad, mirror and gray PIL images; flips take tensors (..., H, W) as well."""
+"""Transforms that resize, centre-crop, pad, flip and gray PIL images; flips also take tensors (..., H, W)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headrace.transforms._shapes import Fills, Size, check_padding, check_paddin
 
 
 def warn_if_not_antialiased(antialias: bool | None) -> None:
-    """Warns of ``antialias=False``, which Pillow does not heed."""
+    """Warns about ``antialias=False``, which has no effect on PIL images."""
     if antialias is False:
         warnings.warn(
             "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=3
@@ -24,9 +24,17 @@ def warn_if_not_antialiased(antialias: bool | None) -> None:
 
 
 class Resize(Transform):
-    """Resizes to `size`: (height, width), or the length of the shorter edge, the longer then at most `max_size`.
+    """Resizes an image.
 
-    With `size` None the longer edge becomes `max_size`. `antialias` has no effect: Pillow always antialiases.
+    Args:
+        size: (height, width) in pixels, or one number: the length of the shorter edge, keeping the aspect ratio. None:
+            the longer edge becomes `max_size`.
+        interpolation: the filter: a mode of `InterpolationMode`, its name, or Pillow's number.
+        max_size: largest length of the longer edge if `size` is one number or None.
+        antialias: no effect, since Pillow always antialiases.
+
+    Raises:
+        ValueError: `size` is not one of these, it does not go with `max_size`, or the filter is unknown.
     """
 
     _takes = PIL_ALONE
@@ -72,7 +80,7 @@ class Resize(Transform):
 
 
 class CenterCrop(Transform):
-    """Crops `size`, (height, width) or one number for both, at the centre; a smaller image is first padded with 0."""
+    """Crops the central box of `size`, (height, width) or one number for both. Pads a smaller image with 0 first."""
 
     _takes = PIL_ALONE
 
@@ -86,13 +94,17 @@ class CenterCrop(Transform):
 
 
 class Pad(Transform):
-    """Adds `padding` pixels at the borders, or crops them where it is negative.
+    """Pads the borders; a negative padding crops.
 
     Args:
-        padding: pixels: one number, (left and right, top and bottom) or (left, top, right, bottom).
-        fill: one number or one a channel, for padding_mode "constant"; or a dict of these by class of the image,
-            exactly, of which "others" is the rest.
+        padding: in pixels: one number, (left and right, top and bottom) or (left, top, right, bottom).
+        fill: one number or one per channel, for padding_mode "constant"; or a dict of image class to fill, with
+            "others" for all other classes. Subclasses do not match.
         padding_mode: "constant", "edge", "reflect" or "symmetric".
+
+    Raises:
+        ValueError: `padding` or `padding_mode` is not one of these.
+        TypeError: `fill` has the wrong type.
     """
 
     _takes = PIL_ALONE
@@ -116,7 +128,7 @@ class _Flip(RandomTransform):
 
 
 class RandomHorizontalFlip(_Flip):
-    """Exchanges left and right with probability `p`."""
+    """Mirrors left and right, with probability `p`."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, Image.Image):
@@ -125,7 +137,7 @@ class RandomHorizontalFlip(_Flip):
 
 
 class RandomVerticalFlip(_Flip):
-    """Exchanges top and bottom with probability `p`."""
+    """Mirrors top and bottom, with probability `p`."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, Image.Image):
@@ -134,7 +146,7 @@ class RandomVerticalFlip(_Flip):
 
 
 class Grayscale(Transform):
-    """Pillow's mode L, in `num_output_channels` (1 or 3) equal channels."""
+    """Converts to gray (Pillow's mode L), in `num_output_channels` (1 or 3) equal channels."""
 
     _takes = PIL_ALONE
     _passes = BESIDE_IMAGES

@@ -1,4 +1,4 @@
-"""Names of Pillow's six filters, and every way in which torchvision lets one say them."""
+"""Names of Pillow's six resampling filters, and the conversion from torchvision's `interpolation` arguments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from headrace.recipe.steps import FILTERS
 
 
 class InterpolationMode(enum.Enum):
-    """torchvision's modes; on PIL images, NEAREST_EXACT is NEAREST."""
+    """torchvision's interpolation modes. On PIL images NEAREST_EXACT equals NEAREST."""
 
     NEAREST = "nearest"
     NEAREST_EXACT = "nearest-exact"
@@ -19,20 +19,20 @@ class InterpolationMode(enum.Enum):
     LANCZOS = "lanczos"
 
 
-#: What an `interpolation` argument may be.
+#: Types of an `interpolation` argument.
 Interpolation = str | int | enum.Enum
 
 _BY_NUMBER = {number: name for name, number in FILTERS.items()}
 
 
 def filter_name(interpolation: Interpolation) -> str:
-    """The recipe's name of a filter.
+    """Returns the recipe's name of a filter.
 
     Args:
-        interpolation: a mode of headrace's or torchvision's enum, its value, or Pillow's number.
+        interpolation: a member of headrace's or torchvision's enum, its value, or Pillow's number.
 
     Raises:
-        ValueError: none of these.
+        ValueError: `interpolation` is none of these.
     """
     value = interpolation.value if isinstance(interpolation, enum.Enum) else interpolation
     if isinstance(value, int) and not isinstance(value, bool) and value in _BY_NUMBER:

@@ -1,4 +1,4 @@
-"""The transforms that make a tensor of an image and map its values one by one, by torchvision's very operations."""
+"""Transforms that convert an image to a tensor or map its values one by one, with torchvision's operations."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from headrace.images.kinds import Kind, as_image, as_pure, is_pure_tensor, kind_
 from headrace.images.pil_tensor import pil_to_tensor
 from headrace.transforms._base import BESIDE_IMAGES, Transform
 
-#: The dtypes that ToTensor takes Pillow's pixels as, by mode; all others as bytes.
+#: numpy dtype in which ToTensor reads the pixels, by Pillow mode; uint8 for all other modes.
 _TO_TENSOR = {"I": np.int32, "I;16" if sys.byteorder == "little" else "I;16B": np.int16, "F": np.float32}
 
 
 class ToTensor(Transform):
-    """PIL images and arrays (H, W, C) as tensors (C, H, W); bytes become floats in [0, 1], divided by 255.
+    """Converts PIL images and arrays (H, W, C) to tensors (C, H, W); all other parts pass unchanged.
 
-    torchvision v1's semantics, which v2 keeps under the same name. v2's ToImage and ToDtype multiply by 1 / 255
-    instead: the last bit can differ. Anything else passes.
+    Bytes are divided by 255 and become floats in [0, 1]. This is torchvision v1's ToTensor, which v2 keeps. v2's
+    ToImage followed by ToDtype multiplies by 1 / 255 instead, which can change the last bit.
 
     Raises:
-        ValueError: where it is called, for an array of neither 2 nor 3 dimensions.
+        ValueError: when called, if an array has neither 2 nor 3 dimensions.
     """
 
     _transformed_types = (Image.Image, np.ndarray)
@@ -43,7 +43,7 @@ class ToTensor(Transform):
 
 
 class PILToTensor(Transform):
-    """PIL images as tensors (C, H, W) of the same values; anything else passes."""
+    """Converts PIL images to tensors (C, H, W) of the same values; all other parts pass unchanged."""
 
     _transformed_types = (Image.Image,)
 
@@ -52,13 +52,13 @@ class PILToTensor(Transform):
 
 
 class ToImage(Transform):
-    """PIL images and arrays (H, W, C) as tensors (C, H, W) of the same values; anything else passes.
+    """Converts PIL images and arrays (H, W, C) to tensors (C, H, W) of the same values.
 
-    The tensors are plain ones, no tv_tensors, but the transforms behind it know them as images. In a sample without an
-    image the first tensor becomes one.
+    The results are plain tensors, not tv_tensors, but are marked so that later transforms treat them as images. In a
+    sample without an image the first tensor is marked. All other parts pass unchanged.
 
     Raises:
-        ValueError: where it is called, for a tensor of fewer than two dimensions.
+        ValueError: when called, if that tensor has fewer than two dimensions.
     """
 
     _transformed_types = (is_pure_tensor, Image.Image, np.ndarray)
@@ -74,7 +74,10 @@ def _is_no_pure_tensor(part: Any) -> bool:
 
 
 class ToPureTensor(Transform):
-    """tv_tensors, and tensors that ToImage made, as tensors that are taken for images only where no image is."""
+    """Converts tv_tensors and tensors made by ToImage to plain, unmarked tensors.
+
+    Later transforms treat such a tensor as an image only if the sample has no other image.
+    """
 
     _transformed_types = (_is_no_pure_tensor,)
 
@@ -83,10 +86,15 @@ class ToPureTensor(Transform):
 
 
 class Normalize(Transform):
-    """``(image - mean) / std`` a channel, on a float tensor (..., C, H, W), in the units of that tensor: [0, 1].
+    """Computes ``(image - mean) / std`` per channel, on float tensors (..., C, H, W).
+
+    Args:
+        mean, std: one number per channel, in the units of the tensor ([0, 1] after ToTensor).
+        inplace: whether to write into the input tensor.
 
     Raises:
-        TypeError: a PIL image or an integer tensor. ValueError: fewer than three dimensions, or a zero in std.
+        TypeError: when called on a PIL image or an integer tensor.
+        ValueError: when called, if a tensor has fewer than three dimensions, or `std` contains 0.
     """
 
     _takes = frozenset({Kind.PURE, Kind.IMAGE, Kind.VIDEO})

@@ -1,4 +1,4 @@
-"""The transforms that crop PIL images at a random place."""
+"""Transforms that crop PIL images at a random position."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from headrace.transforms._shapes import Fills, Size, check_padding, check_paddin
 
 
 class RandomCrop(Transform):
-    """Crops `size` at a random place of the padded image.
+    """Crops a box of `size` at a random position of the padded image.
 
     Args:
-        size: (height, width) or one number for both.
-        padding: pixels: one number, (left and right, top and bottom) or (left, top, right, bottom); kept as (left,
-            right, top, bottom), as torchvision v2 keeps it. Negative ones crop.
-        pad_if_needed: pads a too small image on both sides by what it lacks.
-        fill: one number or one a channel, for padding_mode "constant"; or a dict of these by class of the image,
-            exactly, of which "others" is the rest.
+        size: (height, width) in pixels, or one number for both.
+        padding: in pixels: one number, (left and right, top and bottom) or (left, top, right, bottom). Negative
+            values crop. The attribute holds (left, right, top, bottom), as in torchvision v2.
+        pad_if_needed: whether to pad an image that is too small, on both sides by the number of missing pixels.
+        fill: one number or one per channel, for padding_mode "constant"; or a dict of image class to fill, with
+            "others" for all other classes. Subclasses do not match.
         padding_mode: "constant", "edge", "reflect" or "symmetric".
 
     Raises:
-        ValueError: where it is called, for an image that is too small, or images of several sizes.
+        ValueError: an argument is not one of these. When called: the image is too small, or the sample holds images of
+            different sizes.
+        TypeError: `fill` has the wrong type.
     """
 
     _takes = PIL_ALONE
@@ -59,7 +61,7 @@ class RandomCrop(Transform):
 
     @staticmethod
     def get_params(img: Any, output_size: Sequence[int]) -> tuple[int, int, int, int]:
-        """(top, left, height, width) of a random crop, as torchvision v1's static method draws it."""
+        """Draws (top, left, height, width) of a crop as torchvision v1's static method does."""
         _, height, width = channels_height_width(img)
         crop_height, crop_width = output_size
         if height < crop_height or width < crop_width:
@@ -94,16 +96,18 @@ class RandomCrop(Transform):
 
 
 class RandomResizedCrop(Transform):
-    """Crops a random share of the area at a random aspect ratio and resizes it to `size`.
+    """Crops a box of random area and aspect ratio and resizes it to `size`.
 
     Args:
-        size: (height, width) or one number for both.
-        scale: smallest and largest share of the area.
-        ratio: smallest and largest width / height of the crop; log-uniform between them.
-        interpolation: the filter. antialias: no effect, Pillow always antialiases.
+        size: (height, width) in pixels, or one number for both.
+        scale: (smallest, largest) fraction of the image area; drawn uniformly.
+        ratio: (smallest, largest) width / height of the crop; drawn log-uniformly.
+        interpolation: the filter: a mode of `InterpolationMode`, its name, or Pillow's number.
+        antialias: no effect, since Pillow always antialiases.
 
     Raises:
-        ValueError: where it is called, for images of several sizes.
+        TypeError: `scale` or `ratio` is not a sequence of two numbers.
+        ValueError: `size` or the filter is invalid. When called: the sample holds images of different sizes.
     """
 
     _takes = PIL_ALONE
@@ -132,7 +136,7 @@ class RandomResizedCrop(Transform):
 
     @staticmethod
     def get_params(img: Any, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int, int, int]:
-        """(top, left, height, width) of a random crop, as torchvision v1's static method draws it."""
+        """Draws (top, left, height, width) of a crop as torchvision v1's static method does."""
         _, height, width = channels_height_width(img)
         return _random_box(height, width, scale, ratio)
 
@@ -151,8 +155,8 @@ def _random_box(height: int, width: int, scale: Sequence[float], ratio: Sequence
 
 
 def area_tries(scale: Sequence[float], ratio: Sequence[float]) -> Iterator[tuple[float, float]]:
-    """Ten tries of a share of the area, uniform in `scale`, and of a ratio of edges, log-uniform in `ratio`."""
-    # In float32, as torchvision draws them, so that a seed gives torchvision's crops.
+    """Draws ten pairs of an area fraction, uniform in `scale`, and an edge ratio, log-uniform in `ratio`."""
+    # In float32, as torchvision does: the same seed then gives the same crops.
     low, high = torch.log(torch.tensor(ratio)).tolist()
     for _ in range(10):
         share = torch.empty(1).uniform_(scale[0], scale[1]).item()

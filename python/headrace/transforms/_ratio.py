@@ -1,4 +1,4 @@
-"""Transforms that heed an image's aspect ratio: crops of the least waste, and other sizes for other ratios."""
+"""Transforms that depend on the image's aspect ratio: the largest crop of a ratio, and a transform per ratio."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from headrace.transforms._shapes import Size, pair
 
 
 class ResizedCenterCrop(Transform):
-    """Cuts out the largest centred box of `size`'s aspect ratio and resizes it to `size`.
+    """Crops the largest centred box that has `size`'s aspect ratio and resizes it to `size`.
 
-    What a ``RandomResizedCrop`` does where none of its tries fits: of all crops of that ratio the one that leaves out
-    least. An image of that very ratio is only resized.
+    This is ``RandomResizedCrop``'s fall-back for the case that no try fits. An image that already has this aspect ratio
+    is only resized.
 
     Args:
-        size: (height, width), or one number for both.
+        size: (height, width) in pixels, or one number for both.
         interpolation, antialias: as for ``Resize``.
+
+    Raises:
+        ValueError: `size` is not positive, or the filter is unknown.
     """
 
     _takes = PIL_ALONE
@@ -46,17 +49,18 @@ class ResizedCenterCrop(Transform):
 
 
 class ByAspectRatio(Transform):
-    """Applies the one of `transforms` whose output's aspect ratio is nearest to the image's.
+    """Applies the transform whose output aspect ratio is nearest to the image's.
 
-    Stands first, since it looks at the image's own size. Batches hold images of one size: give the loader a
-    ``headrace.sampler.AspectRatioBatchSampler``.
+    It must be the first transform of a dataset, since it depends on the size of the original image. All images of a
+    batch must have the same size: use a ``headrace.sampler.AspectRatioBatchSampler``.
 
     Args:
-        transforms: (height, width) of the output -> the transform that makes it.
+        transforms: dict of output (height, width) in pixels to the transform that makes outputs of that size.
 
     Raises:
-        TypeError: not a mapping of sizes. ValueError: an empty one, or a size that is not positive. Where it is called:
-            TypeError for a sample without a PIL image, ValueError for images of several sizes.
+        TypeError: `transforms` is not a mapping of sizes. When called: the sample has no PIL image.
+        ValueError: `transforms` is empty, or a size is not positive. When called: the sample holds images of different
+            sizes.
     """
 
     _takes = PIL_ALONE
@@ -77,7 +81,7 @@ class ByAspectRatio(Transform):
 
     @property
     def sizes(self) -> list[tuple[int, int]]:
-        """(height, width) of the outputs."""
+        """(height, width) of each possible output."""
         return list(self.transforms)
 
     def forward(self, *inputs: Any) -> Any:

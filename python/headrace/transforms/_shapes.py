@@ -1,4 +1,4 @@
-"""The arguments of size, padding and fill, checked and kept as torchvision v2 keeps them."""
+"""Checks the arguments `size`, `padding` and `fill`, and stores them as torchvision v2 does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, cast
 from headrace.pixels import pillow_ops
 
 Size = int | Sequence[int]
-#: One number, or one a channel; None is 0.
+#: One number or one per channel; None means 0.
 Fill = float | Sequence[float] | None
 Fills = Fill | dict[type | str, Fill]
 
@@ -17,10 +17,11 @@ _TWO = "Please provide only two dimensions (h, w) for size."
 
 
 def pair(size: Size, refusal: str = _TWO) -> Sequence[int]:
-    """A transform's `size` as two numbers; two that were given are kept as they are.
+    """Returns a `size` argument as two numbers; a sequence of two is returned unchanged.
 
     Raises:
-        ValueError: `refusal`, where there are more. TypeError: neither a number nor a sequence.
+        ValueError: with the message `refusal`, if the sequence has another length.
+        TypeError: `size` is neither a number nor a sequence.
     """
     if isinstance(size, numbers.Number):
         return int(cast(int, size)), int(cast(int, size))
@@ -33,7 +34,7 @@ def pair(size: Size, refusal: str = _TWO) -> Sequence[int]:
 
 
 def check_padding(padding: Any) -> None:
-    """Raises ValueError for what is neither a whole number nor 1, 2 or 4 of them in a tuple or list."""
+    """Raises ValueError unless `padding` is an int, or a tuple or list of 1, 2 or 4 ints."""
     several = isinstance(padding, (tuple, list))
     if not (
         len(padding) in (1, 2, 4) and all(isinstance(one, int) for one in padding)
@@ -44,16 +45,16 @@ def check_padding(padding: Any) -> None:
 
 
 def check_padding_mode(mode: str) -> None:
-    """Raises ValueError for another mode than torchvision's four."""
+    """Raises ValueError unless `mode` is one of torchvision's four."""
     if mode not in pillow_ops.PADDING_MODES:
         raise ValueError("Padding mode should be either constant, edge, reflect or symmetric")
 
 
 def fills_by_class(fill: Fills) -> dict[type | str, Fill]:
-    """A `fill` argument as a dict by class, of which "others" is all that it does not name.
+    """Returns a `fill` argument as a dict of class to fill, with "others" for all classes that it does not name.
 
     Raises:
-        TypeError: a fill that is none.
+        TypeError: a fill is not a number, tuple, list or None.
     """
     given: dict[type | str, Any] = fill if isinstance(fill, dict) else {"others": fill}
     for value in given.values():
@@ -66,5 +67,5 @@ def fills_by_class(fill: Fills) -> dict[type | str, Fill]:
 
 
 def fill_of(fills: dict[type | str, Fill], cls: type) -> Fill:
-    """The fill of an image of this very class; None where the dict has none."""
+    """Returns the fill of an image of exactly this class; None if the dict has no entry for it."""
     return fills.get(cls, fills.get("others"))

@@ -177,14 +177,14 @@ def test_a_distributed_sampler_of_the_user_is_respected():
         (
             {"rank": 0, "world_size": 2, "sampler": DistributedSampler(FEW, 2, 0)},
             ValueError,
-            "DistributedSampler deals out to ranks by itself: leave out rank and world_size",
+            "DistributedSampler already splits its order among ranks: leave out rank and world_size",
         ),
         (
             {"rank": 0, "world_size": 2, "batch_sampler": BatchSampler(TorchDistributedSampler(FEW, 2, 0), 4, False)},
             ValueError,
-            "DistributedSampler deals out to ranks by itself",
+            "DistributedSampler already splits its order among ranks",
         ),
-        ({"rank": 0, "world_size": 2, "sampler": iter([1, 2])}, TypeError, "has no length: it cannot be dealt out"),
+        ({"rank": 0, "world_size": 2, "sampler": iter([1, 2])}, TypeError, "has no length: it cannot be split"),
         ({"rank": 0, "world_size": 2, "sampler": [1], "shuffle": True}, ValueError, "mutually exclusive with shuffle"),
     ],
 )

@@ -199,7 +199,7 @@ def test_a_state_of_a_sampler_that_lost_its_own():
             return iter(range(COUNT))
 
     Deck_.__qualname__ = Deck.__qualname__
-    with pytest.raises(ValueError, match="the state holds one of a sampler, and Deck has no load_state_dict"):
+    with pytest.raises(ValueError, match="the state contains a sampler's state, but Deck has no load_state_dict"):
         DataLoader(DATA, 4, sampler=Deck_()).load_state_dict(state)
 
 

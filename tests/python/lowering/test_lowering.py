@@ -222,12 +222,12 @@ REFUSED = [
     ),
     (
         H.Compose([C, Brighter()]),
-        r"step 2, Brighter\(\): is a subclass that may do something else than ToTensor; use T",
+        r"step 2, Brighter\(\): is a subclass that may behave differently from ToTensor; use T",
     ),
     (H.Compose([hooked(), H.ToTensor()]), r"step 1, CenterCrop.*has forward hooks or a replaced method"),
     (hooked_compose(), r"step 1, Compose.*has forward hooks or a replaced method"),
     (H.Compose([replaced(), H.ToTensor()]), r"step 1, CenterCrop.*has forward hooks or a replaced method"),
-    (H.Compose([H.CenterCrop(0), H.ToTensor()]), r"step 1, CenterCrop\(.*sizes are positive numbers of pixels"),
+    (H.Compose([H.CenterCrop(0), H.ToTensor()]), r"step 1, CenterCrop\(.*sizes must be positive numbers of pixels"),
     (H.Compose([H.CenterCrop((8, 2.5)), H.ToTensor()]), r"step 1, CenterCrop\(.*'float' object cannot be interpreted"),
     (
         H.Compose([H.Resize(8, max_size=8), H.ToTensor()]),
@@ -285,7 +285,7 @@ def test_refusals_of_torchvisions_own(torchvision):
         ([v2.RandomApply([v2.RandAugment()])], r"step 1, RandomApply: step 1, RandAugment\(.*has no native twin"),
         ([v2.ToImage(), v2.ToPILImage()], r"step 2, ToPILImage\(\): has no native twin"),
         ([v2.Lambda(lambda x: x)], r"step 1, Lambda\(.*has no native twin"),
-        ([MyCrop(8), v2.ToImage()], r"step 1, MyCrop\(.*is a subclass that may do something else than CenterCrop"),
+        ([MyCrop(8), v2.ToImage()], r"step 1, MyCrop\(.*is a subclass that may behave differently from CenterCrop"),
         (
             [v1.CenterCrop(8), v1.Normalize(MEAN, STD)],
             r"step 2, Normalize\(.*img should be Tensor Image. Got <class 'PIL",
@@ -298,7 +298,7 @@ def test_refusals_of_torchvisions_own(torchvision):
         ([v2.Grayscale(), v2.ToImage(), v2.RGB()], r"step 3, RGB\(\).*put it before ToImage\(\)"),
         (
             [v1.Resize((8, 9), max_size=20)],
-            r"step 1, Resize\(.*max_size goes with the length of the shorter edge alone",
+            r"step 1, Resize\(.*max_size requires a size of one number, the shorter edge",
         ),
         ([v1.Grayscale(2)], r"step 1, Grayscale\(.*num_output_channels must be 1 or 3, got 2"),
         ([v1.RandomCrop(8, (1, 2, 3))], r"step 1, RandomCrop\(.*Padding must be an int or a 1, 2, or 4 element"),
@@ -309,9 +309,9 @@ def test_refusals_of_torchvisions_own(torchvision):
         ([v1.RandomCrop(8, 1.5)], r"step 1, RandomCrop\(.*'float' object cannot be interpreted as an integer"),
         (
             [v1.RandomResizedCrop(8, (0.5, 0.6, 0.7)), v1.ToTensor()],
-            r"step 1, Rand.*scale and ratio are two numbers each",
+            r"step 1, Rand.*scale and ratio must be two numbers each",
         ),
-        ([v1.RandomCrop(8, 2, padding_mode="wrap")], r"step 1, RandomCrop\(.*padding_mode is one of constant, edge"),
+        ([v1.RandomCrop(8, 2, padding_mode="wrap")], r"step 1, RandomCrop\(.*padding_mode must be constant, edge"),
         (
             [v1.RandomCrop(8, 2, True, 0, "reflect")],
             r"step 1, RandomCrop\(.*v1 pads a small image twice.*v2.RandomCrop",

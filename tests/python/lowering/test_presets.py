@@ -73,7 +73,7 @@ class Doubled(ClassificationPresetTrain):
 def test_a_preset_is_its_transforms_if_that_is_all_it_calls(T):
     preset = ClassificationPresetTrain(T, 30)
     assert lower(preset, native_only=True) == lower(preset.transforms)
-    with pytest.raises(LoweringError, match=r"may do something else than its transforms; pass its attribute .transf"):
+    with pytest.raises(LoweringError, match=r"may do more than apply its transforms; pass its attribute .transf"):
         lower(Doubled(T, 30), native_only=True)
 
 

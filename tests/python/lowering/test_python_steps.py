@@ -244,17 +244,23 @@ def test_a_step_that_changes_its_mind_about_the_size():
     loader = DataLoader(Blobs(blobs, None, T.Compose([T.Resize((30, 30)), T.ToTensor(), odd])), 1)
     iterator = iter(loader)
     next(iterator), next(iterator)
-    with pytest.raises(TypeError, match=r"float32 \(3, 29, 30\), where the batch holds torch.float32 \(3, 30, 30\)"):
+    with pytest.raises(TypeError, match=r"float32 \(3, 29, 30\), but the batch holds torch.float32 \(3, 30, 30\)"):
         next(iterator)
 
 
 @pytest.mark.parametrize(
     ("steps", "words"),
     [
-        ([lambda image: image.undefined], r"raised AttributeError on a made-up image of 500 x 375 pixels: .*undefined"),
+        (
+            [lambda image: image.undefined],
+            r"raised AttributeError on a synthetic image of 500 x 375 pixels: .*undefined",
+        ),
         ([T.CenterCrop(9), lambda image: image.convert("CMYK")], "do not return a tensor"),
         ([T.CenterCrop(9), np.array], "do not return a tensor"),
-        ([lambda image: T.ToTensor()(image)], r"tensors of several shapes, such as torch.float32 \(3, 375, 500\)"),
+        (
+            [lambda image: T.ToTensor()(image)],
+            r"tensors of different shapes or dtypes, such as torch.float32 \(3, 375, 500\)",
+        ),
         ([T.CenterCrop(9), T.ToTensor(), torch.Tensor.double], "return torch.float64, which the native path does not"),
         ([T.CenterCrop(9), T.ToTensor(), torch.Tensor.mean], r"return torch.float32 \(\), not one image"),
         ([T.ToTensor(), lambda image: image], "several shapes"),

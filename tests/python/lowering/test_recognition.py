@@ -113,7 +113,7 @@ def test_other_loaders_and_backends_are_handed_to_torch(torchvision, root):
     assert_same(pil, pil.reference())
     torchvision.set_image_backend("accimage")
     try:
-        with pytest.raises(NotNative, match='set_image_backend is not "PIL"'):
+        with pytest.raises(NotNative, match=r'call torchvision.set_image_backend\("PIL"\)'):
             as_source(folder(root, TINY))
     finally:
         torchvision.set_image_backend("PIL")

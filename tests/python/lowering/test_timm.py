@@ -100,8 +100,8 @@ REFUSED = [
     ({"re_prob": 0.2, "re_mode": "pixel"}, r'RandomErasing\(.*mode="pixel" draws the values.*; use mode="const"'),
     ({"re_prob": 0.2, "re_mode": "rand"}, r'RandomErasing\(.*mode="rand" draws the values'),
     ({"re_prob": 0.2, "re_count": 2}, r"RandomErasing\(.*erases several boxes, which .*; use max_count=1"),
-    ({"train_crop_mode": "rkrc"}, r"step 1, ResizeKeepRatio\(.*rounds sizes otherwise than Resize"),
-    ({"train_crop_mode": "rkrr"}, r"step 1, ResizeKeepRatio\(.*rounds sizes otherwise than Resize"),
+    ({"train_crop_mode": "rkrc"}, r"step 1, ResizeKeepRatio\(.*rounds sizes differently from Resize"),
+    ({"train_crop_mode": "rkrr"}, r"step 1, ResizeKeepRatio\(.*rounds sizes differently from Resize"),
     ({"is_training": False, "crop_mode": "border"}, r"step 1, ResizeKeepRatio\(.*use Resize\(size\)"),
     ({"is_training": False, "input_size": (3, 24, 30)}, r"step 1, ResizeKeepRatio\(.*use Resize\(size\)"),
     ({"is_training": False, "crop_border_pixels": 2}, r"step 1, TrimBorder\(.*has no native twin"),
@@ -123,8 +123,8 @@ def test_refusals_of_single_transforms(timm):
     for step, message in (
         (t.ToNumpy(), r"step 1, .*ToNumpy.*: makes arrays; use MaybePILToTensor\(\)"),
         (t.ToTensor(), r"step 1, .*ToTensor.*: makes floats up to 255; use MaybePILToTensor\(\) and a conversion"),
-        (t.CenterCropOrPad(9, 3), r"step 1, CenterCropOrPad\(.*pads by another fill than black.*; use fill=0"),
-        (t.CenterCropOrPad(9, 0, "reflect"), r"step 1, CenterCropOrPad\(.*pads by another fill than black"),
+        (t.CenterCropOrPad(9, 3), r"step 1, CenterCropOrPad\(.*pads with a fill other than black.*; use fill=0"),
+        (t.CenterCropOrPad(9, 0, "reflect"), r"step 1, CenterCropOrPad\(.*pads with a fill other than black"),
         (t.RandomCropOrPad(9), r"step 1, RandomCropOrPad\(.*has no native twin"),
     ):
         with pytest.raises(LoweringError, match=message):

@@ -80,7 +80,7 @@ def test_what_cannot_be_copied_is_left_to_torch():
     step = Uncopied()
     loader = DataLoader(Blobs(pictures(8), None, step), 4)
     assert not loader.native and step.calls == 0
-    assert "cannot be copied, as each thread would need it to be: a handle of the system" in str(loader.explain())
+    assert "cannot be copied, but each thread needs a copy of its own: a handle of the system" in str(loader.explain())
     assert_same(loader, list(TorchDataLoader(Blobs(pictures(8), None, Uncopied()), 4)))
 
 

@@ -94,13 +94,16 @@ def test_every_size_equals_torchs_kernel(isa):
 @pytest.mark.parametrize(
     ("steps", "words"),
     [
-        (lambda v2: [v2.ToImage(), v2.Resize((9, 9), antialias=False)], "antialias=True and bilinear or bicubic have"),
-        (lambda v2: [v2.ToImage(), v2.Resize((9, 9), v2.InterpolationMode.NEAREST)], "antialias=True and bilinear"),
+        (lambda v2: [v2.ToImage(), v2.Resize((9, 9), antialias=False)], "use antialias=True with bilinear or bicubic"),
+        (lambda v2: [v2.ToImage(), v2.Resize((9, 9), v2.InterpolationMode.NEAREST)], "antialias=True with bilinear"),
         (lambda v2: [v2.ToImage(), v2.RandomCrop(9, 4, padding_mode="reflect")], "mirrors a tensor's border"),
-        (lambda v2: [v2.ToImage(), v2.RandomCrop(9, 4, fill=0.5)], "fill is not of bytes"),
+        (lambda v2: [v2.ToImage(), v2.RandomCrop(9, 4, fill=0.5)], "fill depends on the class or is not of bytes"),
         (lambda v2: [v2.ToImage(), v2.Grayscale(3), v2.CenterCrop(9)], "put it before ToImage"),
         (lambda v2: [v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Resize((9, 9))], "put it before ToImage"),
-        (lambda v2: [v2.ToImage(), v2.RandomResizedCrop(9, ratio=(0.1, 0.2))], "crop nothing of a sliver"),
+        (
+            lambda v2: [v2.ToImage(), v2.RandomResizedCrop(9, ratio=(0.1, 0.2))],
+            "crop an empty box from a very thin image",
+        ),
     ],
 )
 def test_what_torch_does_otherwise_is_left_to_python(v2, steps, words):

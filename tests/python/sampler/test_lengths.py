@@ -202,7 +202,7 @@ def test_a_loader_over_sentences(workers):
     ("arguments", "error", "words"),
     [
         (([1, 2],), ValueError, "give batch_size, max_tokens, or both"),
-        (([], 2), ValueError, "no lengths"),
+        (([], 2), ValueError, "lengths is empty"),
         (([3, 1, 900, 800], None, 512), ValueError, "sample 2 is 900 long, more than max_tokens=512.* the 2 samples"),
         (([3, -1], 2), ValueError, "sample 1 has a length of -1"),
         (([3.0], 2), TypeError, "lengths must be integers, one a sample, not float64 of shape"),

@@ -139,23 +139,23 @@ def test_it_goes_into_processes():
             r"sample 1 at \['a'\] has the shape \(2, 4",
         ),
         (0, [torch.zeros(2), torch.zeros(2, 1)], ValueError, "only the first dimension may differ"),
-        (0, [[1], 3], TypeError, "^sample 1 is of type int, and no sequence of numbers$"),
-        (0, [[1], torch.tensor(3)], TypeError, "sample 1 is a Tensor of 0 dimensions, and no sequence"),
-        (0, [[1], ["a"]], TypeError, "sample 1 is of type list, and no sequence of numbers"),
-        (0, [[1], [1, "a"]], TypeError, "sample 1 makes no tensor"),
-        (0, [[[1], [1, 2]]], TypeError, "sample 0 makes no tensor"),
-        (0, [([1], 2), ([1],)], ValueError, r"^sample 1 has the places \[0\], but sample 0 has \[0, 1\]$"),
-        (0, [{"a": [1]}, {"b": [1]}], ValueError, r"sample 1 has the places \['b'\]"),
+        (0, [[1], 3], TypeError, "^sample 1 is of type int, not a sequence of numbers$"),
+        (0, [[1], torch.tensor(3)], TypeError, "sample 1 is a Tensor of 0 dimensions, not a sequence"),
+        (0, [[1], ["a"]], TypeError, "sample 1 is of type list, not a sequence of numbers"),
+        (0, [[1], [1, "a"]], TypeError, "sample 1 cannot be converted to a tensor"),
+        (0, [[[1], [1, 2]]], TypeError, "sample 0 cannot be converted to a tensor"),
+        (0, [([1], 2), ([1],)], ValueError, r"^sample 1 has the entries \[0\], but sample 0 has \[0, 1\]$"),
+        (0, [{"a": [1]}, {"b": [1]}], ValueError, r"sample 1 has the entries \['b'\]"),
         (0, [{"a": [1]}, ([1],)], TypeError, "sample 1 is of type tuple, but sample 0 is of type dict"),
         (0, [([1],), [1]], TypeError, "sample 1 is of type list, but sample 0 is of type tuple"),
-        (0.5, [[1], [2, 3]], ValueError, "^the sequences are of torch.int64, which has no 0.5 to pad with$"),
-        (-1, [{"a": np.zeros(1, np.uint8)}], ValueError, r"at \['a'\] are of torch.uint8, which has no -1"),
-        (2, [[True]], ValueError, "torch.bool, which has no 2"),
-        (float("nan"), [[1]], ValueError, "has no nan"),
+        (0.5, [[1], [2, 3]], ValueError, "^the sequences are of torch.int64, which cannot hold padding_value=0.5$"),
+        (-1, [{"a": np.zeros(1, np.uint8)}], ValueError, r"at \['a'\] are of torch.uint8, which cannot hold"),
+        (2, [[True]], ValueError, "torch.bool, which cannot hold padding_value=2"),
+        (float("nan"), [[1]], ValueError, "cannot hold padding_value=nan"),
         ({"b": 0}, [{"a": [1]}], ValueError, r"names 'b', but the samples have \['a'\]"),
-        ({"a": {"b": 0}}, [{"a": [1]}], TypeError, r"names places at \['a'\], but sample 0 is of type list there"),
+        ({"a": {"b": 0}}, [{"a": [1]}], TypeError, r"names entries at \['a'\], but sample 0 is of type list there"),
         ({0: 0}, [([1], 2), (5, 2)], TypeError, r"sample 1 at \[0\] is of type int"),
-        ({1: 0}, [([1], 2), ([1], 2)], TypeError, r"sample 0 at \[1\] is of type int, and no sequence"),
+        ({1: 0}, [([1], 2), ([1], 2)], TypeError, r"sample 0 at \[1\] is of type int, not a sequence"),
     ],
 )
 def test_what_does_not_go_together_is_named(padding, samples, error, words):
@@ -165,12 +165,12 @@ def test_what_does_not_go_together_is_named(padding, samples, error, words):
 
 @pytest.mark.parametrize("padding", ["0", None, [0], {"a": "0"}, {"a": {"b": None}}])
 def test_what_is_no_padding(padding):
-    with pytest.raises(TypeError, match="padding_value must be a number or a dict of places and numbers"):
+    with pytest.raises(TypeError, match="padding_value must be a number or a dict of entries and numbers"):
         PaddingCollate(padding)
 
 
 def test_a_padding_that_the_dtype_does_not_have():
     halves = [torch.ones(2, dtype=torch.float16), torch.ones(3, dtype=torch.float16)]
-    with pytest.raises(ValueError, match=r"torch.float16, which has no 1000000000.0 to pad with"):
+    with pytest.raises(ValueError, match=r"torch.float16, which cannot hold padding_value=1000000000.0"):
         PaddingCollate(1e9)(halves)
     assert PaddingCollate(float("-inf"))(halves).values[0, 2] == float("-inf")

@@ -172,7 +172,7 @@ def test_the_native_loader_takes_it_and_tells_it_the_epoch():
         (([],), ValueError, "not of 0"),
         ((-3,), ValueError, "not of -3"),
         ((2**62 + 1,), ValueError, "not of 4611686018427387905"),
-        ((1.5,), TypeError, "have a length, or be one, not float"),
+        ((1.5,), TypeError, "have a length or be an integer, not float"),
         ((True,), TypeError, "whole number, not True"),
         ((iter([1]),), TypeError, "have a length"),
         ((5, 1.0), TypeError, "seed must be a whole number, not 1.0"),

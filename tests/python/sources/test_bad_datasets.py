@@ -32,9 +32,9 @@ IMAGES = np.zeros((4, 4, 4, 3), dtype=np.uint8)
         ([[1], [1, 2], [1], [1]], "do not stack: list of 1 and list of 2"),
         ([{"a": 1}, {"a": 2}, {"b": 1}, {"a": 1}], "do not stack: dict with the keys 'a' and dict with the keys 'b'"),
         ([1.5, 2.5, "x", 3.5], "sample 0 .* and sample 2 .* do not stack: float 1.5 and str 'x'"),
-        ([{1}, {2}, {3}, {4}], r"the label of sample 0 .* is set \{1\}, of which default_collate makes no batch: "),
-        ([1.5, None, 2.5, 3.5], "the label of sample 1 .* is NoneType None, of which default_collate makes no batch"),
-        ([object()] * 4, "the label of sample 0 .* is object <object object .*, of which default_collate"),
+        ([{1}, {2}, {3}, {4}], r"the label of sample 0 .* is set \{1\}, which default_collate cannot batch: "),
+        ([1.5, None, 2.5, 3.5], "the label of sample 1 .* is NoneType None, which default_collate cannot batch"),
+        ([object()] * 4, "the label of sample 0 .* is object <object object .*, which default_collate cannot batch"),
     ],
 )
 def test_labels_that_make_no_batch_are_named(labels, words):

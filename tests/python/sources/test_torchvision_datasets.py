@@ -153,8 +153,8 @@ def test_exchanged_contents_are_seen(torchvision, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"target_types": "segmentation"}, "has other targets than one number"),
-        ({"target_types": ["category", "binary-category"]}, "has other targets than one number"),
+        ({"target_types": "segmentation"}, "does not return one number as target"),
+        ({"target_types": ["category", "binary-category"]}, "does not return one number as target"),
         ({"transforms": lambda image, target: (image, target)}, "may look at image and target together"),
     ],
 )
@@ -205,7 +205,7 @@ def test_a_shorter_relative(torchvision, tmp_path):
 def test_odd_attributes_are_left_to_torch(torchvision, tmp_path):
     dataset = mnist(torchvision, tmp_path, "MNIST", transform=GRAY)
     dataset.data = list(dataset.data)
-    with pytest.raises(NotNative, match=r"MNIST\.data is list, not what torchvision puts there; leave it as it is"):
+    with pytest.raises(NotNative, match=r"MNIST\.data is list, not the type that torchvision uses; leave"):
         as_source(dataset)
     assert torch.equal(next(iter(DataLoader(dataset, 3)))[0], next(iter(TorchDataLoader(dataset, 3)))[0])
 
@@ -223,7 +223,7 @@ def test_lists_that_do_not_fit(torchvision, tmp_path):
     with pytest.raises(ValueError, match=r"Long says that it has 100 samples, but there are 19 images$"):
         DataLoader(Long(tmp_path, transform=GRAY))
     dataset.data = dataset.data.float()
-    with pytest.raises(ValueError, match=r"^MNIST.data is torch.float32 \(19, 28, 28\), not bytes as torchvision's$"):
+    with pytest.raises(ValueError, match=r"^MNIST.data is torch.float32 \(19, 28, 28\), not uint8 with 3 axes$"):
         DataLoader(dataset)
 
 

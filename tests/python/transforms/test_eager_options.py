@@ -106,7 +106,7 @@ def test_a_dict_of_dtypes_warns_as_torchvisions(torchvision):
         H.ToDtype({torch.Tensor: torch.float32, tv.Image: torch.float32})
     with pytest.warns(UserWarning, match="scale was set to True but no dtype was specified"):
         H.ToDtype({"others": None}, scale=True)(torch.zeros(3, 4, 4))
-    with pytest.raises(ValueError, match=r'No dtype was specified for an image of ToImage. .*"others": None'):
+    with pytest.raises(ValueError, match=r'No dtype was specified for an image made by ToImage. .*"others": None'):
         H.Compose([H.ToImage(), H.ToDtype({tv.Mask: torch.int64})])(image_of("RGB"))
 
 

@@ -1,1 +1,1 @@
-"""Steps without a native twin: what their code reaches, and how Python is called for them."""
+"""Steps without a native twin: lowers them to calls of Python, after analysing what their code may access."""

@@ -1,4 +1,4 @@
-"""Lowers what has no native twin to a call of Python, where it stands."""
+"""Lowers a transform without a native twin to a call of Python at its position among the steps."""
 
 from __future__ import annotations
 
@@ -27,29 +27,31 @@ from headrace.recipe.recipe import DTYPES, Column, Recipe
 
 
 def call(builder: Builder, transform: Any, why: str) -> str:
-    """Appends a call of `transform`, of which a copy is tried on made-up images to see what it takes and makes.
+    """Appends a call of `transform`, after trying a copy of it on synthetic images; returns the line of `explain`.
 
     Args:
-        why: it is not native.
+        builder: the recipe so far.
+        transform: the transform to call.
+        why: the reason why it is not native.
 
     Raises:
-        LoweringError: it cannot be tried, or makes what has no place in a batch.
+        LoweringError: the transform cannot be tried or copied, or may change objects that it shares with other code.
     """
     reach = Reach(transform)
     if reach.shares:
         raise LoweringError(
-            f"{shown(transform)} may change an object that it shares with other code, of which each of torch's workers "
-            "has a copy; make it an attribute of a transform of a class"
+            f"{shown(transform)} may change an object that it shares with other code, while torch's workers change a "
+            "copy each; make the object an attribute of a transform class"
         )
     if builder.rest is not None:
         builder.rest.append(transform)
     elif not _goes_on(builder, transform, reach):
         _begin_rest(builder, transform)
-    return f"called where it stands: {why}"
+    return f"called in Python: {why}"
 
 
 def _goes_on(builder: Builder, transform: Any, reach: Reach) -> bool:
-    """Appends a call that gives an image back; False where it gives something else."""
+    """Appends a call that returns an image, so that native steps can follow; False if it returns anything else."""
     step = reseeded(transform)
     if builder.values is None:
         function: OnImage | OnBytes = OnImage(step, builder.channels)
@@ -77,10 +79,10 @@ def _begin_rest(builder: Builder, transform: Any) -> None:
 
 
 def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
-    """The recipe whose last call finishes the samples, `dtype` the last conversion.
+    """Returns the recipe whose last call runs all remaining transforms in Python, then converts to `dtype` if given.
 
     Raises:
-        LoweringError: what it makes cannot be stacked to a batch.
+        LoweringError: the outputs cannot be stacked into a batch.
     """
     assert builder.rest is not None
     steps = tuple(map(reseeded, builder.rest)) + ((_Cast(dtype),) if dtype is not None else ())
@@ -99,7 +101,7 @@ def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
     if one.ndim != 3:
         raise LoweringError(f"the transforms return {described(one)}, not one image (C, H, W)")
     if any((tensor.shape, tensor.dtype) != (one.shape, one.dtype) for tensor in made):
-        raise LoweringError(f"the transforms return tensors of several shapes, such as {described(one)}")
+        raise LoweringError(f"the transforms return tensors of different shapes or dtypes, such as {described(one)}")
     if one.device.type != "cpu" or one.layout != torch.strided:
         raise LoweringError(f"the transforms return {one.layout} tensors on {one.device}, not in this machine's memory")
     if one.dtype not in DTYPES:
@@ -114,10 +116,10 @@ def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
 
 
 def _metadata(builder: Builder, transforms: list[Any], reaches: list[Reach]) -> bool:
-    """Whether a call's images carry the metadata of their files.
+    """Whether the images passed to a call have the metadata of their files.
 
     Raises:
-        LoweringError: they may or may not, and a transform may look at it.
+        LoweringError: only some images have it, and a transform may read it.
     """
     if builder.values is not None:
         return False
@@ -126,19 +128,26 @@ def _metadata(builder: Builder, transforms: list[Any], reaches: list[Reach]) -> 
     if known is None and looking is not None:
         raise LoweringError(
             f"{shown(looking)} may look at metadata of the image, such as its EXIF orientation, which the steps before "
-            "it keep in some images and not in others; put it first"
+            "it keep for some images only; put it first"
         )
     return bool(known)
 
 
 def _try(builder: Builder, function: CallFunction) -> tuple[list[Any], bool] | None:
-    """What a copy of the function makes of made-up images, and whether it was seen to draw from the process's
-    generators; None where what it makes is of another kind."""
+    """Runs a copy of the function on synthetic images.
+
+    Returns:
+        The results, and whether it drew from generators of the whole process; None if it raised CallError, because a
+        result has another type than needed.
+
+    Raises:
+        LoweringError: the function cannot be copied, or raised another error.
+    """
     try:
         function = copy.deepcopy(function)
     except Exception as error:
         raise LoweringError(
-            f"{shown(builder.current)} cannot be copied, as each thread would need it to be: {error}"
+            f"{shown(builder.current)} cannot be copied, but each thread needs a copy of its own: {error}"
         ) from error
     made: list[Any] = []
     draws = False
@@ -152,7 +161,7 @@ def _try(builder: Builder, function: CallFunction) -> tuple[list[Any], bool] | N
                 return None
             except Exception as error:
                 raise LoweringError(
-                    f"{shown(builder.current)} raised {type(error).__name__} on a made-up image of "
+                    f"{shown(builder.current)} raised {type(error).__name__} on a synthetic image of "
                     f"{width} x {height} pixels: {error}"
                 ) from error
         image = made_up_image(*builder.trial_sizes[0], builder.channels)
@@ -166,10 +175,13 @@ def _append_made(made: list[Any], function: CallFunction, image: Image.Image, un
 
 
 def _rarely_draws_process_wide(function: Callable[[], Any]) -> bool:
-    """The same of what is only done where ``torch.rand`` gives a small or a large number, as in RandomApply."""
+    """Whether `function` draws from the process's generators if ``torch.rand`` returns its smallest or largest number.
+
+    Transforms such as RandomApply run some of their code only for small or for large numbers.
+    """
     found = False
     for number in (0.0, 1.0 - 2.0**-24):
-        # What it raises for a number that may never come is its own business.
+        # Ignores errors: these extreme numbers may never occur.
         with suppress(Exception), FixedRand(number):
             found |= draws_process_wide(function)
     return found
@@ -180,14 +192,14 @@ def _is_shared(transform: Any) -> bool:
 
 
 def made_up_image(height: int, width: int, channels: int) -> Image.Image:
-    """Noise, always the same."""
+    """Returns an image of noise that is the same at each call."""
     noise = np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
     image = Image.fromarray(noise)
     return image if channels == 3 else image.convert("L")
 
 
 class _Cast:
-    """The loader's last conversion."""
+    """Converts to the loader's dtype, after all transforms."""
 
     def __init__(self, dtype: torch.dtype) -> None:
         self.dtype = dtype
@@ -200,7 +212,7 @@ class _Cast:
 
 
 def _name(transform: Any) -> str:
-    """The same in every process: no addresses in it."""
+    """Returns the transform's name without addresses: the same in every process."""
     transform = transform.transform if isinstance(transform, Reseeded) else transform
     if hasattr(transform, "__qualname__"):
         return f"{transform.__module__}.{transform.__qualname__}"

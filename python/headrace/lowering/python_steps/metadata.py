@@ -1,4 +1,4 @@
-"""Whether the image behind native steps carries the metadata of its file, where torchvision and Pillow make it."""
+"""Whether an image still has the metadata of its file after steps, when torchvision and Pillow do them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import headrace.recipe.steps as S
 
-#: True: in every image; False: in none; None: it depends on the image, or on what is drawn.
+#: True: every image has it; False: none has it; None: it depends on the image or on the draws.
 Carried = bool | None
 
 _KEEP = (
@@ -17,7 +17,7 @@ _DROP = (S.Pad, S.Brightness, S.Contrast, S.Hue, S.GaussianBlur)
 
 
 def carried(steps: Sequence[S.Step]) -> Carried:
-    """Behind `steps`, in front of which it is carried."""
+    """Returns whether images have metadata after `steps`, given that they have it before."""
     found = [_behind(step) for step in steps]
     if False in found:
         return False
@@ -38,4 +38,4 @@ def _behind(step: S.Step) -> Carried:
         return ways.pop() if len(ways) == 1 else None
     if isinstance(step, S.When):
         return carried(step.steps) or None
-    return None  # crops that pad where it is needed, and what Python does
+    return None  # crops that pad if the image is too small, and calls of Python

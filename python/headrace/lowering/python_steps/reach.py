@@ -1,7 +1,7 @@
-"""What the code of a step reaches, read from its bytecode: random generators, objects that it shares, metadata.
+"""Analyses a step's bytecode: may it access random generators, objects shared with other code, or image metadata.
 
-A trial shows only what was run on the images that it was tried on; the code shows what may run. Whatever cannot be
-read, such as another library's compiled function, counts as drawing from the generators of the process.
+A trial shows only the code that ran for its images; the bytecode shows what may run. Code that cannot be read, such as
+another library's compiled functions, counts as drawing from the generators of the process.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Packages whose functions draw from torch's Python functions alone, but for the names below.
+# Packages whose functions draw random numbers only through torch's Python functions, except for the names below.
 _KNOWN = _words("torch torchvision PIL numpy cv2 headrace builtins") | sys.stdlib_module_names
 _DRAWING_MODULES = _words("random secrets uuid numpy.random")
-# Past torch's Python functions, Pillow's C functions, OpenCV's own generator; and what may be anything.
+# Names that draw in other ways (torch's C++ code, Pillow's C code, OpenCV's generator), or that may do anything (eval).
 _DRAWING_NAMES = _words(
     """urandom effect_noise effect_spread randu setRNGSeed theRNG randShuffle dropout dropout1d dropout2d dropout3d
     alpha_dropout feature_alpha_dropout rrelu rrelu_ gumbel_softmax distributions default_generator manual_seed
     eval exec __import__ globals"""
 )
-# Whose objects hold nothing of a step: locks, queues, files, loggers.
+# Modules whose objects hold no state of a step: locks, queues, files, loggers.
 _MACHINERY = _words("threading _thread queue _queue multiprocessing logging io _io socket concurrent asyncio weakref")
 _DRAWING_LAYERS = re.compile(r".*Dropout\d?d?|RReLU")
 _METADATA = _words(
@@ -66,28 +66,28 @@ _PLAIN = (
 _GENERATORS = (random.Random, np.random.RandomState, np.random.Generator, torch.Generator)
 _CONTAINERS = (list, dict, set, bytearray, np.ndarray, torch.Tensor)
 _DESCRIPTORS = (GetSetDescriptorType, MemberDescriptorType)
-_MOST = 1000  # objects looked at; a step that reaches more may do anything
+_MOST = 1000  # objects to examine; a step that reaches more is assumed to do everything
 
 
 class _Enough(Exception):
-    """More objects than are looked at."""
+    """There are more than `_MOST` objects."""
 
 
 class Reach:
-    """What a step may do, beside what it returns.
+    """The side effects that a step may have.
 
     Attributes:
-        draws: draw from generators of the whole process.
-        looks: look at the metadata of an image.
-        outside: reach an object that can change and that is not its own, which copies of the step have in common.
-        mutates: change an object.
-        values: what lies outside, as a text that is another one once it was changed.
+        draws: it may draw from random generators of the whole process.
+        looks: it may read the metadata of an image.
+        outside: it can access a mutable object outside of itself, which copies of the step share.
+        mutates: it may change an object.
+        values: a string of the outside values, which changes when they change.
     """
 
     def __init__(self, step: Any) -> None:
         self.draws = self.looks = self.outside = self.mutates = False
         self._values: list[str] = []
-        self._seen: dict[tuple[int, bool], Any] = {}  # kept alive: an id is an object's only as long as it lives
+        self._seen: dict[tuple[int, bool], Any] = {}  # holds the objects: an id may be reused after an object's death
         try:
             self._look(step, outside=False)
         except (_Enough, RecursionError):
@@ -95,7 +95,7 @@ class Reach:
 
     @property
     def shares(self) -> bool:
-        """Whether it may change an object that copies of it have in common, and so may a trial of it."""
+        """Whether the step, and so a trial of a copy, may change an object that copies of the step share."""
         return self.outside and self.mutates
 
     @property
@@ -158,7 +158,7 @@ class Reach:
         self._each([getattr(value, name) for name in names if hasattr(value, name)], outside)
 
     def _class(self, cls: type, *, made: bool) -> None:
-        """The methods of a class; of one that is `made` already, only those that a call may lead to."""
+        """Examines the methods of a class; if an instance is `made` already, only those that a call may run."""
         for one in cls.__mro__:
             members = vars(one).items()
             if _is_known(one.__module__):
@@ -189,7 +189,7 @@ class Reach:
         self.looks |= bool(names & _METADATA)
         self.mutates |= bool(names & _MUTATING) or any(name.endswith("_") and name[:2] != "__" for name in names)
         for name in names & function.__globals__.keys():
-            if not name.startswith("@"):  # what pytest puts in the place of an assert
+            if not name.startswith("@"):  # names that pytest inserts when it rewrites assertions
                 self._named(function.__globals__[name], names)
         for cell in function.__closure__ or ():
             try:
@@ -201,7 +201,7 @@ class Reach:
         self._each((function.__kwdefaults__ or {}).values(), True)
 
     def _code(self, code: CodeType, free: tuple[str, ...]) -> set[str]:
-        """The names of a function's code; notes what it stores, and the modules that it imports."""
+        """Returns the names that a function's code uses; records its stores and imports."""
         for instruction in dis.get_instructions(code):
             name = instruction.opname
             if name in ("STORE_GLOBAL", "DELETE_GLOBAL") or (name == "STORE_DEREF" and instruction.argval in free):
@@ -221,7 +221,7 @@ class Reach:
             self.draws |= name in _DRAWING_MODULES or not _is_known(name)
 
     def _named(self, value: Any, names: set[str]) -> None:
-        """A value that code names, and of a module what it uses."""
+        """Examines a value that code names; for a module, the members that the code names."""
         if not isinstance(value, ModuleType):
             self._look(value, True)
             return
@@ -233,7 +233,7 @@ class Reach:
 
 
 def _inspectable(value: Any) -> bool:
-    """Whether attributes of an object are its own, not made up by the asking, as a mock's are."""
+    """Whether an object has real attributes only, not ones that ``__getattr__`` invents, as a mock's."""
     return not hasattr(type(value), "__getattr__") or isinstance(value, torch.nn.Module)
 
 
@@ -247,7 +247,7 @@ def _names_module(function: FunctionType, name: str) -> bool:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """A function's code, and that of the functions inside it."""
+    """Yields a function's code, then that of the functions inside it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

@@ -1,1 +1,1 @@
-"""Other libraries' datasets, as sources."""
+"""Datasets of torch and torchvision, and datasets with a ``headrace_source`` method, as sources."""

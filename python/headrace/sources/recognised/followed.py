@@ -1,4 +1,4 @@
-"""What stands for a dataset of another library: looks its transforms up there, so that they can be changed there."""
+"""Mixin for a source that stands for another library's dataset: reads the transforms from that dataset."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from typing import Any
 
 
 class Followed:
-    """Comes before a source's class among its bases.
+    """Mixin; must precede the source class among the bases, because it overrides `transform` and `target_transform`.
+
+    The transforms are looked up on each access, so that a change on the dataset takes effect.
 
     Args:
-        dataset: of the other library.
-        lists: the attributes that the source was read from.
-        images, labels: how many there are in them.
+        dataset: the other library's dataset.
+        lists: names of the dataset's attributes that the source was made from.
+        images, labels: numbers of images and labels in them.
 
     Raises:
-        ValueError: the numbers of images and labels differ, or the dataset's ``len()`` is another one.
+        ValueError: the numbers of images and labels differ, or the dataset's ``len()`` exceeds them.
     """
 
     transform: Any = property(lambda self: self.owner.transform, lambda self, value: None)
@@ -37,7 +39,7 @@ class Followed:
         return self.dataset
 
     def is_current(self) -> bool:
-        """Whether the dataset still holds the lists that were read, and opens files as it did."""
+        """Whether the dataset still holds the same lists and the same `loader`."""
         if getattr(self.dataset, "loader", None) is not self._loader:
             return False
         return all(getattr(self.dataset, name) is held for name, held in zip(self._lists, self._held, strict=True))

@@ -1,4 +1,4 @@
-"""Datasets of the user's own that name their images: one method, ``headrace_source``, makes them native."""
+"""User datasets with a ``headrace_source`` method, which returns their samples as a headrace dataset."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from headrace.sources.unchanged import home, refuse_override
 
 METHOD = "headrace_source"
 
-# The usual names of what such a dataset builds its source with; another object there, and it is asked again.
+# Attributes that such a dataset commonly builds its source from. If one is replaced, the source is built again.
 _WATCHED = ("transform", "target_transform", "transforms")
 
 
 class _Seen(Exception):
-    """The transform was reached; the rest of the sample is not needed."""
+    """Stops ``__getitem__`` once the transform was called: the rest of the sample is not needed."""
 
 
 class _Named(Joined):
@@ -32,7 +32,7 @@ class _Named(Joined):
         return all(a is b for a, b in zip(now, self._held, strict=True)) and super().is_current()
 
     def own_image(self, index: int) -> Any:
-        """What the dataset's own ``__getitem__`` hands to its transform; None where it calls none of that name."""
+        """Returns what the dataset's ``__getitem__`` passes to ``self.transform``; None if it does not call it."""
         seen: list[Any] = []
 
         def transform(image: Any, *_: Any, **named: Any) -> Any:
@@ -49,14 +49,15 @@ class _Named(Joined):
 
 
 def named(dataset: Any) -> Joined | None:
-    """What the method of a map-style dataset returns.
+    """Returns the source that a map-style dataset's ``headrace_source`` returns; None if it has no such method.
 
     Raises:
-        TypeError: it is none of headrace's datasets. ValueError: its length is another than the dataset's.
-        NotNative: a subclass makes its samples otherwise, and says nothing of it in a ``headrace_source`` of its own.
+        TypeError: ``headrace_source`` does not return a headrace dataset.
+        ValueError: the source and the dataset have different lengths.
+        NotNative: a subclass overrides how samples are made without overriding ``headrace_source``.
     """
     cls = type(dataset)
-    # The class is asked, not the object: one that wraps another and passes attributes on would give the other's.
+    # Looks at the class, not at the object: a wrapper that forwards attributes would return its inner dataset's method.
     if not hasattr(cls, METHOD) or isinstance(dataset, (type, IterableDataset)):
         return None
     for method in ("__getitem__", "__getitems__"):

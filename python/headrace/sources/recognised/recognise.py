@@ -1,4 +1,4 @@
-"""Finds the images behind a dataset: ours, one of torchvision's or torch's, or one that names them itself."""
+"""Turns a dataset into a source: headrace's, torchvision's and torch's datasets, and those with ``headrace_source``."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ from headrace.sources.unchanged import NotNative, check_samples, class_name, hom
 
 KNOWN = (
     "headrace.ImageFolder, ImageFiles, Blobs and Arrays, torchvision's folders, ImageNet, Food101, Flowers102, "
-    "OxfordIIITPet, CIFAR and MNIST, Subset and ConcatDataset of these, and what has a method headrace_source"
+    "OxfordIIITPet, CIFAR and MNIST, Subset and ConcatDataset of these, and datasets with a headrace_source method"
 )
 
-# What the native path does instead of calling a method, and the method that would have to change with it.
+# (method of the Python path, method that the native path calls instead): a class that overrides the first must
+# override the second as well.
 _PAIRS = (("read", "blob_table"), ("image", "blob_table"), ("target", "targets_of"))
 
-# In the order in which they are asked; each knows its datasets, and returns None for any other.
+# Tried in this order; each returns None for a dataset that it does not recognise.
 _FAMILIES = (folder, listed, pets, array)
 _COMBINED = (subset, concat)
 
 
 def as_source(dataset: Any) -> BlobDataset:
-    """The dataset itself if it is ours, else one of ours with the same samples, transform and targets.
+    """Returns the dataset itself if it is headrace's, otherwise a source with the same samples, transform and targets.
 
     torchvision is looked up among the modules already imported: headrace never imports it.
 
     Raises:
-        NotNative: headrace does not know the dataset, or it is of a subclass that changes what would not be called.
-        ValueError: it does not hold what it says, as a label for each image.
+        NotNative: headrace does not know the dataset, or its class overrides a method that the native path does not
+            call.
+        ValueError: the dataset is inconsistent, such as one with fewer labels than images.
     """
     if isinstance(dataset, BlobDataset):
         _check_ours(type(dataset))
@@ -44,7 +46,7 @@ def as_source(dataset: Any) -> BlobDataset:
         return own
     for family in _FAMILIES:
         if (source := family(dataset)) is not None:
-            # A subclass may say that it is shorter than its lists are.
+            # A subclass's ``len()`` may be smaller than its lists.
             return source if len(dataset) == len(source) else Selection(source, np.arange(len(dataset)))
     for combination in _COMBINED:
         if (source := combination(dataset, as_source)) is not None:

@@ -1,4 +1,4 @@
-"""torch's datasets that are made of others: Subset (and so random_split), ConcatDataset."""
+"""torch's datasets that combine others, as sources: Subset (also made by random_split) and ConcatDataset."""
 
 from __future__ import annotations
 
@@ -38,27 +38,35 @@ class _Concat(Joined):
 
 
 def subset(dataset: Any, as_source: AsSource) -> BlobDataset | None:
-    """A Subset of a dataset that is native itself."""
+    """Returns the source of a Subset; None for any other dataset.
+
+    Raises:
+        NotNative: the inner dataset is not native, or an index is not an integer or out of range.
+    """
     if not isinstance(dataset, Subset):
         return None
     check_samples(type(dataset), Subset)
     base = as_source(dataset.dataset)
     rows = np.asarray(dataset.indices)
     if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
-        raise NotNative("the Subset's indices are not whole numbers; give it a list of them")
+        raise NotNative("the Subset's indices are not whole numbers; give it a list of whole numbers")
     rows = rows.astype(np.int64)
     outside = rows[(rows < -len(base)) | (rows >= len(base))]
     if outside.size:
-        raise NotNative(f"the Subset names index {outside[0]} of a dataset of {len(base)} samples; mend its indices")
+        raise NotNative(f"the Subset names index {outside[0]} of a dataset of {len(base)} samples; correct its indices")
     return _Subset(dataset, base, np.where(rows < 0, rows + len(base), rows))
 
 
 def concat(dataset: Any, as_source: AsSource) -> BlobDataset | None:
-    """A ConcatDataset of datasets that are native themselves."""
+    """Returns the source of a ConcatDataset; None for any other dataset.
+
+    Raises:
+        NotNative: a part is not native, or only some of the parts have labels.
+    """
     if not isinstance(dataset, ConcatDataset):
         return None
     check_samples(type(dataset), ConcatDataset)
     parts = [as_source(part) for part in dataset.datasets]
     if any(part.has_targets != parts[0].has_targets for part in parts):
-        raise NotNative("some datasets of the ConcatDataset have labels and others have none; give all labels")
+        raise NotNative("some datasets of the ConcatDataset have labels and others have none; give all of them labels")
     return _Concat(dataset, parts)

@@ -1,4 +1,4 @@
-"""torchvision's datasets that are one array: CIFAR10, CIFAR100, MNIST, FashionMNIST, KMNIST."""
+"""torchvision's datasets that hold one array, as sources: CIFAR10, CIFAR100, MNIST, FashionMNIST, KMNIST."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.sources.dataset import BlobDataset
 from headrace.sources.recognised.followed import Followed
 from headrace.sources.unchanged import attribute, is_torchvision
 
-#: The module of torchvision.datasets, the class that makes the samples, the array's type and axes, the labels' types.
+#: (module in torchvision.datasets, class whose ``__getitem__`` applies, array type, array axes, types of `targets`).
 _FAMILIES = (
     ("cifar", "CIFAR10", np.ndarray, 4, (list, np.ndarray)),
     ("mnist", "MNIST", torch.Tensor, 3, (torch.Tensor, list, np.ndarray)),
@@ -22,19 +22,19 @@ _FAMILIES = (
 class _Array(Followed, Arrays):
     def __init__(self, dataset: Any, images: Any, labels: Any) -> None:
         Followed.__init__(self, dataset, ["data", "targets"], len(images), len(labels))
-        # MNIST turns each label into an int, and so do sources with numpy's.
+        # MNIST converts each label to an int; sources do the same for labels in a numpy array.
         Arrays.__init__(self, images, labels.numpy() if isinstance(labels, torch.Tensor) else labels)
 
 
 def array(dataset: Any) -> BlobDataset | None:
-    """CIFAR and MNIST, and what makes its samples as they do."""
+    """Returns the source of a CIFAR or MNIST dataset, or of a subclass that keeps its ``__getitem__``; else None."""
     for module, name, kind, axes, labels in _FAMILIES:
         if is_torchvision(dataset, module, name):
             images = attribute(dataset, "data", kind)
             if images.ndim != axes or images.dtype not in (np.uint8, torch.uint8):
                 shape = tuple(images.shape)
                 raise ValueError(
-                    f"{type(dataset).__qualname__}.data is {images.dtype} {shape}, not bytes as torchvision's"
+                    f"{type(dataset).__qualname__}.data is {images.dtype} {shape}, not uint8 with {axes} axes"
                 )
             return _Array(dataset, images, attribute(dataset, "targets", labels))
     return None

@@ -1,4 +1,4 @@
-"""torchvision's datasets of image files: folders of classes, ImageNet, Food101, Flowers102, OxfordIIITPet."""
+"""torchvision's datasets of image files, as sources: class folders, ImageNet, Food101, Flowers102, OxfordIIITPet."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _NoTransforms:
 
 
 def folder(dataset: Any) -> BlobDataset | None:
-    """DatasetFolder, and what is one: ImageFolder, ImageNet."""
+    """Returns the source of a DatasetFolder or a subclass (ImageFolder, ImageNet); None for any other dataset."""
     if not is_torchvision(dataset, "folder", "DatasetFolder"):
         return None
     _check_loader(dataset)
@@ -40,7 +40,7 @@ def folder(dataset: Any) -> BlobDataset | None:
 
 
 def listed(dataset: Any) -> BlobDataset | None:
-    """Food101 and Flowers102."""
+    """Returns the source of a Food101 or Flowers102; None for any other dataset."""
     for name in ("Food101", "Flowers102"):
         if is_torchvision(dataset, name.lower(), name):
             _check_loader(dataset)
@@ -50,13 +50,13 @@ def listed(dataset: Any) -> BlobDataset | None:
 
 
 def pets(dataset: Any) -> BlobDataset | None:
-    """OxfordIIITPet, where its targets are numbers."""
+    """Returns the source of an OxfordIIITPet whose targets are single numbers; None for any other dataset."""
     if not is_torchvision(dataset, "oxford_iiit_pet", "OxfordIIITPet"):
         return None
     wanted = attribute(dataset, "_target_types", list)
     labels = {("category",): "_labels", ("binary-category",): "_bin_labels"}.get(tuple(wanted))
     if labels is None:
-        raise NotNative(f"OxfordIIITPet(target_types={wanted}) has other targets than one number; ask for 'category'")
+        raise NotNative(f"OxfordIIITPet(target_types={wanted}) does not return one number as target; use 'category'")
     standard = sys.modules[f"{_DATASETS}.vision"].StandardTransform
     if dataset.transforms is not None and type(dataset.transforms) is not standard:
         raise NotNative("OxfordIIITPet(transforms=) may look at image and target together; give it transform instead")
@@ -65,11 +65,11 @@ def pets(dataset: Any) -> BlobDataset | None:
 
 def _check_loader(dataset: Any) -> None:
     module = sys.modules[f"{_DATASETS}.folder"]
-    loader = getattr(dataset, "loader", module.default_loader)  # some have none before torchvision 0.22
+    loader = getattr(dataset, "loader", module.default_loader)  # before torchvision 0.22 some datasets have no loader
     if loader is not module.default_loader and loader is not module.pil_loader:
         raise NotNative(
             f"{type(dataset).__qualname__}(loader={loader!r}) opens files its own way; headrace reads them as "
             "torchvision's default loader does: leave loader out"
         )
     if loader is module.default_loader and sys.modules["torchvision"].get_image_backend() != "PIL":
-        raise NotNative('torchvision.set_image_backend is not "PIL", whose pixels headrace delivers')
+        raise NotNative('headrace opens images as Pillow does; call torchvision.set_image_backend("PIL")')
