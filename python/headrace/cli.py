@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     check.add_argument("--limit", type=_count, metavar="N", help="only the first N files")
     check.set_defaults(run=_verify)
 
-    health = commands.add_parser("doctor", help="what decides pixels and speed here, what is wrong, and what to do")
+    health = commands.add_parser("doctor", help="check what affects pixels and speed here, and suggest remedies")
     health.set_defaults(run=_doctor)
     return top
 

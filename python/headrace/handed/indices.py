@@ -165,7 +165,7 @@ class Draws:
         if hidden is not None:
             raise ValueError(
                 f"the order of {type(self._sampler).__qualname__} cannot be resumed: it draws from {hidden}, which has "
-                "a state of its own, and has none itself; give it state_dict and load_state_dict"
+                "a state, but has none itself; give it state_dict and load_state_dict"
             )
 
     def _jump(self, upto: int) -> bool:

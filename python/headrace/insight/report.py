@@ -118,11 +118,11 @@ def _ranks(settings: Settings) -> list[Line]:
     world = settings.world
     if world.size == 1:
         whole = settings.reads_whole and World.found_out().size > 1
-        how = "each reads all samples, as with torch's DataLoader; distributed=True deals them out"
+        how = "each reads all samples, as with torch's DataLoader; distributed=True shards them"
         return [Line("ranks", "given", how)] if whole else []
     found = f", as {world.found} says" if world.found else ""
     share = order_of(settings.sampler, settings.batch_sampler, 0, settings.seed).cut.share
-    rest = "left out" if share.drop_last else "made up by the first ones"
+    rest = "dropped" if share.drop_last else "padded with the first ones"
     what = "batch" if settings.batch_size is None and settings.batched else "sample"
-    how = f"rank {world.rank} of {world.size}{found}: one {what} in {world.size} of the order; what does not go round "
+    how = f"rank {world.rank} of {world.size}{found}: one {what} in {world.size} of the order; an incomplete round "
     return [Line("ranks", "native", f"{how}is {rest}")]
