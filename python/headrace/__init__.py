@@ -30,8 +30,8 @@ __all__ = [
     "transforms",
 ]
 
-# The modules of the names above that are no modules themselves. Each is imported when its name is first asked for:
-# `headrace --version` does without torch, and the command line can say why the native module does not load.
+# Module of each public name that is not itself a module. Modules are imported on first access: `headrace --version`
+# runs without torch, and the command line can report why the native module does not load.
 _MODULES = {
     "Arrays": "sources",
     "Blobs": "sources",
@@ -44,7 +44,7 @@ _MODULES = {
     "profile": "insight.profiler",
 }
 
-if not TYPE_CHECKING:  # a type checker would take any name for one that is there
+if not TYPE_CHECKING:  # with __getattr__, a type checker would accept any name
 
     def __getattr__(name: str) -> object:
         if name not in __all__:
@@ -57,5 +57,5 @@ if not TYPE_CHECKING:  # a type checker would take any name for one that is ther
 
 
 def __dir__() -> list[str]:
-    """The public names; the modules behind them are internal."""
+    """Returns the public names; the modules behind them are internal."""
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -18,7 +18,7 @@ def _count(text: str) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """All commands and their options."""
+    """Returns the parser of all commands and their options."""
     top = argparse.ArgumentParser(prog="headrace", description="A drop-in PyTorch DataLoader for images.")
     top.add_argument("--version", action="version", version=f"headrace {headrace.__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -36,12 +36,12 @@ def parser() -> argparse.ArgumentParser:
     check.add_argument("--limit", type=_count, metavar="N", help="only the first N files")
     check.set_defaults(run=_verify)
 
-    health = commands.add_parser("doctor", help="what decides pixels and speed here, what is wrong, and what to do")
+    health = commands.add_parser("doctor", help="check what affects pixels and speed here, and suggest remedies")
     health.set_defaults(run=_doctor)
     return top
 
 
-# A command is imported when it runs: --version and --help need no torch.
+# Each command is imported when it runs, so that --version and --help do not import torch.
 
 
 def _demo(args: argparse.Namespace) -> int:
@@ -64,11 +64,11 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; the exit status."""
+    """Runs one command and returns the exit status."""
     args = parser().parse_args(arguments)
     try:
         import headrace.base.native  # noqa: F401
-    except (ImportError, ValueError) as error:  # it is not there, or refuses HEADRACE_ISA
+    except (ImportError, ValueError) as error:  # the module is missing, or rejects HEADRACE_ISA
         print(f"headrace: {error}", file=sys.stderr)
         return 1
     try:
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nheadrace: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # what reads our output has ended
+    except BrokenPipeError:  # the reader of our output has exited
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return status

@@ -1,4 +1,4 @@
-"""The DataLoader: torch's arguments and behaviour, headrace's threads."""
+"""The public DataLoader: torch's arguments and behaviour, batches made by headrace's threads."""
 
 from __future__ import annotations
 
@@ -35,54 +35,57 @@ _T_co = TypeVar("_T_co", covariant=True)
 
 
 class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
-    """Delivers the batches of ``torch.utils.data.DataLoader``, bit for bit; over images from native threads.
+    """Drop-in replacement for ``torch.utils.data.DataLoader`` that makes image batches in native threads, bit for bit.
 
-    What the native path does not know (another dataset, transform, ``collate_fn``, or a ``worker_init_fn``) is handed
-    to torch's DataLoader, with the same arguments: all is then as there. `native` says which it is, `explain` why.
+    If the native path does not support the dataset, its transform, a ``collate_fn`` or a ``worker_init_fn``, torch's
+    DataLoader delivers the batches with the same arguments. `native` says which path delivers, `explain` says why.
 
-    Natively it yields ``[images, targets]``, or ``images`` for a dataset without labels: images (n, C, H, W) in the
-    dtype that the transforms give, targets as torch's default_collate makes them (int64 for ints). The tensors belong
-    to the caller: they are never written again while anything refers to them.
+    The native path yields ``[images, targets]``, or ``images`` if the dataset has no labels: images (n, C, H, W) in the
+    dtype that the transforms produce, targets as torch's default_collate makes them (int64 for ints). The tensors
+    belong to the caller: their memory is not reused while anything refers to them.
 
     Args:
-        dataset: natively ``headrace.ImageFolder``, ``ImageFiles``, ``Blobs``, ``Arrays``, torchvision's folders, CIFAR
-            and MNIST and their kin, and ``Subset`` and ``ConcatDataset`` of these, with a transform of the classes in
-            ``headrace.transforms`` or torchvision's own of the same names.
+        dataset: natively supported are ``headrace.ImageFolder``, ``ImageFiles``, ``Blobs``, ``Arrays``, torchvision's
+            image folders, CIFAR and MNIST datasets, and ``Subset`` and ``ConcatDataset`` of these, with a transform
+            built from ``headrace.transforms`` or torchvision's classes of the same names.
         batch_size, shuffle, sampler, batch_sampler, drop_last, timeout, generator, persistent_workers: as in torch.
-        num_workers: native threads; 0: samples are made in the caller's thread when a batch is asked for.
-        prefetch_factor: batches in flight beyond the one in use (default 2). The threads work on one batch together, so
-            memory is bounded by ``prefetch_factor + 1`` batches and what the caller keeps.
-        pin_memory: batches are made in pinned memory where there is an accelerator.
-        in_order: batches always come in order, which ``False`` allows too.
-        collate_fn, worker_init_fn: as in torch, whose DataLoader then delivers. multiprocessing_context,
-            pin_memory_device: natively they have no effect, and are warned of.
-        seed: decides order and augmentation together with the epoch. None: drawn from `generator` (or torch's default
-            generator) at the start of each epoch, as torch draws its base seed; the order is then torch's own. Where
-            torch delivers, order and worker seeds follow from it.
-        device: where batches are to be: None or ``"cpu"``; ``"cuda"``, ``"cuda:1"``: CPU threads and the GPU share the
-            work, batches are ordered with the stream that is current when they are handed out, and nothing waits for
-            the GPU; ``"emulated"``: the GPU path on this machine's threads (slow; to check it).
-        decoder: who decodes for a GPU. ``"cpu"``: libjpeg-turbo, exact. ``"hardware"``, ``"cuda"``: nvJPEG on the JPEG
-            engines or on the GPU's cores (its pixels may differ by a few grey levels), for the files that it takes:
-            the CPU decodes the others, and where that is all of them a RuntimeWarning says why. ``"auto"``: the best
+        num_workers: number of native threads. 0: the caller's thread makes each batch when it is requested.
+        prefetch_factor: batches in flight beyond the one in use (default 2). All threads work on one batch, so memory
+            is bounded by ``prefetch_factor + 1`` batches and those that the caller keeps.
+        pin_memory: makes batches in pinned memory if there is an accelerator.
+        in_order: accepted as in torch; batches come in order even if it is False.
+        collate_fn, worker_init_fn: as in torch; torch's DataLoader then delivers.
+        multiprocessing_context, pin_memory_device: have no effect on the native path, which warns of them.
+        seed: determines order and augmentation together with the epoch. None: drawn from `generator` (or torch's
+            default generator) at the start of each epoch, as torch draws its base seed; the order is then torch's own.
+            If torch delivers, `seed` determines the order and the worker seeds.
+        device: device of the batches. None or ``"cpu"``; ``"cuda"``, ``"cuda:1"``: CPU threads and the GPU share the
+            work, batches are ordered with the stream that is current when they are handed out, and the host never
+            waits for the GPU; ``"emulated"``: the GPU path on this machine's threads (slow, for checks).
+        decoder: JPEG decoder for a GPU. ``"cpu"``: libjpeg-turbo, exact. ``"hardware"``, ``"cuda"``: nvJPEG on the JPEG
+            engines or on the GPU's cores (pixels may differ by a few grey levels) for the files that it supports; the
+            CPU decodes the others, and a RuntimeWarning gives the reason if nvJPEG decodes none. ``"auto"``: the best
             of these, together with the CPU.
-        deterministic: with ``decoder="auto"``, the same decoder for the same file in every run.
-        dtype: of the images; None: what the transforms give.
+        deterministic: with ``decoder="auto"``, uses the same decoder for the same file in every run.
+        dtype: dtype of the images. None: the dtype that the transforms produce.
         memory_format: ``torch.contiguous_format`` or ``torch.channels_last``.
-        on_error: ``"raise"``; ``"skip"``: a batch shrinks by the samples that could not be made; ``"replace"``: the
-            next sample of the dataset takes the place.
-        max_errors: most samples of an epoch that may fail to be made before RuntimeError; None: any number.
-        rank, world_size: of this process in a distributed job: it is given every `world_size`-th sample of the order,
-            of a sampler that is given, too, and `seed` is 0 by default. None: it is given all samples, as in torch.
-        distributed: True: `rank` and `world_size` are those of torch.distributed, or of torchrun.
-        snapshot_every_n_steps: where torch delivers: how often worker processes send the state of a stream, or of a
-            dataset with a state; what lies between is made once more on resuming. 0 or None: never.
-        out_transform: called on each batch as it is handed out, on its device and in the caller's thread: MixUp,
-            CutMix, a kornia module. Natively what it draws follows from seed, epoch and batch.
+        on_error: ``"raise"``; ``"skip"``: leaves failed samples out of the batch; ``"replace"``: uses the next sample
+            of the dataset instead.
+        max_errors: number of failed samples per epoch above which RuntimeError is raised. None: no limit.
+        rank, world_size: rank of this process and number of ranks in a distributed job: the process gets every
+            `world_size`-th sample of the order, also of a given sampler, and `seed` defaults to 0. None: it gets all
+            samples, as in torch.
+        distributed: takes `rank` and `world_size` from torch.distributed or torchrun.
+        snapshot_every_n_steps: if torch delivers: number of batches between two states that worker processes send, of
+            an iterable dataset or of a dataset with ``state_dict``. Resuming repeats the batches after the last state.
+            0 or None: never.
+        out_transform: called on each batch as it is handed out, on the batch's device and in the caller's thread:
+            MixUp, CutMix, a kornia module. Its random numbers follow from seed, epoch and batch on the native path.
 
     Raises:
-        TypeError: an argument of headrace's own, where torch's DataLoader would have to serve it; the message says why
-            it would. ValueError: arguments that do not go together, as in torch. RuntimeError: no such device.
+        TypeError: an argument of headrace's own needs the native path, but torch delivers; the message says why.
+        ValueError: the arguments contradict each other, as in torch.
+        RuntimeError: there is no such device.
     """
 
     def __init__(
@@ -154,7 +157,7 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
             pin_memory_device=pin_memory_device,
             in_order=in_order,
         )
-        # Attributes with the arguments' names, as torch has them: Lightning makes a loader anew from these.
+        # Attributes named like the arguments, as in torch: Lightning recreates a loader from these.
         vars(self).update(vars(self._own))
         self._torch_epochs = TorchEpochs(self.seed, self.world.rank)
         if not isinstance(self._route, Handed):
@@ -165,15 +168,15 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
 
     @property
     def native(self) -> bool:
-        """Whether headrace's threads deliver; False: torch's DataLoader does, and ``explain()`` says why."""
+        """Whether headrace's threads deliver the batches. If not, torch's DataLoader does; ``explain()`` says why."""
         return not isinstance(self._route, Handed)
 
     def _settings(self) -> Settings:
-        """All arguments, as they are now."""
+        """Returns all arguments with their current values."""
         return Settings.now(self._own, self)
 
     def _renewed_route(self) -> Native | Handed:
-        """Looks again at the dataset and at what may be set anew. torch delivers from now on where that asks for it."""
+        """Returns the route after checking the dataset and mutable arguments for changes; may switch to torch."""
         if isinstance(self._route, Native):
             route = routing.renewed(self._route, self._settings())
             if isinstance(route, Handed):
@@ -190,41 +193,45 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
         return self._route
 
     def _native_route(self, what: str) -> Native:
-        """Raises RuntimeError where torch delivers, which has no `what`."""
+        """Returns the native route. Raises RuntimeError if torch delivers; the message names `what`."""
         route = self._renewed_route()
         if isinstance(route, Handed):
             route.refuse(what)
         return route
 
-    # ---- what to do and in which order -------------------------------------------------------------------------------
+    # ---- recipe and order --------------------------------------------------------------------------------------------
 
     @property
     def source(self) -> BlobDataset:
-        """Where the samples lie."""
+        """The dataset that locates each sample's bytes."""
         return self._native_route("source").source
 
     def recipe(self) -> Recipe:
-        """The dataset's transform, lowered; again only when the transform is another one."""
+        """Returns the dataset's lowered transform. It is lowered again only if the transform has changed."""
         return self._native_route("recipe()").recipe
 
     @property
     def batched(self) -> bool:
-        """Whether samples come in batches: False for ``batch_size=None``."""
+        """Whether samples are grouped into batches: False for ``batch_size=None``."""
         batched: bool = self._auto_collation
         return batched
 
     def peek_epoch(self, batches: int | None = None) -> tuple[state.Progress, list[OrderedBatch]]:
-        """Seed and order (its first `batches`, or all) of the epoch that the next ``iter(loader)`` will deliver.
+        """Returns seed and order (the first `batches`, or all) of the epoch that the next ``iter(loader)`` delivers.
 
-        Leaves all generators of torch as they were.
+        Leaves the states of torch's generators unchanged.
         """
         self._native_route("peek_epoch()")
         return self._epochs.peek(batches)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next ``iter(loader)`` is this epoch (without it, each is the one after the last). The samplers are told.
+        """Sets the epoch of the next ``iter(loader)`` and passes it to the samplers. By default epochs count up by one.
 
-        After ``load_state_dict`` the epoch of the state may be set again: the loader still resumes in its middle.
+        After ``load_state_dict``, setting the epoch of the state again still resumes in the middle of that epoch.
+
+        Raises:
+            TypeError: `epoch` is not a whole number.
+            ValueError: `epoch` is negative.
         """
         number = whole_number("epoch", epoch, smallest=0)
         if self.native:
@@ -234,22 +241,22 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
 
     @property
     def upcoming_epoch(self) -> int:
-        """The number of the epoch that the next ``iter(loader)`` will deliver, from its start or from its middle."""
+        """Number of the epoch that the next ``iter(loader)`` starts or resumes."""
         return self._epochs.upcoming if self.native else self._torch_epochs.upcoming(self)
 
     @property
     def deals_itself_out(self) -> bool:
-        """Whether this process is given its part of the loader's own order, by the ranks that the loader has found."""
+        """Whether the loader itself shards its order, over the ranks that it found with ``distributed=True``."""
         return bool(self.world.found) and self.world.size > 1
 
     @property
     def resumes(self) -> bool:
-        """Whether the next ``iter(loader)`` goes on where a state that was loaded was taken."""
+        """Whether the next ``iter(loader)`` resumes from a loaded state."""
         return self._epochs.resumes if self.native else self._torch_epochs.resumes(self)
 
     @property
     def _is_accelerate_prepared(self) -> bool:
-        """Accelerate asks for this at the moment when it would make a torch DataLoader out of our dataset."""
+        """Accelerate reads this before it replaces a loader by a torch DataLoader; the hook is installed here."""
         if "accelerate.accelerator" in sys.modules:
             from headrace.integrations import accelerate
 
@@ -272,22 +279,22 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
         return self._runner.begin(self._settings(), route, self._epochs, pin=pin)
 
     def _get_iterator(self) -> Any:
-        """torch's ``__iter__`` asks for it where torch delivers."""
+        """Called by torch's ``__iter__`` if torch delivers."""
         return self._torch_epochs.iterator(super()._get_iterator)
 
     @property
     def _engine(self) -> Engine | None:
-        """Of the newest iterator."""
+        """The engine of the newest iterator."""
         return self._runner.engine
 
     def close(self) -> None:
-        """Ends the threads of all iterators and gives up their batches in flight. ``iter(loader)`` starts new ones."""
+        """Ends the threads of all iterators and discards their batches in flight. ``iter(loader)`` starts new ones."""
         self._runner.close()
         self._iterator = None  # torch's, with its persistent workers
         self._torch_epochs.close()
 
     def check_worker_number_rationality(self) -> None:
-        """torch warns of more processes than cores here; more threads cost next to nothing, and hide slow disks."""
+        """Warns only if torch delivers: unlike processes, threads beyond the cores are cheap and hide slow disks."""
         if not self.native:
             super().check_worker_number_rationality()
 
@@ -298,12 +305,13 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
         return state.Identity.of(self.seed, samples, route.fingerprint, order, route.recipe, self._epochs.generators)
 
     def state_dict(self) -> dict[str, Any]:
-        """Epoch and batches yielded so far: loading it continues with exactly the batches that were still to come.
+        """Returns the epoch and position of the loader; loading it continues with exactly the remaining batches.
 
-        It holds what the order follows from: the seed, and the states of torch's default generator and of those that
-        the loader and torch's samplers were given. A sampler of your own must draw from these or from ``set_epoch``.
+        The state holds everything that determines the order: the seed, and the states of torch's default generator and
+        of the generators of the loader and of torch's samplers. A custom sampler must draw from these, or derive its
+        order from ``set_epoch``, or have ``state_dict`` and ``load_state_dict``.
         """
-        # What changed since an epoch began is for the next one to see.
+        # Changes since the epoch began apply to the next epoch.
         begun = isinstance(self._route, Native) and self._epochs.under_way
         route = self._route if begun else self._renewed_route()
         if isinstance(route, Handed):
@@ -311,12 +319,12 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
         return state.save(self._identity(route), self._epochs.position())
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """The next ``iter(loader)`` continues where the state was taken, with any number of workers and of ranks.
+        """Makes the next ``iter(loader)`` resume from `state_dict`, with any number of workers and ranks.
 
-        Its ``len()`` is still that of the whole epoch, as in torchdata's StatefulDataLoader.
+        The iterator's ``len()`` is still that of the whole epoch, as in torchdata's StatefulDataLoader.
 
         Raises:
-            ValueError: the state belongs to another dataset, batch size, recipe, seed, way of sampling or Pillow rule.
+            ValueError: the state belongs to another dataset, batch size, recipe, seed, sampling or Pillow rule.
         """
         route = self._renewed_route()
         if isinstance(route, Handed):
@@ -326,15 +334,24 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
     # ---- proof and insight -------------------------------------------------------------------------------------------
 
     def reference(self) -> TorchDataLoader[Any]:
-        """The oracle: a torch DataLoader over Pillow that delivers what the next ``iter(loader)`` will."""
+        """Returns the oracle: a torch DataLoader over Pillow that delivers the batches of the next ``iter(loader)``.
+
+        Raises:
+            RuntimeError: torch delivers this loader's batches.
+        """
         route = self._native_route("reference()")
         return verification.reference_loader(self._settings(), route, self._epochs.peek())
 
     def verify(self, n: int = 4) -> verification.Report:
-        """Compares the first `n` batches of the next epoch with the oracle's, bit for bit; changes nothing.
+        """Compares the first `n` batches of the next epoch with the oracle's, bit for bit. The loader's state is kept.
+
+        Returns:
+            A report with the counts of what was compared; print it.
 
         Raises:
-            VerificationError: they differ; names the first sample that does.
+            VerificationError: the batches differ; the message names the first sample that does.
+            RuntimeError: torch delivers this loader's batches.
+            ValueError: `n` is not a positive int.
         """
         route, settings = self._native_route("verify()"), self._settings()
         verification.check_count(n)
@@ -342,29 +359,29 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
         return verification.verify(settings, route, self._epochs.peek(n), engine)
 
     def explain(self) -> report.Explanation:
-        """What runs natively, what in Python, and why; print it."""
+        """Returns a table of what runs natively, what runs in Python, and why; print it."""
         route = self._renewed_route()
         if isinstance(route, Handed):
             return report.explain_torch(self._settings(), routing.reasons(self._settings()))
         return report.explain(self._settings(), route)
 
     def stats(self) -> stats.Stats:
-        """Where the time of the newest epoch goes, and its one bottleneck; print it."""
+        """Returns the time per stage of the newest epoch and its bottleneck; print it."""
         if not self.native:
             return stats.of_torch(self.num_workers)
         return stats.collect(self._engine, self._runner.progress, self.num_workers)
 
     @property
     def errors(self) -> list[SampleError]:
-        """The samples of the newest epoch that were skipped or replaced."""
+        """Errors of the samples that the newest epoch skipped or replaced."""
         progress = self._runner.progress
         return [] if progress is None else progress.errors
 
     def __getstate__(self) -> dict[str, Any]:
-        # Its epochs and threads are a copy's own, even in a shallow one.
+        # Even a shallow copy gets epochs and threads of its own.
         own = ("_epochs", "_torch_epochs", "_runner")
         kept = {**self.__dict__, **{name: copy.copy(self.__dict__[name]) for name in own if name in self.__dict__}}
-        # Protocols of pickle before 4, which torch.save uses, take no torch.memory_format.
+        # torch.save uses a pickle protocol below 4, which does not support torch.memory_format.
         kept["_own"] = replace(self._own, memory_format=str(self.memory_format))  # type: ignore[arg-type]
         return {name: value for name, value in kept.items() if name not in vars(self._own)}
 
@@ -375,5 +392,5 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
         vars(self).update(vars(own))
 
 
-#: Of the arguments, by name.
+#: Default of each argument of DataLoader by name.
 _DEFAULTS = {one.name: one.default for one in inspect.signature(DataLoader.__init__).parameters.values()}

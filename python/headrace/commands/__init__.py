@@ -1,1 +1,1 @@
-"""What the command line does, one module a command."""
+"""The commands of the command line, one module per command."""

@@ -1,4 +1,4 @@
-"""Looks at everything that decides pixels and speed, and says what is wrong and how to mend it."""
+"""Checks everything that affects pixels and speed, and reports problems with their remedies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from headrace.ops import functions as ops
 from headrace.pixels import pillow_rule
 from headrace.pixels.pillow_ops import open_rgb
 
-_PILLOW = 11  # as in pyproject.toml; 9.5 and 10 have the same pixels
+_PILLOW = 11  # minimum in pyproject.toml; 9.5 and 10 make the same pixels
 _FEW_FILES = 256  # descriptors; torch's own loader and a training run together need more
 
 
@@ -33,7 +33,7 @@ class Finding:
 
     Attributes:
         level: ``"ok"``; ``"note"``: works, but could be better; ``"wrong"``: pixels or work are at risk.
-        remedy: what to do about it, where there is something.
+        remedy: what to do about it, if anything.
     """
 
     level: str
@@ -47,7 +47,7 @@ class Finding:
 
 
 def findings() -> Iterator[Finding]:
-    """All of them, in the order of the report."""
+    """Yields the findings of all checks, in the order of the report."""
     checks: tuple[Callable[[], Finding], ...] = (
         _versions,
         _torch,
@@ -67,7 +67,7 @@ def findings() -> Iterator[Finding]:
 
 
 def run() -> int:
-    """Prints the report; 1 if anything is wrong."""
+    """Prints the report. Returns the exit status: 1 if anything is wrong, 0 otherwise."""
     found = []
     for finding in findings():
         print(finding, flush=True)
@@ -92,7 +92,7 @@ def _torch() -> Finding:
 
 def _pillow() -> Finding:
     if int(PIL.__version__.split(".")[0]) < _PILLOW:
-        text = f"{PIL.__version__} is older than {_PILLOW}, which headrace asks for; see resize and decode below"
+        text = f"{PIL.__version__} is older than {_PILLOW}, which headrace requires; see resize and decode below"
         return Finding("note", "Pillow", text, "pip install --upgrade Pillow")
     return Finding("ok", "Pillow", PIL.__version__)
 
@@ -102,7 +102,7 @@ def _pillow_libjpeg() -> Finding:
     if not features.check("jpg"):
         return Finding("wrong", "libjpeg-turbo", "this Pillow reads no JPEGs", "pip install --force-reinstall Pillow")
     if not features.check_feature("libjpeg_turbo"):
-        text = f"headrace has {ours}, Pillow another libjpeg: its pixels may be others"
+        text = f"headrace has {ours}, Pillow another libjpeg: its pixels may differ"
         return Finding("wrong", "libjpeg-turbo", text, "pip install --force-reinstall Pillow, from a wheel of PyPI")
     theirs = features.version_feature("libjpeg_turbo")
     return Finding("ok", "libjpeg-turbo", f"headrace has {ours}, Pillow has {theirs}")
@@ -137,7 +137,7 @@ def _decoding() -> Finding:
             "wrong",
             "decode",
             text,
-            "pip install --force-reinstall Pillow headrace, and report it if that does not help",
+            "pip install --force-reinstall Pillow headrace; if that does not help, report a bug",
         )
     return Finding(
         "ok", "decode", f"{len(paths)} photographs, {natively} of them natively: 0 bytes differ from Pillow's"
@@ -198,12 +198,12 @@ def _torchvision() -> Finding:
 
 def _gpu() -> Finding:
     if not torch.cuda.is_available():
-        return Finding("ok", "GPU", "none: device='cpu' is what there is")
+        return Finding("ok", "GPU", "none: only device='cpu' is available")
     where = target.resolve("cuda", "auto")
     text = f"{torch.cuda.get_device_name(where.device)}: {where.why}"
     if where.way == "copy":
         remedy = "install a wheel of headrace with CUDA, or build it where nvcc is on the PATH"
         return Finding("note", "GPU", text, remedy)
     if where.decoder == "cpu":
-        return Finding("note", "GPU", text, "pip install headrace[gpu], and let containers have the video capability")
+        return Finding("note", "GPU", text, "pip install headrace[gpu], and give containers the video capability")
     return Finding("ok", "GPU", text)

@@ -1,4 +1,4 @@
-"""Compares an image, or every image of a folder, through the usual recipes, with Pillow and torch, bit for bit."""
+"""Compares an image, or all images of a folder, with Pillow and torch bit for bit, through two common recipes."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from headrace.base.cores import usable_cores
 from headrace.demo import recipes
 from headrace.sources.image_folder import EXTENSIONS
 
-_CHUNK = 256  # files a step of the progress bar
+_CHUNK = 256  # files per step of the progress bar
 _RECIPES: dict[str, Callable[[], transforms.Compose]] = {"train": recipes.train, "eval": recipes.evaluation}
 
 
 @dataclass
 class _Found:
-    """What there is to compare.
+    """Result of the search for images.
 
     Attributes:
-        paths: of files, sorted.
-        unreadable: path -> why, of what has an image's name and is no file.
-        unsearched: folder -> why.
+        paths: paths of the files, sorted.
+        unreadable: path -> reason, for entries with an image's name that are not regular files.
+        unsearched: folder -> reason, for folders that could not be searched.
     """
 
     paths: list[str] = field(default_factory=list)
@@ -37,16 +37,16 @@ class _Found:
 
 
 def run(path: Path, names: list[str], workers: int | None, limit: int | None) -> int:
-    """Prints what was compared and what cannot be read.
+    """Prints what was compared and which files cannot be read.
 
     Args:
-        path: an image, or a folder that is searched for images, sub-folders and links to folders too.
-        names: of the recipes, ``"train"`` and ``"eval"``.
-        workers: threads; None: one for each core that this process may use.
-        limit: so many files at most; None: all.
+        path: an image, or a folder to search for images, including sub-folders and links to folders.
+        names: names of the recipes, ``"train"`` and ``"eval"``.
+        workers: number of threads; None: one for each core that this process may use.
+        limit: maximum number of files; None: all.
 
     Returns:
-        The exit status: 0 all equal, 1 something differs or cannot be read, 2 nothing to compare.
+        The exit status: 0 all images are equal, 1 an image differs or cannot be read, 2 there is nothing to compare.
     """
     try:
         found = _search(path)
@@ -58,16 +58,16 @@ def run(path: Path, names: list[str], workers: int | None, limit: int | None) ->
         print(f"headrace verify: {folder} cannot be searched: {why}", file=sys.stderr)
     if not found.paths and not found.unreadable:
         endings = ", ".join(EXTENSIONS)
-        print(f"headrace verify: no images below {path}: no file's name ends in {endings}", file=sys.stderr)
+        print(f"headrace verify: no images in {path}: no file name ends in {endings}", file=sys.stderr)
         return 2
     found.paths = found.paths[:limit]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow's about single files: twice each, and they drown the result
+        warnings.simplefilter("ignore")  # Pillow's warnings about single files come twice each and hide the result
         return _report(found, names, workers if workers is not None else usable_cores())
 
 
 def _search(path: Path) -> _Found:
-    """Raises OSError for a path that is not there, or that may not be looked at."""
+    """Returns the images at `path`. Raises OSError if the path does not exist or cannot be accessed."""
     found = _Found()
     folder = stat.S_ISDIR(path.stat().st_mode)
     for one in sorted(_images_below(path, found.unsearched)) if folder else [str(path)]:
@@ -79,15 +79,15 @@ def _search(path: Path) -> _Found:
 
 
 def _is_special(path: str) -> bool:
-    """Whether it is a pipe, a device or the like, which might never end to be read."""
+    """Returns whether `path` is a pipe, a device or the like, because reading it might never end."""
     try:
         return not stat.S_ISREG(Path(path).stat().st_mode)
-    except OSError:  # the loader says why
+    except OSError:  # the loader will report the reason
         return False
 
 
 def _images_below(folder: Path, unsearched: dict[str, str]) -> Iterator[str]:
-    """What is named as an image is, as in ``ImageFolder``; a folder that links lead to again is searched once."""
+    """Yields entries named like images, as ``ImageFolder`` does. A folder reached again through links is skipped."""
 
     def note(error: OSError) -> None:
         unsearched[str(error.filename)] = error.strerror or str(error)
@@ -103,7 +103,7 @@ def _images_below(folder: Path, unsearched: dict[str, str]) -> Iterator[str]:
 
 
 def _report(found: _Found, names: list[str], threads: int) -> int:
-    """Compares, prints; the exit status."""
+    """Compares the images and prints the results. Returns the exit status."""
     unreadable = dict(found.unreadable)
     for name in names:
         samples = size = 0
@@ -118,7 +118,7 @@ def _report(found: _Found, names: list[str], threads: int) -> int:
                 samples, size = samples + more_samples, size + more_bytes
                 unreadable |= failed
                 bar.update(len(chunk))
-        differ = "0 differ" if samples else "there is nothing to compare"
+        differ = "0 differ" if samples else "nothing to compare"
         print(f"{name}: {samples} images, {size:,} bytes compared with Pillow and torch: {differ}")
     if unreadable:
         total = len(found.paths) + len(found.unreadable)
@@ -134,7 +134,7 @@ def _chunks(paths: list[str]) -> Iterator[list[str]]:
 
 
 def _compare(paths: list[str], transform: transforms.Compose, threads: int) -> tuple[int, int, dict[str, str]]:
-    """Images, bytes, and the files that neither side can read, with the reason."""
+    """Returns the numbers of images and bytes compared, and the files that neither side can read, with the reason."""
     loader = DataLoader(
         ImageFiles(paths, None, transform),
         batch_size=32,

@@ -1,1 +1,1 @@
-"""From an epoch's order to the batches that the caller gets."""
+"""Turns an epoch's order into the batches that the caller gets."""

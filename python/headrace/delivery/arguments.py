@@ -1,4 +1,4 @@
-"""Checks the loader's arguments: what cannot be served is refused or warned of by name, never ignored."""
+"""Checks the loader's arguments: unsupported values raise or warn with the argument's name, and are never ignored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headrace.recipe.recipe import DTYPES, Recipe
 
 
 def warn_of_no_effect(multiprocessing_context: Any, pin_memory_device: str) -> None:
-    """torch's arguments that mean nothing to native threads, and leave the batches as they are."""
+    """Warns of torch's arguments that have no effect on the native path."""
     if multiprocessing_context is not None:
         _warn("multiprocessing_context has no effect: the workers are threads of this process")
     if pin_memory_device:
@@ -25,10 +25,11 @@ def warn_of_no_effect(multiprocessing_context: Any, pin_memory_device: str) -> N
 
 
 def check_own_arguments(own: Mapping[str, Any]) -> None:
-    """headrace's own arguments, by their names.
+    """Checks headrace's own arguments, keyed by name.
 
     Raises:
-        TypeError: of the wrong type. ValueError: not among the values there are.
+        TypeError: an argument has the wrong type.
+        ValueError: an argument has none of the allowed values.
     """
     if own["seed"] is not None:
         whole_number("seed", own["seed"])
@@ -51,17 +52,17 @@ def check_own_arguments(own: Mapping[str, Any]) -> None:
 def check_types(
     sampler: Any, batch_sampler: Any, num_workers: Any, timeout: Any, generator: Any, prefetch_factor: Any
 ) -> None:
-    """What torch would meet with an unclear error, or only in the middle of an epoch.
+    """Checks types for which torch would raise an unclear error, or raise only in the middle of an epoch.
 
     Raises:
-        TypeError: an argument of the wrong type.
+        TypeError: an argument has the wrong type.
     """
     for name, value in (("num_workers", num_workers), ("prefetch_factor", prefetch_factor)):
-        if value is not None and not isinstance(value, bool):  # which torch takes for 0 and 1
+        if value is not None and not isinstance(value, bool):  # torch accepts bools as 0 and 1
             whole_number(name, value)
     for name, value in (("sampler", sampler), ("batch_sampler", batch_sampler)):
         if value is not None and not hasattr(type(value), "__iter__") and not hasattr(type(value), "__getitem__"):
-            raise TypeError(f"{name} must be something to iterate over, not {value!r}")
+            raise TypeError(f"{name} must be iterable, not {value!r}")
     if not isinstance(timeout, numbers.Real):
         raise TypeError(f"timeout must be a number of seconds, not {timeout!r}")
     if generator is not None and not isinstance(generator, torch.Generator):
@@ -69,10 +70,10 @@ def check_types(
 
 
 def check_iterable(num_workers: int, timeout: float, prefetch_factor: int | None) -> None:
-    """What torch refuses when an epoch begins.
+    """Checks what torch checks when an epoch begins.
 
     Raises:
-        AssertionError: as torch's iterators.
+        AssertionError: as torch's iterators raise it.
     """
     if timeout > 0 and num_workers == 0:
         raise AssertionError("timeout needs num_workers > 0: without threads, batches are made by the caller itself")
@@ -81,7 +82,7 @@ def check_iterable(num_workers: int, timeout: float, prefetch_factor: int | None
 
 
 def warn_of_empty_epoch(samples: int, batch_size: int | None, drop_last: bool, world: World) -> None:
-    """Warns where an epoch of a dataset that is not empty has no batch."""
+    """Warns if an epoch of a non-empty dataset has no batch."""
     if not samples:
         return
     ranks = f" for {world.size} ranks" if world.size > 1 else ""
@@ -93,21 +94,21 @@ def warn_of_empty_epoch(samples: int, batch_size: int | None, drop_last: bool, w
 
 
 def check_replaceable(recipe: Recipe, on_error: str) -> None:
-    """Raises ValueError where the next sample may be of another size than the one that it should replace."""
+    """Raises ValueError if a replacement sample may have another output size than the failed one."""
     if recipe.variants and on_error == "replace":
         raise ValueError(
-            'on_error="replace" does not go with ByAspectRatio: the next sample may be of another size; use "skip"'
+            'on_error="replace" does not work with ByAspectRatio: the next sample may have another size; use "skip"'
         )
 
 
 def check_pinning(pin_memory: bool, where: torch.device, way: str) -> None:
-    """Warns where batches are on a device, and pinning them has no meaning."""
+    """Warns if batches are on a device, where pinning has no meaning."""
     if pin_memory and way != "memory":
-        _warn(f"pin_memory has no effect: batches are on {where}, and what leads there is pinned")
+        _warn(f"pin_memory has no effect: batches are on {where}, and the memory they are copied from is pinned")
 
 
 def can_pin(pin_memory: bool) -> bool:
-    """Whether batches are made in pinned memory; warns, as torch does, where they cannot be though asked for."""
+    """Returns whether to make batches in pinned memory. Warns as torch does if it is requested but unavailable."""
     if pin_memory and not torch.accelerator.is_available():
         _warn(
             "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used."

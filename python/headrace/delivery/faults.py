@@ -1,4 +1,4 @@
-"""What happens to samples that cannot be made: raised, skipped, or replaced by their neighbours."""
+"""Handles failed samples: raise, skip, or replace by the next sample of the dataset."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ ON_ERROR = ("raise", "skip", "replace")
 
 
 class Located(Protocol):
-    """What a message needs to know of a dataset."""
+    """The part of a dataset that error messages need."""
 
     def location(self, index: int) -> str: ...
 
 
 class Epoch(Protocol):
-    """What is known of the epoch in progress."""
+    """The part of the current epoch's progress that is used here."""
 
     @property
     def epoch(self) -> int: ...
@@ -29,18 +29,18 @@ class Epoch(Protocol):
 
 
 def describe(failure: Failure, index: int, source: Located) -> SampleError:
-    """The exception for one failed sample of the dataset."""
+    """Returns the exception for one failed sample."""
     location = source.location(index)
     original = failure.original or native_cause(failure.stage, failure.reason, failure.errno, location)
     return sample_error(failure.stage, index, location, failure.reason, original)
 
 
 class FaultLog:
-    """Notes the samples of one epoch that could not be made, each once, and ends the epoch when there are too many.
+    """Records each failed sample of one epoch once, and ends the epoch when there are too many.
 
     Args:
-        on_error, max_errors: as of the loader.
-        progress: of the epoch, which keeps the errors.
+        on_error, max_errors: the loader's arguments.
+        progress: progress of the epoch; stores the errors.
     """
 
     def __init__(self, on_error: str, max_errors: int | None, progress: Epoch) -> None:
@@ -50,10 +50,10 @@ class FaultLog:
         self._told = False
 
     def add(self, errors: Sequence[SampleError]) -> None:
-        """Notes errors.
+        """Records errors.
 
         Raises:
-            RuntimeError: there are more than the limit; its cause is the last one.
+            RuntimeError: there are more errors than `max_errors`; the cause is the last one.
         """
         noted = self._progress.errors
         for error in errors:
@@ -66,13 +66,13 @@ class FaultLog:
             self.give_up(f"{len(noted)} samples of this epoch could not be made, {most}")
 
     def give_up(self, why: str) -> NoReturn:
-        """Raises RuntimeError, caused by the last error; no warning follows."""
+        """Raises RuntimeError, caused by the last error, and suppresses the warning at the end of the epoch."""
         self._told = True
         last = self._progress.errors[-1]
         raise RuntimeError(f"{why}; the last one: {last}") from last
 
     def warn(self) -> None:
-        """One warning an epoch that names the first of them: nothing is dropped silently."""
+        """Warns once per epoch, naming the first error, so that no sample is dropped silently."""
         noted = self._progress.errors
         if not noted or self._told:
             return
@@ -87,6 +87,6 @@ class FaultLog:
 
 
 def _forget_locals(error: BaseException) -> None:
-    """Tracebacks stay readable, but what is kept for the whole epoch must not keep the images of failed steps."""
+    """Clears the locals in the tracebacks: errors are kept for the whole epoch and must not keep images alive."""
     for one in with_causes(error):
         traceback.clear_frames(one.__traceback__)

@@ -1,4 +1,4 @@
-"""One pass over the loader's batches: hands them out in order, to any thread."""
+"""Iterator over one epoch's batches: hands them out in order, to any number of threads."""
 
 from __future__ import annotations
 
@@ -33,20 +33,21 @@ _CLOSED = "this iterator was closed before its end; iter(loader) makes a new one
 
 
 class NativeIterator:
-    """Iterator over ``images`` or ``[images, targets]``; `close` (or dropping it) gives up what is in flight.
+    """Iterator over ``images`` or ``[images, targets]``. `close`, or dropping it, discards the batches in flight.
 
     Args:
-        owns_engine: whether the engine ends with it.
-        renew: begins the epoch anew where a sampler was told another one before the first batch; see `Epochs.renew`.
-        out: called on each batch and its number in the epoch.
-        for_comparison: its batches are compared with the oracle's: no timeout, no warnings, no other ranks.
+        owns_engine: whether closing the iterator closes the engine.
+        renew: restarts the epoch if a sampler was set to another one before the first batch; see `Epochs.renew`.
+        out: called with each batch and its number in the epoch.
+        for_comparison: the batches are compared with the oracle's: no timeout, no warnings, no other ranks.
 
-    A sample that cannot be made raises when its batch is due, as does an `out_transform` that fails, and the batches
-    behind it can still be had, as in torch. After Ctrl-C, a timeout and want of memory the batch is the next one
-    again; an interrupt in the sampler's own code, and too many errors, close the iterator.
+    A failed sample or `out_transform` raises when its batch is due; iteration can continue with the next batch, as in
+    torch. After Ctrl-C, a timeout or an out-of-memory error, ``next()`` delivers the same batch again. An interrupt in
+    the sampler's own code, or too many errors, closes the iterator.
 
-    Any number of threads may ask; each batch is handed out once. One that a step asks for while another is made, in
-    the thread that waits for that, is the one behind it. A state counts the batches that ``next()`` has returned.
+    Any number of threads may call ``next()``; each batch is handed out once. If a Python step calls ``next()`` while
+    its own batch is being made in the waiting thread, it gets the following batch. A state counts the batches that
+    ``next()`` has returned.
     """
 
     def __init__(
@@ -68,8 +69,8 @@ class NativeIterator:
         self._progress, self._settings, self._out = progress, settings, out
         self._for_comparison = for_comparison
         self._owns_engine = owns_engine
-        self._renew = renew  # until the first batch is asked for
-        self._turn = threading.RLock()  # whose it is to go on; a step may ask for a batch while one is made
+        self._renew = renew  # reset to None by the first next()
+        self._turn = threading.RLock()  # one next() at a time; reentrant, since a Python step may call next() itself
         self._line = Line(table, engine, order, draws, progress, settings.depth)
         self._faults = faults.FaultLog(settings.on_error, settings.max_errors, progress)
         self._exhausted = self._closed = False
@@ -86,16 +87,16 @@ class NativeIterator:
         try:
             if self._engine.serves_in_this_thread():
                 raise RuntimeError(
-                    "a step asks for a batch of the loader that waits for it, in one of the loader's threads: it would "
-                    "wait for ever; ask outside the step, or use num_workers=0"
+                    "a Python step requests a batch from its own loader, in one of the loader's threads: this would "
+                    "deadlock; call next() outside the step, or use num_workers=0"
                 )
             with self._turn:
                 begun, batch = self._next(taker)
-            begun.delivery.returned = True  # no call behind it: no interrupt comes before the batch is the caller's
+            begun.delivery.returned = True  # no call follows, so no interrupt can come before the batch is returned
             return batch
         except BaseException as error:
             self._line.leave(taker, error)
-            if not isinstance(error, Exception) and self._line.asking:  # what the sampler had named is lost
+            if not isinstance(error, Exception) and self._line.asking:  # the batch that the sampler yielded is lost
                 self.close()
             raise
 
@@ -105,7 +106,7 @@ class NativeIterator:
         self._engine.check_stream()
         self._heed_the_epoch()
         batch = None
-        while batch is None:  # none of its samples could be made
+        while batch is None:  # all samples of the batch failed and were skipped
             begun = self._awaited(taker)
             batch = self._deliver(begun)
             begun.forget()
@@ -119,7 +120,7 @@ class NativeIterator:
         return begun, batch
 
     def _heed_the_epoch(self) -> None:
-        """Begins anew where a sampler was told another epoch since, and no batch was asked for yet."""
+        """On the first call, restarts the epoch if a sampler has been set to another one."""
         renew, self._renew = self._renew, None
         if renew is None or self._closed:
             return
@@ -128,18 +129,18 @@ class NativeIterator:
             if order is not None:
                 self._line.begin_anew(order)
         except BaseException:
-            self.close()  # it is not known which of the two epochs this is
+            self.close()  # it is unknown which of the two epochs the order belongs to
             raise
 
     def _awaited(self, taker: object) -> Begun:
-        """The next batch, complete; the ones behind it are in flight."""
+        """Waits for the next batch and returns it; the following ones are in flight."""
         if self._closed and not self._exhausted:
             raise RuntimeError(_CLOSED)
         if not self._exhausted:
             self._line.fill()
         begun = self._line.take(taker)
         if begun is None:
-            if not self._line.busy:  # else a step asks, while the last batch is made
+            if not self._line.busy:  # otherwise a Python step called next() while the last batch is being made
                 self._finish()
             raise StopIteration
         if begun.error is not None:
@@ -159,11 +160,11 @@ class NativeIterator:
                 raise RuntimeError("the loader was closed while a batch was awaited")
             raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
         except BaseException:
-            self._engine.wait_for_no_step()  # when it is closed: one may never end
+            self._engine.wait_for_no_step()  # closing must not wait for a Python step that may never end
             raise
 
     def _deliver(self, begun: Begun) -> Any:
-        """The batch; None if none of its samples could be made."""
+        """Returns the batch; None if all its samples failed and are skipped."""
         if begun.images is None:
             assert begun.flight is not None
             begun.indices = begun.ordered.indices
@@ -181,12 +182,13 @@ class NativeIterator:
         return [images, self._engine.place(self._targets(begun.indices))] if self._source.has_targets else images
 
     def _single(self, images: torch.Tensor) -> torch.Tensor:
-        """The sample of a batch of one, of the class that the transforms give: torch does not collate it."""
+        """Returns the sample of a batch of one as the tensor class that the transforms produce, without collation."""
         image: torch.Tensor = images[0].as_subclass(self._engine.recipe.kind)
         return image
 
     def _targets(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
-        """Collated in the caller's thread. torch's workers do not see what has become its default device there."""
+        """Returns the targets, collated in the caller's thread. As in torch's workers, its default device is ignored
+        if there are native threads."""
         elsewhere = self._settings.depth > 0 and torch.get_default_device().type != "cpu"
         with torch.device("cpu") if elsewhere else nullcontext():
             if self._settings.batched:
@@ -194,7 +196,7 @@ class NativeIterator:
             return default_convert(self._source.target(int(indices[0])))  # type: ignore[no-untyped-call]
 
     def _failed(self, begun: Begun) -> bool:
-        """Whether samples of it could not be made and the loader goes on without them; looked at and noted once."""
+        """Returns whether samples failed and are skipped or replaced. Failures are read and recorded once."""
         assert begun.flight is not None
         if begun.errors is None:
             failures = self._engine.failures(begun.flight)
@@ -208,7 +210,7 @@ class NativeIterator:
         return bool(begun.failed)
 
     def _replace(self, begun: Begun, places: list[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Makes the next samples of the dataset in place of failed ones, each with the failed one's draws."""
+        """Replaces failed samples by the next samples of the dataset, made with the failed samples' draws."""
         assert begun.flight is not None and begun.draws is not None
         indices = begun.ordered.indices.copy()
         for _ in range(len(self._source)):
@@ -226,8 +228,8 @@ class NativeIterator:
         if self._settings.ranks > 1 and not self._for_comparison:
             try:
                 self._faults.give_up(
-                    "no sample of a batch could be made, and a rank that leaves out a batch would leave the others "
-                    'waiting for it; use on_error="replace"'
+                    "no sample of a batch could be made, and the other ranks would wait for the rank that skips a "
+                    'batch; use on_error="replace"'
                 )
             finally:
                 self.close()
@@ -252,22 +254,22 @@ class NativeIterator:
         return self._progress.batches
 
     def close(self) -> None:
-        """Gives up the batches in flight; asking for more raises RuntimeError. Idempotent."""
+        """Discards the batches in flight; a later ``next()`` raises RuntimeError. Idempotent."""
         if self._closed:
             return
         self._closed = True
         try:
-            self._line.cancel()  # wakes a thread that waits for one, and has the turn
+            self._line.cancel()  # wakes a thread that holds the lock and waits for a batch
             if self._owns_engine:
                 self._engine.close()
         finally:
             with self._turn:
-                self._line.cancel()  # what that thread had begun meanwhile
+                self._line.cancel()  # batches that this thread has begun since
         if not self._for_comparison:
             self._faults.warn()
 
     def __del__(self) -> None:
-        if hasattr(self, "_closed"):  # not where __init__ failed
+        if hasattr(self, "_closed"):  # False if __init__ failed
             self.close()
 
     def __reduce__(self) -> Any:
@@ -279,7 +281,7 @@ _live: weakref.WeakSet[NativeIterator] = weakref.WeakSet()
 
 def _forget_the_parents_threads() -> None:
     for one in list(_live):
-        one._turn = threading.RLock()  # one of them may have held it
+        one._turn = threading.RLock()  # a thread that does not exist in the child may have held it
 
 
 os.register_at_fork(after_in_child=_forget_the_parents_threads)

@@ -1,8 +1,8 @@
-"""The batches of one epoch that are begun and not yet handed out, in their order.
+"""Queue of the batches of one epoch that are begun and not yet handed out, in order.
 
-A signal may raise between any two calls of Python's (CPython looks for signals after each), in the main thread. So
-what belongs together is stored by assignments with no call between them, and each method can be called again after it
-was interrupted anywhere.
+In the main thread a signal handler may raise after any function call, because CPython checks for signals there. So
+state that belongs together is stored by assignments without a call between them, and every method can be called again
+after an interrupt at any point.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from headrace.randomness.draws import Draws
 if TYPE_CHECKING:
     from headrace.epochs.state import Progress
 
-# Whose batch stays the next one: there may be memory when it is asked for again.
+# Errors after which the batch stays the next one: memory may be available when it is requested again.
 MAY_PASS = (MemoryError, torch.OutOfMemoryError)
 
 
 @dataclass(eq=False)
 class Begun:
-    """A batch on its way; without a flight and an error it is still to be submitted."""
+    """A begun batch. Without a flight and an error it has still to be submitted."""
 
     ordered: OrderedBatch
     delivery: Delivery
     draws: np.ndarray[Any, Any] | None = None
     flight: Flight | None = None
     error: Exception | None = None  # why it cannot be begun
-    taker: object | None = None  # the call that is about to hand it out
-    complete: bool = False  # it was awaited: what is wrong from now on is wrong with it
-    errors: list[SampleError] | None = None  # of its samples that could not be made; None: not looked at yet
-    failed: list[int] = field(default_factory=list)  # where these are
+    taker: object | None = None  # identifies the next() call that is about to return it
+    complete: bool = False  # it was awaited: later errors belong to this batch
+    errors: list[SampleError] | None = None  # errors of failed samples; None: not read yet
+    failed: list[int] = field(default_factory=list)  # places of the failed samples in the batch
     images: torch.Tensor | None = None  # handed over by the engine
-    indices: Any = None  # of the samples in them, int64
+    indices: Any = None  # int64, dataset index of each sample in `images`
 
     def forget(self) -> None:
-        """Keeps nothing of what was made: it can be made again, of the same draws."""
+        """Drops the results; the batch can be made again from the same draws."""
         self.flight = self.images = self.indices = self.errors = None
         self.failed = []
 
 
 class Line:
-    """Begins batches of an order and gives each to one taker at a time.
+    """Begins batches in order and assigns each to one taker at a time.
 
-    Its methods are called under one lock, but for `leave` and `cancel`.
+    All methods except `leave` and `cancel` must be called under the iterator's lock.
 
     Args:
-        ahead: batches that are begun beyond the one that is due.
+        ahead: number of batches to begin beyond the one that is due.
     """
 
     def __init__(
@@ -75,20 +75,20 @@ class Line:
 
     def _begin(self, order: Iterator[OrderedBatch], draws: Draws) -> None:
         self._order, self._draws = order, draws
-        self._named: OrderedBatch | None = None  # by the order, and not yet in the line
-        self._number = self._progress.position  # of the next that the order names
-        self._error: Exception | None = None  # of the sampler; raised when the batches before it are out
+        self._named: OrderedBatch | None = None  # yielded by the order, not yet in the line
+        self._number = self._progress.position  # number of the next batch that the order yields
+        self._error: Exception | None = None  # raised by the sampler; raised again once the batches before it are out
         self._ended = False
-        self.asking = False  # whether the order was asked and has not answered
-        self.torn = False  # whether the sampler raised: what it names since then has no known place in its order
+        self.asking = False  # whether a call of next() on the order is in progress
+        self.torn = False  # whether the sampler raised: batches after that have no known position in the order
 
     def begin_anew(self, order: Iterator[OrderedBatch]) -> None:
-        """Goes over to another order, of another seed."""
+        """Cancels all batches and starts over with another order and the seed in `progress`."""
         self.cancel()
         self._begin(order, self._draws.of_seed(self._progress.seed))
 
     def fill(self) -> None:
-        """Begins batches up to the one that is due and as many behind it as the loader is to be ahead."""
+        """Begins batches until the one that is due and `ahead` more are in the line."""
         progress = self._progress
         progress.behind, progress.deliveries = settle(progress.behind, progress.deliveries)
         self._line = tuple([one for one in self._line if not one.delivery.settled])
@@ -100,13 +100,13 @@ class Line:
                 self._try_to_submit(begun)
 
     def _next_begun(self) -> Begun | None:
-        """The order's next batch, put into the line."""
+        """Appends the order's next batch to the line and returns it; None if there is none."""
         if self._named is None:
             if self._ended or self._error is not None:
                 return None
             self.asking = True
             try:
-                for self._named in self._order:  # noqa: B020 - no call, so no interrupt, before it is stored
+                for self._named in self._order:  # noqa: B020 - stored without a call, so no interrupt loses it
                     break
                 else:
                     self._ended = True
@@ -127,12 +127,12 @@ class Line:
         try:
             self.submit(begun)
         except MAY_PASS:
-            pass  # it is tried again when it is due
-        except Exception as error:  # samples that do not make a batch, say: said when it is due
+            pass  # retried when the batch is due
+        except Exception as error:  # for example samples of different sizes; raised when the batch is due
             begun.error = error.with_traceback(None)
 
     def submit(self, begun: Begun) -> Flight:
-        """Has the engine make it."""
+        """Submits the batch to the engine."""
         ordered = begun.ordered
         if begun.draws is None:
             begun.draws = self._draws.batch(self._progress.epoch, ordered.indices, ordered.occurrences)
@@ -140,10 +140,10 @@ class Line:
         return begun.flight
 
     def take(self, taker: object) -> Begun | None:
-        """The batch that is due; None at the end. It is this taker's until it is settled, or `leave` is called.
+        """Returns the batch that is due; None at the end. The taker owns it until it is settled or `leave` is called.
 
         Raises:
-            Exception: the sampler's, whose turn has come: once, and then the sampler's iterator is asked again.
+            Exception: the sampler raised it. It is raised once; then the sampler's iterator is asked again.
         """
         begun = next((one for one in self._line if one.taker is None), None)
         if begun is not None:
@@ -154,12 +154,12 @@ class Line:
 
     @property
     def busy(self) -> bool:
-        """Whether there is a batch that is not settled."""
+        """Whether a batch is not settled yet."""
         return any(not one.delivery.settled for one in self._line)
 
     def leave(self, taker: object, error: BaseException) -> None:
-        """The taker's call ends with an error: what it had is passed over where the error is of that batch, as with
-        torch's loader; else it is the next one again. Any thread."""
+        """Called when the taker's ``next()`` raises. Its batch is passed over if the error belongs to that batch, as in
+        torch's loader; otherwise it becomes the next batch again. May be called in any thread."""
         if error is self._error:
             self._error = None
         of_the_batch = isinstance(error, Exception) and not isinstance(error, MAY_PASS)
@@ -170,12 +170,12 @@ class Line:
                 begun.delivery.passed = True
                 begun.forget()
                 continue
-            if begun.complete and not isinstance(error, Exception):  # an interrupt: anything may be half done
+            if begun.complete and not isinstance(error, Exception):  # an interrupt: results may be incomplete
                 begun.forget()
             begun.complete, begun.taker = False, None
 
     def cancel(self) -> None:
-        """Cancels all batches in the line. Any thread."""
+        """Cancels all batches in the line. May be called in any thread."""
         line, self._line = self._line, ()
         for begun in line:
             if begun.flight is not None:

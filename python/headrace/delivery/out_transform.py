@@ -1,4 +1,4 @@
-"""The user's function on finished batches; what it draws follows from seed, epoch and batch."""
+"""Calls the user's function on finished batches, with random numbers that follow from seed, epoch and batch."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class SeededBatches:
     """Calls `function` on the batches of one epoch.
 
     Args:
-        device: where the batches are.
-        progress: of the epoch, whose seed and number count.
+        device: device of the batches.
+        progress: progress of the epoch; its seed and epoch number seed the random numbers.
     """
 
     function: OutTransform
@@ -29,14 +29,14 @@ class SeededBatches:
     progress: Progress
 
     def __call__(self, batch: Any, number: int) -> Any:
-        """`number`: of the batch in its epoch."""
+        """Returns ``function(batch)``; `number` is the batch's number in the epoch."""
         uniform = batch_uniform(self.progress.seed, self.progress.epoch, number)
         with sample_randomness(uniform, process_wide=True, device=self.device):
             return self.function(batch)
 
 
 class TransformedBatches:
-    """An iterator of torch's whose batches go through `function`, with whatever random numbers come."""
+    """Applies `function` to the batches of torch's iterator, without seeding any generator."""
 
     def __init__(self, batches: Any, function: OutTransform) -> None:
         self._batches, self._function = batches, function
@@ -52,5 +52,5 @@ class TransformedBatches:
 
 
 def seeded(function: OutTransform | None, device: torch.device, progress: Progress) -> SeededBatches | None:
-    """An `out_transform` for the batches of an epoch, on their device; None where there is none."""
+    """Returns `function` with seeded random numbers for the batches of an epoch; None if `function` is None."""
     return None if function is None else SeededBatches(function, device, progress)

@@ -1,4 +1,4 @@
-"""Decides who delivers a loader's batches: headrace's own threads, or torch's DataLoader, and why."""
+"""Decides whether headrace's threads or torch's DataLoader deliver a loader's batches, and why."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from headrace.sources import BlobDataset, NotNative, Variant, as_source
 
 @dataclass(frozen=True)
 class Lowered:
-    """A transform, and what was in it when it was lowered.
+    """A transform, and a description of its values when it was lowered.
 
     Attributes:
-        in_python: whether Python calls the object itself.
+        held: the values of its attributes, as text; compared to detect changes.
+        in_python: whether the object itself is called in Python.
     """
 
     transform: Any
@@ -34,13 +35,13 @@ class Lowered:
 
 @dataclass(frozen=True)
 class Native:
-    """headrace delivers.
+    """Route on which headrace delivers.
 
     Attributes:
-        source: where the samples lie.
-        recipe: what is made of the samples.
-        lowered: the transforms that it was made of.
-        default_dtype: of torch then, which ToTensor gives.
+        source: locates the samples.
+        recipe: the steps applied to each sample.
+        lowered: the transforms that the recipe was lowered from.
+        default_dtype: torch's default dtype at lowering, which is ToTensor's output dtype.
     """
 
     source: BlobDataset
@@ -50,22 +51,22 @@ class Native:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """Of the source; it takes milliseconds, and a state may be saved with each batch."""
+        """Fingerprint of the source; cached because it takes milliseconds and a state may be saved with each batch."""
         return self.source.fingerprint()
 
 
 @dataclass(frozen=True)
 class Handed:
-    """torch's DataLoader delivers, with the same arguments and all that it does with them.
+    """Route on which torch's DataLoader delivers, with the same arguments.
 
     Attributes:
-        reason: why, and what would make the loader native: a sentence a reason.
+        reason: why, and what would make the loader native; one sentence per reason.
     """
 
     reason: str
 
     def refuse(self, what: str) -> NoReturn:
-        """Raises RuntimeError: `what` is none of torch's DataLoader."""
+        """Raises RuntimeError: torch's DataLoader has no `what`."""
         raise RuntimeError(f"{what} needs headrace's native path, but torch's DataLoader serves here: {self.reason}")
 
 
@@ -76,11 +77,12 @@ def decide(
     worker_init_fn: Callable[[int], None] | None,
     dtype: torch.dtype | None,
 ) -> Native | Handed:
-    """The route of a loader over `dataset`.
+    """Returns the route of a loader over `dataset`.
 
     Args:
-        batched: whether samples come in batches, which torch collates by default; single ones it converts.
-        dtype: that the images are to have, as in the loader.
+        batched: whether samples are grouped into batches; by default torch collates batches, and converts single
+            samples.
+        dtype: the loader's argument.
     """
     if reasons := _needs_python(batched, collate_fn, worker_init_fn):
         return Handed("; ".join(reasons))
@@ -91,21 +93,21 @@ def decide(
 
 
 def reasons(settings: Settings) -> list[str]:
-    """All reasons why torch delivers a loader's batches: its arguments', and then the dataset's or its transform's."""
+    """Returns all reasons why torch delivers: those of the arguments, then that of the dataset or its transform."""
     found = _needs_python(settings.batched, settings.collate_fn, settings.worker_init_fn)
     try:
         _native(as_source(settings.dataset), settings.dtype)
-    except Exception as error:  # torch delivers whatever is wrong with it
+    except Exception as error:  # torch delivers, whatever the error is
         found.append(str(error))
     return found
 
 
 def renewed(route: Native, settings: Settings) -> Native | Handed:
-    """The route of a loader's next epoch: the same, unless what the dataset holds, its transform and the attributes of
-    that, or the loader's ``collate_fn`` or ``worker_init_fn`` is another one now.
+    """Returns the route of a loader's next epoch: `route`, unless the dataset's content, its transform or the
+    transform's attributes, or the loader's ``collate_fn`` or ``worker_init_fn`` has changed.
 
     Raises:
-        RuntimeError: the dataset's length is another one.
+        RuntimeError: the dataset's length has changed.
     """
     reasons = _needs_python(settings.batched, settings.collate_fn, settings.worker_init_fn)
     if reasons:
@@ -119,26 +121,26 @@ def renewed(route: Native, settings: Settings) -> Native | Handed:
             )
         same_dtype = route.default_dtype == torch.get_default_dtype()
         now = _lowered(source.variants, route.recipe)
-        # Workers that stay keep their copies of what Python calls.
+        # Persistent workers keep their copies of the objects that are called in Python.
         if source is route.source and same_dtype and _same(now, route.lowered, kept=settings.persistent_workers):
             return route
         made = _native(source, settings.dtype)
         if made.recipe == route.recipe and made.recipe.maps_bytes_as(route.recipe):
-            made = replace(made, recipe=route.recipe)  # whose engine goes on
+            made = replace(made, recipe=route.recipe)  # keeps the engine: it compares recipes by identity
         return made
     except (NotNative, LoweringError) as error:
         return Handed(str(error))
 
 
 def warn_of_torch(reason: str) -> None:
-    """Says, once a process, that torch's DataLoader delivers, why, and what would make the loader native."""
+    """Warns once per process that torch's DataLoader delivers, why, and what would make the loader native."""
     global _warned
     if _warned or get_worker_info() is not None:
         return
     _warned = True
     warnings.warn(
-        f"torch's DataLoader delivers these batches, as fast as without headrace: {reason}. loader.explain() says so "
-        "of each loader; this warning comes once",
+        f"torch's DataLoader delivers these batches, at its own speed: {reason}. This warning comes once; "
+        "loader.explain() gives the reason for every loader",
         UserWarning,
         stacklevel=3,
     )
@@ -150,7 +152,7 @@ _warned = False
 def _needs_python(
     batched: bool, collate_fn: Callable[..., Any] | None, worker_init_fn: Callable[[int], None] | None
 ) -> list[str]:
-    """The reasons why torch has to deliver, whatever the dataset is."""
+    """Returns the reasons why torch has to deliver that do not depend on the dataset."""
     reasons = []
     if collate_fn is not None and collate_fn is not (default_collate if batched else default_convert):
         reasons.append("collate_fn takes lists of samples, which native threads never make; leave it out")
@@ -168,7 +170,7 @@ def _native(source: BlobDataset, dtype: torch.dtype | None) -> Native:
     for other in others:
         if other != first or not other.maps_bytes_as(first):
             raise NotNative(
-                "the datasets of the ConcatDataset have transforms that make other images; give them the same one"
+                "the datasets of the ConcatDataset have transforms with different results; give them the same transform"
             )
     return Native(source, first, _lowered(variants, first), torch.get_default_dtype())
 
@@ -185,7 +187,8 @@ def _lowered(variants: tuple[Variant, ...], recipe: Recipe) -> tuple[Lowered, ..
 
 
 def _same(now: tuple[Lowered, ...], then: tuple[Lowered, ...], *, kept: bool) -> bool:
-    """Whether both are the same transforms with the same in them; `kept`: what Python calls is as it was."""
+    """Returns whether both hold the same transforms with the same attributes; `kept`: attributes of objects that are
+    called in Python are not compared."""
     return len(now) == len(then) and all(
         a.transform is b.transform and (a.held == b.held or (kept and a.in_python))
         for a, b in zip(now, then, strict=True)

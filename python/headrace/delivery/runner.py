@@ -1,4 +1,4 @@
-"""Runs a loader's epochs on native threads: makes their iterators, and keeps what serves more than one of them."""
+"""Runs a loader's epochs on native threads: makes the iterators, and keeps what several epochs share."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from headrace.sources import BlobDataset, checked_table
 
 
 class Runner:
-    """Begins epochs of one loader. It does not hold the loader: threads end with the last reference to that.
+    """Begins the epochs of one loader. It holds no reference to the loader, whose threads end with its last reference.
 
     Attributes:
-        engine, progress: of the newest epoch.
+        engine, progress: engine and progress of the newest epoch.
     """
 
     def __init__(self) -> None:
@@ -39,13 +39,13 @@ class Runner:
         self._variants: tuple[BlobDataset, Recipe, Any] | None = None
 
     def begin(self, settings: Settings, route: Native, epochs: Epochs, *, pin: bool) -> NativeIterator:
-        """The iterator of the epoch that comes next."""
+        """Returns the iterator of the next epoch."""
         source, recipe = route.source, route.recipe
-        # A device's pinned memory and decoders cost too much to be made for each epoch.
+        # A device's pinned memory and decoders are too expensive to make for each epoch.
         keeps_engine = settings.persistent_workers or settings.target.way == "fused"
         engine = self.engine if keeps_engine else None
         if engine is None or not engine.fits(recipe):
-            # In flight, in the caller's hands, and the one that the caller is about to drop for it.
+            # `depth` batches in flight, the one just returned, and the one before it, which the caller drops next.
             engine = self.new_engine(settings, route, slots_kept=settings.depth + 2, pin=pin)
         if self._table is None or self._table[0] is not source:
             self._table = source, checked_table(source)
@@ -71,7 +71,7 @@ class Runner:
         return iterator
 
     def new_engine(self, settings: Settings, route: Native, *, slots_kept: int, pin: bool = False) -> Engine:
-        """Threads and memory for the recipe of a route."""
+        """Returns an engine (threads and memory) for the recipe of a route."""
         source, recipe = route.source, route.recipe
         layout, target, threads = settings.layout, settings.target, settings.num_workers
         if not recipe.variants:
@@ -83,14 +83,14 @@ class Runner:
         return VariantEngine(recipe, layout, target, self._variants[2], threads=threads, pin=pin)
 
     def close(self) -> None:
-        """Ends the threads of all iterators and gives up their batches in flight."""
+        """Ends the threads of all iterators and discards their batches in flight."""
         for iterator in list(self._iterators):
             iterator.close()
         if self.engine is not None:
             self.engine.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Threads and memory stay behind: a copy makes its own.
+        # Threads and memory are not copied: a copy makes its own.
         return {"progress": self.progress}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:

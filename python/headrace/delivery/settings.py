@@ -1,4 +1,4 @@
-"""The arguments of a loader: headrace's own, checked once and fixed; torch's, as they are when an epoch begins."""
+"""Settings of a loader: headrace's own arguments, checked once and fixed; torch's, read when an epoch begins."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _NATIVE_ONLY = ("device", "decoder", "deterministic", "dtype", "memory_format", 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnSettings:
-    """headrace's own arguments, as given; `seed` may be the one that a distributed job needs.
+    """headrace's own arguments, as given; in a distributed job `seed` defaults to 0.
 
     Attributes:
-        target: what `device`, `decoder` and `deterministic` come to.
-        world: the ranks that the order is dealt out to.
-        reads_whole: whether each rank of a job would read all samples in one order: nothing says which are its own.
+        target: `device`, `decoder` and `deterministic`, resolved.
+        world: the ranks that the order is sharded over.
+        reads_whole: whether every rank of a job reads all samples, because no argument shards the order.
     """
 
     seed: int | None
@@ -56,11 +56,11 @@ class OwnSettings:
         world_size: int | None,
         own: dict[str, Any],
     ) -> OwnSettings:
-        """Checks what a loader was given.
+        """Checks the arguments of a loader.
 
         Args:
-            dataset, given, generator, rank, world_size: as of the loader.
-            own: the arguments with the names of the attributes.
+            dataset, given, generator, rank, world_size: the loader's arguments.
+            own: the remaining arguments of headrace's own, keyed by name.
 
         Raises:
             TypeError, ValueError, RuntimeError: see DataLoader.
@@ -72,20 +72,20 @@ class OwnSettings:
         if own["seed"] is not None:
             own["seed"] = int(own["seed"])
         elif generator is None and world.is_job:
-            own["seed"] = 0  # as in torch's DistributedSampler: all ranks, however many, must agree on the order
+            own["seed"] = 0  # as in torch's DistributedSampler: all ranks must agree on the order
         return cls(**own, target=target, world=world, reads_whole=reads_whole)
 
     @property
     def layout(self) -> Layout:
-        """How the values of a batch lie in its memory."""
+        """Memory layout of a batch."""
         return Layout.of(self.memory_format)
 
     def refuse_native_only(self, reason: str, defaults: Mapping[str, Any]) -> None:
-        """Raises TypeError where an argument that torch's DataLoader cannot serve is not as it is by default.
+        """Raises TypeError if an argument that needs the native path is not at its default.
 
         Args:
             reason: why torch's DataLoader delivers the batches.
-            defaults: of all arguments.
+            defaults: defaults of all arguments, by name.
         """
         for name in _NATIVE_ONLY:
             value = getattr(self, name)
@@ -97,11 +97,11 @@ class OwnSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(OwnSettings):
-    """All that decides what a loader delivers. torch's arguments are those that the loader has now: some may be set
-    after construction.
+    """All arguments of a loader. torch's are read from the loader's attributes, because some may change after
+    construction.
 
     Attributes:
-        batched: whether samples come in batches: False for ``batch_size=None``.
+        batched: whether samples are grouped into batches: False for ``batch_size=None``.
     """
 
     dataset: Any
@@ -119,23 +119,23 @@ class Settings(OwnSettings):
 
     @classmethod
     def now(cls, own: OwnSettings, loader: Any) -> Settings:
-        """Those of a loader, as its attributes are now."""
+        """Returns the settings of a loader with the current values of its attributes."""
         torchs = {one.name: getattr(loader, one.name) for one in fields(cls) if one.name not in vars(own)}
         return cls(**vars(own), **torchs)
 
     @property
     def depth(self) -> int:
-        """Batches in flight beyond the one in use; 0: each is made when it is asked for."""
+        """Number of batches in flight beyond the one in use; 0: each is made when it is requested."""
         return max(1, self.prefetch_factor or 1) if self.num_workers > 0 else 0
 
     @property
     def ranks(self) -> int:
-        """How many take their steps together."""
+        """Number of ranks that step together."""
         return max(self.world.size, getattr(self.sampler, "num_replicas", 1))
 
 
 class OwnAttributes:
-    """The attributes of a loader that are its own settings: set once."""
+    """The attributes of a loader that mirror its own settings; each can be set once."""
 
     seed: int | None
     device: Any

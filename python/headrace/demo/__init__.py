@@ -1,4 +1,4 @@
-"""A tour on real photographs: proof of equality, speed against torch's DataLoader, a training run, a contact sheet.
+"""Demo on real photographs: proof of equality, speed against torch's DataLoader, a training run, a contact sheet.
 
 python -m headrace.demo --out demo-out
 """

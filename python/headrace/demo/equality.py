@@ -1,4 +1,4 @@
-"""Proves that the batches are the oracle's: every file, several recipes, bit for bit."""
+"""Proves that the batches equal the oracle's bit for bit: every file, several recipes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LABEL = 58
 
 
 def prove(root: Path, workers: int) -> None:
-    """Prints a line for each recipe.
+    """Verifies all recipes and prints a line for each.
 
     Raises:
         VerificationError: a batch differs.
@@ -28,7 +28,7 @@ def prove(root: Path, workers: int) -> None:
         report = _verify(root, transform, workers, options)
         total += report.bytes
         print(f"   {name:<{_LABEL}}{report.samples:>7}{report.bytes:>17,}{0:>8}", flush=True)
-    print(f"   {total:,} bytes are those of Pillow and torch: 0 differ.")
+    print(f"   {total:,} bytes compared with Pillow and torch: 0 differ.")
 
 
 def _cases() -> Iterator[tuple[str, transforms.Compose, dict[str, Any]]]:
@@ -51,10 +51,10 @@ def _verify(root: Path, transform: transforms.Compose, workers: int, options: di
 
 
 def same_batches(first: Any, second: Any) -> int:
-    """The number of batches of two loaders, which must be equal.
+    """Compares the batches of two loaders and returns their number.
 
     Raises:
-        AssertionError: they differ; says from which batch on.
+        AssertionError: the batches differ; the message names the first that does.
     """
     count = 0
     for a, b in itertools.zip_longest(first, second):

@@ -1,4 +1,4 @@
-"""Lays the photographs that ship with headrace out as an ImageFolder of a few hundred different files."""
+"""Makes an ImageFolder of a few hundred different files from the photographs that ship with headrace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from PIL import Image, ImageOps
 
 PHOTOS = Path(__file__).resolve().parents[1] / "photos"
 
-#: The photographs by what they show: the classes of the folder.
+#: The photographs by subject: the classes of the folder.
 GROUPS = {
     "animals": ("cat", "crab", "dogs", "hedgehog", "kingfisher", "moose", "redpanda"),
     "buildings": ("archway", "minaret", "pagoda", "palace", "ruins"),
@@ -32,11 +32,11 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the files are.
+    """Location of the files.
 
     Attributes:
         train, validation: two ImageFolders with the same classes. The files of both are made from the same photographs.
-        files: number of files in both.
+        files: number of files in both together.
     """
 
     train: Path
@@ -45,19 +45,19 @@ class Layout:
 
 
 def lay_out(root: str | Path, files: int = 320) -> Layout:
-    """Makes ``root/train/class/*`` and ``root/val/class/*``; does nothing where that was done before.
+    """Makes ``root/train/class/*`` and ``root/val/class/*``; does nothing if they are complete.
 
-    Several processes may ask for it at once, and one that was killed may have left it half done.
+    Several processes may call it at once, and a folder left incomplete by a killed process is made again.
 
-    The files are the photographs as they are, then crops of them, some mirrored, encoded in various ways; the same ones
-    every time. Two are no plain JPEGs: a PNG, and a JPEG in CMYK.
+    The files are the original photographs, and crops of them, some mirrored, in various encodings. They are the same
+    every time. Two are not plain JPEGs: a PNG, and a CMYK JPEG.
 
     Args:
-        files: how many, over both; a multiple of the number of classes, at least ten times it.
+        files: number of files in both folders; a multiple of the number of classes, at least ten times that number.
 
     Raises:
-        FileExistsError: `root` holds something else.
-        ValueError: such a number of files cannot be made.
+        FileExistsError: `root` contains other files.
+        ValueError: `files` is not such a number.
     """
     root = Path(root)
     if files % len(GROUPS) or files < 10 * len(GROUPS):
@@ -68,11 +68,11 @@ def lay_out(root: str | Path, files: int = 320) -> Layout:
     there = [path.name for path in root.iterdir()]
     if there and _MARKER not in there:
         raise FileExistsError(
-            f"{root} holds something else than the demo's photographs; name another folder, or an empty one"
+            f"{root} contains other files than the demo's photographs; choose another folder, or an empty one"
         )
-    with (root / _MARKER).open("a+") as marker:  # there before the files are: a folder left half made is known as ours
+    with (root / _MARKER).open("a+") as marker:  # created before the files, to recognise an incomplete folder as ours
         with suppress(OSError):  # a file system without locks
-            fcntl.flock(marker, fcntl.LOCK_EX)  # of the processes that torchrun starts, one makes it
+            fcntl.flock(marker, fcntl.LOCK_EX)  # only one of the processes that torchrun starts makes the files
         marker.seek(0)
         if marker.read() != content:
             marker.truncate(0)
@@ -82,7 +82,7 @@ def lay_out(root: str | Path, files: int = 320) -> Layout:
 
 
 def _fill(layout: Layout, each: int) -> None:
-    """Makes the files, `each` of a class, in place of those that are there."""
+    """Makes `each` files per class, and deletes existing ones first."""
     for folder in (layout.train, layout.validation):
         shutil.rmtree(folder, ignore_errors=True)
     for group, names in GROUPS.items():
@@ -95,7 +95,7 @@ def _fill(layout: Layout, each: int) -> None:
 
 
 def _variant(name: str, number: int) -> tuple[bytes, str]:
-    """One file's bytes, and how its name ends."""
+    """Returns one file's bytes and its extension."""
     path = PHOTOS / f"{name}.jpg"
     if number == 0:
         return path.read_bytes(), "jpg"

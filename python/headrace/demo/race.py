@@ -1,4 +1,4 @@
-"""Measures headrace beside torch's DataLoader: same files, transforms and cores, in turns, once they are equal."""
+"""Times headrace and torch's DataLoader in turn on the same files, transforms and cores, after an equality check."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NoOpponentError(RuntimeError):
 
 @contextmanager
 def limited_to(cpus: set[int]) -> Iterator[None]:
-    """Keeps this thread, and the threads and processes that it starts, on these CPUs."""
+    """Restricts this thread, and the threads and processes that it starts, to these CPUs."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)
     try:
@@ -41,7 +41,7 @@ def limited_to(cpus: set[int]) -> Iterator[None]:
 
 
 def loaders(root: Path, workers: int) -> dict[str, Any]:
-    """Both over one dataset, with the same arguments; torch calls its transforms in processes, headrace lowers them."""
+    """Returns both loaders over one dataset, with the same arguments."""
     dataset = ImageFolder(root, recipes.train())
     arguments = {"batch_size": BATCH, "shuffle": True, "num_workers": workers, "persistent_workers": True}
     return {"torch": TorchDataLoader(dataset, **arguments), "headrace": DataLoader(dataset, **arguments)}  # type: ignore[arg-type]
@@ -51,11 +51,12 @@ def race(root: Path, rounds: int, seconds: float) -> dict[tuple[str, int], list[
     """Images a second of every round, by contender and number of cores (1, and 2 where there are two).
 
     Args:
-        rounds: every contender runs once a round, in turn.
-        seconds: at least so long, in whole epochs.
+        rounds: number of rounds; every contender runs once per round, in turn.
+        seconds: minimum duration of a measurement, which covers whole epochs.
 
     Raises:
-        AssertionError: the batches of the two differ. NoOpponentError: torch's loader cannot run its workers here.
+        AssertionError: the batches of the two loaders differ.
+        NoOpponentError: torch's loader cannot run its workers here.
     """
     allowed = sorted(os.sched_getaffinity(0))
     counts = (1, 2) if usable_cores() > 1 else (1,)
@@ -63,7 +64,7 @@ def race(root: Path, rounds: int, seconds: float) -> dict[tuple[str, int], list[
     batches = same_batches(TorchDataLoader(evaluation, BATCH), DataLoader(evaluation, BATCH, num_workers=counts[-1]))
     print(f"   Checked first: {batches} batches of evaluation are torch.equal; training batches were compared above.")
     contenders = {}
-    for count in counts:  # torch's processes are forked before there are any threads of headrace
+    for count in counts:  # torch's processes are forked before headrace starts threads
         with limited_to(set(allowed[:count])):
             contenders[count] = loaders(root, count)
             _first_epoch(contenders[count]["torch"])
@@ -85,20 +86,20 @@ def _drain(loader: Any) -> int:
 
 
 def _first_epoch(loader: Any) -> None:
-    """Raises NoOpponentError where torch's workers cannot start, or cannot hand their batches over."""
+    """Runs one epoch. Raises NoOpponentError if torch's workers cannot start or cannot deliver their batches."""
     try:
-        multiprocessing.Lock()  # a semaphore in /dev/shm: torch's iterator would fail half made
+        multiprocessing.Lock()  # needs /dev/shm; without it torch's iterator would fail half constructed
         _drain(loader)
-    except (OSError, RuntimeError) as error:  # RuntimeError: torch's, of workers that died of a full /dev/shm
+    except (OSError, RuntimeError) as error:  # torch raises RuntimeError if workers die because /dev/shm is full
         why = (str(error).splitlines() or [type(error).__name__])[-1]  # the last line of a worker's traceback
         raise NoOpponentError(
-            f"torch's DataLoader cannot run worker processes here ({why}); they need a /dev/shm with room for several "
+            f"torch's DataLoader cannot run worker processes here ({why}); they need a /dev/shm with space for several "
             "batches of 40 MB"
         ) from error
 
 
 def _measure(loader: Any, seconds: float) -> float:
-    """Images a second over whole epochs."""
+    """Returns images per second over whole epochs."""
     images, begin = 0, time.perf_counter()
     while True:
         images += _drain(loader)
@@ -108,11 +109,11 @@ def _measure(loader: Any, seconds: float) -> float:
 
 
 def table(speeds: dict[tuple[str, int], list[float]]) -> str:
-    """Medians, and the smallest and largest of the rounds."""
+    """Returns a printable table with the median, smallest and largest speed over the rounds."""
     counts = sorted({count for _, count in speeds})
     rounds = len(speeds["torch", counts[0]])
     heads = "".join(f"{f'{count} core' + 's' * (count > 1):>26}" for count in counts)
-    lines = [f"   {'images a second':<28}{heads}"]
+    lines = [f"   {'images per second':<28}{heads}"]
     for name, label in (("torch", "torch's DataLoader + Pillow"), ("headrace", "headrace")):
         cells = []
         for count in counts:
@@ -121,17 +122,17 @@ def table(speeds: dict[tuple[str, int], list[float]]) -> str:
         lines.append(f"   {label:<28}" + "".join(f"{cell:>26}" for cell in cells))
     ratios = (statistics.median(speeds["headrace", n]) / statistics.median(speeds["torch", n]) for n in counts)
     lines.append(f"   {'times as fast':<28}" + "".join(f"{f'{ratio:.2f}':>26}" for ratio in ratios))
-    runs = f"{rounds} rounds in turns" if rounds > 1 else "one round"
+    runs = f"{rounds} interleaved rounds" if rounds > 1 else "one round"
     lines.append(f"   Median of {runs} (smallest to largest), batch {BATCH}, num_workers = cores.")
     lines.append(f"   {cpu_name()}; torch {torch.__version__}, Pillow {PIL.__version__}.")
     waiting, cores = os.getloadavg()[0], os.cpu_count() or 1
     if waiting > cores + 1:
-        lines.append(f"   This machine is busy (load {waiting:.1f} on {cores} cores): the figures wander.")
+        lines.append(f"   This machine is busy (load {waiting:.1f} on {cores} cores): the figures are unreliable.")
     return "\n".join(lines)
 
 
 def cpu_name() -> str:
-    """The processor, as the system calls it."""
+    """Returns the processor's name as reported by the system."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

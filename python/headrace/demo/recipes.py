@@ -1,4 +1,4 @@
-"""The two recipes of the demo: how images are made ready for training, and for evaluation."""
+"""The demo's transforms for training and for evaluation."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import torch
 
 from headrace import transforms
 
-#: Of ImageNet, a channel, in units of [0, 1].
+#: ImageNet's mean and standard deviation per channel, in units of [0, 1].
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def train(size: int = 224, min_scale: float = 0.08) -> transforms.Compose:
-    """A crop of random size and place, perhaps mirrored; float32 (3, size, size), normalised."""
+    """Returns a random resized crop with random flip; output: float32 (3, size, size), normalised."""
     return transforms.Compose(
         [
             transforms.RandomResizedCrop(size, scale=(min_scale, 1.0)),
@@ -23,7 +23,7 @@ def train(size: int = 224, min_scale: float = 0.08) -> transforms.Compose:
 
 
 def evaluation(size: int = 224) -> transforms.Compose:
-    """The middle of the image, shorter edge 8/7 of `size`; float32 (3, size, size), normalised."""
+    """Returns a resize of the shorter edge to 8/7 of `size` and a centre crop; float32 (3, size, size), normalised."""
     return transforms.Compose(
         [
             transforms.Resize(size * 8 // 7),
@@ -35,6 +35,6 @@ def evaluation(size: int = 224) -> transforms.Compose:
 
 
 def denormalise(images: torch.Tensor) -> torch.Tensor:
-    """Bytes (n, 3, H, W) again of normalised images."""
+    """Returns normalised images (n, 3, H, W) as uint8 again."""
     mean, std = torch.tensor(MEAN).view(3, 1, 1), torch.tensor(STD).view(3, 1, 1)
     return ((images.float() * std + mean) * 255).round().clamp(0, 255).to(torch.uint8)

@@ -1,4 +1,4 @@
-"""Draws a batch as a contact sheet: a grid of its images, as the network would see them, with their labels."""
+"""Draws a batch as a contact sheet: a grid of its images, as the network sees them, with their labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GAP, _MARGIN, _CAPTION, _HEAD = 14, 36, 24, 64  # pixels
 
 
 def save_sheet(root: Path, path: Path, workers: int, columns: int = 8, rows: int = 4) -> None:
-    """One augmented batch of the training recipe, saved as a PNG."""
+    """Saves one augmented batch of the training recipe as a PNG."""
     dataset = ImageFolder(root, recipes.train(192))
     loader = DataLoader(dataset, batch_size=columns * rows, shuffle=True, num_workers=workers, seed=64)
     images, labels = next(iter(loader))
@@ -28,11 +28,11 @@ def save_sheet(root: Path, path: Path, workers: int, columns: int = 8, rows: int
 
 
 def draw_sheet(images: torch.Tensor, captions: Sequence[str], columns: int, title: str, note: str) -> Image.Image:
-    """A grid of images with captions under them.
+    """Returns a grid of images with captions below them.
 
     Args:
         images: uint8 (n, 3, H, W).
-        captions: n.
+        captions: n strings.
     """
     count, _, height, width = images.shape
     rows = -(-count // columns)

@@ -1,4 +1,4 @@
-"""Runs the parts of the demo one after another and says what each of them shows."""
+"""Runs the parts of the demo one after another and prints what each of them shows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from headrace.demo.folder import lay_out
 
 
 def run(out: Path | None, quick: bool) -> int:
-    """Prints the whole tour.
+    """Runs and prints the whole demo.
 
     Args:
-        out: for photographs and contact sheet; None: a temporary folder.
-        quick: fewer files and rounds.
+        out: folder for photographs and contact sheet; None: a temporary folder.
+        quick: use fewer files and rounds.
 
     Returns:
-        The exit status: 0 all went well, 1 pixels differ, 2 the files cannot be written.
+        The exit status: 0 success, 1 pixels differ, 2 the files cannot be written.
     """
     begin = time.perf_counter()
     workers = usable_cores()
@@ -59,7 +59,7 @@ def run(out: Path | None, quick: bool) -> int:
 
 
 def _have_temporary_folder(out: Path) -> None:
-    """torch's optimizers ask for one as they are imported, and its workers for their sockets."""
+    """Uses `out` if there is no temporary folder: torch's optimizers need one at import, its workers for sockets."""
     try:
         tempfile.gettempdir()
     except FileNotFoundError:
@@ -67,8 +67,8 @@ def _have_temporary_folder(out: Path) -> None:
 
 
 def _cannot_write(error: OSError) -> int:
-    """Says so in one sentence; the exit status."""
-    why = error.strerror or str(error)  # without the number that Python puts first
+    """Prints the error in one sentence and returns the exit status."""
+    why = error.strerror or str(error)  # strerror omits the error number
     where = f"{error.filename}: " if error.filename is not None else ""
-    print(f"headrace demo: {where}{why}; name a folder that can be written with --out DIR", file=sys.stderr)
+    print(f"headrace demo: {where}{why}; name a writable folder with --out DIR", file=sys.stderr)
     return 2

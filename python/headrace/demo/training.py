@@ -20,7 +20,7 @@ REPEATS = 4  # crops of each file in an epoch
 
 
 def network(classes: int) -> nn.Sequential:
-    """Four convolutions with batch norm, then the mean over the image: (n, 3, H, W) -> (n, classes)."""
+    """Returns four convolutions with batch norm and a mean over the image: (n, 3, H, W) -> (n, classes)."""
     layers: list[nn.Module] = []
     for inputs, outputs in ((3, 24), (24, 48), (48, 96), (96, 128)):
         convolution = nn.Conv2d(inputs, outputs, 3, stride=2, padding=1, bias=False)
@@ -29,7 +29,7 @@ def network(classes: int) -> nn.Sequential:
 
 
 def train(train_root: Path, validation_root: Path, epochs: int, workers: int) -> float:
-    """Prints loss and accuracy an epoch; returns the share of validation images that were named right."""
+    """Trains and prints loss and accuracy per epoch. Returns the accuracy on the validation images."""
     torch.manual_seed(0)
     dataset = ImageFolder(train_root, recipes.train(SIZE, min_scale=0.4))
     sampler = RandomSampler(dataset, num_samples=REPEATS * len(dataset))
@@ -38,15 +38,15 @@ def train(train_root: Path, validation_root: Path, epochs: int, workers: int) ->
     model = network(len(dataset.classes))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.05)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=epochs * len(loader))
-    print(f"   {REPEATS} crops of each of {len(dataset)} files an epoch; classes: {', '.join(dataset.classes)}")
+    print(f"   {REPEATS} crops of each of {len(dataset)} files per epoch; classes: {', '.join(dataset.classes)}")
     threads = torch.get_num_threads()
-    torch.set_num_threads(max(1, usable_cores() - 1))  # one core is left to the loader
+    torch.set_num_threads(max(1, usable_cores() - 1))  # leaves one core to the loader
     for epoch in range(epochs):
         loss, accuracy = _epoch(model, optimizer, schedule, loader, f"   epoch {epoch + 1}/{epochs}")
         print(f"   epoch {epoch + 1}/{epochs}: loss {loss:.3f}, accuracy {accuracy:.0%}", flush=True)
     torch.set_num_threads(threads)
     right = _accuracy(model, DataLoader(evaluation, batch_size=64, num_workers=workers))
-    print(f"   {right:.0%} of {len(evaluation)} validation images (other crops of the same photographs) named right")
+    print(f"   {right:.0%} of {len(evaluation)} validation images (other crops of the same photographs) recognised")
     return right
 
 
@@ -57,7 +57,7 @@ def _epoch(
     loader: DataLoader[object],
     label: str,
 ) -> tuple[float, float]:
-    """Mean loss, and the share named right, over the epoch."""
+    """Trains for one epoch. Returns the mean loss and the accuracy."""
     model.train()
     seen, right, loss_sum = 0, 0, 0.0
     with tqdm(loader, desc=label, unit="batch", leave=False, file=sys.stdout, disable=not sys.stdout.isatty()) as bar:

@@ -1,1 +1,1 @@
-"""Engines: a recipe's batches made by native threads, in this machine's memory or on a device."""
+"""Engines make a recipe's batches with native threads, in this machine's memory or on a device."""

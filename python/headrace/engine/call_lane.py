@@ -1,4 +1,4 @@
-"""Python threads in which the transforms run that have no native twin."""
+"""Python threads that run the transforms without a native implementation."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _PACKAGE = str(Path(headrace.__file__).parent)
 
 
 class CallLane(PythonLane):
-    """Hands images from the pipeline to the recipe's calls and gives back what they made.
+    """Passes images from the pipeline to the recipe's calls and returns the results to the pipeline.
 
-    Each thread calls copies of its own, as each of torch's worker processes has its own: transforms need not be safe
-    for threads. A recipe that draws from the whole process's generators is served in the caller's thread.
+    Each thread calls its own copies, as each of torch's worker processes does, so transforms need not be thread-safe.
+    If a call may draw from the generators of the process, all calls run in the caller's thread.
 
     Args:
-        calls: of the recipe, in order.
-        layout: how finished samples lie in the batch.
+        calls: the recipe's calls, in order.
+        layout: memory layout of finished samples.
     """
 
     name = "python"
@@ -44,9 +44,9 @@ class CallLane(PythonLane):
     def __init__(self, pipeline: core.Pipeline, threads: int, calls: Sequence[Call], layout: Layout) -> None:
         self._calls = calls
         self._layout = layout
-        self.workers: Workers | None = None  # as which its threads do their work
+        self.workers: Workers | None = None  # what get_worker_info() reports in the lane's threads
         self._own = threading.local()
-        #: Of a sample of the dataset: Pillow's ``info`` of its file.
+        #: Returns Pillow's ``info`` for the file of the sample with this row.
         self.metadata: Callable[[int], dict[Any, Any]] | None = None
         self._numbers = itertools.count()
         super().__init__(pipeline, 0 if any(call.process_wide for call in calls) else threads)
@@ -65,7 +65,7 @@ class CallLane(PythonLane):
         if number not in mine:
             try:
                 mine[number] = copy.deepcopy(self._calls[number].function)
-            except Exception:  # what cannot be copied is shared
+            except Exception:  # objects that cannot be copied are shared
                 mine[number] = self._calls[number].function
         return mine[number]
 
@@ -73,7 +73,7 @@ class CallLane(PythonLane):
         return functools.partial(self.metadata, job.row) if call.metadata and self.metadata is not None else None
 
     def _number(self) -> int:
-        """Of this thread, among those of the lane."""
+        """Returns this thread's number within the lane."""
         if self.threads == 0:
             return 0
         mine = self._own.__dict__
@@ -94,7 +94,7 @@ class CallLane(PythonLane):
             elements = self._elements(made) if isinstance(made, torch.Tensor) else np.ascontiguousarray(made)
         except Exception as error:
             self._fail(job, error, str(error) or type(error).__name__)
-        except BaseException as error:  # sys.exit: in this thread it would leave the batch waiting for ever
+        except BaseException as error:  # such as sys.exit: if it ended this thread, the batch would never complete
             if self.threads == 0:
                 raise
             self._fail(job, RuntimeError(f"it raised {error!r}").with_traceback(error.__traceback__), repr(error))
@@ -111,15 +111,15 @@ class CallLane(PythonLane):
         self._pipeline.fail(job, f"{self._calls[job.call].name}: {reason}")
 
     def _elements(self, made: torch.Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-        """The finished tensor's bytes, as they lie in the batch."""
+        """Returns the finished tensor's bytes in the batch's memory order."""
         ordered = made.permute(1, 2, 0) if self._layout is Layout.CHANNELS_LAST else made
-        # Flat first: an axis of length 1 may have any stride, with which no bytes can be viewed.
+        # Flatten first: an axis of length 1 may have any stride, and such a tensor cannot be viewed as bytes.
         elements: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] = ordered.flatten().view(torch.uint8).numpy()
         return elements
 
 
 def _of_the_call(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback from the first frame that is not headrace's own; whole where there is none."""
+    """Returns the traceback from the first frame outside headrace on; all of it if there is no such frame."""
     inner = trace
     while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_PACKAGE):
         inner = inner.tb_next

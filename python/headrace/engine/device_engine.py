@@ -1,4 +1,4 @@
-"""Engines whose batches end on a device: in order with the user's current stream, and without a wait of its host."""
+"""Engines whose batches end on a device, ordered with the user's current stream; the host never waits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headrace.recipe.recipe import Recipe
 
 
 def moved(value: Any, device: torch.device) -> Any:
-    """`value` with every tensor in it on the device; copies from pinned memory, which nobody waits for."""
+    """Returns `value` with every tensor in it moved to `device`; to CUDA by non-blocking copies from pinned memory."""
     if isinstance(value, torch.Tensor):
         return value.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else value.to(device)
     if isinstance(value, dict):
@@ -31,7 +31,7 @@ def moved(value: Any, device: torch.device) -> Any:
 
 
 class _DeviceEngine(Engine):
-    """What both ways to a device have in common: a batch's targets go there as well."""
+    """Common part of both ways to a device: a batch's targets are moved there as well."""
 
     _target: Target
 
@@ -43,20 +43,20 @@ class _DeviceEngine(Engine):
 
 
 class FusedEngine(_DeviceEngine):
-    """Workers stage planes of samples, the device's kernel writes the batch into a tensor of torch's allocator.
+    """Workers stage planes of samples, and one kernel writes the batch into a tensor of torch's allocator.
 
-    The tensor is allocated at submission on the stream that is current then. The kernel waits for an event of that
-    stream, and the stream that is current when the batch is handed out waits for the kernel.
+    The tensor is allocated at submission, on the stream that is current then. The kernel waits for an event on that
+    stream. The stream that is current when the batch is handed out waits for the kernel.
     """
 
     def __init__(self, recipe: Recipe, layout: Layout, target: Target, *, threads: int, slots_kept: int) -> None:
         self._target = target
-        self._warned = False  # of a decoder that refuses everything
+        self._warned = False  # that the decoder refuses every file
         super().__init__(recipe, layout, threads=threads, slots_kept=slots_kept)
 
     def _make_backend(self, lut: np.ndarray[Any, Any], samples: dict[str, Any], slots_kept: int) -> Any:
         index = self._target.device.index or 0
-        # What is in flight, and one more that the device may still read.
+        # The batches in flight, and one more that the device may still read.
         return targets.required().backend(
             self._target.kind,
             index,
@@ -78,15 +78,15 @@ class FusedEngine(_DeviceEngine):
         ready = super().wait(flight, seconds)
         if ready and not self._warned and (trouble := self._pipeline.trouble):
             self._warned = True
-            remedy = "choose decoder='cpu', which needs no attempts, or make the GPU's decoder work"
+            remedy = "use decoder='cpu', which avoids these attempts, or fix the GPU's decoder"
             warnings.warn(f"{trouble}; {remedy}", RuntimeWarning, stacklevel=2)
         return ready
 
     def failures(self, flight: Flight) -> list[Failure]:
-        """The samples that could not be made.
+        """Returns the failed samples.
 
         Raises:
-            RuntimeError: none could, for the device refused the batch.
+            RuntimeError: the device refused the whole batch.
         """
         if flight.batch.broken:
             raise RuntimeError(f"the batch could not be made on {self._target.device}: {flight.batch.broken}")
@@ -98,13 +98,13 @@ class FusedEngine(_DeviceEngine):
         stream = current_stream(self._target.device)
         self._pipeline.hand_over(flight.batch, stream)
         flight.batch.release()
-        if stream != flight.stream:  # used on another stream than it was allocated for: the allocator has to know
+        if stream != flight.stream:  # the allocator must know that another stream uses the memory
             memory.record_stream(torch.cuda.current_stream(self._target.device))
         return memory if places is None else memory[torch.tensor(places, device=memory.device)]
 
 
 class CopyEngine(_DeviceEngine):
-    """Batches are made in pinned memory and copied on a stream of their own."""
+    """Batches are made in pinned memory and copied to the device on a separate stream."""
 
     def __init__(self, recipe: Recipe, layout: Layout, target: Target, *, threads: int, slots_kept: int) -> None:
         super().__init__(recipe, layout, threads=threads, slots_kept=slots_kept, pin=True)
@@ -130,8 +130,8 @@ def make_engine(
     slots_kept: int,
     pin: bool = False,
 ) -> Engine:
-    """The engine that leads to `target`."""
-    if recipe.finished_by_python and target.way == "fused":  # the device's kernel has nothing left to do
+    """Returns an engine whose batches end on `target`."""
+    if recipe.finished_by_python and target.way == "fused":  # Python makes the final tensor: no work for the kernel
         target = replace(target, way="copy" if target.device.type == "cuda" else "memory")
     if target.way == "fused":
         return FusedEngine(recipe, layout, target, threads=threads, slots_kept=slots_kept)

@@ -1,4 +1,4 @@
-"""The native pipeline of one recipe, with its Python lanes: batches in, tensors of this machine's memory out."""
+"""The native pipeline of one recipe with its Python lanes: batches in, tensors in this machine's memory out."""
 
 from __future__ import annotations
 
@@ -21,13 +21,18 @@ from headrace.engine.worker_info import Workers
 from headrace.pixels import pillow_rule
 from headrace.recipe.recipe import Recipe
 
-_STEP_S = 0.005  # between two looks for work that came back
+_STEP_S = 0.005  # interval at which the caller's thread polls for returned work
 _DLPACK_CODE = {torch.uint8: 1, torch.float16: 2, torch.float32: 2, torch.bfloat16: 4}
 
 
 @dataclass(frozen=True)
 class Failure:
-    """One sample of a batch that could not be made."""
+    """One failed sample of a batch.
+
+    Attributes:
+        sample: place in the batch.
+        original: the exception that Python code raised; None for native failures.
+    """
 
     sample: int
     stage: str
@@ -38,12 +43,12 @@ class Failure:
 
 @dataclass(eq=False)
 class Flight:
-    """A batch on its way.
+    """A batch in flight.
 
     Attributes:
-        batch: holds the tensor that it is written into, if it is not a slot of the pipeline's own ring.
-        stream: that this tensor was allocated for; 0: of no device.
-        engine: whose it is, where there are several.
+        batch: the native batch; holds the tensor that it is written into, unless that is a slot of the pipeline's ring.
+        stream: handle of the stream that this tensor was allocated on; 0 without a device.
+        engine: the engine that makes it, if there are several.
     """
 
     batch: core.Batch
@@ -55,10 +60,10 @@ class Engine:
     """Threads, slots and the Python lanes for one recipe and layout.
 
     Args:
-        recipe: what is done to each sample.
-        layout: how the values of a batch lie in memory.
-        threads: native threads; 0: everything runs in the caller's thread, inside `wait`.
-        slots_kept: free slots that are kept for the next batches.
+        recipe: the steps applied to each sample.
+        layout: memory layout of a batch.
+        threads: number of native threads; 0: everything runs in the caller's thread, inside `wait`.
+        slots_kept: number of free slots that are kept for the next batches.
         pin: whether batches are in pinned memory (of torch's caching host allocator).
         isa: instruction set of the kernels, for tests; "" for the best one.
     """
@@ -92,36 +97,42 @@ class Engine:
         self._lanes: list[PythonLane] = [PillowLane(self._pipeline, threads)]
         if calls := recipe.calls:
             self._lanes.append(CallLane(self._pipeline, threads, calls, layout))
-        # Lanes whose work is done in the caller's thread, while it waits.
+        # Lanes whose jobs run in the caller's thread, inside `wait`.
         self._served_here = [lane for lane in self._lanes if lane.threads == 0]
 
     def _make_backend(self, lut: np.ndarray[Any, Any], samples: dict[str, Any], slots_kept: int) -> Any:
-        """A backend of `_gpu`; None: this machine's memory."""
+        """Returns a backend of `_gpu`; None: batches are in this machine's memory."""
         return None
 
     def _empty(self, count: int, **where: Any) -> torch.Tensor:
-        """Memory for a batch that the caller brings."""
+        """Returns uninitialised memory for a batch; `where` are options of ``torch.empty``."""
         shape = (count, self.recipe.channels, self.recipe.height, self.recipe.width)
-        where = {"device": "cpu"} | where  # whatever torch's default device is
+        where = {"device": "cpu"} | where  # explicit, because torch's default device may be another
         return torch.empty(shape, dtype=self.recipe.dtype, memory_format=self._layout.memory_format, **where)
 
     def read_metadata(self, metadata: Callable[[int], dict[Any, Any]]) -> None:
-        """Python steps get the metadata of a sample's file, Pillow's ``info``, from this function of its row."""
+        """Sets the function from which Python steps get the metadata (Pillow's ``info``) of the sample of a row."""
         for lane in self._lanes:
             if isinstance(lane, CallLane):
                 lane.metadata = metadata
 
     def work_as(self, workers: Workers) -> None:
-        """What ``get_worker_info()`` says in a step; what was said first holds, as with torch's persistent workers."""
+        """Sets what ``get_worker_info()`` returns in Python steps. Only the first call counts, as with torch's
+        persistent workers."""
         for lane in self._lanes:
             if isinstance(lane, CallLane) and lane.workers is None:
                 lane.workers = workers
 
     def check_stream(self) -> None:
-        """Raises RuntimeError where the caller's current stream cannot take a batch now; before anything is done."""
+        """Raises RuntimeError if the caller's current stream cannot take a batch; called before any other work."""
 
     def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
-        """Starts a batch: `rows` int64 (n,) of the table, `draws` float64 (n, k)."""
+        """Starts a batch.
+
+        Args:
+            rows: int64 (n,), rows of `table`.
+            draws: float64 (n, k), random numbers of each sample.
+        """
         memory = None
         if self._pin:
             memory = self._empty(len(rows), pin_memory=True)
@@ -130,7 +141,7 @@ class Engine:
         return Flight(self._pipeline.submit(table, rows, draws, memory))
 
     def _stored(self, count: int) -> torch.Tensor:
-        """Memory of the storage pool for a batch."""
+        """Returns memory for a batch from the storage pool."""
         like = self._empty(count, device="meta")
         memory = torch.empty(0, dtype=like.dtype, device="cpu")
         return memory.set_(self._storages.take(like.nbytes), 0, like.shape, like.stride())
@@ -143,23 +154,23 @@ class Engine:
         rows: np.ndarray[Any, Any],
         draws: np.ndarray[Any, Any],
     ) -> Flight:
-        """Makes other samples in some places of a complete batch."""
+        """Starts to make other samples in some `places` of a complete batch."""
         return Flight(self._pipeline.repair(flight.batch, places, table, rows, draws), flight.stream)
 
     def wait(self, flight: Flight, seconds: float) -> bool:
-        """Whether the batch was complete within `seconds`. Raises KeyboardInterrupt promptly."""
+        """Waits and returns whether the batch is complete within `seconds`. Raises KeyboardInterrupt promptly."""
         if not self._served_here:
             return self._pipeline.wait(flight.batch, seconds)
         deadline = time.monotonic() + seconds
         while True:
-            # Python's part of a sample before the next sample: steps may count their calls, as in torch's main process.
+            # Finish a sample's Python steps before the next sample: steps may count calls, as in torch's main process.
             while any(lane.run_waiting() for lane in self._served_here) or (self._inline and self._pipeline.run_one()):
                 pass
-            # Others may still be at work, and may give a sample back.
+            # Other threads may still work, and may return a sample.
             left = deadline - time.monotonic()
             patience = max(0.0, min(_STEP_S, left))
             if not self._inline and not self._pipeline.wait(flight.batch, 0.0):
-                self._served_here[-1].run_waiting(patience)  # wakes up for the next call
+                self._served_here[-1].run_waiting(patience)  # wakes up when the next job arrives
                 patience = 0.0
             if self._pipeline.wait(flight.batch, patience):
                 return True
@@ -167,7 +178,7 @@ class Engine:
                 return False
 
     def failures(self, flight: Flight) -> list[Failure]:
-        """The samples that could not be made, in order; once."""
+        """Returns the failed samples in order. A second call returns none."""
         failures = flight.batch.take_failures()
         if not failures:
             return []
@@ -175,7 +186,7 @@ class Engine:
         return [Failure(*one, originals.get(one[0])) for one in sorted(failures)]
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
-        """The batch as a tensor (n, C, H, W); `places`, ascending: only these samples, moved together."""
+        """Returns the batch as a tensor (n, C, H, W); `places` (ascending) selects samples, which are compacted."""
         count = len(flight.batch) if places is None else len(places)
         if places is not None:
             self._pipeline.compact(flight.batch, places)
@@ -186,11 +197,11 @@ class Engine:
         return torch.utils.dlpack.from_dlpack(capsule)
 
     def place(self, targets: Any) -> Any:
-        """A batch's targets where its images are."""
+        """Returns a batch's targets on the device of its images."""
         return targets
 
     def cancel(self, flight: Flight) -> None:
-        """Nobody waits for this batch any more."""
+        """Cancels a batch that is no longer needed."""
         self._pipeline.cancel(flight.batch)
         self._take_errors(flight)
 
@@ -198,13 +209,13 @@ class Engine:
         return {sample: error for lane in self._lanes for sample, error in lane.take_errors(flight.batch.id).items()}
 
     def stages(self) -> list[tuple[str, int, int]]:
-        """(stage, items, busy nanoseconds over all threads) so far."""
+        """Returns (stage, items, busy nanoseconds summed over threads) since the engine started."""
         stages: list[tuple[str, int, int]] = self._pipeline.stats()
         return stages
 
     @property
     def slots(self) -> int:
-        """Slots that exist, free or in use."""
+        """Number of slots, free or in use."""
         slots: int = self._pipeline.slots
         return slots
 
@@ -214,24 +225,24 @@ class Engine:
         return closed
 
     def serves_in_this_thread(self) -> bool:
-        """Whether this is one of its Python threads, in the middle of a sample."""
+        """Returns whether the calling thread is one of this engine's Python threads, working on a sample."""
         return PythonLane.served_here() is self._pipeline
 
     def wait_for_no_step(self) -> None:
-        """From now on `close` does not wait for what Python threads have in hand."""
+        """Makes `close` not wait for the jobs that Python threads are running."""
         for lane in self._lanes:
             lane.wait_for_no_step()
 
     def fits(self, recipe: Recipe) -> bool:
-        """Whether it can go on with another epoch of this recipe."""
+        """Returns whether this engine can be used for another epoch of `recipe`."""
         return not self.closed and self.recipe is recipe and self.max_pixels == (Image.MAX_IMAGE_PIXELS or 0)
 
     def close(self) -> None:
-        """Ends the threads, the Python ones after the step that each has in hand. Batches already handed out stay as
-        they are. Idempotent."""
+        """Ends the threads; Python threads first finish their current step. Batches already handed out stay valid.
+        Idempotent."""
         for lane in self._lanes:
             lane.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_lanes"):  # not where __init__ failed
+        if hasattr(self, "_lanes"):  # False if __init__ failed
             self.close()

@@ -1,4 +1,4 @@
-"""How the values of a batch lie in its memory: one word from the argument ``memory_format`` to the native store."""
+"""The memory layout of a batch: one enum from the argument ``memory_format`` to the native store."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import torch
 
 
 class Layout(enum.Enum):
-    """The native module takes a layout by its value."""
+    """Memory layout of a batch; the values are the names that the native module uses."""
 
     PLANAR = "planar"  # (n, C, H, W): torch.contiguous_format
     CHANNELS_LAST = "channels_last"  # (n, H, W, C) in memory: torch.channels_last
 
     @classmethod
     def of(cls, memory_format: Any) -> Layout:
-        """Raises ValueError where it is neither of the two formats."""
+        """Returns the layout of a torch.memory_format. Raises ValueError for any other value than the two formats."""
         for layout in cls:
             if memory_format is layout.memory_format:
                 return layout
@@ -24,5 +24,5 @@ class Layout(enum.Enum):
 
     @property
     def memory_format(self) -> torch.memory_format:
-        """torch's word for it."""
+        """The corresponding torch.memory_format."""
         return torch.channels_last if self is Layout.CHANNELS_LAST else torch.contiguous_format

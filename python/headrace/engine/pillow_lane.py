@@ -1,4 +1,4 @@
-"""Python threads in which Pillow decodes what the native decoder leaves to it."""
+"""Python threads in which Pillow decodes the files that the native decoder does not support."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _STREAM = re.compile(r" ?<_io\.(BytesIO object at 0x[0-9a-f]+|BufferedReader nam
 
 
 class PillowLane(PythonLane):
-    """Takes encoded samples from the pipeline, decodes them with Pillow and gives the pixels back.
+    """Takes encoded samples from the pipeline, decodes them with Pillow and returns the pixels.
 
-    What Pillow warns of is warned of in the thread that decodes, by Python's own rules: the filters of the whole
-    process decide, and where they make a warning an error (``-W error``), it is the sample's error.
+    Pillow's warnings are issued in the decoding thread under the filters of the process. If a filter turns a warning
+    into an error (``-W error``), the sample fails with that error.
     """
 
     name = "pillow"
@@ -34,7 +34,7 @@ class PillowLane(PythonLane):
         try:
             image = open_rgb_file(job.path) if job.path else open_rgb(job.data)
             pixels = image.tobytes("raw", "RGBX")
-        except Exception as error:  # the verdict of Pillow
+        except Exception as error:  # Pillow refuses the file
             self.note(job, _without_frames(error))
             self._pipeline.fail(job, _in_words(error))
         else:
@@ -42,12 +42,12 @@ class PillowLane(PythonLane):
 
 
 def _in_words(error: BaseException) -> str:
-    # Pillow names the stream it read from: the path stands in front of the reason anyway.
+    # Removes the name of the stream that Pillow read from: the path is printed before the reason anyway.
     return _STREAM.sub("", str(error)) or type(error).__name__
 
 
 def _without_frames(error: BaseException) -> BaseException:
-    """The error and its causes without tracebacks, whose frames hold the image, its bytes and this lane."""
+    """Removes the tracebacks of the error and its causes: their frames keep the image, its bytes and the lane alive."""
     for one in with_causes(error):
         one.__traceback__ = None
     return error

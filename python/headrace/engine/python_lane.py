@@ -1,4 +1,4 @@
-"""Python threads that work on what the pipeline leaves to them."""
+"""Python threads that run the jobs which the pipeline cannot do natively."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from collections.abc import Callable
 
 from headrace.base.native import core
 
-# Daemon threads must not be inside the core when the interpreter goes down: it would end them in the middle of C++.
+# Daemon threads must not be inside the core when the interpreter exits: it would end them in the middle of C++ code.
 _live: weakref.WeakSet[PythonLane] = weakref.WeakSet()
 _started: weakref.WeakSet[threading.Thread] = (
     weakref.WeakSet()
-)  # they may outlive their lane, if nobody waited for them
-_PATIENCE_S = 3600.0  # close() wakes a waiting thread; this only bounds one call
-_PARTING_S = 10.0  # for a job in hand when the interpreter goes down; it may never end
-_here = threading.local()  # whose thread this is
+)  # threads may outlive their lane if it was closed without a join
+_PATIENCE_S = 3600.0  # bounds one wait for a job; close() wakes waiting threads at once
+_PARTING_S = 10.0  # time that a running job gets at interpreter exit; it may never end
+_here = threading.local()  # the pipeline that this thread serves
 
 
 class PythonLane:
-    """Takes jobs from the pipeline, one kind a subclass, and gives what they made back.
+    """Takes jobs from the pipeline and returns their results. Each subclass handles one kind of job.
 
-    The first thread starts with the lane; each that finds more work waiting starts the next, up to `threads`.
-    With 0 threads nothing starts, and `run_waiting` does the work in the caller's thread.
+    The first thread starts with the lane. A thread that finds more jobs waiting starts another, up to `threads`.
+    With 0 threads none starts, and `run_waiting` runs jobs in the caller's thread.
     """
 
     name = ""
@@ -55,7 +55,7 @@ class PythonLane:
         with self._lock:
             if len(self._threads) >= self._limit or self._pipeline.closed:
                 return
-            # The thread must not keep the lane alive, or a dropped iterator would never be collected.
+            # The thread holds no strong reference to the lane, or a dropped iterator would never be collected.
             thread = threading.Thread(
                 target=_serve,
                 args=(self._pipeline, self._next_job, weakref.ref(self)),
@@ -69,22 +69,22 @@ class PythonLane:
     def _start_another(self) -> None:
         try:
             self._start_one()
-        except RuntimeError:  # no more threads to be had: those there are do the work
+        except RuntimeError:  # the system allows no more threads: continue with the present ones
             self._limit = len(self._threads)
 
     @property
     def threads(self) -> int:
-        """Threads that it may have; 0: the caller does the work."""
+        """Maximum number of threads; 0: jobs run in the caller's thread."""
         return self._limit
 
     def run_waiting(self, seconds: float = 0.0) -> bool:
-        """Does one job in this thread, waiting for it up to `seconds`; False when there is none.
+        """Runs one job in this thread, waiting for it up to `seconds`. Returns False if there is none.
 
-        What it raises, an interrupt above all, leaves the job to be done again.
+        If the job raises, in particular an interrupt, it is put back and will run again.
         """
         job = None
         try:
-            job = self._next_job(self._pipeline, seconds)  # one that is dropped here goes back by itself
+            job = self._next_job(self._pipeline, seconds)  # a job that an interrupt drops here puts itself back
             if job is not None:
                 self._do(job)
         except BaseException:
@@ -94,31 +94,31 @@ class PythonLane:
         return job is not None
 
     def note(self, job: core.PythonJob, error: BaseException) -> None:
-        """Keeps an exception, to be raised in the main thread when the batch is due."""
+        """Stores an exception to be raised in the caller's thread when the batch is due."""
         self._errors.setdefault(job.batch_id, {})[job.sample] = error
 
     def take_errors(self, batch_id: int) -> dict[int, BaseException]:
-        """The exceptions that Python raised for samples of a batch, once."""
+        """Returns the exceptions that Python code raised for a batch, by sample, and forgets them."""
         return self._errors.pop(batch_id, {})
 
     @staticmethod
     def served_here() -> core.Pipeline | None:
-        """Whose job this thread does; None: it is no lane's."""
+        """Returns the pipeline that the calling thread serves; None if it is not a lane's thread."""
         return getattr(_here, "pipeline", None)
 
     def wait_for_no_step(self) -> None:
-        """From now on `close` waits for no job in hand: one may never end."""
+        """Makes `close` not wait for running jobs, which may never end."""
         self._waits = False
 
     def close(self) -> None:
-        """Ends the threads, after the job that each has in hand."""
+        """Ends the threads; each first finishes its current job."""
         self._pipeline.close()
         if self._waits:
             self.join()
 
     def join(self, seconds: float | None = None) -> None:
-        """Waits for each thread to end, up to `seconds`."""
-        if self._pid == os.getpid():  # in a forked child they do not exist
+        """Waits up to `seconds` for each thread to end."""
+        if self._pid == os.getpid():  # the threads do not exist in a forked child
             for thread in self._threads:
                 if thread is not threading.current_thread():
                     thread.join(seconds)

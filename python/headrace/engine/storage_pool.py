@@ -1,7 +1,7 @@
-"""Memory of torch's for batches that are made in the caller's thread, used again once nothing else refers to it.
+"""Pool of torch storages for batches made in the caller's thread; a storage is reused once nothing else refers to it.
 
-Touching fresh memory costs as much as a quarter of the work. Slots of the pipeline's ring are used again as well, but a
-tensor over them cannot grow, as those that torch makes in its main process can.
+Touching fresh memory costs as much as a quarter of the work. Slots of the pipeline's ring are reused as well, but a
+tensor over a slot cannot be resized, while the tensors that torch makes in its main process can.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import torch
 
 
 class StoragePool:
-    """Hands out storages, from any thread.
+    """Hands out storages; thread-safe.
 
     Args:
-        kept: how many are remembered, to be used again.
+        kept: number of storages that are kept for reuse.
     """
 
     def __init__(self, kept: int) -> None:
@@ -25,7 +25,7 @@ class StoragePool:
         self._storages: list[torch.UntypedStorage] = []
 
     def take(self, nbytes: int) -> torch.UntypedStorage:
-        """A storage that nothing else refers to; its bytes are undefined."""
+        """Returns a storage that nothing else refers to; its bytes are undefined."""
         with self._lock:
             for number in reversed(range(len(self._storages))):
                 if self._is_free(number):
@@ -38,8 +38,8 @@ class StoragePool:
             return storage
 
     def _is_free(self, number: int) -> bool:
-        # A storage is held by tensors, which torch counts, and as a Python object: by this list, and here by the
-        # argument of getrefcount.
+        # torch counts the references of tensors. The Python object has two references: this list and the argument of
+        # getrefcount.
         if sys.getrefcount(self._storages[number]) > 2:
             return False
         return int(torch._C._storage_Use_Count(self._storages[number]._cdata)) == 1

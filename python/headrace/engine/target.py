@@ -1,4 +1,4 @@
-"""Where batches are to be, and which way leads there: the argument ``device`` of the loader, resolved."""
+"""Resolves the loader's argument ``device``: the target device of batches, and the way they get there."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ EMULATED = "emulated"
 
 @dataclass(frozen=True)
 class Target:
-    """Where batches are to be, and how they get there.
+    """The device of the batches, and how they get there.
 
     Attributes:
-        device: of the tensors that the loader yields.
-        way: ``"memory"``: made in this machine's memory; ``"fused"``: decoded images go to the device and its kernel
-            does the rest; ``"copy"``: made in pinned memory and copied.
-        kind: the native module's name of the device, for ``"fused"``.
-        decoder: who decodes, for ``"fused"``: ``"cpu"`` alone (exact), or ``"hardware"`` (JPEG engines) or ``"cuda"``
-            (nvJPEG on the GPU's cores) what these can, and the CPU the rest.
-        shared: whether CPU threads may take over what the GPU's decoder has not begun.
+        device: device of the tensors that the loader yields.
+        way: ``"memory"``: made in this machine's memory; ``"fused"``: decoded images are uploaded and one kernel does
+            the rest; ``"copy"``: made in pinned memory and copied.
+        kind: the native module's name for the device, for ``"fused"``.
+        decoder: JPEG decoder, for ``"fused"``: ``"cpu"``: all files (exact); ``"hardware"`` (JPEG engines) or
+            ``"cuda"`` (nvJPEG on the GPU's cores): the files that it supports, the CPU decodes the rest.
+        shared: whether CPU threads may take files that wait for the GPU's decoder.
         why: one sentence for ``explain()``.
     """
 
@@ -41,17 +41,18 @@ class Target:
 
 
 def resolve(device: Any, decoder: str, deterministic: bool = False) -> Target:
-    """The way to `device`, the best one that this build and this machine have.
+    """Returns the best way to `device` that this build and this machine support.
 
     Args:
         device: None or ``"cpu"``; ``"cuda"``, ``"cuda:1"``, or such a ``torch.device``; ``"emulated"``: the GPU path on
-            threads of this machine, to look at what a GPU would deliver (slow).
+            threads of this machine (slow, for checks).
         decoder: one of DECODERS.
-        deterministic: the same decoder for the same file in every run.
+        deterministic: use the same decoder for the same file in every run.
 
     Raises:
-        TypeError: not a device. ValueError: no such decoder, or no such kind of device. RuntimeError: no GPU; the
-            message says what to do.
+        TypeError: `device` is not a device.
+        ValueError: the decoder or the kind of device is unknown.
+        RuntimeError: there is no GPU; the message says what to do.
     """
     if decoder not in DECODERS:
         raise ValueError(f"decoder must be one of {', '.join(DECODERS)}, not {decoder!r}")
@@ -73,7 +74,7 @@ def resolve(device: Any, decoder: str, deterministic: bool = False) -> Target:
 
 
 def native() -> tuple[Any, str]:
-    """The module `_gpu`, or None and why it is not there. Imported here for the first time: a CPU's user never pays."""
+    """Returns the module `_gpu`, or None and the reason. It is imported only here: CPU users never pay for it."""
     try:
         return importlib.import_module("headrace._gpu"), ""
     except ImportError as error:
@@ -81,7 +82,7 @@ def native() -> tuple[Any, str]:
 
 
 def required() -> Any:
-    """The module `_gpu`. Raises RuntimeError where it is not there."""
+    """Returns the module `_gpu`. Raises RuntimeError if it cannot be imported."""
     module, why_not = native()
     if module is None:
         raise RuntimeError(why_not)
@@ -89,14 +90,14 @@ def required() -> Any:
 
 
 def current_stream(device: torch.device) -> int:
-    """The handle of the caller's current stream; 0 (the default stream) where there are no streams.
+    """Returns the handle of the caller's current stream; 0 (the default stream) if the device has no streams.
 
     Raises:
-        RuntimeError: the stream is being captured: a graph must not hold what happens once.
+        RuntimeError: the stream is being captured, and a batch cannot be replayed with a graph.
     """
     if device.type != "cuda":
         return 0
-    with torch.cuda.device(device):  # the question is about the current GPU's stream
+    with torch.cuda.device(device):  # is_current_stream_capturing() asks about the current GPU
         capturing = torch.cuda.is_current_stream_capturing()
     if capturing:
         raise RuntimeError("the current stream is being captured into a CUDA graph: take batches before or after that")
@@ -104,7 +105,7 @@ def current_stream(device: torch.device) -> int:
 
 
 def with_stream_of_caller(device: torch.device, function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` as it would run here, for other threads: torch's current stream is a thread's own."""
+    """Returns `function` wrapped to run on the caller's current stream in any thread: torch's is thread-local."""
     if device.type != "cuda":
         return function
     stream = torch.cuda.current_stream(device)
@@ -117,10 +118,11 @@ def with_stream_of_caller(device: torch.device, function: Callable[..., Any]) ->
 
 
 def nvjpeg_candidates() -> list[str]:
-    """Where libnvjpeg may lie: $HEADRACE_NVJPEG alone, else the package nvidia-nvjpeg, else where the loader looks."""
+    """Returns paths of libnvjpeg to try: $HEADRACE_NVJPEG alone if set, or the package nvidia-nvjpeg, then the dynamic
+    loader's search path."""
     if named := os.environ.get("HEADRACE_NVJPEG"):
         return [named]
-    # Not by importing `nvidia`: packages that bring a nvidia/__init__.py hide those that do not.
+    # `import nvidia` would not do: packages with a nvidia/__init__.py hide those without one.
     installed = [path for root in sys.path for path in Path(root).glob("nvidia/*/lib/libnvjpeg.so.1[0-9]")]
     newest_first = sorted(installed, key=lambda path: path.name, reverse=True)
     return [*map(str, newest_first), "libnvjpeg.so.13"]
@@ -129,7 +131,7 @@ def nvjpeg_candidates() -> list[str]:
 def _emulated(decoder: str, deterministic: bool) -> Target:
     module, why_not = native()
     if module is None:
-        raise RuntimeError(f"device='emulated' is not to be had: {why_not}")
+        raise RuntimeError(f"device='emulated' is not available: {why_not}")
     decoder = "cpu" if decoder == "auto" else decoder
     why = "the GPU path, emulated by threads of this machine"
     if decoder != "cpu":
@@ -146,7 +148,7 @@ def _cuda(where: torch.device, decoder: str, deterministic: bool) -> Target:
         why_not = module.trouble()
     if why_not:
         if decoder not in ("auto", "cpu"):
-            raise RuntimeError(f"decoder={decoder!r} is not to be had: {why_not}")
+            raise RuntimeError(f"decoder={decoder!r} is not available: {why_not}")
         return Target(where, "copy", why=f"made in pinned memory and copied, because {why_not}")
     refused = []
     for kind in {"auto": ("hardware", "cuda"), "cpu": ()}.get(decoder, (decoder,)):
@@ -159,22 +161,23 @@ def _cuda(where: torch.device, decoder: str, deterministic: bool) -> Target:
         why = f"{how} decodes baseline files" + (" together with the CPU" if shared else "") + ", the CPU all others"
         return Target(where, "fused", "cuda", kind, shared, "; ".join([why, *refused]))
     if refused and decoder != "auto":
-        raise RuntimeError(f"decoder={decoder!r} is not to be had: {'; '.join(refused)}")
+        raise RuntimeError(f"decoder={decoder!r} is not available: {'; '.join(refused)}")
     why = "CPU threads decode to planes, one kernel does the rest"
     return Target(where, "fused", "cuda", "cpu", why="; ".join([why, *refused]))
 
 
 @functools.cache
 def _nvjpeg(index: int, decoder: str) -> str:
-    """Which nvJPEG decodes, in words; asked once, since it starts it. Raises RuntimeError where none does."""
+    """Returns a description of the nvJPEG that decodes; cached, because asking starts it. Raises RuntimeError if none
+    does."""
     return str(required().nvjpeg(index, decoder, nvjpeg_candidates()))
 
 
 def _existing(where: torch.device) -> torch.device:
-    """The GPU with its number. Raises RuntimeError where there is none."""
+    """Returns the GPU with its index. Raises RuntimeError if there is none."""
     if not torch.cuda.is_available():
         reason = "this torch was built without CUDA" if torch.version.cuda is None else "torch finds no NVIDIA GPU"
-        remedy = "install a CUDA build of torch" if torch.version.cuda is None else "look whether nvidia-smi lists one"
+        remedy = "install a CUDA build of torch" if torch.version.cuda is None else "check that nvidia-smi lists one"
         raise RuntimeError(f"device={str(where)!r}: {reason}; {remedy}, or leave device out")
     if where.index is None:
         return torch.device("cuda", torch.cuda.current_device())

@@ -1,4 +1,4 @@
-"""An engine for recipes of several output sizes: one engine a size, made when its first batch comes."""
+"""Engine for recipes with several output sizes: one engine per size, made with the size's first batch."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from headrace.engine.target import Target, current_stream
 from headrace.engine.worker_info import Workers
 from headrace.recipe.recipe import Recipe
 
-_SLOTS_KEPT = 2  # by each: the memory of as many sizes as there are is what bounds it
+_SLOTS_KEPT = 2  # per engine; small, because the memory of all sizes adds up
 
 
 class VariantEngine(Engine):
-    """Hands each batch to the engine of the variant that its samples belong to.
+    """Submits each batch to the engine of its samples' variant.
 
     Args:
-        recipe: with variants.
-        variant_of: int64 (n,), the number of the variant of each sample of the dataset.
-        threads: of each engine; those of a size that no batch in flight has are asleep.
+        recipe: a recipe with variants.
+        variant_of: int64 (n,), the variant's number for each sample of the dataset.
+        threads: number of threads of each engine; those of sizes without a batch in flight sleep.
     """
 
     def __init__(
@@ -63,14 +63,14 @@ class VariantEngine(Engine):
         """Starts a batch.
 
         Raises:
-            ValueError: its samples are of several variants.
+            ValueError: its samples belong to several variants.
         """
         variants = self._variant_of[rows]
         if (variants != variants[0]).any():
             other = int(np.argmax(variants != variants[0]))
             sizes = self.recipe.sizes
             raise ValueError(
-                f"sample {rows[other]} is to be {sizes[variants[other]]}, but sample {rows[0]} of its batch "
+                f"sample {rows[other]} has output size {sizes[variants[other]]}, but sample {rows[0]} of its batch has "
                 f"{sizes[variants[0]]}; use headrace.sampler.AspectRatioBatchSampler with the same sizes"
             )
         engine = self._engine(int(variants[0]))

@@ -1,4 +1,4 @@
-"""What ``torch.utils.data.get_worker_info()`` says in the threads that do a loader's Python steps."""
+"""Sets what ``torch.utils.data.get_worker_info()`` returns in the threads that run a loader's Python steps."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _HOOK = "_headrace_info_of_this_thread"
 
 @dataclass(frozen=True)
 class Workers:
-    """A loader with workers, as torch's info names it."""
+    """The loader's values for torch's WorkerInfo."""
 
     count: int
-    seed: int  # of the first
+    seed: int  # seed of worker 0
     dataset: Any
 
 
@@ -30,10 +30,10 @@ _here = _Here()
 
 
 class as_worker:
-    """Inside ``with``, this thread is a worker as far as ``get_worker_info()`` knows; None: it is none.
+    """Inside ``with``, ``get_worker_info()`` describes this thread as a worker; as none if `workers` is None.
 
     Args:
-        number: of the worker, from 0.
+        number: number of the worker, from 0.
     """
 
     def __init__(self, workers: Workers | None, number: int) -> None:
@@ -61,10 +61,10 @@ def _threads_first() -> Any:
 
 
 def _install() -> None:
-    """Has torch's function look at the thread first.
+    """Patches torch's function to look up a thread-local value first.
 
-    Its own answer lies in a global of the process, where other threads would see it too. Programs hold the function
-    itself, imported by name before this module was; so it is its code that is another.
+    torch keeps its answer in a global of the process, which other threads would see. Programs may have imported the
+    function by name before this module was loaded, so its code object is replaced rather than the name.
     """
     function: Any = torchs.get_worker_info
     if isinstance(function, FunctionType) and not function.__code__.co_freevars and _HOOK not in vars(torchs):

@@ -1,3 +1,3 @@
-"""The state of loaders whose batches torch delivers: torch's own iterators, watched from outside. See decision 0014."""
+"""States of loaders whose batches torch delivers: torch's own iterators, observed from outside. See decision 0014."""
 
 __all__: list[str] = []

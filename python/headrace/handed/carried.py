@@ -1,6 +1,6 @@
-"""What stands in a worker process for the dataset, its collate_fn and its worker_init_fn: it sends their state along.
+"""Wrappers of the dataset, its collate_fn and worker_init_fn in worker processes; they send states along with batches.
 
-The user's functions are called as torch calls them. A state is pickled where and when it holds: what it refers to may
+The user's functions are called as torch calls them. A state is pickled immediately in the worker: the objects in it may
 change while a batch waits in a queue, and the process may have ended when the parent reads it.
 """
 
@@ -16,18 +16,18 @@ from torch.utils.data import get_worker_info
 
 from headrace.handed.protocol import restore, state_of, stateful
 
-SAME = b""  # as the state sent with the batch before it
+SAME = b""  # sent if the state equals the one sent with the batch before
 
 
 @dataclass(frozen=True)
 class Carried:
-    """A batch with the state behind it.
+    """A batch with the worker's state after it.
 
     Attributes:
         worker: number of the process.
-        count: batches of the epoch that it has made, this one among them.
-        state: pickled; None where none was to be sent.
-        ended: its iterator has nothing more.
+        count: number of the epoch's batches that it has made, including this one.
+        state: pickled state; None if none was requested.
+        ended: its iterator is exhausted.
     """
 
     batch: Any
@@ -37,7 +37,7 @@ class Carried:
     ended: bool
 
     def pin_memory(self) -> Carried:
-        """As torch pins the batch."""
+        """Pins the batch as torch does; called by torch."""
         from torch.utils.data._utils.pin_memory import pin_memory
 
         batch = pin_memory(self.batch)  # type: ignore[no-untyped-call]
@@ -46,7 +46,7 @@ class Carried:
 
 @dataclass(frozen=True)
 class Message:
-    """A state that goes with no batch, of an epoch counted from 1; None where the worker could not begin."""
+    """A state sent without a batch. Epochs count from 1; `state` is None if the worker could not begin."""
 
     worker: int
     epoch: int
@@ -61,7 +61,7 @@ class Task:
 
     Attributes:
         epoch: counted from 1.
-        keep: whether the state behind it is to be sent.
+        keep: whether to send the state after this batch.
     """
 
     indices: Any
@@ -71,13 +71,14 @@ class Task:
 
 @dataclass(frozen=True)
 class WorkerPlace:
-    """Where a worker goes on.
+    """The position from which a worker resumes.
 
     Attributes:
-        dataset, iterator: states, None where they have none.
-        ended: it has nothing more in this epoch.
-        count: batches of the epoch that it has made.
-        skip: how many of these are behind the states: they are made once more, for what they draw, and thrown away.
+        dataset, iterator: states; None for objects without one.
+        ended: the worker has no more batches in this epoch.
+        count: number of the epoch's batches that it has made.
+        skip: number of these made after the states were taken. They are made again, so that random generators advance,
+            and discarded.
     """
 
     dataset: Any = None
@@ -89,7 +90,7 @@ class WorkerPlace:
 
 @dataclass(frozen=True)
 class Users:
-    """What the user gave to the loader."""
+    """The user's arguments of the loader."""
 
     dataset: Any
     collate_fn: Callable[[Any], Any]
@@ -101,18 +102,18 @@ class Users:
 
 @dataclass(frozen=True)
 class Failed:
-    """What is sent in the place of a state that could not be taken: the batches are not to suffer from that."""
+    """Sent instead of a state that could not be taken, so that the batches still arrive."""
 
     reason: str
 
 
 class Carrier:
-    """Stands for the dataset in each worker; its methods `collate` and `start`, for collate_fn and worker_init_fn.
+    """Replaces the dataset in each worker; its methods `collate` and `start` replace collate_fn and worker_init_fn.
 
     Args:
-        every: as of `Stream`.
-        queue: for messages.
-        places: of the workers that go on.
+        every: see `Stream`.
+        queue: queue for messages to the main process.
+        places: positions of the workers that resume, by number.
     """
 
     def __init__(self, users: Users, every: int, queue: Any, places: dict[int, WorkerPlace]) -> None:
@@ -122,10 +123,10 @@ class Carrier:
         self._sent: bytes | None = None
 
     def start(self, worker: int) -> None:
-        """The worker_init_fn."""
+        """Called by torch as worker_init_fn."""
         self._queue.cancel_join_thread()  # unread items must not keep the process alive
         self._worker = worker
-        # torch's object is frozen; but the user's code is to see the user's dataset.
+        # torch's WorkerInfo refuses changes, but the user's code must see the user's dataset in it.
         object.__setattr__(get_worker_info(), "dataset", self.users.dataset)
         try:
             if self.users.init_fn is not None:
@@ -136,7 +137,7 @@ class Carrier:
             raise
 
     def collate(self, data: Any) -> Any:
-        """The collate_fn."""
+        """Called by torch as collate_fn."""
         raise NotImplementedError
 
     def _started(self, place: WorkerPlace | None) -> None:
@@ -166,7 +167,7 @@ class Carrier:
 
 
 class Indexed(Carrier):
-    """In the place of a map-style dataset with a state; its indices are `Task`s."""
+    """Replaces a map-style dataset with a state; its indices are `Task`s."""
 
     _keep = False
 
@@ -194,7 +195,7 @@ class Indexed(Carrier):
         self._keep = task.keep
 
     def collate(self, data: Any) -> Any:
-        """The collate_fn."""
+        """Called by torch as collate_fn."""
         return self._carry(self.users.collate_fn(data), keep=self._keep)
 
     def _state(self) -> dict[str, Any]:
@@ -202,10 +203,10 @@ class Indexed(Carrier):
 
 
 class Stream(Carrier):
-    """In the place of an iterable dataset, and of its iterators.
+    """Replaces an iterable dataset and its iterators.
 
     Args:
-        every: states are sent with each so many batches of a worker; 0: none.
+        every: number of a worker's batches between two states that it sends; 0: it sends none.
     """
 
     _skip = 0
@@ -213,7 +214,7 @@ class Stream(Carrier):
     _iterator: Any = None
 
     def _started(self, place: WorkerPlace | None) -> None:
-        pass  # torch asks for an iterator next
+        pass  # torch calls __iter__ next, which sends the state
 
     def __iter__(self) -> Stream:
         self._epoch += 1
@@ -235,7 +236,7 @@ class Stream(Carrier):
         self._skip, self._ended = 0 if place.ended else place.skip, place.ended
         self._count = place.count - self._skip
         if place.ended and place.iterator is None:
-            return iter(())  # a dataset that has ended would begin again
+            return iter(())  # iter() would start an exhausted dataset again
         iterator = iter(dataset)
         restore(iterator, place.iterator, "dataset's iterator")
         return iter(()) if place.ended else iterator
@@ -257,18 +258,18 @@ class Stream(Carrier):
             raise
 
     def _fetched(self) -> Any:
-        """What torch would fetch for a batch."""
+        """Returns the samples that torch would fetch for a batch."""
         size = self.users.batch_size
         found = list(itertools.islice(self._iterator, 1 if size is None else size))
         if not found or (size is not None and self.users.drop_last and len(found) < size):
             raise RuntimeError(
                 f"the state says worker {self._worker} had made {self._count + self._skip + 1} batches of this epoch, "
-                f"but its iterator has only {self._count}: the dataset is another one"
+                f"but its iterator has only {self._count}: the dataset is not the one of the state"
             )
         return found[0] if size is None else found
 
     def collate(self, data: Any) -> Any:
-        """The collate_fn."""
+        """Called by torch as collate_fn."""
         self._count += 1
         batch = self.users.collate_fn(data)
         return self._carry(batch, keep=self._stateful and self._every > 0 and self._count % self._every == 0)

@@ -1,4 +1,4 @@
-"""The epochs of a loader whose batches torch delivers: their numbers, and their states."""
+"""Begins, numbers and resumes the epochs of a loader whose batches torch delivers."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from headrace.sampler.seeded import Seeded, tell
 
 
 class TorchEpochs:
-    """Begins epochs of torch's iterator.
+    """Begins the epochs of one loader with torch's iterators.
 
     Args:
-        seed: decides order and worker seeds together with the epoch; None: all is drawn as torch draws it.
-        rank: of this process: the workers of no two ranks draw the same.
+        seed: determines order and worker seeds together with the epoch; None: everything is drawn as torch does it.
+        rank: rank of this process; makes the workers' seeds differ between ranks.
     """
 
     def __init__(self, seed: int | None, rank: int) -> None:
         self._seed, self._rank = seed, rank
         self._next = 0
         self._loaded: tuple[dict[str, Any], Saved] | None = None
-        self._progress: Progress | None = None  # of the newest epoch, until another one is asked for
-        self._begun: Any = None  # an iterator whose state was asked for before its time
-        self._fresh: Any = None  # an iterator of which no batch was asked for; its workers have still to tell a state
+        self._progress: Progress | None = None  # of the newest epoch, until another one is requested
+        self._begun: Any = None  # iterator begun by state_dict() before the caller's iter(loader)
+        self._fresh: Any = None  # keeps an iterator without a requested batch alive: its workers' first states may come
         self._making: Making | None = None
 
     # ---- which epoch -------------------------------------------------------------------------------------------------
 
     def upcoming(self, loader: Any) -> int:
-        """The number of the epoch that `begin` would begin."""
+        """Returns the number of the epoch that `begin` would begin."""
         asked = asked_of(_told_by(loader))
         if asked is None and self._begun is not None and self._progress is not None:
             return self._progress.epoch
         return self._next if asked is None else asked
 
     def set(self, loader: Any, epoch: int) -> None:
-        """The next epoch is this one; the samplers are told."""
+        """Sets the next epoch, also on the samplers."""
         self._next = epoch
         if self._loaded is not None and self._loaded[1].start.epoch not in (None, epoch):
             self._loaded = None
@@ -54,11 +54,11 @@ class TorchEpochs:
         begin_with(_samplers(loader), epoch)
 
     def go_on(self, epoch: int) -> None:
-        """The next epoch is this one; the samplers know."""
+        """Sets the next epoch, which the samplers know already."""
         self._next = epoch
 
     def resumes(self, loader: Any) -> bool:
-        """Whether `begin` would go on with the epoch that a state was loaded for."""
+        """Returns whether `begin` would resume the epoch of a loaded state."""
         return self._resumed(loader) is not None
 
     def _resumed(self, loader: Any) -> Saved | None:
@@ -68,7 +68,7 @@ class TorchEpochs:
     # ---- beginning it ------------------------------------------------------------------------------------------------
 
     def begin(self, loader: Any, start: Callable[[], Any]) -> Iterator[Any]:
-        """The iterator that `start` makes, torch's own for the loader."""
+        """Returns the next epoch's iterator, made by `start`, which is torch's ``__iter__`` for the loader."""
         begun, self._begun = self._begun, None
         told = _told_by(loader)
         iterator = self._begin(loader, start) if begun is None or asked_of(told) is not None else begun
@@ -77,7 +77,7 @@ class TorchEpochs:
         return _Heeding(iterator, told, lambda: self._begin(loader, start))
 
     def iterator(self, stock: Callable[[], Any]) -> Any:
-        """What torch's ``__iter__`` asks the loader for; `stock` makes it without us."""
+        """Returns the iterator that torch's ``__iter__`` asks the loader for; `stock` makes torch's unmodified one."""
         return stock() if self._making is None else self._making.iterator()
 
     def _begin(self, loader: Any, start: Callable[[], Any]) -> Any:
@@ -91,8 +91,8 @@ class TorchEpochs:
         finally:
             self._making = None
         if told:
-            progress.draw()  # at once: two epochs may be begun before the first batch of either is asked for
-        self._next, self._loaded, self._progress = epoch + 1, None, progress  # a state that is refused is not forgotten
+            progress.draw()  # now, since two epochs may be begun before a batch of either is requested
+        self._next, self._loaded, self._progress = epoch + 1, None, progress  # only now: a refused state is kept
         if have_states(loader) and stateful(loader.dataset):
             self._fresh, ours = iterator, weakref.ref(self)
             progress.when_asked = lambda asked: _let_go(ours(), asked)
@@ -101,14 +101,14 @@ class TorchEpochs:
     # ---- state -------------------------------------------------------------------------------------------------------
 
     def state_dict(self, loader: Any) -> dict[str, Any]:
-        """Of the newest epoch, or where that has ended of the next one.
+        """Returns the state of the newest epoch; if that has ended, of the next one.
 
         Raises:
-            RuntimeError: this version of torch cannot be watched, or a state could not be taken.
+            RuntimeError: this version of torch cannot be observed, or a state could not be taken.
         """
         lacks = missing_hook()
         if lacks is not None:
-            raise RuntimeError(f"this loader has no state: it needs {lacks}, which this version of torch does not have")
+            raise RuntimeError(f"this loader has no state_dict: it needs {lacks}, which this version of torch lacks")
         if self._loaded is not None and self._resumed(loader) is not None:
             return copy.deepcopy(self._loaded[0])
         progress = self._progress
@@ -128,17 +128,17 @@ class TorchEpochs:
         return write(Progress(loader, upcoming, None, (), None, making.fits).save(loader, upcoming))
 
     def load_state_dict(self, loader: Any, state: dict[str, Any]) -> None:
-        """The next epoch goes on there.
+        """Makes the next epoch resume from `state`.
 
         Raises:
-            ValueError: it is no state, or a damaged one.
+            ValueError: `state` is not a state, or is damaged.
         """
         saved = None
         if state:
             state = copy.deepcopy(state)
             saved = read(state)
         self._progress = self._begun = self._fresh = None
-        loader._iterator = None  # workers that live on would not know of the state
+        loader._iterator = None  # persistent workers would not know the state
         self._loaded = None if saved is None else (state, saved)
         if saved is None or saved.start.epoch is None:
             return
@@ -150,21 +150,21 @@ class TorchEpochs:
             tell((one for one in samplers if not isinstance(one, Seeded)), saved.start.sampler_epoch)
 
     def close(self) -> None:
-        """Gives up an iterator that was begun for a state and never asked for."""
+        """Discards an iterator that was begun for a state and not used since."""
         self._fresh = None
         if self._begun is not None and self._progress is not None:
             self._next = self._progress.epoch
             self._begun = self._progress = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # Iterators stay behind: what one of two yields is not counted by the other.
+        # A copy gets no iterators: each of the two counts its own progress.
         upcoming = self._next if self._begun is None or self._progress is None else self._progress.epoch
         gone = dict.fromkeys(("_progress", "_begun", "_fresh", "_making"))
         return {**vars(self), "_next": upcoming, **gone}
 
 
 def _let_go(epochs: TorchEpochs | None, asked: Progress) -> None:
-    """Of an iterator whose first batch is asked for."""
+    """Drops the reference to an iterator when its first batch is requested."""
     if epochs is not None and epochs._fresh is not None and epochs._fresh.held.watch is asked:
         epochs._fresh = None
 
@@ -178,7 +178,7 @@ def _told_by(loader: Any) -> list[Seeded]:
 
 
 class _Heeding:
-    """torch's iterator, made anew where a sampler was told another epoch before the first batch was asked for."""
+    """torch's iterator, made again if a sampler is set to another epoch before the first batch is requested."""
 
     def __init__(self, iterator: Any, told: list[Seeded], anew: Callable[[], Any]) -> None:
         self._iterator, self._told, self._epoch = iterator, told, told[0].epoch
@@ -197,6 +197,6 @@ class _Heeding:
         return len(self._iterator)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_iterator":  # while it is copied
+        if name == "_iterator":  # not set yet, while a copy is made
             raise AttributeError(name)
         return getattr(self._iterator, name)

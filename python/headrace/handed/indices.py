@@ -1,4 +1,4 @@
-"""The batches of indices that an epoch draws: counted, with the samplers' states; begun in the middle on resuming."""
+"""Draws an epoch's batches of indices: counts them, keeps the samplers' states, and resumes in the middle."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from headrace.sampler.seeded import chain_of
 
 @dataclass(frozen=True)
 class Place:
-    """How far an epoch has drawn, in batches of indices from its beginning.
+    """Position in an epoch's batches of indices, counted from its beginning.
 
     Attributes:
-        at: behind which the samplers' states hold; 0 where they have none, and are passed over from their start.
-        upto: behind which the next is drawn.
-        missing: numbers of batches in [at, upto) that are to be drawn all the same: they had not come back yet.
-        sampler, iterator: the states of the index sampler and of its iterator, by torchdata's conventions.
+        at: number of batches before `sampler` and `iterator`; 0 if the samplers have no state and are replayed from
+            the start.
+        upto: number of batches that were drawn.
+        missing: numbers of batches in [at, upto) that had been drawn but not come back; they are delivered again.
+        sampler, iterator: states of the index sampler and of its iterator, in torchdata's layout.
     """
 
     at: int = 0
@@ -36,22 +37,22 @@ class Place:
 
     @property
     def has_states(self) -> bool:
-        """Whether a sampler keeps its own state."""
+        """Whether a sampler has its own state."""
         return self.sampler is not None or self.iterator is not None
 
     @property
     def behind(self) -> int:
-        """How many batches have come back."""
+        """Number of batches that have come back."""
         return self.upto - len(self.missing)
 
 
 class Draws:
-    """An iterator over the batches of indices of one epoch.
+    """Iterator over the batches of indices of one epoch.
 
     Args:
-        sampler: the loader's batch sampler, or its sampler where samples come one by one.
-        place: where to begin.
-        keep: the samplers' states are kept behind each so many batches; 0: only those of the beginning, and the newest.
+        sampler: the loader's batch sampler; its sampler if samples are not batched.
+        place: position at which to begin.
+        keep: number of batches between two kept states of the samplers; 0: only the first and the newest are kept.
         before: called before the first batch is drawn.
     """
 
@@ -59,10 +60,10 @@ class Draws:
         self._sampler, self._keep = sampler, keep
         self._begin: Callable[[], None] | None = lambda: self._pass_over(place, before)
         self._drawn = place.at
-        self._samples = 0  # in the batches that a batch sampler of torch's has drawn
-        self._ahead: deque[tuple[int, Any]] = deque()  # drawn, and not asked for yet
-        self._asked: dict[int, int] = {}  # how many were asked for before it -> its number; those that are not back yet
-        self._count = 0  # were asked for
+        self._samples = 0  # in the batches drawn by torch's BatchSampler
+        self._ahead: deque[tuple[int, Any]] = deque()  # drawn, not requested yet
+        self._asked: dict[int, int] = {}  # batches that are not back: position in the order of requests -> number
+        self._count = 0  # number of requests
         self._ended = False
         restore(sampler, place.sampler, "sampler")
         self._inner: _Inner | None = None
@@ -87,17 +88,17 @@ class Draws:
         return item
 
     def begin(self) -> None:
-        """Makes the samplers' iterators now rather than with the first batch."""
+        """Makes the samplers' iterators now instead of with the first batch."""
         if self._inner is not None and self._inner.iterator is None:
             iter(self._inner)
 
     def draw(self) -> None:
-        """Draws the first batch now rather than when it is asked for."""
+        """Draws the first batch now instead of on request."""
         with contextlib.suppress(StopIteration):
             self._ahead.appendleft(self._next())
 
     def returned(self, out: Iterable[int]) -> None:
-        """Of the batches that were asked for, counted from 0, all but these are back."""
+        """Records that all requested batches except `out` (counted by request, from 0) have come back."""
         self._asked = {one: self._asked[one] for one in out}
 
     @property
@@ -107,20 +108,20 @@ class Draws:
 
     @property
     def behind(self) -> int:
-        """How many batches of the epoch are back."""
+        """Number of the epoch's batches that have come back."""
         return self._drawn - len(self._ahead) - len(self._asked)
 
     @property
     def number(self) -> int:
-        """Of the batch that was asked for last."""
+        """Number of the batch requested last."""
         return self._asked[self._count - 1]
 
     def place(self, *, ended: bool = False, step: int | None = None) -> Place:
-        """Where a copy has to begin that is to draw what is not back yet.
+        """Returns the position from which a resumed epoch draws the batches that have not come back.
 
         Args:
-            ended: it is where the samplers are now that the epoch has ended.
-            step: it is to draw all from this number on, though it is back.
+            ended: the epoch has ended; returns the samplers' current position.
+            step: draw all batches from this number on, even if they have come back.
         """
         if ended:
             return replace(self._mark(), upto=self._drawn)
@@ -164,11 +165,11 @@ class Draws:
         if hidden is not None:
             raise ValueError(
                 f"the order of {type(self._sampler).__qualname__} cannot be resumed: it draws from {hidden}, which has "
-                "a state of its own, and has none itself; give it state_dict and load_state_dict"
+                "a state, but has none itself; give it state_dict and load_state_dict"
             )
 
     def _jump(self, upto: int) -> bool:
-        """Goes there at once, if the sampler can."""
+        """Skips to batch `upto` without drawing, if the sampler has ``iter_from``. Returns whether it did."""
         whole = self._sampler if self._inner is None else self._inner.sampler
         if self._drawn or not hasattr(whole, "iter_from"):
             return False
@@ -202,7 +203,7 @@ class Draws:
             return None
 
     def _mark(self) -> Place:
-        """The samplers' states as they are; of the beginning where they have none."""
+        """Returns the current position with the samplers' states; the beginning if they have none."""
         inner, state = self._inner, None
         if inner is None:
             state, of_iterator = state_of(self._sampler), state_of(self._items)
@@ -222,11 +223,11 @@ class Draws:
 
 
 class _Inner:
-    """The sampler within a batch sampler of torch's, whose iterator has to be at hand for its state.
+    """Wraps the sampler inside torch's BatchSampler to keep its iterator accessible for its state.
 
     Args:
-        state: to begin with. A last batch that is not full has asked for one index too many, and a sampler that has
-            ended would begin again: that is noted.
+        state: state to begin with. It records whether the sampler has ended: torch asks for one index too many to
+            complete the last batch, and ``iter`` would start an exhausted sampler again.
     """
 
     def __init__(self, sampler: Any, state: dict[str, Any]) -> None:
@@ -244,14 +245,14 @@ class _Inner:
         return iter(()) if self._state.get("ended") else self._noting()
 
     def _noting(self) -> Iterator[Any]:
-        yield from map(next, itertools.repeat(self.iterator))  # `iter` begins some iterators anew
+        yield from map(next, itertools.repeat(self.iterator))  # not `iter`, which restarts some iterators
         self.ended = True
 
 
 def _resumed(sampler: Any, state: Any) -> Iterator[Any]:
-    """An iterator of a sampler, in a state of its own if there is one."""
+    """Returns an iterator of a sampler, restored to `state` if there is one."""
     if state is not None and type(sampler) is RandomSampler and not stateful(sampler):
-        # torchdata puts a sampler of its own in the place of torch's, with the same order for the same generator.
+        # A state by torchdata's own RandomSampler, which has the same order as torch's for the same generator.
         again = copy.copy(sampler)
         again.generator = torch.Generator("cpu")
         again.generator.set_state(state["generator"])
@@ -262,7 +263,7 @@ def _resumed(sampler: Any, state: Any) -> Iterator[Any]:
 
 
 def unbegun(sampler: Any) -> Place:
-    """Of an epoch to come: nothing is asked for an iterator."""
+    """Returns the position of an epoch that has not begun, without making an iterator."""
     if type(sampler) is not BatchSampler:
         return Place(sampler=state_of(sampler))
     state = state_of(sampler.sampler)
@@ -270,6 +271,6 @@ def unbegun(sampler: Any) -> Place:
 
 
 def restore_ended(sampler: Any, place: Place) -> None:
-    """Brings samplers with states to where they were when an epoch had ended."""
+    """Restores samplers with states to where they were when an epoch had ended."""
     if place.has_states:
         Draws(sampler, replace(place, upto=place.at, missing=()), 0, lambda: None).begin()

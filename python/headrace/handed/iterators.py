@@ -1,4 +1,4 @@
-"""torch's own two iterators, with a watch over what they draw and hand out."""
+"""Subclasses of torch's two iterators that report what they draw and hand out to an observer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HOOKS = {
 
 
 def missing_hook() -> str | None:
-    """What states need of torch and this version does not have; None where all is there."""
+    """Returns a method of torch's that states need and this version lacks; None if there is none."""
     for name, methods in _HOOKS.items():
         for method in methods:
             if not hasattr(getattr(dataloader, name, None), method):
@@ -27,36 +27,36 @@ def missing_hook() -> str | None:
 
 
 class Watch(Protocol):
-    """What an iterator tells of an epoch; `headrace.handed.progress` keeps it."""
+    """Interface through which an iterator reports on an epoch; implemented by `headrace.handed.progress`."""
 
     workers: Workers | None
     base_seed: int | None
 
     def begins(self, sampler: Any) -> Iterator[Any]:
-        """The iterator over the batches of indices."""
+        """Returns the iterator over the batches of indices."""
 
     def first_worker(self) -> int:
-        """Which worker is given the first batch."""
+        """Returns the number of the worker that gets the first batch."""
 
     def returned(self, iterator: Any) -> None:
-        """torch's iterator has tried to get a batch."""
+        """Called after torch's iterator has tried to get a batch."""
 
     def batch(self, data: Any) -> Any:
-        """The user's batch, of what the iterator has got."""
+        """Returns the user's batch from the data that the iterator received."""
 
     def finished(self) -> None:
-        """There is no further batch."""
+        """Called at the end of the epoch."""
 
 
 class Held:
-    """The watch of an iterator, another one in each epoch."""
+    """Holds an iterator's observer, which is replaced in each epoch."""
 
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
 
 
 class _Sampler:
-    """The loader's index sampler, as its iterator is to see it."""
+    """The loader's index sampler as its iterator sees it: iteration goes through the observer."""
 
     def __init__(self, sampler: Any, held: Held) -> None:
         self._sampler, self._held = sampler, held
@@ -69,7 +69,7 @@ class _Sampler:
 
 
 class _View:
-    """A loader, some of whose attributes are others."""
+    """View of a loader with some attributes replaced."""
 
     def __init__(self, loader: Any, others: dict[str, Any]) -> None:
         vars(self).update(others, _loader=loader)
@@ -79,7 +79,7 @@ class _View:
 
 
 class _Watched:
-    """Tells the watch of each batch."""
+    """Mix-in that reports each batch to the observer."""
 
     held: Held
     _drawn_seed: int
@@ -99,7 +99,7 @@ class _Watched:
 
     @property
     def _base_seed(self) -> int:
-        """Of the workers: torch draws it, and the watch may have another one."""
+        """The workers' base seed: the observer's if it has one, otherwise the one that torch drew."""
         seed = self.held.watch.base_seed
         return self._drawn_seed if seed is None else seed
 
@@ -109,10 +109,10 @@ class _Watched:
 
 
 def begin(loader: Any, watch: Watch, generator: torch.Generator | None) -> Any:
-    """An iterator of torch's for a loader; where this version of torch has no hooks for a watch, without one.
+    """Returns torch's iterator for a loader, observed by `watch` if this version of torch has the methods for it.
 
     Args:
-        generator: in place of the loader's.
+        generator: replaces the loader's.
     """
     others: dict[str, Any] = {"generator": generator}
     if missing_hook() is not None:
@@ -129,7 +129,7 @@ def begin(loader: Any, watch: Watch, generator: torch.Generator | None) -> Any:
     return _several()(_View(loader, others), held)
 
 
-# torch names what it profiles after the class.
+# The subclasses keep the names of their base classes, because torch's profiler labels events with the class name.
 @functools.cache
 def _single() -> type[Any]:
     class _SingleProcessDataLoaderIter(_Watched, dataloader._SingleProcessDataLoaderIter):  # type: ignore[misc]
@@ -148,7 +148,7 @@ def _several() -> type[Any]:
         def __init__(self, loader: Any, held: Held) -> None:
             self.held = held
             super().__init__(loader)
-            # In this process they only serve messages.
+            # In this process torch uses these only in messages.
             self._dataset, self._collate_fn = loader._loader.dataset, loader._loader.collate_fn
 
         def _reset(self, loader: Any, first_iter: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The layout of a state: torchdata's, with which its checkpoints can be read, and what we add to it under one key."""
+"""Reads and writes states: torchdata's layout, so that its checkpoints can be read, plus our values under one key."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _FITS = {
     "samples": "the dataset has another number of samples",
     "batch_size": "the loader has another batch_size",
     "drop_last": "the loader has another drop_last",
-    "ranks": "the samples are dealt out to another number of ranks",
+    "ranks": "the samples are sharded over another number of ranks",
     "seed": "the loader has another seed",
 }
 
 
 class AnotherNumberOfWorkers(ValueError, AssertionError):
-    """The state holds those of worker processes, of which the loader has more or fewer. torchdata asserts that."""
+    """The state's number of workers differs from the loader's; an AssertionError too, as torchdata raises it."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Start:
     """How an epoch began, or will begin.
 
     Attributes:
-        begun: False: nothing of it was drawn yet.
-        random: before anything of it was drawn; None: not known.
-        late: before the first batch of indices was drawn, where other code drew in between.
-        drawn: whether indices were drawn; if not, `late` is how it was when the state was taken.
-        base_seed: of the workers.
+        begun: whether anything was drawn for it.
+        random: generators' states before anything was drawn for it; None: unknown.
+        late: generators' states before the first batch of indices was drawn, if other code drew in between.
+        drawn: whether indices were drawn; if not, `late` is from the time when the state was taken.
+        base_seed: the workers' base seed.
         drew_seed: whether this epoch drew it.
-        sampler_epoch: what ``set_epoch`` told the samplers, where they have it.
+        sampler_epoch: epoch that the samplers were set to, if they have ``set_epoch``.
     """
 
     epoch: int | None
@@ -50,15 +50,15 @@ class Start:
 
 @dataclass(frozen=True)
 class Saved:
-    """What a state says.
+    """The content of a state.
 
     Attributes:
-        finished: the epoch had ended; `start` is of the next one.
-        step: batches behind the states of samplers and workers.
-        since: batches that were handed out after those.
-        workers: of the worker processes; of the one process itself as number 0, if `num_workers` is 0.
-        last_worker: which of them made the last batch.
-        fits: what the loader must have had.
+        finished: the epoch had ended; `start` describes the next one.
+        step: number of batches before the states of samplers and workers.
+        since: number of batches handed out after these states.
+        workers: positions of the worker processes; of this process as number 0 if `num_workers` is 0.
+        last_worker: number of the worker that made the last batch.
+        fits: values that the resuming loader must have.
     """
 
     start: Start
@@ -70,25 +70,25 @@ class Saved:
     workers: dict[int, WorkerPlace] = field(default_factory=dict)
     last_worker: int = 0
     fits: dict[str, Any] = field(default_factory=dict)
-    more: dict[str, Any] = field(default_factory=dict)  # of torchdata's keys
+    more: dict[str, Any] = field(default_factory=dict)  # further values for torchdata's keys
 
     @property
     def has_states(self) -> bool:
-        """Whether a dataset, or an iterator of it, had a state."""
+        """Whether a dataset or its iterator had a state."""
         return any(one.dataset is not None or one.iterator is not None for one in self.workers.values())
 
     def counted(self, iterable: bool) -> int:
-        """Batches that this process need not have made once more: states are behind them, or workers know of them."""
+        """Returns the number of batches that need not be made again, as states or the workers' counts cover them."""
         if not iterable or self.has_states:
             return self.step
         return self.step if self.num_workers and sum(one.count for one in self.workers.values()) == self.step else 0
 
     def check(self, fits: dict[str, Any], iterable: bool, num_workers: int) -> None:
-        """Raises ValueError where a loader cannot go on there."""
+        """Raises ValueError if a loader cannot resume from this state."""
         if (iterable or self.has_states) and num_workers != self.num_workers:
             raise AnotherNumberOfWorkers(
-                f"the state holds those of {self.num_workers} worker processes, and the loader has num_workers="
-                f"{num_workers}: datasets with a state, and iterable ones, go on with the same number"
+                f"the state is of {self.num_workers} worker processes, but the loader has num_workers={num_workers}: "
+                "datasets with a state, and iterable ones, resume only with the same number"
             )
         if self.finished or not (self.step or self.since):
             return
@@ -98,7 +98,7 @@ class Saved:
 
 
 def write(saved: Saved) -> dict[str, Any]:
-    """A state: dicts, lists, numbers and strings, and what states the user's own objects have given."""
+    """Returns a state as dicts, lists, numbers, strings, and the states of the user's own objects."""
     place, start = saved.place, saved.start
     ours = {
         "version": VERSION,
@@ -152,19 +152,20 @@ def write(saved: Saved) -> dict[str, Any]:
 
 
 def read(state: Any) -> Saved:
-    """What a state says, headrace's or that of a StatefulDataLoader.
+    """Returns the content of a state of headrace's or of a StatefulDataLoader.
 
     Raises:
-        ValueError: it is neither, or it lacks something.
+        ValueError: `state` is neither, or incomplete.
     """
     if isinstance(state, dict) and {"version", "position", "recipe"} <= state.keys():
         raise ValueError(
-            "this is a state of a loader whose batches headrace made itself, but torch delivers those of this one: "
+            "this state is of a loader with headrace's native path, but torch delivers the batches of this loader: "
             "loader.explain() says why"
         )
     if not isinstance(state, dict) or not ({"_snapshot", "_num_yielded"} & state.keys()):
         raise ValueError(
-            f"this is neither a state of a loader that torch delivers, nor one of a StatefulDataLoader: {state!r:.80}"
+            "this is neither a state of a headrace loader whose batches torch delivers, nor of a StatefulDataLoader: "
+            f"{state!r:.80}"
         )
     try:
         return _read(state)
@@ -218,7 +219,7 @@ def _read(state: dict[str, Any]) -> Saved:
     saved = Saved(start, finished, place, step, since, int(num_workers), workers, last, fits)
     if saved.has_states or not since:
         return saved
-    # Without states, nothing has to be made once more: indices are passed over.
+    # Without states no batch has to be made again: indices are drawn and skipped.
     return replace(saved, place=replace(place, upto=place.upto + since), step=step + since, since=0)
 
 
@@ -235,5 +236,5 @@ def _worker(snapshot: dict[str, Any] | None) -> WorkerPlace:
 
 
 def _of_iterator(state: Any) -> Any:
-    """The state of an iterator; None where torchdata's batch sampler has only counted."""
+    """Returns the state of an iterator; None if it only has the count of torchdata's batch sampler."""
     return None if isinstance(state, dict) and state.keys() == {"samples_yielded"} else state

@@ -1,4 +1,4 @@
-"""Makes torch's iterator for an epoch: from its beginning, or going on where a state was taken."""
+"""Makes torch's iterator for an epoch, from its beginning or resumed from a state."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from headrace.handed.randomness import Randomness, may_draw_from_default
 from headrace.handed.workers import Workers, have_states
 from headrace.randomness.draws import epoch_seed
 
-_WORKERS = 0x5851F42D4C957F2D  # apart from the seed of the order
-_RANKS = 0x14057B7EF767814F  # and from each other's
+_WORKERS = 0x5851F42D4C957F2D  # makes the workers' seeds differ from the seed of the order
+_RANKS = 0x14057B7EF767814F  # and from those of other ranks
 
 
 class Making:
-    """Of one loader and epoch.
+    """Makes the iterator of one loader and epoch.
 
     Args:
-        start: torch's ``__iter__`` of the loader, which comes back to `iterator`.
-        seed, rank: as of the loader.
+        start: torch's ``__iter__`` of the loader, which calls `iterator`.
+        seed, rank: the loader's arguments.
     """
 
     def __init__(self, loader: Any, start: Callable[[], Any], seed: int | None, rank: int) -> None:
@@ -48,23 +48,23 @@ class Making:
         }
 
     def upcoming(self, epoch: int) -> Start:
-        """How the epoch would begin now."""
+        """Returns how the epoch would begin now."""
         default = may_draw_from_default(self._samplers, self._loader.dataset)
         random = Randomness.now(self._generators, default)
         return Start(epoch, random=random, sampler_epoch=told_epoch(self._samplers))
 
     def from_its_beginning(self, epoch: int) -> tuple[Any, Progress]:
-        """torch's iterator, and the watch over it."""
+        """Returns torch's iterator at the epoch's beginning, and its observer."""
         return self._made(self.upcoming(epoch), None, _Apart())
 
     def going_on(self, saved: Saved, epoch: int) -> tuple[Any, Progress]:
-        """The same, where a state was taken.
+        """Returns torch's iterator resumed from a state, and its observer.
 
-        torch's default generator is its user's. It only moves if the epoch had not moved it before, and if the user has
-        brought it back to where it was.
+        torch's default generator belongs to the user. Resuming advances it only if the epoch had not yet drawn from it
+        when the state was taken, and the user has restored it to its state of that time.
 
         Raises:
-            ValueError: the state does not fit.
+            ValueError: the state does not fit the loader.
         """
         saved.check(self.fits, self._iterable, self._loader.num_workers)
         first = replace(saved.start, epoch=epoch)
@@ -81,7 +81,8 @@ class Making:
                 keeps = self._loader.persistent_workers and not first.drew_seed
                 first = replace(first, begun=False, drew_seed=not keeps, base_seed=first.base_seed if keeps else None)
             iterator, progress = self._made(first, None if saved.finished else saved, apart)
-            # What was not drawn then is drawn when it is asked for, if the generator is where it was then.
+            # If the first indices were not drawn when the state was taken, and the generator's state is the same as
+            # then, they are drawn from it on request.
             late = None if first.late is None else first.late.default
             if (not first.begun and not moved) or (
                 not first.drawn and late is not None and torch.equal(late, apart.kept)
@@ -94,7 +95,7 @@ class Making:
             return iterator, progress
 
     def iterator(self) -> Any:
-        """What torch's ``__iter__`` asks for."""
+        """Returns the iterator that torch's ``__iter__`` asks for."""
         assert self._next is not None
         if self._loader.num_workers:
             self._loader.check_worker_number_rationality()
@@ -105,12 +106,12 @@ class Making:
     def _made(self, first: Start, saved: Saved | None, apart: _Apart) -> tuple[Any, Progress]:
         loader, generator = self._loader, self._loader.generator
         if self._seed is not None:
-            base_seed(generator)  # the generators of the user move as they do on the native path
+            base_seed(generator)  # advances the user's generator, as on the native path
             of_workers = (self._seed ^ _WORKERS) + self._rank * _RANKS
             generator = torch.Generator("cpu").manual_seed(epoch_seed(of_workers, first.epoch or 0))
             first = replace(first, base_seed=None)
         elif not first.drew_seed:
-            generator = torch.Generator("cpu")  # the workers have the seed of an epoch before
+            generator = torch.Generator("cpu")  # the workers keep the seed of an earlier epoch
         running = loader._iterator if loader.persistent_workers and loader.num_workers else None
         held = getattr(running, "held", None)
         their: Workers | None = None
@@ -136,17 +137,17 @@ class Making:
         return iterator, progress
 
     def _once_more(self, iterator: Any, saved: Saved) -> None:
-        """Makes the batches behind the states of this process and its workers, which they do not know of."""
+        """Makes and discards the batches between the states of this process and its workers and the saved position."""
         wanted = saved.step + saved.since - saved.counted(self._iterable)
         for made in range(wanted):
             if next(iterator, self) is self:
                 raise ValueError(
-                    f"the state says {wanted} batches have to be made once more, but there are only {made}: "
-                    "the dataset is another one"
+                    f"the state requires {wanted} batches to be made again, but there are only {made}: "
+                    "the dataset is not the one of the state"
                 )
 
     def _end(self, saved: Saved, apart: _Apart) -> None:
-        """Brings all that lives on to where it was when its epoch had ended."""
+        """Restores what outlives an epoch (dataset, persistent workers, samplers) to its state at the end."""
         loader = self._loader
         if loader.num_workers == 0:
             inline = saved.workers[0]
@@ -165,7 +166,7 @@ class Making:
 
 
 class _Apart:
-    """torch's default generator as it was, once it is over."""
+    """Context manager that restores torch's default generator at the end if `moved`."""
 
     def __init__(self, moved: bool = False) -> None:
         self._moved, self.kept = moved, torch.get_rng_state()
@@ -179,7 +180,7 @@ class _Apart:
 
     @contextmanager
     def users(self) -> Iterator[None]:
-        """The user's code runs with it, and may set it."""
+        """Runs the user's code with the user's state of the generator, which the code may change."""
         ours = torch.get_rng_state()
         if self._moved:
             torch.set_rng_state(self.kept)
@@ -192,5 +193,5 @@ class _Apart:
 def _length(dataset: Any) -> int | None:
     try:
         return len(dataset)
-    except Exception:  # a dataset without a length, or with a broken one: torch may never ask
+    except Exception:  # no length, or one that raises: torch may never ask for it
         return None

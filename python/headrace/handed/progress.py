@@ -1,4 +1,4 @@
-"""One epoch that torch delivers, as it is seen from outside: what was drawn, what was handed out, and its state."""
+"""Observer of an epoch that torch delivers: counts what was drawn and handed out, and makes the epoch's state."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from headrace.handed.workers import Workers
 
 
 class Progress:
-    """The watch over an epoch.
+    """Observer of one epoch.
 
     Args:
-        loader: torch's, whose arguments are read; it is not held.
+        loader: torch's loader; its arguments are read, but no reference is kept.
         start: how the epoch begins.
-        saved: where it goes on, if it does.
-        generators: that the order follows from.
-        workers: of the iterator, if they have states.
+        saved: the state that the epoch resumes from, if any.
+        generators: the generators that determine the order.
+        workers: the iterator's workers, if they have states.
+        fits: values that a loader must have to resume from a state of this epoch.
     """
 
     def __init__(
@@ -47,20 +48,20 @@ class Progress:
         self._place = Place() if saved is None or self._iterable else saved.place
         self._ends = saved is not None and saved.finished and not saved.since and not self._iterable
         self._late = None if saved is None else saved.start.late
-        self._settled: Randomness | None = None  # when the iterator had been made
+        self._settled: Randomness | None = None  # generators' states right after the iterator was made
         self._draws: Draws | None = None
         self._count = 0 if saved is None else saved.counted(self._iterable)
         self._last = saved.last_worker if saved is not None and self._count else self._number - 1
-        self._source: Any = None  # of the states of this process's own dataset
+        self._source: Any = None  # torch's fetcher, if the dataset in this process has states
         self._more: dict[str, Any] = {}
-        self._blind: str | None = None
+        self._blind: str | None = None  # why the epoch cannot be observed
         self.base_seed = start.base_seed
-        self.when_asked: Callable[[Progress], None] | None = None  # for the first batch
+        self.when_asked: Callable[[Progress], None] | None = None  # called when the first batch is requested
 
     # ---- what torch's iterator tells ---------------------------------------------------------------------------------
 
     def begins(self, sampler: Any) -> Iterator[Any]:
-        """The iterator over the batches of indices."""
+        """Returns the iterator over the batches of indices."""
         if self._ends:
             return iter(())
         self._draws = Draws(sampler, self._place, self._keep if self._in_order else 1, self._before)
@@ -69,7 +70,7 @@ class Progress:
         return _Tasks(self._draws, self.workers)
 
     def first_worker(self) -> int:
-        """Which worker is given the first batch: the one behind the worker of the last."""
+        """Returns the worker that gets the first batch: the one after the worker of the last batch."""
         if self._iterable:
             behind = self._last + 1
         else:
@@ -77,10 +78,10 @@ class Progress:
         return int(behind % self._number)
 
     def began(self, iterator: Any) -> None:
-        """The iterator is made; from now on, others may draw from the generators."""
+        """Called when the iterator has been made; from now on other code may draw from the generators."""
         self.start = replace(self.start, begun=True)
         if self._draws is None and not self._ends:
-            self._blind = "its iterator is not the one that headrace makes of torch's"
+            self._blind = "its iterator is not headrace's subclass of torch's iterator"
             return
         if self.start.random is not None and self._settled is None:
             self._settled = Randomness.now(self._generators, self.start.random.default is not None)
@@ -98,12 +99,12 @@ class Progress:
         self._more["len_called"] = getattr(iterator, "_IterableDataset_len_called", None)
 
     def draw(self) -> None:
-        """Draws the first batch of indices now rather than when it is asked for."""
+        """Draws the first batch of indices now rather than on request."""
         if self._draws is not None and not self._number:
             self._draws.draw()
 
     def let_draw(self) -> None:
-        """The first batch of indices is drawn when it is asked for, from the generators as they are then."""
+        """Lets the first batch of indices be drawn on request, from the generators' states at that time."""
         self._late = None
 
     def _before(self) -> None:
@@ -115,7 +116,7 @@ class Progress:
         self.start = replace(self.start, late=self._late)
 
     def returned(self, iterator: Any) -> None:
-        """The iterator has tried to get a batch."""
+        """Called after the iterator has tried to get a batch."""
         asked, self.when_asked = self.when_asked, None
         if asked is not None:
             asked(self)
@@ -127,21 +128,21 @@ class Progress:
 
     @contextmanager
     def _reading_torchs_books(self) -> Iterator[None]:
-        """Another version of torch may keep them in another way: that is no reason to stop iterating."""
+        """Reads torch's internals. If this version of torch differs, iteration continues without states."""
         try:
             yield
         except (AttributeError, KeyError, IndexError, TypeError) as error:
-            self._blind = f"torch {torch.__version__} keeps its books in another way: {error!r}"
+            self._blind = f"the internals of torch {torch.__version__} differ from those that headrace reads: {error!r}"
 
     def batch(self, data: Any) -> Any:
-        """The user's batch."""
+        """Counts a batch and returns the user's part of it."""
         self._count += 1
         if self.workers is None:
             return data
         return self.workers.received(data, self._behind())
 
     def finished(self) -> None:
-        """There is no further batch."""
+        """Called at the end of the epoch."""
         self.is_finished = True
 
     def _behind(self) -> int:
@@ -153,22 +154,22 @@ class Progress:
 
     @property
     def epoch(self) -> int:
-        """Its number."""
+        """Number of the epoch."""
         return self.start.epoch or 0
 
     @property
     def untouched(self) -> bool:
-        """Whether no batch was asked for yet."""
+        """Whether no batch has been requested yet."""
         return self._count == 0
 
     def save(self, loader: Any, upcoming: Start) -> Saved:
-        """The state, with `upcoming` in the place of `start` where the epoch has ended.
+        """Returns the state; if the epoch has ended, with `upcoming` as the start.
 
         Raises:
-            RuntimeError: a state could not be taken.
+            RuntimeError: no state could be taken.
         """
         if self._blind is not None:
-            raise RuntimeError(f"this loader cannot say its state: {self._blind}")
+            raise RuntimeError(f"this loader has no state_dict: {self._blind}")
         ended, behind = self.is_finished, self._behind()
         lives_on = loader.persistent_workers or not ended
         place, step, since = Place(), behind, 0
@@ -197,7 +198,7 @@ class Progress:
         return Saved(start, ended, place, step, since, self._number, workers, last, self._fits, more)
 
     def _inline(self, dataset: Any) -> WorkerPlace:
-        """Of a dataset in this process."""
+        """Returns the states of the dataset in this process and of its iterator."""
         iterator = None if self._source is None else self._source.dataset_iter
         return WorkerPlace(
             None if iterator is dataset else state_of(dataset),
@@ -207,7 +208,7 @@ class Progress:
 
 
 class _Tasks:
-    """Batches of indices for workers with states."""
+    """Iterator over the batches of indices for workers with states."""
 
     def __init__(self, draws: Draws, workers: Workers) -> None:
         self._draws, self._workers = draws, workers

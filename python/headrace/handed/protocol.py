@@ -1,4 +1,4 @@
-"""Objects with a state of their own: those with both ``state_dict`` and ``load_state_dict``, as torchdata has it."""
+"""Stateful objects: those with both ``state_dict`` and ``load_state_dict``, as in torchdata."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ __all__ = ["restore", "state_of", "stateful"]
 
 
 def restore(one: Any, state: Any, what: str) -> None:
-    """Gives an object its state back; nothing where there is none.
+    """Restores an object's state; does nothing if `state` is None.
+
+    Args:
+        what: kind of the object, for the message.
 
     Raises:
-        ValueError: there is a state, but the object cannot take one; `what` says which object it is.
+        ValueError: there is a state, but the object has no ``load_state_dict``.
     """
     if state is None:
         return
     if not stateful(one):
         raise ValueError(
-            f"the state holds one of the {what}, but {type(one).__qualname__} has no state_dict and load_state_dict"
+            f"the state contains one for the {what}, but {type(one).__qualname__} has no state_dict and load_state_dict"
         )
     one.load_state_dict(state)

@@ -1,4 +1,4 @@
-"""The states of torch's generators that an epoch follows from, as strings that any checkpoint can hold."""
+"""The states of torch's generators that determine an epoch, packed into strings that any checkpoint can hold."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from headrace.sampler.seeded import Seeded
 
 @dataclass(frozen=True)
 class Randomness:
-    """Of the generators that loader and samplers hold, and of torch's default one where the order may follow from it.
+    """States of the generators that determine the order; each is uint8 (n,).
 
-    A state is uint8 (n,), and None where it is not needed.
+    Attributes:
+        own: states of the generators of the loader and its samplers.
+        default: state of torch's default generator; None if the order cannot depend on it.
     """
 
     own: tuple[torch.Tensor, ...]
@@ -29,14 +31,14 @@ class Randomness:
 
     @classmethod
     def now(cls, generators: Sequence[torch.Generator], default: bool) -> Randomness:
-        """Of this moment."""
+        """Returns the current states."""
         return cls(tuple(one.get_state() for one in generators), torch.get_rng_state() if default else None)
 
     def restore(self, generators: Sequence[torch.Generator]) -> None:
-        """Sets the generators.
+        """Sets the generators to these states.
 
         Raises:
-            ValueError: there are more of them, or fewer.
+            ValueError: the number of generators differs.
         """
         if len(generators) != len(self.own):
             raise ValueError(
@@ -49,7 +51,7 @@ class Randomness:
             torch.set_rng_state(self.default)
 
     def same(self, other: Randomness) -> bool:
-        """Whether nothing was drawn in between."""
+        """Returns whether the states are equal, so that nothing was drawn in between."""
         pairs = zip((*self.own, self.default), (*other.own, other.default), strict=True)
         return all(a is b or (a is not None and b is not None and torch.equal(a, b)) for a, b in pairs)
 
@@ -58,13 +60,13 @@ class Randomness:
         return [_packed(one) for one in self.own], None if self.default is None else _packed(self.default)
 
     def pack(self) -> dict[str, Any]:
-        """As strings."""
-        own, default = self._strings  # made once: a state may be saved with each batch
+        """Returns the states as strings."""
+        own, default = self._strings  # cached, since a state may be saved with each batch
         return {"own": list(own), "default": default}
 
     @classmethod
     def unpack(cls, packed: dict[str, Any]) -> Randomness:
-        """What `pack` has made."""
+        """Returns the states from the result of `pack`."""
         default = packed["default"]
         return cls(tuple(map(_unpacked, packed["own"])), None if default is None else _unpacked(default))
 
@@ -78,7 +80,7 @@ def _unpacked(text: str) -> torch.Tensor:
 
 
 def may_draw_from_default(samplers: Iterable[Any], dataset: Any) -> bool:
-    """Whether samplers of a loader may draw from torch's default generator, or torch itself for a pipe."""
+    """Returns whether the samplers, or torch itself for a data pipe, may draw from torch's default generator."""
     return isinstance(dataset, IterDataPipe) or not all(map(_known_not_to, samplers))
 
 

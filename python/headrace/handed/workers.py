@@ -1,4 +1,4 @@
-"""What the main process knows of the states of a loader's worker processes."""
+"""Collects the states of a loader's worker processes in the main process."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from torch.utils.data import IterableDataset, IterDataPipe, MapDataPipe
 from headrace.handed.carried import SAME, Carried, Carrier, Failed, Indexed, Message, Stream, Users, WorkerPlace
 from headrace.handed.protocol import stateful
 
-_LOOK_S = 0.2  # whether a worker that should say something is still alive
+_LOOK_S = 0.2  # interval at which a worker that owes a message is checked for being alive
 
 
 def have_states(loader: Any) -> bool:
-    """Whether a loader's workers have states: those of a dataset with one, or of iterators, which may have one."""
+    """Returns whether a loader's workers may have states: of a stateful dataset, or of an iterable one."""
     if loader.num_workers == 0 or isinstance(loader.dataset, (IterDataPipe, MapDataPipe)):
-        return False  # torch changes pipes in place, and would not know a stand-in
+        return False  # torch changes data pipes in place, and would not recognise a wrapper
     return isinstance(loader.dataset, IterableDataset) or stateful(loader.dataset)
 
 
 @dataclass
 class _Known:
-    """Of one worker and epoch, as far as its batches were handed out.
+    """What is known of one worker in this epoch, up to its last batch that was handed out.
 
     Attributes:
-        count: batches that were handed out.
-        state: pickled, behind `at` of them; None: not known, or none.
-        at: -1: nothing is known.
-        ended: nothing more comes.
-        final: the state is that behind the end.
+        count: number of its batches that were handed out.
+        state: pickled state after `at` of them; None: unknown, or the worker has no state.
+        at: number of batches before `state`; -1: unknown.
+        ended: the worker delivers no more batches.
+        final: `state` was taken after the worker's iterator had ended.
     """
 
     count: int = 0
@@ -43,12 +43,12 @@ class _Known:
 
 
 class Workers:
-    """The workers of one iterator of torch's.
+    """The workers of one of torch's iterators.
 
     Args:
-        loader: whose dataset the workers have.
-        places: where they go on.
-        step: batches that were behind when the states of `places` were taken.
+        loader: the loader.
+        places: the state that each worker resumes from.
+        step: number of batches before the states in `places`.
     """
 
     def __init__(self, loader: Any, places: dict[int, WorkerPlace], step: int) -> None:
@@ -88,7 +88,7 @@ class Workers:
         return _Known(place.count, state, at, place.ended, final=place.ended)
 
     def renew(self) -> None:
-        """The next epoch begins in all workers."""
+        """Called when the next epoch begins in all workers."""
         self._epoch += 1
         self._left = [one.state for one in self._known]
         self._known = [_Known() for _ in range(self._number)]
@@ -98,13 +98,13 @@ class Workers:
 
     @property
     def epoch(self) -> int:
-        """Counted from 1."""
+        """Number of the iterator's epoch, counted from 1."""
         return self._epoch
 
     def keeps(self, number: int) -> bool:
-        """Whether a state is to come with the batch of this number in its epoch.
+        """Returns whether the worker has to send its state with the batch of this number in its epoch.
 
-        They do from all workers before each step whose states are kept.
+        Before each step whose states are kept, every worker sends one.
         """
         if not self._in_order:
             return True
@@ -113,15 +113,15 @@ class Workers:
     # ---- what comes back ---------------------------------------------------------------------------------------------
 
     def attend(self, iterator: Any) -> None:
-        """To be called with torch's iterator when it has begun an epoch."""
+        """Must be called with torch's iterator when it has begun an epoch."""
         self._processes = iterator._workers
         self._assigned = {task[0] for task in iterator._task_info.values()}  # there are more tasks than workers, or all
 
     def received(self, carried: Carried, behind: int) -> Any:
-        """The user's batch.
+        """Records the state that came with a batch, and returns the user's batch.
 
         Args:
-            behind: batches of the epoch that are behind with it.
+            behind: number of the epoch's batches that were handed out, including this one.
         """
         known = self._known[carried.worker]
         self.last = carried.worker
@@ -135,7 +135,7 @@ class Workers:
         return carried.batch
 
     def look(self, iterator: Any) -> None:
-        """Which of the workers have nothing more, and nothing that is still to be handed out."""
+        """Marks the workers that have ended and whose batches have all been handed out."""
         waiting = {task[0] for task in iterator._task_info.values() if len(task) > 1}
         for worker, active in enumerate(iterator._workers_status):
             if not active and worker not in waiting:
@@ -144,12 +144,12 @@ class Workers:
     # ---- states ------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> tuple[int, dict[str, Any]]:
-        """Step and torchdata's ``_worker_snapshots``: what is behind the step has to be made once more.
+        """Returns a step and torchdata's ``_worker_snapshots`` of that step. Resuming repeats the batches after it.
 
-        For an iterable dataset the step is -1: each worker knows itself how much that is.
+        For an iterable dataset the step is -1, because each worker's state holds its own count.
 
         Raises:
-            RuntimeError: a state could not be taken.
+            RuntimeError: a worker could not give its state.
         """
         step, states = self._snapshot
         if self.iterable:
@@ -171,9 +171,9 @@ class Workers:
         return {**found, "_num_yielded": known.count, "_steps_since_state": known.count - known.at}
 
     def _first(self, worker: int) -> bytes | None:
-        """The state before the worker's first batch; None where it has ended without a word."""
+        """Returns the state before the worker's first batch; None if the process has ended without a message."""
         if self._epoch > 1 and not self.iterable and worker not in self._assigned:
-            return self._left[worker]  # it has nothing to do in this epoch
+            return self._left[worker]  # the worker has no batch in this epoch
         message = self._message(worker, ended=False)
         return None if message is None else message.state
 

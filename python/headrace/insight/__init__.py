@@ -1,1 +1,1 @@
-"""What the loader says of itself: proof, words, numbers, time lines."""
+"""Reports about a loader: verification, explanation, statistics, timelines."""

@@ -1,4 +1,4 @@
-"""A recording in the trace-event format of Chrome and Perfetto, alone or within a trace of torch's."""
+"""Writes a recording in the trace-event format of Chrome and Perfetto, alone or merged into a trace of torch's."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any
 
 from headrace.insight.timeline import ThreadTimeline
 
-# Of times in ns since 1970; what is left, in microseconds with three decimals, is exact in a float.
+# Key of the base time in ns since 1970. Times relative to it, in microseconds with three decimals, are exact floats.
 _BASE = "baseTimeNanoseconds"
-_BLOCK = 4096  # spans made into text at once: Python's objects of all of them would take 800 bytes a span
+_BLOCK = 4096  # spans converted to text at a time: the Python objects take 800 bytes per span
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """A trace that torch.profiler wrote.
+    """Reads a trace that torch.profiler wrote.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the file is something else.
     """
     data = Path(path).read_bytes()
     try:
@@ -35,7 +35,7 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def write(path: str | Path, text: Iterable[str]) -> None:
-    """Writes a trace piece by piece, compressed where the name ends in .gz."""
+    """Writes a trace piece by piece, compressed if the name ends in .gz."""
     if str(path).endswith(".gz"):
         with gzip.open(path, "wt", compresslevel=6, encoding="ascii") as file:
             file.writelines(text)
@@ -46,13 +46,13 @@ def write(path: str | Path, text: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class Trace:
-    """What is to be written.
+    """A recording to be written.
 
     Attributes:
-        pid: of the process.
-        offset_ns: from the threads' clock to the system's, which counts from 1970.
-        window_ns: when the recording began and ended, on the system's clock.
-        about: what else a reader should know.
+        pid: id of the process.
+        offset_ns: system clock (ns since 1970) minus the threads' clock.
+        window_ns: begin and end of the recording on the system clock.
+        about: further facts about the recording, stored in the file.
     """
 
     threads: Sequence[ThreadTimeline]
@@ -62,23 +62,23 @@ class Trace:
     about: dict[str, Any]
 
     def alone(self) -> Iterator[str]:
-        """JSON, in pieces."""
+        """Yields the trace as JSON, in pieces."""
         base = self.window_ns[0] // 10**9 * 10**9
         name = {"ph": "M", "name": "process_name", "pid": self.pid, "args": {"name": "headrace"}}
         return self._document({"displayTimeUnit": "ms", _BASE: base}, [name])
 
     def within(self, torch: dict[str, Any]) -> Iterator[str]:
-        """The same in a trace of torch's, whose axis counts. Threads that both know are called what headrace says.
+        """Yields torch's trace with this recording merged in, on torch's time axis and with headrace's thread names.
 
         Raises:
-            ValueError: the two are of different stretches of time.
+            ValueError: the two do not overlap in time.
         """
         base, events = int(torch[_BASE]), torch["traceEvents"]
         timed = [one for one in events if one.get("ph") == "X"]
         begin = min((base + one["ts"] * 1e3 for one in timed), default=0.0)
         end = max((base + (one["ts"] + one["dur"]) * 1e3 for one in timed), default=0.0)
         if end < self.window_ns[0] or begin > self.window_ns[1]:
-            raise ValueError("torch's trace and this recording are of different stretches of time")
+            raise ValueError("torch's trace and this recording do not overlap in time")
         tids = {one.tid for one in self.threads}
         renamed = ("thread_name", "thread_sort_index")
         kept = (
@@ -89,7 +89,7 @@ class Trace:
         return self._document({key: value for key, value in torch.items() if key != "traceEvents"}, kept)
 
     def _document(self, head: dict[str, Any], events: Iterable[dict[str, Any]]) -> Iterator[str]:
-        """One line an event: those given, and behind them the threads' names and spans."""
+        """Yields one line per event: first `events`, then the threads' names and spans."""
         yield json.dumps({**head, "headrace": self.about})[:-1] + ', "traceEvents": ['
         before = "\n"
         for event in chain(events, self._names()):
@@ -101,14 +101,14 @@ class Trace:
         yield "\n]}\n"
 
     def _names(self) -> Iterator[dict[str, Any]]:
-        """Names and order of the threads."""
+        """Yields the events that set names and order of the threads."""
         for place, one in enumerate(sorted(self.threads, key=lambda one: (one.thread, one.tid))):
             for what, value in (("name", one.thread), ("sort_index", place)):
                 name = f"thread_{what}"
                 yield {"ph": "M", "name": name, "pid": self.pid, "tid": one.tid, "args": {what: value}}
 
     def _blocks(self, shift: int) -> Iterator[str]:
-        """The spans, one a line; times of the threads' clock are `shift` ns behind those of the axis."""
+        """Yields the spans, one per line; `shift` (ns) is added to the threads' clock to get times on the axis."""
         for one in self.threads:
             heads = [json.dumps({"ph": "X", "cat": "headrace", "name": name})[:-1] for name in one.stages]
             where = f', "pid": {self.pid}, "tid": {one.tid}, "ts": '

@@ -1,4 +1,4 @@
-"""Records what the threads of this process's loaders do and when, as `torch.profiler` does for torch's."""
+"""Profiler: records what the threads of all loaders of this process do over time, like `torch.profiler`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from headrace.insight.timeline import Nanoseconds, StageTime, ThreadTimeline, ad
 
 _TRIES = 30
 _Columns = tuple[str, int, list[str], Nanoseconds, Nanoseconds, Nanoseconds, Nanoseconds]
-_claims: dict[int, object] = {}  # whose recording goes on, by process: in a forked child it is nobody's
+_claims: dict[int, object] = {}  # pid -> owner of the running recording; a forked child has none
 
 
 def _end(claim: object) -> tuple[int, list[_Columns], int] | None:
-    """Ends the recording of this process if it is `claim`'s: when that was, what threads did, spans dropped."""
+    """Ends this process's recording if `claim` owns it; returns end time, threads' columns, number of spans dropped."""
     pid = os.getpid()
     if _claims.get(pid) is not claim:
         return None
     ended_ns = time.perf_counter_ns()
     threads, dropped = core.stop_recording()
-    _claims.pop(pid, None)  # only now: an interrupt in between leaves what can be ended again
+    _claims.pop(pid, None)  # last, so that after an interrupt the recording can be ended again
     last = max((int(ends.max()) for *_, ends, _ in threads if len(ends)), default=0)
     return max(ended_ns, last), threads, dropped
 
@@ -35,10 +35,10 @@ def _end(claim: object) -> tuple[int, list[_Columns], int] | None:
 class profile:
     """Records what all loaders of this process do while inside ``with``.
 
-    In the recording are the native threads (read, header, decode, resize, idle), the threads in which Python does a
-    sample's work (pillow, python), the consumer in ``__next__`` with what it does there (wait, submit, hand_over,
-    out_transform) and, with a device, what workers stage for its decoders (staging), these (device decode) and the
-    thread that uploads and launches (launch). Loaders that torch delivers are in `torch.profiler`'s recordings.
+    It records the native threads (read, header, decode, resize, idle), the Python threads (pillow, python), and the
+    consumer's ``__next__`` with its parts (wait, submit, hand_over, out_transform). With a device it also records the
+    files that workers stage for the device's decoders (staging), the decoders (device decode), and the thread that
+    uploads batches and launches kernels (launch). Loaders that torch delivers are in `torch.profiler`'s recordings.
 
         with headrace.profile() as prof:
             for images, labels in loader:
@@ -46,21 +46,24 @@ class profile:
         print(prof)
         prof.export_chrome_trace("trace.json")
 
-    While it records, every sample is timed stage by stage, otherwise one in sixteen is. Loaders may begin and end
-    inside. A span that has not ended at the end is not in the recording; one that began before it is cut. A profile
-    that is dropped while it records ends its recording.
+    While recording, every sample is timed stage by stage; otherwise one in sixteen is. Loaders may begin and end
+    inside. A span that is open when the recording ends is not recorded; a span that began before the recording is cut.
+    Dropping a profile while it records ends its recording.
 
     Args:
-        max_spans: so many are kept; a sample makes five. What is beyond is counted in `dropped` and warned of.
+        max_spans: maximum number of spans to keep; a sample makes five. Further spans are counted in `dropped`, and a
+            warning reports them.
 
     Attributes:
         threads: what each thread did, ``headrace.insight.timeline.ThreadTimeline``.
-        dropped: spans that there was no room for.
-        recorded_s: how long it recorded, in seconds.
-        clock_error_ns: how far the times in exported traces may be from the system's clock, in nanoseconds.
+        dropped: number of spans beyond `max_spans`.
+        recorded_s: duration of the recording in seconds.
+        clock_error_ns: bound of the difference between times in exported traces and the system clock, in nanoseconds.
 
     Raises:
-        RuntimeError: on beginning, where one records in this process; by what needs a recording, where none has ended.
+        ValueError: `max_spans` is less than 1.
+        RuntimeError: at the start, if this process is recording already; from methods that need a finished recording,
+            if there is none.
     """
 
     def __init__(self, *, max_spans: int = 1_000_000) -> None:
@@ -75,7 +78,7 @@ class profile:
         weakref.finalize(self, _end, self._claim)
 
     def start(self) -> None:
-        """Begins to record; what was recorded before is dropped."""
+        """Begins to record and discards an earlier recording."""
         pid, unix = os.getpid(), _unix_offset()
         if pid in _claims or _claims.setdefault(pid, self._claim) is not self._claim:
             raise RuntimeError("a headrace.profile() is recording in this process already; end it before the next one")
@@ -88,7 +91,7 @@ class profile:
             raise
 
     def stop(self) -> None:
-        """Ends the recording; nothing in a process forked inside it, which records nothing."""
+        """Ends the recording. Does nothing in a process forked during the recording, because it records nothing."""
         self._stop()
 
     def _stop(self) -> None:
@@ -109,7 +112,7 @@ class profile:
             warnings.warn(
                 f"headrace.profile() had no room for {self.dropped} spans beyond max_spans={self._max_spans}: they "
                 "are missing from the recording",
-                stacklevel=3,  # the line that calls stop(), or that the with statement is in
+                stacklevel=3,  # the line of the stop() call or of the with statement
             )
 
     def __enter__(self) -> profile:
@@ -136,9 +139,11 @@ class profile:
         return self._clock_error_ns
 
     def summary(self, *, per_thread: bool = False) -> tuple[StageTime, ...]:
-        """Time by thread and stage, as ``print(prof)`` shows it; threads of one kind taken together, or each alone.
+        """Returns the time by thread and stage, as ``print(prof)`` shows it.
 
-        Two loaders have threads of the same names: `StageTime.tid` tells them apart.
+        Args:
+            per_thread: report each thread separately, instead of the sum over threads of a kind. Threads of two loaders
+                have the same names; `StageTime.tid` distinguishes them.
         """
         self._check()
         return add_up(self.threads, self.recorded_s, per_thread=per_thread)
@@ -152,13 +157,13 @@ class profile:
         """Writes the recording as a trace for https://ui.perfetto.dev or chrome://tracing.
 
         Args:
-            path: of the file to write; compressed where it ends in ``.gz``.
-            torch_trace: a file that `torch.profiler`'s ``export_chrome_trace`` wrote for the same stretch of time, in
-                the same process: `path` then holds both, on one axis of time.
+            path: the file to write; compressed if the name ends in ``.gz``.
+            torch_trace: a file that `torch.profiler`'s ``export_chrome_trace`` wrote for the same time, in the same
+                process; `path` then contains both on one time axis.
 
         Raises:
-            ValueError: `torch_trace` is no such file, or of another stretch of time. RuntimeError: nothing is recorded
-                yet.
+            ValueError: `torch_trace` is not such a file, or does not overlap with the recording.
+            RuntimeError: there is no finished recording.
         """
         self._check()
         window = self._begin_ns + self._offset_ns, self._end_ns + self._offset_ns
@@ -174,7 +179,7 @@ class profile:
 
 
 def _unix_offset() -> tuple[int, int]:
-    """What time.perf_counter_ns is behind time.time_ns, and how far this may be off; both in ns."""
+    """Returns time.time_ns minus time.perf_counter_ns, and a bound of the error; both in ns."""
     best = (0, 2**62)
     for _ in range(_TRIES):
         before, unix, after = time.perf_counter_ns(), time.time_ns(), time.perf_counter_ns()

@@ -1,4 +1,4 @@
-"""Says what of a loader runs natively, what in Python, and why."""
+"""Explains which parts of a loader run natively, which in Python, and why."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Explanation:
 
 
 def explain(settings: Settings, route: Native) -> Explanation:
-    """The table of a loader whose batches native threads deliver."""
+    """Returns the table of a loader whose batches native threads deliver."""
     source, recipe = route.source, route.recipe
     lines = [*_reading(settings, source), *_steps(recipe), *_targets(source), *_ranks(settings)]
     return Explanation((*lines, *_writing(settings, recipe)))
@@ -62,7 +62,7 @@ def _reading(settings: Settings, source: BlobDataset) -> list[Line]:
 
 def _steps(recipe: Recipe) -> list[Line]:
     alone = any(call.process_wide for call in recipe.calls)
-    where = "; in the caller's thread, for generators of the whole process are drawn from" if alone else ""
+    where = "; in the caller's thread, because it may draw from generators of the process" if alone else ""
     lines = []
     for number, (name, how) in enumerate(recipe.names):
         part, how = textwrap.shorten(name, 60, placeholder=" ..."), how.removeprefix("native ")
@@ -75,7 +75,9 @@ def _targets(source: BlobDataset) -> list[Line]:
     if not source.has_targets:
         return []
     transform = source.target_transform
-    return [Line("targets", "Python", "one array look-up a batch" if transform is None else f"{transform!r} a sample")]
+    return [
+        Line("targets", "Python", "one array look-up per batch" if transform is None else f"{transform!r} per sample")
+    ]
 
 
 def _writing(settings: Settings, recipe: Recipe) -> list[Line]:
@@ -94,7 +96,7 @@ def _writing(settings: Settings, recipe: Recipe) -> list[Line]:
 
 
 def explain_torch(settings: Settings, reasons: list[str]) -> Explanation:
-    """The table of a loader whose batches torch delivers."""
+    """Returns the table of a loader whose batches torch delivers."""
     kind = type(settings.dataset)
     workers = (
         f"{settings.num_workers} worker processes" if settings.num_workers else "the caller's thread (num_workers=0)"
@@ -112,15 +114,15 @@ def explain_torch(settings: Settings, reasons: list[str]) -> Explanation:
 
 
 def _ranks(settings: Settings) -> list[Line]:
-    """Whose samples these are, in a distributed job."""
+    """Returns how a distributed job shares the samples; nothing without ranks."""
     world = settings.world
     if world.size == 1:
         whole = settings.reads_whole and World.found_out().size > 1
-        how = "each reads all samples, as with torch's DataLoader; distributed=True deals them out"
+        how = "each reads all samples, as with torch's DataLoader; distributed=True shards them"
         return [Line("ranks", "given", how)] if whole else []
     found = f", as {world.found} says" if world.found else ""
     share = order_of(settings.sampler, settings.batch_sampler, 0, settings.seed).cut.share
-    rest = "left out" if share.drop_last else "made up by the first ones"
+    rest = "dropped" if share.drop_last else "padded with the first ones"
     what = "batch" if settings.batch_size is None and settings.batched else "sample"
-    how = f"rank {world.rank} of {world.size}{found}: one {what} in {world.size} of the order; what does not go round "
+    how = f"rank {world.rank} of {world.size}{found}: one {what} in {world.size} of the order; an incomplete round "
     return [Line("ranks", "native", f"{how}is {rest}")]

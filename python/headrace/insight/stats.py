@@ -1,4 +1,4 @@
-"""Where the time goes: busy time a stage, waiting on both sides, and the one thing that holds the loader back."""
+"""Time statistics of a loader: busy time per stage, waiting on both sides, and the bottleneck."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from headrace.engine.engine import Engine
 from headrace.epochs.state import Progress
 
-# The core times one sample in sixteen stage by stage; `read` is timed for all of them.
+# The core times these stages for one sample in sixteen; `read` is timed for all samples.
 _SAMPLED = ("header", "decode", "resize")
 _ON_DEVICE = "device decode"
 _CALLS = "python"
@@ -31,13 +31,13 @@ class Stats:
     """See ``DataLoader.stats``.
 
     Attributes:
-        stages: read, header (with the plan), decode, resize (with all that is fused into it), pillow; with transforms
-            that Python does also "python" (decode is then all that leads to the first of them); with a GPU also
-            "device decode", what its own decoders did.
-        idle_s: time that native threads waited for work, summed over threads.
-        waited_s: time that the consumer waited for batches.
-        threads: native threads.
-        bottleneck: one of ``"consumer"``, a stage's name, ``"nothing yet"``, or that torch delivers.
+        stages: read, header (with the plan), decode, resize (with everything fused into it), pillow. With transforms
+            called in Python also "python"; "decode" then includes all native steps before the first of them. With a
+            GPU also "device decode": the GPU's own decoders.
+        idle_s: seconds that native threads waited for work, summed over threads.
+        waited_s: seconds that the consumer waited for batches.
+        threads: number of native threads.
+        bottleneck: ``"consumer"``, a stage's name, ``"nothing yet"``, or a note that torch delivers.
     """
 
     stages: tuple[Stage, ...]
@@ -57,11 +57,11 @@ class Stats:
 
 
 def collect(engine: Engine | None, progress: Progress | None, threads: int) -> Stats:
-    """Reads the counters of an engine; of one that is closed too."""
+    """Returns the statistics of an epoch from the counters of an engine, which may be closed."""
     if engine is None or progress is None:
         return Stats((), 0.0, 0.0, threads, "nothing yet")
     now = engine.stages()
-    if not now:  # one engine a size, and no batch has asked for any
+    if not now:  # a VariantEngine without a batch has no engines
         return Stats((), 0.0, 0.0, threads, "nothing yet")
     before = {name: (items, ns) for name, items, ns in progress.before}
     raw = {name: (items - before.get(name, (0, 0))[0], ns - before.get(name, (0, 0))[1]) for name, items, ns in now}
@@ -71,7 +71,7 @@ def collect(engine: Engine | None, progress: Progress | None, threads: int) -> S
     stages = []
     for name in ("read", *_SAMPLED, "pillow", *([_CALLS] if _CALLS in raw else [])):
         items, ns = raw[name]
-        if name in _SAMPLED and (items or raw["header"][0]):  # scaled to all samples that the native stages took
+        if name in _SAMPLED and (items or raw["header"][0]):  # scaled from the timed samples to all native ones
             timed, items = max(1, items), planned if name == "header" else native
             ns = ns * items // timed
         stages.append(Stage(name, items, ns / 1e9))
@@ -81,7 +81,7 @@ def collect(engine: Engine | None, progress: Progress | None, threads: int) -> S
     busy = sum(one.busy_s for one in stages)
     if not busy:
         bottleneck = "nothing yet"
-    elif progress.waited_ns < progress.lasted_ns / 2:  # otherwise engaged for most of the time
+    elif progress.waited_ns < progress.lasted_ns / 2:  # the consumer was busy for most of the time
         bottleneck = "consumer"
     else:
         bottleneck = max(stages, key=lambda one: one.busy_s).name
@@ -89,5 +89,5 @@ def collect(engine: Engine | None, progress: Progress | None, threads: int) -> S
 
 
 def of_torch(workers: int) -> Stats:
-    """Of a loader whose batches torch delivers, which counts nothing."""
+    """Returns empty statistics for a loader whose batches torch delivers."""
     return Stats((), 0.0, 0.0, workers, "not measured: torch's DataLoader delivers")

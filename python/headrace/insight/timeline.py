@@ -1,4 +1,4 @@
-"""What threads did in a recording, and how much time that adds up to."""
+"""Timelines of the threads in a recording, and sums of their times."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Nanoseconds = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ThreadTimeline:
-    """What one thread did: spans that follow one another, or lie within one another.
+    """Spans of one thread; two spans are either disjoint or nested.
 
     Attributes:
-        thread: its name.
-        tid: the system's number of it.
-        stages: the names of what it did.
-        stage: int64 (n,), the number of each span's name in `stages`.
+        thread: name of the thread.
+        tid: the system's thread id.
+        stages: names of the stages.
+        stage: int64 (n,), index of each span's stage in `stages`.
         begin_ns, end_ns: int64 (n,), on the clock of time.perf_counter_ns.
-        items: int64 (n,), samples or images that were dealt with.
+        items: int64 (n,), number of samples or images processed in each span.
     """
 
     thread: str
@@ -35,12 +35,12 @@ class ThreadTimeline:
     items: Nanoseconds
 
     def of(self, stage: str) -> tuple[Nanoseconds, Nanoseconds]:
-        """Begins and ends of a stage's spans."""
+        """Returns the begin and end times of a stage's spans."""
         chosen = self.stage == self.stages.index(stage) if stage in self.stages else np.zeros(len(self.stage), bool)
         return self.begin_ns[chosen], self.end_ns[chosen]
 
     def own_ns(self) -> Nanoseconds:
-        """How long each span lasted, less the spans right within it."""
+        """Returns the duration of each span without the spans directly inside it."""
         own = self.end_ns - self.begin_ns
         order = np.lexsort((-self.end_ns, self.begin_ns))
         begin, end = self.begin_ns[order], self.end_ns[order]
@@ -58,17 +58,17 @@ class ThreadTimeline:
 
 @dataclass(frozen=True)
 class StageTime:
-    """What threads spent on one stage.
+    """Time that a thread, or all threads of a kind, spent on one stage.
 
     Attributes:
-        thread: the thread's name, or what its kind is called.
-        tid: the system's number of it; None where threads of a kind are taken together.
-        stage: as in ``DataLoader.stats``, or what the consumer did.
-        count: spans.
-        items: samples, images.
-        total_s: their time, with what lies within them.
-        self_s: their time without that.
-        share: `self_s` of the recorded time: 1.0 is one thread all the time.
+        thread: name of the thread or of the kind of thread.
+        tid: the system's thread id; None for a sum over threads.
+        stage: a stage as in ``DataLoader.stats``, or a part of the consumer's ``__next__``.
+        count: number of spans.
+        items: number of samples or images.
+        total_s: time of the spans in seconds, including nested spans.
+        self_s: the same without nested spans.
+        share: `self_s` divided by the recorded time: 1.0 is one thread all the time.
     """
 
     thread: str
@@ -82,12 +82,12 @@ class StageTime:
 
 
 def kind_of(thread: str) -> str:
-    """The name without its number."""
+    """Returns the thread's name without its number."""
     return re.sub(r"[ -]\d+$", "", thread)
 
 
 def add_up(threads: Sequence[ThreadTimeline], recorded_s: float, *, per_thread: bool) -> tuple[StageTime, ...]:
-    """Sums by thread (or kind of thread) and stage, the longest of each first."""
+    """Returns sums by thread (or kind of thread) and stage; within a thread, the longest stage first."""
     sums: dict[tuple[str, int | None], dict[str, Nanoseconds]] = defaultdict(
         lambda: defaultdict(lambda: np.zeros(4, np.int64))
     )
@@ -107,7 +107,7 @@ def add_up(threads: Sequence[ThreadTimeline], recorded_s: float, *, per_thread: 
 
 
 def table(rows: Sequence[StageTime], recorded_s: float, dropped: int) -> str:
-    """Rows for a reader."""
+    """Returns the rows as a printable table."""
     width = max((len(one.thread) for one in rows), default=0)
     line = f"{{:<{width}}}  {{:<13}}  {{:>8}}  {{:>9}}  {{:>9}}  {{:>7}}"
     lines = [line.format("threads", "stage", "count", "total s", "self s", "share")]
@@ -118,8 +118,8 @@ def table(rows: Sequence[StageTime], recorded_s: float, dropped: int) -> str:
         times = f"{one.total_s:.4f}", f"{one.self_s:.4f}", f"{one.share:.1%}"
         lines.append(line.format(who, one.stage, one.count, *times))
     if not rows:
-        lines = ["no loader of headrace's did anything"]
+        lines = ["no headrace loader was active"]
     lines.append(f"{recorded_s:.4f} s recorded; a share of 100% is one thread all the time")
     if dropped:
-        lines.append(f"{dropped} spans are missing: there was no room for them")
+        lines.append(f"{dropped} spans are missing: there were more than max_spans")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The oracle beside the loader: the same samples and draws through Pillow and torch, and the comparison of both."""
+"""Verifies a loader: makes the same samples from the same draws with Pillow and torch, and compares the batches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from headrace.sources import BlobDataset, checked_table
 
 
 class _FaultTolerantReference(ReferenceDataset):
-    """The oracle of ``on_error="skip"`` (a sample is None then) and ``"replace"``."""
+    """The oracle with ``on_error="skip"`` (a failed sample is None) and ``"replace"``."""
 
     on_error = "raise"
 
@@ -54,13 +54,13 @@ def _collate_made(samples: list[Any]) -> Any:
 
 
 class ReferenceLoader(TorchDataLoader[Any]):
-    """A torch DataLoader over the oracle; batches of which no sample could be made are passed over."""
+    """A torch DataLoader over the oracle; batches whose samples all failed are skipped."""
 
     out: Callable[[Any, int], Any] | None = None
-    progress: Progress | None = None  # of the epoch before its first batch
+    progress: Progress | None = None  # progress of the epoch, before its first batch
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        # Not a generator: that would end with the first error, where torch's iterator goes on behind it.
+        # Not a generator function: it would end with the first error, while torch's iterator continues after it.
         first = self.progress.position if self.progress is not None else 0
         numbered = zip(itertools.count(first), super().__iter__(), strict=False)
         made = filter(lambda one: one[1] is not None, numbered)
@@ -71,11 +71,11 @@ class ReferenceLoader(TorchDataLoader[Any]):
         return batch if self.out is None or self.progress is None else self.out(batch, self.progress.number(position))
 
 
-Epoch = tuple[Progress, list[OrderedBatch]]  # an epoch before its first batch, and the batches to be delivered
+Epoch = tuple[Progress, list[OrderedBatch]]  # an epoch before its first batch, and the batches to deliver
 
 
 def reference_loader(settings: Settings, route: Native, epoch: Epoch) -> ReferenceLoader:
-    """The batches of an epoch by the oracle, as the loader would hand them out."""
+    """Returns the oracle's loader for an epoch; its batches are what the loader hands out."""
     progress = epoch[0]
     oracle = _oracle(settings, route, epoch)
     oracle.out, oracle.progress = seeded(settings.out_transform, settings.target.device, progress), progress
@@ -83,12 +83,12 @@ def reference_loader(settings: Settings, route: Native, epoch: Epoch) -> Referen
 
 
 def _oracle(settings: Settings, route: Native, epoch: Epoch) -> ReferenceLoader:
-    """The oracle's batches of an epoch, as they are collated."""
+    """Returns the oracle's loader for an epoch, without `out_transform`."""
     progress, order = epoch
     dataset = _FaultTolerantReference(route.source, route.recipe, progress.seed, progress.epoch)
     dataset.on_error = settings.on_error
     keys = [list(zip(batch.indices.tolist(), batch.occurrences.tolist(), strict=True)) for batch in order]
-    # torch's loader draws its base seed from this generator, and so leaves the default one as it is.
+    # torch's loader draws its base seed from this generator and thus leaves the default generator unchanged.
     own = torch.Generator("cpu")
     if not settings.batched:
         return ReferenceLoader(
@@ -98,7 +98,7 @@ def _oracle(settings: Settings, route: Native, epoch: Epoch) -> ReferenceLoader:
 
 
 def _native(settings: Settings, route: Native, epoch: Epoch, engine: Engine) -> NativeIterator:
-    """The same batches by an engine of their own."""
+    """Returns an iterator over the same batches, made by `engine`."""
     (progress, order), source = epoch, route.source
     engine.read_metadata(source.metadata)
     draws = Draws(route.recipe.columns, progress.seed)
@@ -115,7 +115,7 @@ def _native(settings: Settings, route: Native, epoch: Epoch, engine: Engine) -> 
     )
 
 
-#: What nvJPEG may be off by, whose inverse DCT is another: grey levels of 255, at most and on average.
+#: Tolerances for nvJPEG, whose inverse DCT differs: grey levels of 255, at most and on average.
 GREATEST, MEAN = 4, 0.1
 
 
@@ -124,8 +124,10 @@ class Report:
     """What `verify` compared.
 
     Attributes:
-        greatest, mean: differences in grey levels of 255: 0, unless nvJPEG decoded.
-        own: samples of a dataset with a method ``headrace_source`` that its own ``__getitem__`` opened, too.
+        batches, samples, bytes: number of batches, samples, and bytes of images compared.
+        greatest, mean: largest and mean difference in grey levels of 255; 0 unless nvJPEG decoded.
+        own: number of samples also compared with the image that the dataset's own ``__getitem__`` opens, for a dataset
+            with a method ``headrace_source``.
     """
 
     batches: int
@@ -146,7 +148,7 @@ class Report:
 
 
 def check_count(n: Any) -> None:
-    """Raises ValueError where it is no number of batches."""
+    """Raises ValueError if `n` is not a positive int."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise ValueError(f"n must be a number of batches from 1 up, not {n!r}")
 
@@ -155,7 +157,7 @@ def verify(settings: Settings, route: Native, epoch: Epoch, engine: Engine) -> R
     """Compares the batches of an epoch; see ``DataLoader.verify``.
 
     Args:
-        engine: makes them, and ends with this.
+        engine: makes the batches; closed at the end.
     """
     order = epoch[1]
     oracle, native = _oracle(settings, route, epoch), _native(settings, route, epoch, engine)
@@ -178,10 +180,13 @@ def verify(settings: Settings, route: Native, epoch: Epoch, engine: Engine) -> R
 
 
 def _compare_own(source: BlobDataset, order: OrderedBatch) -> int:
-    """How many samples of a batch were compared with what the dataset's own ``__getitem__`` hands to its transform.
+    """Compares a batch's images with those that the dataset's own ``__getitem__`` passes to its transform.
+
+    Returns:
+        Number of samples compared.
 
     Raises:
-        VerificationError: one is another image than the one that the dataset's ``headrace_source`` names.
+        VerificationError: an image differs from the one that the dataset's ``headrace_source`` names.
     """
     compared = 0
     for index in order.indices.tolist():
@@ -204,7 +209,7 @@ class _Off(NamedTuple):
 
 
 def grey_levels_off(images: torch.Tensor, expected: torch.Tensor, lut: torch.Tensor) -> tuple[int, float]:
-    """How far the bytes behind two batches (n, C, H, W) are apart, at most and on average; `lut` is the recipe's."""
+    """Returns the largest and mean difference of the bytes that two batches (n, C, H, W) were made from by `lut`."""
     greatest, total = 0, 0.0
     for channel, entries in enumerate(lut.double()):
         values, bytes_ = entries.sort()
@@ -220,7 +225,7 @@ def grey_levels_off(images: torch.Tensor, expected: torch.Tensor, lut: torch.Ten
 def _compare(
     ours: Any, theirs: Any, number: int, order: OrderedBatch, settings: Settings, route: Native
 ) -> tuple[torch.Tensor, _Off]:
-    """Our images, and how far they are off. Raises VerificationError unless that is as it should be."""
+    """Returns our images and their difference. Raises VerificationError if the batches differ beyond the tolerance."""
     if isinstance(ours, torch.Tensor):
         images, expected = ours, theirs
     else:

@@ -1,3 +1,3 @@
-"""What other libraries must be told to keep headrace's loader, one module a library, which is imported when needed."""
+"""Adapters that make other libraries keep headrace's loader; each library's module is imported only when needed."""
 
 __all__: list[str] = []

@@ -1,7 +1,7 @@
-"""Keeps headrace's threads behind ``accelerator.prepare(loader)``; imported when Accelerate prepares such a loader.
+"""Makes ``accelerator.prepare(loader)`` keep headrace's threads; imported when Accelerate prepares such a loader.
 
-Accelerate makes a new torch DataLoader of the dataset and the batch sampler of each loader that it prepares, and so
-would leave everything else of ours behind. See decision 0010.
+Accelerate makes a new torch DataLoader from the dataset and the batch sampler of each loader that it prepares, so
+everything else of headrace's loader would be lost. See decision 0010.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from headrace.sampler.seeded import chain_of
 
 
 def take_over(ours: type[Any]) -> None:
-    """From now on accelerators leave preparing loaders of the class `ours`, and only these, to us.
+    """Patches Accelerate to prepare loaders of the class `ours` by `prepared`; other loaders are not affected.
 
-    A loader that torch delivers is prepared as torch's own, unless it has something that Accelerate would not keep.
+    A loader that torch delivers is prepared as torch's own, unless it has arguments that Accelerate would lose.
     """
     before = accelerate.accelerator.prepare_data_loader
     if hasattr(before, "_headrace"):
@@ -54,22 +54,24 @@ def _is_stream(loader: Any) -> bool:
 
 
 def _has_more_than_torchs(loader: Any) -> bool:
-    """Whether it has what Accelerate would leave behind; a loader that deals itself out has a seed by itself."""
+    """Returns whether a loader has arguments that Accelerate would lose. A loader that shards itself has seed 0 by
+    default, which does not count."""
     return loader.out_transform is not None or loader.seed not in ((None, 0) if loader.deals_itself_out else (None,))
 
 
 def as_torchs(loader: Any) -> TorchDataLoader[Any]:
-    """A loader that torch delivers, as torch's: what it has dealt out to the ranks by itself is whole.
+    """Returns a loader that torch delivers as torch's own; if it shards itself, with the unsharded order.
 
     Raises:
-        ValueError: it has what Accelerate would leave behind. RuntimeError: a state was loaded, which would be lost.
+        ValueError: the loader has an `out_transform`, which Accelerate would lose.
+        RuntimeError: a state was loaded, which would be lost.
     """
     if loader.out_transform is not None:
         raise ValueError(
-            "Accelerate makes a loader of its own of an IterableDataset, without out_transform: call it on the batches"
+            "Accelerate replaces a loader over an IterableDataset and drops out_transform: call it on the batches"
         )
     if loader.resumes:
-        raise RuntimeError("Accelerate makes a loader of its own of this one: load the state after accelerator.prepare")
+        raise RuntimeError("Accelerate replaces this loader: load the state after accelerator.prepare")
     if _is_stream(loader) or not loader.deals_itself_out:
         return loader  # type: ignore[no-any-return]
     names = inspect.signature(TorchDataLoader.__init__).parameters
@@ -80,24 +82,24 @@ def as_torchs(loader: Any) -> TorchDataLoader[Any]:
 
 
 def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
-    """`dataloader` as Accelerate's loops want it; `asked` are the arguments of Accelerate's ``prepare_data_loader``.
+    """Returns `dataloader` prepared for Accelerate; `asked` are the arguments of Accelerate's ``prepare_data_loader``.
 
-    Accelerate itself says what each process gets and what becomes of the batches: it prepares a stand-in with the
-    loader's batch sampler, and headrace's loader then takes the stand-in's place. A sampler of the user's that deals
-    out already is respected, and batches of the user's own making are dealt out whole.
+    Accelerate itself decides the sharding and the handling of batches: it prepares a stand-in, a torch DataLoader with
+    the loader's batch sampler, which headrace's loader then replaces. A user's sampler that shards already is kept, and
+    a custom batch sampler is sharded by whole batches.
 
     Raises:
-        ValueError: with ``dispatch_batches``, where one process would make the batches of all; without batches; for
-            ``split_batches`` of batches that nobody knows how to split.
-        RuntimeError: a state was loaded, and the loader has to be made again to be dealt out.
+        ValueError: ``dispatch_batches`` is set, by which one process makes the batches of all; the loader yields single
+            samples; or ``split_batches`` is set with a custom batch sampler.
+        RuntimeError: a state was loaded, but the loader has to be recreated for sharding.
     """
     if asked.pop("dispatch_batches"):
         raise ValueError(
             "headrace makes the batches of each process in that process; leave dispatch_batches out of the Accelerator"
         )
     if not dataloader.batched:
-        raise ValueError("Accelerate deals out batches, not samples: give the DataLoader a batch_size other than None")
-    stateful = asked.pop("use_stateful_dataloader")  # torchdata's loader is not needed for that
+        raise ValueError("Accelerate shards batches, not samples: give the DataLoader a batch_size other than None")
+    stateful = asked.pop("use_stateful_dataloader")  # headrace's loader has states without torchdata's
     given = dealt_by_the_user(dataloader)
     if given:
         asked.update(num_processes=1, process_index=0, torch_device_mesh=None, split_batches=False)
@@ -108,10 +110,10 @@ def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
     share, kept_whole = shard.batch_sampler, type(whole) is not BatchSampler
     if share is not whole:
         if not kept_whole:
-            share.sampler = whole.sampler  # where the loader looks for generators, and for whom it tells the epoch
+            share.sampler = whole.sampler  # the loader searches it for generators and samplers that need the epoch
         elif asked["split_batches"]:
-            raise ValueError(f"split_batches cannot split what {type(whole).__qualname__} puts together: leave it out")
-        else:  # Accelerate's own way leaves out the batches that are not full
+            raise ValueError(f"split_batches cannot split the batches of {type(whole).__qualname__}: leave it out")
+        else:  # Accelerate's own sharding drops batches that are not full
             share = ShardedSampler(whole, share.num_processes, share.process_index)
     if share is not whole or dataloader.deals_itself_out or getattr(whole, "sampler", None) is not before:
         dataloader = remade(dataloader, batch_sampler=share)
@@ -120,17 +122,17 @@ def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
 
 
 def dealt_by_the_user(loader: Any) -> bool:
-    """Whether the loader was given a sampler that yields one process's part, which is not to be dealt out again."""
+    """Returns whether the user gave the loader a sampler that shards already, which must not be sharded again."""
     if loader.deals_itself_out:
         return False
     return any(isinstance(layer, TorchDistributedSampler) for layer in chain_of(loader.batch_sampler))
 
 
 def whole_order(loader: Any) -> Any:
-    """A batch sampler of all processes' batches, in the order that the loader has in one process."""
+    """Returns a batch sampler of all processes' batches, in the order of a single process."""
     sampler: Any = loader.sampler
     if type(sampler) is SeededRandomSampler and loader.batch_size is not None:
-        # Equal, but without a generator, in which Accelerate would put one that the order does not follow from.
+        # The same order without a `generator` attribute: Accelerate would set one that the order does not depend on.
         sampler = DistributedSampler(loader.dataset, 1, 0, seed=sampler.seed)
     elif not loader.deals_itself_out:
         return loader.batch_sampler
@@ -142,15 +144,15 @@ def whole_order(loader: Any) -> Any:
 
 
 class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
-    """Accelerate's DataLoaderShard over headrace's loader: devices, gradient state and checkpoints are as there.
+    """Accelerate's DataLoaderShard over headrace's loader; devices, gradient state and checkpoints are Accelerate's.
 
-    `dataset`, `batch_sampler` and `collate_fn` are such that a torch DataLoader made of them, as by
-    ``skip_first_batches``, still delivers headrace's batches, and makes none of those that are skipped.
+    A torch DataLoader made from its `dataset`, `batch_sampler` and `collate_fn`, as by ``skip_first_batches``, still
+    delivers headrace's batches, and does not make the skipped ones.
 
     Args:
-        shard: as Accelerate prepared the stand-in.
-        loader: headrace's, which delivers.
-        padded: the batch sampler of all processes, whose last round Accelerate fills up; None: it fills up nothing.
+        shard: the stand-in as Accelerate prepared it.
+        loader: headrace's loader, which delivers the batches.
+        padded: the batch sampler of all processes if Accelerate pads its last step; None if it pads nothing.
     """
 
     _is_accelerate_prepared = True
@@ -166,34 +168,34 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
         self.batch_sampler = Tickets(loader, self._place)
         self.dataset = Redeemed(loader)
 
-    # A loader made of our parts by Accelerate must not start processes, nor draw from a generator of the user's.
+    # A loader that Accelerate makes from our parts must not start processes or draw from the user's generator.
     num_workers, prefetch_factor, persistent_workers = 0, None, False
     pin_memory, timeout, worker_init_fn, multiprocessing_context = False, 0, None, None
     collate_fn = staticmethod(lambda batch: batch)
 
     @property
     def generator(self) -> torch.Generator:
-        """For torch's base seed, which nobody uses here."""
+        """A new generator for torch's base seed, which is unused here."""
         return torch.Generator("cpu")
 
     # ---- what Accelerate counts --------------------------------------------------------------------------------------
 
     @property
     def iteration(self) -> int:
-        """The epoch to come. Accelerate counts whole passes; the loader's own count knows states and skips, too."""
+        """Number of the next epoch. Accelerate counts complete passes; the loader's count includes states and skips."""
         return int(self.base_dataloader.upcoming_epoch)
 
     @iteration.setter
     def iteration(self, epoch: int) -> None:
-        """Accelerate's counting; `set_epoch` is what sets it."""
+        """Ignores Accelerate's count; `set_epoch` sets the epoch."""
 
     def set_epoch(self, epoch: int) -> None:
-        """The next pass is this epoch."""
+        """Sets the epoch of the next pass."""
         self._place.set_epoch(epoch)
 
     @property
     def total_batch_size(self) -> int:
-        """The samples of a step of all processes.
+        """Number of samples of all processes per step.
 
         Raises:
             AttributeError: the batch sampler has no batch_size.
@@ -208,7 +210,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
         return int(sizes[0] * (ranks[0] if ranks else 1))
 
     def begin(self) -> None:
-        """Accelerate's, but ``gather_for_metrics`` cuts off what was filled up, and nothing else."""
+        """Does what Accelerate's method does, and makes ``gather_for_metrics`` drop exactly the padding."""
         super().begin()
         self.remainder = 0
         if self._padded is not None and not self._padded.drop_last:
@@ -218,7 +220,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
                 self.remainder = -1
 
     def end(self) -> None:
-        """The pass is over."""
+        """Called at the end of a pass."""
         super().end()
         self._place.leave()
 
@@ -228,10 +230,10 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
         self._place.take()
 
     def state_dict(self) -> dict[str, Any]:
-        """Of the batches handed out so far; where no pass is under way, of the one to come.
+        """Returns the state after the batches handed out so far; between passes, that of the next pass.
 
         Raises:
-            RuntimeError: the accelerator was not told to keep states.
+            RuntimeError: the accelerator is not configured to keep states.
         """
         if not self.use_stateful_dataloader:
             raise RuntimeError(
@@ -240,12 +242,12 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
         return self._place.state()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """The next pass goes on where the state was taken."""
+        """Makes the next pass resume from the state."""
         super().load_state_dict(state_dict)
         self._place.leave()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Accelerate's own makes a loader by calling __init__; the gradient state is one for the whole process.
+        # Accelerate's own method calls __init__. The gradient state is shared by the process and is not copied.
         return _unfilled, (), {name: value for name, value in vars(self).items() if name != "gradient_state"}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
@@ -253,5 +255,5 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
 
 
 def _unfilled() -> PreparedLoader:
-    """For copies: pickle does not take the class itself, since a prepared loader says that it is of the loader's."""
+    """Returns an empty instance for copies; pickle refuses the class, since prepared loaders report another one."""
     return PreparedLoader.__new__(PreparedLoader)

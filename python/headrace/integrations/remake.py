@@ -1,4 +1,4 @@
-"""Makes a loader again with other samplers, from its public attributes, as trainers do it."""
+"""Recreates a loader with another batch sampler from its public attributes, as trainers do."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 
 def remade(loader: Any, *, batch_sampler: Any) -> Any:
-    """A loader like this one, at the same epoch, whose batches are those that `batch_sampler` names.
+    """Returns a loader with the same arguments and epoch, but another batch sampler.
 
     Raises:
-        RuntimeError: a state was loaded, whose place in the order of this loader is none in that of the other.
+        RuntimeError: a state was loaded; its position would not be valid in the new order.
     """
     if loader.resumes:
-        raise RuntimeError("this loader's batches are dealt out anew: load the state after accelerator.prepare")
+        raise RuntimeError("this loader's batches are sharded again: load the state after accelerator.prepare")
     names = inspect.signature(type(loader).__init__).parameters
     kept = {name: getattr(loader, name) for name in names if hasattr(loader, name)}
     for replaced in ("batch_size", "sampler", "shuffle", "drop_last", "rank", "world_size", "distributed"):

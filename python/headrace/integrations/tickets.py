@@ -1,6 +1,6 @@
-"""Lets a torch DataLoader that others make of our dataset and batch sampler deliver headrace's batches.
+"""Makes a torch DataLoader that a library creates from our dataset and batch sampler deliver headrace's batches.
 
-The batch sampler yields tickets, and the dataset takes them for batches. See decision 0010.
+The batch sampler yields tickets, which the dataset exchanges for batches. See decision 0010.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 
 
 class Place:
-    """Where a loop over a loader is: Accelerate's loops are one batch behind what the loader has handed out.
+    """Position of a loop over a loader. Accelerate's loops are one batch behind what the loader has handed out.
 
     Args:
-        keeps_states: whether anybody asks for states.
+        keeps_states: whether states will be requested.
     """
 
     def __init__(self, loader: Any, *, keeps_states: bool) -> None:
@@ -22,26 +22,26 @@ class Place:
         self._state: dict[str, Any] | None = None
 
     def take(self) -> None:
-        """To be called before each further batch is taken from the loader: the loop then has what came before it."""
+        """Must be called before each batch is taken from the loader; the loop has then received all earlier ones."""
         if self._keeps_states:
             self._state = self._loader.state_dict()
 
     def leave(self) -> None:
-        """No pass is under way: the loader itself knows best what is to come."""
+        """Called when no pass is in progress: the loader's own state is then used."""
         self._state = None
 
     def state(self) -> dict[str, Any]:
-        """Goes on behind the batches that the loop has."""
+        """Returns a state from which to resume after the batches that the loop has received."""
         return dict(self._loader.state_dict() if self._state is None else self._state)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next pass is this epoch; all samplers are told."""
+        """Sets the epoch of the next pass, also on the samplers."""
         self._loader.set_epoch(epoch)
         self.leave()
 
 
 class Redeemed:
-    """The dataset of a loader, whose ``__getitems__`` also takes a ticket and gives the batch that is due for it."""
+    """Wraps a loader's dataset; ``__getitems__`` also accepts a ticket and returns its batch."""
 
     def __init__(self, loader: Any) -> None:
         self._dataset = loader.dataset
@@ -59,15 +59,15 @@ class Redeemed:
         return [self._dataset[index] for index in indices] if at_once is None else at_once(indices)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_dataset":  # while it is unpickled
+        if name == "_dataset":  # not set yet, during unpickling
             raise AttributeError(name)
         return getattr(self._dataset, name)
 
 
 class Tickets:
-    """The batch sampler of a prepared loader: yields tickets for the batches of an epoch, one after the other.
+    """The batch sampler of a prepared loader: yields one ticket for each batch of an epoch.
 
-    It does not hold the prepared loader, which holds it: threads end with the last reference to their loader.
+    It has no reference to the prepared loader, to avoid a cycle: threads end with the last reference to their loader.
     """
 
     def __init__(self, loader: Any, place: Place) -> None:
@@ -84,17 +84,17 @@ class Tickets:
 
     @property
     def sampler(self) -> Tickets:
-        """What is told the epoch: Accelerate tells a sampler inside of a loader that skips, and not that loader."""
+        """Receives ``set_epoch``: with a loader that skips, Accelerate calls it on its sampler, not on the loader."""
         return self
 
     def set_epoch(self, epoch: int) -> None:
-        """As of the loader."""
+        """Sets the loader's next epoch."""
         self._place.set_epoch(epoch)
 
     @property
     def even_batches(self) -> bool:
-        """As of Accelerate's own batch sampler, for which ``join_uneven_inputs`` sets it for a while. Where Accelerate
-        does not deal out, there is nothing to set."""
+        """Attribute of Accelerate's batch sampler that ``join_uneven_inputs`` sets for a while. Setting it has no
+        effect if Accelerate does not shard."""
         return bool(getattr(self._loader.batch_sampler, "even_batches", True))
 
     @even_batches.setter
@@ -103,13 +103,13 @@ class Tickets:
             self._loader.batch_sampler.even_batches = even
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("_loader", "_place", "batch_sampler"):  # nothing that yields indices is to be found here
+        if name in ("_loader", "_place", "batch_sampler"):  # hides the batch sampler that yields indices
             raise AttributeError(name)
         return getattr(self._loader.batch_sampler, name)
 
 
 class Delivery:
-    """One pass over a loader, which begins with the first batch that is asked for."""
+    """One pass over a loader; it begins when the first batch is requested."""
 
     def __init__(self, loader: Any, place: Place) -> None:
         self._loader, self._place = loader, place
@@ -117,7 +117,7 @@ class Delivery:
         self._next = 0
 
     def batch(self, number: int) -> Any:
-        """A batch of the pass; numbers ascend."""
+        """Returns a batch of the pass; `number` must increase from call to call."""
         if self._batches is None:
             if self._loader.native:
                 state = self._loader.state_dict()
@@ -129,18 +129,18 @@ class Delivery:
         return next(itertools.islice(self._batches, skipped, None))
 
     def end_after(self, last: int) -> None:
-        """Ends the loader's pass, if its `last` batch was the one taken last: the next pass is another epoch."""
+        """Ends the loader's pass if its `last` batch was taken, so that the next pass is the next epoch."""
         if self._batches is not None and self._next == last + 1:
             next(self._batches, None)
             self._place.leave()
 
 
 class Ticket:
-    """Says which batch is due; whoever skips it throws it away."""
+    """Stands for one batch; a skipped ticket is never redeemed, so its batch is not made."""
 
     def __init__(self, delivery: Delivery, number: int) -> None:
         self._delivery, self._number = delivery, number
 
     def redeem(self) -> Any:
-        """The batch."""
+        """Returns the batch."""
         return self._delivery.batch(self._number)

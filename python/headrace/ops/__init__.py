@@ -1,4 +1,4 @@
-"""The kernels on their own: decode images, or crop, resize and normalise tensors, as torchvision would on PIL."""
+"""The kernels as functions: decode images; crop, resize and normalise tensors, as torchvision does on PIL images."""
 
 from headrace.ops.functions import decode_jpeg, resize_normalize
 

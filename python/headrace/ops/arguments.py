@@ -1,4 +1,4 @@
-"""Checks what `headrace.ops` is given: each function returns it in one form, or says in one sentence what is wrong."""
+"""Checks the arguments of `headrace.ops`: each function returns a normalised value, or raises with a clear message."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def encoded(blobs: Iterable[Any]) -> list[bytes]:
-    """The bytes of each image.
+    """Returns the bytes of each image.
 
     Raises:
-        TypeError: not a list, or one of it is neither bytes nor an array or tensor of uint8. ValueError: such a one has
-            not one dimension.
+        TypeError: `blobs` is not a list, or an element is neither bytes nor an array or tensor of uint8.
+        ValueError: an array or tensor does not have exactly one dimension.
     """
     if isinstance(blobs, (str, bytes, bytearray, memoryview, torch.Tensor)):
         raise TypeError(f"blobs must be a list of encoded images, not one {type(blobs).__name__}; put it into a list")
@@ -44,10 +44,10 @@ def _bytes(i: int, blob: Any) -> bytes:
 
 
 def output_size(size: Any) -> tuple[int, int]:
-    """(height, width). Raises TypeError for what are no whole numbers; ValueError unless one or two, from 1 up."""
+    """Returns (height, width). Raises TypeError if a number is not whole, ValueError unless one or two numbers >= 1."""
     try:
         sides = list(size)
-    except TypeError:  # one number, be it numpy's or a tensor of one
+    except TypeError:  # one number; numpy's numbers and 0-d tensors raise it, too
         sides = [size, size]
     if len(sides) != 2:
         raise ValueError(f"size must be one number or (height, width), not {size!r}")
@@ -55,7 +55,7 @@ def output_size(size: Any) -> tuple[int, int]:
 
 
 def check_dtype(dtype: Any) -> None:
-    """Raises ValueError unless it is among those that can be written."""
+    """Raises ValueError if `dtype` is not supported."""
     if dtype not in _DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(map(str, _DTYPES))}, not {dtype!r}")
 
@@ -63,7 +63,7 @@ def check_dtype(dtype: Any) -> None:
 def check_counts(
     count: int, boxes: Sequence[Any] | torch.Tensor | None, flips: Sequence[Any] | torch.Tensor | None
 ) -> None:
-    """Raises ValueError unless there is one box of four numbers, and one flip, for each of `count` images."""
+    """Raises ValueError unless `boxes` has four numbers and `flips` one value for each of `count` images."""
     if boxes is not None and (len(boxes) != count or any(len(box) != 4 for box in boxes)):
         raise ValueError(f"boxes must hold four numbers for each of {count} images")
     if flips is not None and len(flips) != count:
@@ -71,7 +71,12 @@ def check_counts(
 
 
 def checked_box(i: int, image: Any, box: Sequence[int] | torch.Tensor | None) -> tuple[int, int, int, int]:
-    """Top, left, height, width in image `i`; None: all of it. Raises TypeError or ValueError for what does not fit."""
+    """Returns top, left, height, width of the box in image `i`; for None, the whole image.
+
+    Raises:
+        TypeError: the image is not a uint8 tensor, or a number of the box is not whole.
+        ValueError: the image's shape is not (3, H, W), or the box is empty or not inside the image.
+    """
     if not isinstance(image, torch.Tensor):
         raise TypeError(f"image {i} is a {type(image).__name__}; a uint8 tensor is needed")
     if image.dtype != torch.uint8:
@@ -82,5 +87,5 @@ def checked_box(i: int, image: Any, box: Sequence[int] | torch.Tensor | None) ->
     numbers = (0, 0, in_h, in_w) if box is None else box.tolist() if isinstance(box, torch.Tensor) else box
     top, left, h, w = (whole_number(f"box {i}", number) for number in numbers)
     if h < 1 or w < 1 or top < 0 or left < 0 or top + h > in_h or left + w > in_w:
-        raise ValueError(f"box {i}, {(top, left, h, w)}, leaves its image of {(in_h, in_w)} pixels")
+        raise ValueError(f"box {i}, {(top, left, h, w)}, is not inside its image of {(in_h, in_w)} pixels")
     return top, left, h, w

@@ -1,4 +1,4 @@
-"""headrace.ops on a device: what its module `_gpu` does, in tensors."""
+"""`headrace.ops` on a device: tensor wrappers of the module `_gpu`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from headrace.engine import target as targets
 from headrace.engine.layout import Layout
 from headrace.engine.target import Target
 
-Plan = dict[str, Any]  # of one image: see csrc/bind/plan.h
+Plan = dict[str, Any]  # plan of one image: see csrc/bind/plan.h
 
 
 class Job(NamedTuple):
-    """What is done to one image: the box that is resized, in which order of passes, and whether it is mirrored then."""
+    """The operation on one image: the box to resize, the order of passes, and whether to mirror the result."""
 
     left: int
     top: int
@@ -28,7 +28,7 @@ class Job(NamedTuple):
     flip: bool
 
     def plan(self, height: int, width: int, filter: int) -> Plan:
-        """As the native modules take it, for an output of this size; `filter` is Pillow's number."""
+        """Returns the native modules' plan for an output of this size; `filter` is Pillow's number."""
         box = (self.left, self.top, self.width, self.height)
         if (self.height, self.width) == (height, width):
             return {"stages": [], "last": {"box": box, "flip_horizontal": self.flip}}
@@ -37,14 +37,14 @@ class Job(NamedTuple):
 
 
 class DeviceOps:
-    """The stages of one device. Everything is put on the stream that is current."""
+    """The operations of one device. All work is enqueued on the current stream."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
         self._native = targets.required().Ops(target.kind, target.device.index or 0)
 
     def decode(self, data: bytes, stream: int) -> torch.Tensor | None:
-        """uint8 (3, H, W) on the device; None for what Pillow has to decode."""
+        """Returns uint8 (3, H, W) on the device; None if Pillow has to decode the image."""
         header: dict[str, Any] = core.jpeg_header(data)
         if header["not_plain"] is not None:
             return None
@@ -60,7 +60,7 @@ class DeviceOps:
         lut: torch.Tensor,
         layout: Layout,
     ) -> torch.Tensor:
-        """(n, 3, height, width) of the dtype of `lut` (3, 256), by plans for that size."""
+        """Returns (n, 3, height, width) in the dtype of `lut` (3, 256); `plans` must be for that size."""
         rows = [image if image.stride(2) == 1 else image.contiguous() for image in images]
         places = [(one.data_ptr(), one.stride(1), one.stride(0), *one.shape[1:]) for one in rows]
         shape = (len(rows), 3, height, width)
@@ -73,5 +73,5 @@ class DeviceOps:
 
 @functools.cache
 def of(target: Target) -> DeviceOps:
-    """The one for a device; made at first use."""
+    """Returns the operations of a device; made at first use."""
     return DeviceOps(target)

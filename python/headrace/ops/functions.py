@@ -1,4 +1,4 @@
-"""The kernels on their own: decode images, or crop, resize and normalise tensors, as torchvision would on PIL."""
+"""The kernels as functions: decode images; crop, resize and normalise tensors, as torchvision does on PIL images."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ def decode_jpeg(
     """Decodes images to the bytes that Pillow's ``convert("RGB")`` gives; EXIF orientation is not applied.
 
     Args:
-        blobs: encoded images: bytes, or uint8 tensors (n,) as ``torchvision.io.read_file`` returns them. What is not a
-            clean, plain JPEG (PNG, CMYK, damaged files, ...) is decoded by Pillow.
-        device: where the images are to be, None for this machine's memory. A GPU makes the pixels from the planes that
-            the CPU decoded, on the stream that is current; the bytes are the same.
-        num_threads: threads that share the work; 0: one for each core that this process may use.
+        blobs: encoded images: bytes, or uint8 tensors (n,) as ``torchvision.io.read_file`` returns them. Images that
+            are not clean, plain JPEGs (PNG, CMYK, damaged files, ...) are decoded by Pillow.
+        device: device of the result; None for this machine's memory. A GPU computes the pixels from the planes that
+            the CPU decoded, on the current stream; the bytes are the same.
+        num_threads: number of threads; 0: one for each core that this process may use.
 
     Returns:
-        uint8 tensors (3, H, W), one a blob, in order.
+        uint8 tensors (3, H, W) on `device`, one per blob, in order.
 
     Raises:
-        Pillow's own exceptions for what it cannot read. TypeError, ValueError: not a list of encoded images.
-        RuntimeError: no such device.
+        TypeError, ValueError: `blobs` is not a list of encoded images, or `num_threads` is not a whole number >= 0.
+        RuntimeError: there is no such device.
+        Exception: Pillow's own exception for an image that it cannot read.
     """
     where = target.resolve(device, "auto" if device in (None, "cpu") else "cpu")
     data, num_threads = encoded(blobs), whole_number("num_threads", num_threads, smallest=0)
@@ -84,27 +85,27 @@ def resize_normalize(
     memory_format: torch.memory_format = torch.contiguous_format,
     num_threads: int = 0,
 ) -> torch.Tensor:
-    """``normalize(to_tensor(resized_crop(image, *box, size)))`` of a ragged batch in one pass.
+    """Computes ``normalize(to_tensor(resized_crop(image, *box, size)))`` for images of different sizes in one pass.
 
     Args:
         images: uint8 tensors (3, H, W) of any sizes, or one tensor (n, 3, H, W); all in this machine's memory or all on
-            one GPU, where the work is put on the current stream.
-        boxes: (n, 4) ints: top, left, height, width, as ``RandomResizedCrop.get_params`` returns them; None: whole
-            images.
+            one GPU, where the work is enqueued on the current stream.
+        boxes: (n, 4) ints: top, left, height, width in pixels, as ``RandomResizedCrop.get_params`` returns them; None:
+            whole images.
         size: (height, width) of the output, or one number for a square.
-        mean, std: a channel, in units of [0, 1].
-        flips: (n,): whether each is mirrored left to right after the resize.
-        interpolation: a Pillow filter by name, ``InterpolationMode`` or number.
+        mean, std: one value per channel, in units of [0, 1].
+        flips: (n,) bools: whether to mirror each image left to right after the resize.
+        interpolation: a Pillow filter, given by name, ``InterpolationMode`` or number.
         dtype: float32, float16 or bfloat16: computed in float32, then converted.
         memory_format: ``torch.contiguous_format`` or ``torch.channels_last``.
-        num_threads: threads that share the work; 0: one for each core that this process may use.
+        num_threads: number of threads; 0: one for each core that this process may use.
 
     Returns:
-        (n, 3, height, width), where the images are, equal to torchvision's on PIL images to the bit.
+        Tensor (n, 3, height, width) on the images' device, bit for bit equal to torchvision's result on PIL images.
 
     Raises:
-        TypeError: not uint8, or no whole numbers. ValueError: shapes that do not fit, a box that leaves its image, or
-            a size, dtype or memory format that there is not.
+        TypeError: an image is not a uint8 tensor, or a number is not whole.
+        ValueError: shapes do not fit, a box is not inside its image, or the size, dtype or memory format is invalid.
     """
     height, width = output_size(size)
     check_dtype(dtype)
@@ -129,7 +130,7 @@ def _jobs(
     height: int,
     width: int,
 ) -> list[device_ops.Job]:
-    """What is done to each image. Raises TypeError or ValueError for what does not fit."""
+    """Returns the job of each image. Raises TypeError or ValueError if an argument does not fit its image."""
     count, first_vertical = len(images), pillow_rule.ORDERS[pillow_rule.pass_order()]
     check_counts(count, boxes, flips)
     jobs = []
@@ -149,7 +150,7 @@ def _resize(
     layout: Layout,
     num_threads: int,
 ) -> torch.Tensor:
-    """As `DeviceOps.resize`, on this machine's threads."""
+    """Does what `DeviceOps.resize` does, with threads of this machine."""
     out = torch.empty(
         (len(images), 3, height, width), dtype=lut.dtype, memory_format=layout.memory_format, device="cpu"
     )
@@ -167,7 +168,7 @@ def _resize(
 
 
 def _on_gpu(images: Sequence[torch.Tensor] | torch.Tensor) -> device_ops.DeviceOps | None:
-    """The GPU's own stages, where the images lie on one that has them."""
+    """Returns the operations of the images' GPU; None if they are not on a GPU, or if it has no native module."""
     if not len(images) or images[0].device.type != "cuda":
         return None
     where = target.resolve(images[0].device, "cpu")

@@ -148,7 +148,7 @@ def test_a_step_in_a_thread_of_the_loaders_cannot_ask():
         steps = T.Compose([T.Resize((8, 8)), asking, T.ToTensor()])
         iterator = iter(DataLoader(many(steps), 4, num_workers=2, timeout=60))
         asking.ask = lambda: next(iterator)
-        with pytest.raises(RuntimeError, match="a step asks for a batch of the loader that waits for it"):
+        with pytest.raises(RuntimeError, match="a Python step requests a batch from its own loader"):
             list(iterator)
     finally:
         del type(asking).__deepcopy__  # type: ignore[attr-defined]

@@ -56,7 +56,7 @@ def test_the_way_to_a_gpu(monkeypatch):
     pretend_cuda(monkeypatch, (None, "headrace's module _gpu does not load (no such file)"))
     assert targets.resolve("cuda", "auto").way == "copy"
     assert "no such file" in targets.resolve("cuda", "auto").why
-    with pytest.raises(RuntimeError, match="decoder='hardware' is not to be had"):
+    with pytest.raises(RuntimeError, match="decoder='hardware' is not available"):
         targets.resolve("cuda", "hardware")
     pretend_cuda(monkeypatch, (_Module(False, ""), ""))
     assert targets.resolve("cuda:0", "cpu").why.endswith("because headrace was built without CUDA")
@@ -66,7 +66,7 @@ def test_the_way_to_a_gpu(monkeypatch):
     without = targets.resolve("cuda", "auto")
     assert (without.way, without.decoder, without.device) == ("fused", "cpu", torch.device("cuda", 1))
     assert without.why.endswith("hardware: no hardware here; cuda: no cuda here")
-    with pytest.raises(RuntimeError, match="decoder='cuda' is not to be had: cuda: no cuda here"):
+    with pytest.raises(RuntimeError, match="decoder='cuda' is not available: cuda: no cuda here"):
         targets.resolve("cuda", "cuda")
     pretend_cuda(monkeypatch, (_Module(True, "", ("cuda",)), ""))
     cores = targets.resolve("cuda", "auto")

@@ -33,15 +33,15 @@ def state_of(position: int, *arguments: Any, **more: Any) -> dict[str, Any]:
         (
             (Counting(), 3),
             (Counting(), 3, False, None, None, 1),
-            "the state holds those of 0 worker processes, and .*=1",
+            "the state is of 0 worker processes, but .*=1",
         ),
-        ((Resumed(), 3), (Resumed(), 3, False, None, None, 1), "the state holds those of 0 worker processes, and .*=1"),
+        ((Resumed(), 3), (Resumed(), 3, False, None, None, 1), "the state is of 0 worker processes, but .*=1"),
         ((Plain(), 3), (Plain(), 4), r"the loader has another batch_size \(saved 3, now 4\)"),
         ((Plain(), 3), (Plain(), 3, None, None, None, 0, None, False, True), "the loader has another drop_last"),
         ((Plain(), 3), (Plain(21), 3), r"the dataset has another number of samples \(saved 20, now 21\)"),
         ((Plain(), 3, True), (Plain(), 3, None, [4] * 20), ""),
-        ((Plain(), 3, None, Deck()), (Plain(), 3), "the state holds one of the sampler, but SequentialSampler has no"),
-        ((Counting(), 3), (Plain(), 3), "the state holds one of the dataset, but Plain has no state_dict"),
+        ((Plain(), 3, None, Deck()), (Plain(), 3), "state contains one for the sampler, but SequentialSampler has no"),
+        ((Counting(), 3), (Plain(), 3), "the state contains one for the dataset, but Plain has no state_dict"),
         ((Plain(), 3, None, [1] * 20), (Plain(), 3, None, [1] * 6), "says 4 batches were drawn, but .* have only 2"),
     ],
 )
@@ -95,11 +95,11 @@ def test_what_is_no_state():
     for state, words in (
         (
             native.state_dict(),
-            r"of a loader whose batches headrace made itself, but torch delivers .* loader.explain\(\)",
+            r"of a loader with headrace's native path, but torch delivers .* loader.explain\(\)",
         ),
         (
             {"a": 1},
-            "this is neither a state of a loader that torch delivers, nor one of a StatefulDataLoader: {'a': 1}",
+            "neither a state of a headrace loader whose batches torch delivers, nor of a StatefulDataLoader: {'a': 1}",
         ),
         ([3], "neither a state"),
         ({**good, "headrace": {**good["headrace"], "version": 9}}, "of version 9; this headrace reads version 1"),

@@ -194,7 +194,7 @@ def test_a_stream_that_has_become_another_one_is_refused():
             state = loader.state_dict()
         other = DataLoader(Stream((5,)), 2, num_workers=workers)
         other.load_state_dict(state)
-        with pytest.raises(error, match="the dataset is another one"):
+        with pytest.raises(error, match="the dataset is not the one of the state"):
             next(iter(other))
 
 

@@ -41,7 +41,7 @@ def test_explain_follows_the_loader():
     loader = DataLoader(blobs(transform=train(32), target_transform=abs), 4, dtype=torch.bfloat16)
     text = str(loader.explain())
     assert "the caller's thread (num_workers=0)" in text and "torch.bfloat16" in text
-    assert "<built-in function abs> a sample" in text
+    assert "<built-in function abs> per sample" in text
     loader.dataset.transform = evaluation(20, 16)
     assert "CenterCrop(size=(16, 16))" in str(loader.explain())
     assert "targets" not in str(DataLoader(Blobs(pictures(), None, train(8))).explain())

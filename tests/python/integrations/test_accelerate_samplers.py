@@ -147,7 +147,7 @@ def test_batches_of_the_users_own_making_stay_whole_and_none_is_lost(folder: Pat
         try:
             split.prepare(in_batches(batches(), various))
         except ValueError as error:
-            assert "split_batches cannot split what AspectRatioBatchSampler" in str(error)
+            assert "split_batches cannot split the batches of AspectRatioBatchSampler" in str(error)
         else:
             raise AssertionError("no error")
         """,

@@ -71,7 +71,7 @@ def test_a_folder_that_was_left_half_made_is_made_again(tmp_path: Path, monkeypa
 
 def test_other_folders_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(FileExistsError, match="something else"):
+    with pytest.raises(FileExistsError, match="other files"):
         lay_out(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
@@ -155,7 +155,7 @@ def test_quick_tour(tmp_path: Path) -> None:
         "0 differ",
         "times as fast",
         "epoch 1/1: loss",
-        "named right",
+        "of the same photographs) recognised",
         "Done in",
     ):
         assert part in out
@@ -189,7 +189,7 @@ def test_no_folder_for_temporary_files_is_one_sentence(capsys: pytest.CaptureFix
     assert tour.run(None, quick=True) == 2
     err = capsys.readouterr().err
     assert err.startswith("headrace demo: No usable temporary directory found in [")
-    assert err.endswith("; name a folder that can be written with --out DIR\n")
+    assert err.endswith("; name a writable folder with --out DIR\n")
     assert err.count("\n") == 1
 
 
@@ -210,7 +210,7 @@ def test_a_sheet_that_cannot_be_saved_is_one_sentence(
         monkeypatch.setattr(module, name, lambda *arguments: "")
     monkeypatch.setattr(sheet, "save_sheet", full)
     assert tour.run(tmp_path, quick=True) == 2
-    said = "headrace demo: No space left on device; name a folder that can be written with --out DIR\n"
+    said = "headrace demo: No space left on device; name a writable folder with --out DIR\n"
     assert capsys.readouterr().err == said
 
 

@@ -174,14 +174,14 @@ def test_a_broken_file_costs_its_own_place_only():
     with pytest.warns(UserWarning, match="2 samples could not be made and were skipped"):
         seen = [label for _, labels in loader for label in labels.tolist()]
     assert sorted(seen) == [label for label in range(COUNT) if label not in (7, 11)]
-    with pytest.raises(ValueError, match=r'on_error="replace" does not go with ByAspectRatio'):
+    with pytest.raises(ValueError, match=r'on_error="replace" does not work with ByAspectRatio'):
         DataLoader(dataset, batch_sampler=sampler, on_error="replace")
 
 
 def test_batches_of_several_sizes_are_refused():
     loader = DataLoader(data(), 4)
     with pytest.raises(
-        ValueError, match=r"sample 3 is to be \(40, 48\), but sample 0 of its batch \(32, 64\); use head"
+        ValueError, match=r"sample 3 has output size \(40, 48\), but sample 0 of its batch has \(32, 64\); use head"
     ):
         list(loader)
 
@@ -191,7 +191,7 @@ def test_a_batch_of_several_sizes_is_behind_once_it_has_raised(workers):
     loader = DataLoader(data(), batch_sampler=[[0, 1], [2, 3], [4, 5], [6, 7]], num_workers=workers)
     iterator = iter(loader)
     assert next(iterator)[1].tolist() == [0, 1]
-    with pytest.raises(ValueError, match=r"sample 3 is to be \(40, 48\), but sample 2 of its batch"):
+    with pytest.raises(ValueError, match=r"sample 3 has output size \(40, 48\), but sample 2 of its batch"):
         next(iterator)
     assert next(iterator)[1].tolist() == [4, 5]
     resumed = DataLoader(data(), batch_sampler=[[0, 1], [2, 3], [4, 5], [6, 7]])

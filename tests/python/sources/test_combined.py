@@ -101,7 +101,7 @@ def test_equal_transforms_need_not_be_one_object():
     parts[1].transform = train(9)
     loader = DataLoader(ConcatDataset(parts))
     assert not loader.native
-    assert "have transforms that make other images; give them the same one" in str(loader.explain())
+    assert "have transforms with different results; give them the same transform" in str(loader.explain())
 
 
 def test_a_transform_exchanged_in_one_part_is_seen():
@@ -110,7 +110,7 @@ def test_a_transform_exchanged_in_one_part_is_seen():
     parts[0].transform = parts[1].transform = train(6)
     assert next(iter(loader))[0].shape == (8, 3, 6, 6)
     parts[1].transform = train(7)
-    assert "have transforms that make other images" in str(loader.explain()) and not loader.native
+    assert "have transforms with different results" in str(loader.explain()) and not loader.native
     with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
         list(loader)
 
