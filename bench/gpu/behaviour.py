@@ -14,7 +14,7 @@ from PIL import Image
 from bench.gpu.decoding import ask_each, opened
 from bench.gpu.nvjpeg import STATUS, YUV, Nvjpeg, NvjpegError, images
 from bench.gpu.place import POISON, Place, Planes
-from headrace.engine import target
+from headrace.engine import destination
 
 BACKENDS = ("hardware", "cuda")
 BUSY_CYCLES = 200_000_000  # a tenth of a second of a GPU's clock
@@ -168,7 +168,7 @@ def corrupt(
     place: Place, candidates: Sequence[str], files: Sequence[tuple[bytes, dict[str, Any]]]
 ) -> list[dict[str, Any]]:
     """Question 5: each damaged file in a call of three. `routed`: headrace's parser lets it through to the decoder."""
-    route = target.required().route
+    route = destination.required().route
     rows: list[dict[str, Any]] = []
     for backend in BACKENDS:
         try:
@@ -223,7 +223,7 @@ def kinds() -> dict[str, bytes]:
 
 def takes(candidates: Sequence[str]) -> list[dict[str, Any]]:
     """What nvJPEG says it takes in batches, beside what headrace's router sends there."""
-    files = {what: (data, target.required().route(data) is None) for what, data in kinds().items()}
+    files = {what: (data, destination.required().route(data) is None) for what, data in kinds().items()}
 
     def ask(library: Nvjpeg) -> Iterator[dict[str, Any]]:
         for what, (data, routed) in files.items():

@@ -115,7 +115,7 @@ def gpu() -> dict[str, Any]:
 
     import torch
 
-    from headrace.engine import target
+    from headrace.engine import destination
 
     properties = torch.cuda.get_device_properties(0)
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
@@ -128,10 +128,10 @@ def gpu() -> dict[str, Any]:
         except PackageNotFoundError:
             versions[package] = "not installed"
     decoders = {}
-    module, why_not = target.native()
+    module, why_not = destination.native()
     for decoder in ("hardware", "cuda"):
         try:
-            decoders[decoder] = module.nvjpeg(0, decoder, target.nvjpeg_candidates()) if module else why_not
+            decoders[decoder] = module.nvjpeg(0, decoder, destination.nvjpeg_candidates()) if module else why_not
         except RuntimeError as error:
             decoders[decoder] = f"not to be had: {error}"
     return {

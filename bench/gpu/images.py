@@ -20,9 +20,9 @@ def files(folder: Path | None, count: int = WANTED) -> list[Path]:
 
 def engine_files(paths: Iterable[Path]) -> list[bytes]:
     """The bytes of those that the GPU's decoders take; each file is read and judged once."""
-    from headrace.engine import target
+    from headrace.engine import destination
 
-    route, paths = target.required().route, list(paths)
+    route, paths = destination.required().route, list(paths)
     read = {path: path.read_bytes() for path in dict.fromkeys(paths)}
     taken = {path for path, data in read.items() if route(data) is None}
     return [read[path] for path in paths if path in taken]

@@ -18,7 +18,7 @@ from bench.gpu import images
 from bench.gpu.turns import spread
 from headrace import transforms
 from headrace.base.native import core
-from headrace.engine import target
+from headrace.engine import destination
 from headrace.engine.layout import Layout
 from headrace.ops.device_ops import Job, Plan
 from headrace.pixels import boxes, pillow_rule
@@ -45,9 +45,11 @@ def plans(files: list[bytes], size: int, seed: int = 0) -> list[Plan]:
     return made
 
 
-def fuse(where: target.Target, files: list[bytes], size: int, repeats: int, copy_gb_s: float) -> list[dict[str, Any]]:
+def fuse(
+    where: destination.Destination, files: list[bytes], size: int, repeats: int, copy_gb_s: float
+) -> list[dict[str, Any]]:
     """The fused kernel over a batch, in each dtype and layout."""
-    module = target.required()
+    module = destination.required()
     crops, rows = plans(files, size), []
     for name, dtype in DTYPES.items():
         steps = (lambda image: image.to(torch.float32).div(255), transforms.Normalize(MEAN, STD))
@@ -68,9 +70,11 @@ def fuse(where: target.Target, files: list[bytes], size: int, repeats: int, copy
     return rows
 
 
-def decoders(where: target.Target, files: list[bytes], repeats: int, groups: list[int]) -> list[dict[str, Any]]:
+def decoders(
+    where: destination.Destination, files: list[bytes], repeats: int, groups: list[int]
+) -> list[dict[str, Any]]:
     """nvJPEG alone, whole images to planes, in calls of several sizes on one and two threads."""
-    module = target.required()
+    module = destination.required()
     rows = []
     for decoder in ("hardware", "cuda"):
         for lanes in (1, 2, 3):
@@ -81,7 +85,7 @@ def decoders(where: target.Target, files: list[bytes], repeats: int, groups: lis
                         where.kind,
                         where.device.index or 0,
                         decoder,
-                        target.nvjpeg_candidates(),
+                        destination.nvjpeg_candidates(),
                         files,
                         lanes,
                         group,
@@ -99,15 +103,15 @@ def decoders(where: target.Target, files: list[bytes], repeats: int, groups: lis
 
 def run(device: str, folder: Path | None, batch: int, repeats: int) -> dict[str, Any]:
     """All of it."""
-    where = target.resolve(device, "cpu")
+    where = destination.resolve(device, "cpu")
     if where.way != "fused":
         raise SystemExit(where.why)
-    module = target.required()
+    module = destination.required()
     files = images.engine_files(images.files(folder, 4 * batch))
-    small = 2**24 if where.kind == target.EMULATED else 2**31
+    small = 2**24 if where.kind == destination.EMULATED else 2**31
     copied = spread(module.time_copy(where.kind, where.device.index or 0, small, repeats))
     copy_gb_s = 2 * small / copied["median"] / 1e6
-    groups = [8] if where.kind == target.EMULATED else [32, 63, 126, 252]  # 7 JPEG engines on an H200
+    groups = [8] if where.kind == destination.EMULATED else [32, 63, 126, 252]  # 7 JPEG engines on an H200
     return {
         "copy": {"bytes": small, "ms": copied, "gb_per_s": copy_gb_s},
         "fuse": fuse(where, files[:batch], 224, repeats, copy_gb_s),

@@ -17,7 +17,7 @@ from bench.gpu import decoding, images
 from bench.gpu.contenders import CONTENDERS, Batches, Work, first_batch
 from bench.gpu.place import Place
 from bench.gpu.turns import by_name, finish_with, options_of, spread, take_turns, work_of
-from headrace.engine import target
+from headrace.engine import destination
 
 BARE = "nvjpegDecodeBatched alone, on the engines"
 BARE_STATES, BARE_BATCH = 2, 64  # as headrace calls it
@@ -52,7 +52,7 @@ def bare_clock(work: Work) -> Clock:
     """The JPEG engines alone, called as headrace calls them: files in pinned memory, planes out, nothing else."""
     files = images.engine_files(dict.fromkeys(work.paths))
     colour = images.colour(files, max(len(files), 2 * BARE_STATES * BARE_BATCH))
-    place, candidates = Place("cuda" if work.device == "cuda" else "cpu"), target.nvjpeg_candidates()
+    place, candidates = Place("cuda" if work.device == "cuda" else "cpu"), destination.nvjpeg_candidates()
 
     def measure(seconds: float) -> float:
         with decoding.opened("hardware", candidates) as library:

@@ -22,7 +22,7 @@ import torch
 from bench.gpu import behaviour, decoding, images
 from bench.gpu.place import Place
 from headrace.base.native import core
-from headrace.engine import target
+from headrace.engine import destination
 
 
 def present(candidates: Sequence[str]) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def pinned(place: Place, repeats: int = 7) -> list[dict[str, Any]]:
 
 def run(device: str, folder: Path | None, seconds: float, batches: Sequence[int]) -> Iterator[tuple[str, Any]]:
     """All seven answers, the longest last."""
-    place, candidates = Place(device), target.nvjpeg_candidates()
+    place, candidates = Place(device), destination.nvjpeg_candidates()
     wanted = images.engine_files(images.files(folder, 8 * batches[-1]))
     colour = images.colour(wanted, 4 * batches[-1])
     few = list(dict.fromkeys(colour))

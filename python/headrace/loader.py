@@ -18,7 +18,7 @@ from headrace.base.whole_number import whole_number
 from headrace.base.world import warn_of_whole_reads
 from headrace.delivery import arguments, routing
 from headrace.delivery.out_transform import OutTransform, TransformedBatches
-from headrace.delivery.routing import Handed, Native
+from headrace.delivery.routing import Fallback, Native
 from headrace.delivery.runner import Runner
 from headrace.delivery.settings import OnError, OwnAttributes, OwnSettings, Settings
 from headrace.engine.engine import Engine
@@ -26,7 +26,7 @@ from headrace.epochs import state
 from headrace.epochs.epochs import Epochs
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.samplers import Samplers, deal
-from headrace.handed.epochs import TorchEpochs
+from headrace.fallback.epochs import TorchEpochs
 from headrace.insight import report, stats, verification
 from headrace.recipe.recipe import Recipe
 from headrace.sources import BlobDataset
@@ -130,12 +130,12 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
         self._own = OwnSettings.of(dataset, given, generator, rank, world_size, own)
         batched = batch_size is not None or batch_sampler is not None
         self._route = routing.decide(dataset, batched, collate_fn, worker_init_fn, dtype)
-        if isinstance(self._route, Handed):
+        if isinstance(self._route, Fallback):
             self._own.refuse_native_only(self._route.reason, _DEFAULTS)
         else:
             arguments.warn_of_no_effect(multiprocessing_context, pin_memory_device)
             arguments.check_types(sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
-            arguments.check_pinning(pin_memory, self._own.target.device, self._own.target.way)
+            arguments.check_pinning(pin_memory, self._own.destination.device, self._own.destination.way)
             arguments.check_replaceable(self._route.recipe, on_error)
         dealt = deal(dataset, self._own.world, given, drop_last, self._own.seed, generator)
         super().__init__(
@@ -160,7 +160,7 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
         # Attributes named like the arguments, as in torch: Lightning recreates a loader from these.
         vars(self).update(vars(self._own))
         self._torch_epochs = TorchEpochs(self.seed, self.world.rank)
-        if not isinstance(self._route, Handed):
+        if not isinstance(self._route, Fallback):
             samples = len(self._route.source)
             arguments.warn_of_empty_epoch(samples, self.batch_size, drop_last, self.world)
             self._epochs = Epochs(self, samples, self.seed, keeps_base_seed=persistent_workers)
@@ -169,17 +169,17 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
     @property
     def native(self) -> bool:
         """Whether headrace's threads deliver the batches. If not, torch's DataLoader does; ``explain()`` says why."""
-        return not isinstance(self._route, Handed)
+        return not isinstance(self._route, Fallback)
 
     def _settings(self) -> Settings:
         """Returns all arguments with their current values."""
         return Settings.now(self._own, self)
 
-    def _renewed_route(self) -> Native | Handed:
+    def _renewed_route(self) -> Native | Fallback:
         """Returns the route after checking the dataset and mutable arguments for changes; may switch to torch."""
         if isinstance(self._route, Native):
             route = routing.renewed(self._route, self._settings())
-            if isinstance(route, Handed):
+            if isinstance(route, Fallback):
                 self._own.refuse_native_only(route.reason, _DEFAULTS)
                 if self._epochs.resumes:
                     raise RuntimeError(
@@ -195,7 +195,7 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
     def _native_route(self, what: str) -> Native:
         """Returns the native route. Raises RuntimeError if torch delivers; the message names `what`."""
         route = self._renewed_route()
-        if isinstance(route, Handed):
+        if isinstance(route, Fallback):
             route.refuse(what)
         return route
 
@@ -270,12 +270,12 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
         if self.reads_whole:
             warn_of_whole_reads()
         route = self._renewed_route()
-        if isinstance(route, Handed):
+        if isinstance(route, Fallback):
             routing.warn_of_torch(route.reason)
             batches = self._torch_epochs.begin(self, super().__iter__)
             return batches if self.out_transform is None else TransformedBatches(batches, self.out_transform)
         arguments.check_iterable(self.num_workers, self.timeout, self.prefetch_factor)
-        pin = self.target.way == "memory" and arguments.can_pin(self.pin_memory)
+        pin = self.destination.way == "memory" and arguments.can_pin(self.pin_memory)
         return self._runner.begin(self._settings(), route, self._epochs, pin=pin)
 
     def _get_iterator(self) -> Any:
@@ -314,7 +314,7 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
         # Changes since the epoch began apply to the next epoch.
         begun = isinstance(self._route, Native) and self._epochs.under_way
         route = self._route if begun else self._renewed_route()
-        if isinstance(route, Handed):
+        if isinstance(route, Fallback):
             return self._torch_epochs.state_dict(self)
         return state.save(self._identity(route), self._epochs.position())
 
@@ -327,7 +327,7 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
             ValueError: the state belongs to another dataset, batch size, recipe, seed, sampling or Pillow rule.
         """
         route = self._renewed_route()
-        if isinstance(route, Handed):
+        if isinstance(route, Fallback):
             return self._torch_epochs.load_state_dict(self, state_dict)
         self._epochs.resume(state.load(state_dict, self._identity(route)))
 
@@ -361,7 +361,7 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
     def explain(self) -> report.Explanation:
         """Returns a table of what runs natively, what runs in Python, and why; print it."""
         route = self._renewed_route()
-        if isinstance(route, Handed):
+        if isinstance(route, Fallback):
             return report.explain_torch(self._settings(), routing.reasons(self._settings()))
         return report.explain(self._settings(), route)
 

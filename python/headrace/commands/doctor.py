@@ -18,7 +18,7 @@ import headrace
 from headrace.base import cores
 from headrace.base.native import core
 from headrace.demo.folder import PHOTOS
-from headrace.engine import target
+from headrace.engine import destination
 from headrace.ops import functions as ops
 from headrace.pixels import pillow_rule
 from headrace.pixels.pillow_ops import open_rgb
@@ -199,7 +199,7 @@ def _torchvision() -> Finding:
 def _gpu() -> Finding:
     if not torch.cuda.is_available():
         return Finding("ok", "GPU", "none: only device='cpu' is available")
-    where = target.resolve("cuda", "auto")
+    where = destination.resolve("cuda", "auto")
     text = f"{torch.cuda.get_device_name(where.device)}: {where.why}"
     if where.way == "copy":
         remedy = "install a wheel of headrace with CUDA, or build it where nvcc is on the PATH"

@@ -179,7 +179,7 @@ class NativeIterator:
                 begun.indices = self._replace(begun, begun.failed)
             begun.images = self._engine.tensor(begun.flight, places)  # once
         images = begun.images if self._settings.batched else self._single(begun.images)
-        return [images, self._engine.place(self._targets(begun.indices))] if self._source.has_targets else images
+        return [images, self._engine.move_targets(self._targets(begun.indices))] if self._source.has_targets else images
 
     def _single(self, images: torch.Tensor) -> torch.Tensor:
         """Returns the sample of a batch of one as the tensor class that the transforms produce, without collation."""

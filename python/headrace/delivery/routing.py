@@ -56,7 +56,7 @@ class Native:
 
 
 @dataclass(frozen=True)
-class Handed:
+class Fallback:
     """Route on which torch's DataLoader delivers, with the same arguments.
 
     Attributes:
@@ -76,7 +76,7 @@ def decide(
     collate_fn: Callable[..., Any] | None,
     worker_init_fn: Callable[[int], None] | None,
     dtype: torch.dtype | None,
-) -> Native | Handed:
+) -> Native | Fallback:
     """Returns the route of a loader over `dataset`.
 
     Args:
@@ -85,11 +85,11 @@ def decide(
         dtype: the loader's argument.
     """
     if reasons := _needs_python(batched, collate_fn, worker_init_fn):
-        return Handed("; ".join(reasons))
+        return Fallback("; ".join(reasons))
     try:
         return _native(as_source(dataset), dtype)
     except (NotNative, LoweringError) as error:
-        return Handed(str(error))
+        return Fallback(str(error))
 
 
 def reasons(settings: Settings) -> list[str]:
@@ -102,7 +102,7 @@ def reasons(settings: Settings) -> list[str]:
     return found
 
 
-def renewed(route: Native, settings: Settings) -> Native | Handed:
+def renewed(route: Native, settings: Settings) -> Native | Fallback:
     """Returns the route of a loader's next epoch: `route`, unless the dataset's content, its transform or the
     transform's attributes, or the loader's ``collate_fn`` or ``worker_init_fn`` has changed.
 
@@ -111,7 +111,7 @@ def renewed(route: Native, settings: Settings) -> Native | Handed:
     """
     reasons = _needs_python(settings.batched, settings.collate_fn, settings.worker_init_fn)
     if reasons:
-        return Handed("; ".join(reasons))
+        return Fallback("; ".join(reasons))
     try:
         source = route.source if route.source.is_current() else as_source(settings.dataset)
         if len(source) != len(route.source):
@@ -129,7 +129,7 @@ def renewed(route: Native, settings: Settings) -> Native | Handed:
             made = replace(made, recipe=route.recipe)  # keeps the engine: it compares recipes by identity
         return made
     except (NotNative, LoweringError) as error:
-        return Handed(str(error))
+        return Fallback(str(error))
 
 
 def warn_of_torch(reason: str) -> None:

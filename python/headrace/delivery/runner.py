@@ -42,7 +42,7 @@ class Runner:
         """Returns the iterator of the next epoch."""
         source, recipe = route.source, route.recipe
         # A device's pinned memory and decoders are too expensive to make for each epoch.
-        keeps_engine = settings.persistent_workers or settings.target.way == "fused"
+        keeps_engine = settings.persistent_workers or settings.destination.way == "fused"
         engine = self.engine if keeps_engine else None
         if engine is None or not engine.fits(recipe):
             # `depth` batches in flight, the one just returned, and the one before it, which the caller drops next.
@@ -64,7 +64,7 @@ class Runner:
             settings,
             owns_engine=not keeps_engine,
             renew=epochs.renew,
-            out=seeded(settings.out_transform, settings.target.device, progress),
+            out=seeded(settings.out_transform, settings.destination.device, progress),
         )
         self.progress, self.engine = progress, engine
         self._iterators.add(iterator)
@@ -73,14 +73,14 @@ class Runner:
     def new_engine(self, settings: Settings, route: Native, *, slots_kept: int, pin: bool = False) -> Engine:
         """Returns an engine (threads and memory) for the recipe of a route."""
         source, recipe = route.source, route.recipe
-        layout, target, threads = settings.layout, settings.target, settings.num_workers
+        layout, destination, threads = settings.layout, settings.destination, settings.num_workers
         if not recipe.variants:
-            return make_engine(recipe, layout, target, threads=threads, slots_kept=slots_kept, pin=pin)
+            return make_engine(recipe, layout, destination, threads=threads, slots_kept=slots_kept, pin=pin)
         check_replaceable(recipe, settings.on_error)
         if self._variants is None or self._variants[0] is not source or self._variants[1] is not recipe:
             sizes = sizes_known_to(settings.sampler, settings.batch_sampler, source)
             self._variants = source, recipe, nearest_of(recipe.sizes, sizes)
-        return VariantEngine(recipe, layout, target, self._variants[2], threads=threads, pin=pin)
+        return VariantEngine(recipe, layout, destination, self._variants[2], threads=threads, pin=pin)
 
     def close(self) -> None:
         """Ends the threads of all iterators and discards their batches in flight."""

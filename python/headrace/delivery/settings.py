@@ -12,9 +12,9 @@ from torch.utils.data import IterableDataset
 from headrace.base.world import World
 from headrace.delivery import arguments
 from headrace.delivery.out_transform import OutTransform
-from headrace.engine import target as targets
+from headrace.engine import destination as destinations
+from headrace.engine.destination import Destination
 from headrace.engine.layout import Layout
-from headrace.engine.target import Target
 from headrace.epochs.samplers import Samplers
 
 OnError = Literal["raise", "skip", "replace"]
@@ -26,7 +26,7 @@ class OwnSettings:
     """headrace's own arguments, as given; in a distributed job `seed` defaults to 0.
 
     Attributes:
-        target: `device`, `decoder` and `deterministic`, resolved.
+        destination: `device`, `decoder` and `deterministic`, resolved.
         world: the ranks that the order is sharded over.
         reads_whole: whether every rank of a job reads all samples, because no argument shards the order.
     """
@@ -42,7 +42,7 @@ class OwnSettings:
     out_transform: OutTransform | None
     distributed: bool
     snapshot_every_n_steps: int | None
-    target: Target
+    destination: Destination
     world: World
     reads_whole: bool
 
@@ -66,14 +66,14 @@ class OwnSettings:
             TypeError, ValueError, RuntimeError: see DataLoader.
         """
         arguments.check_own_arguments(own)
-        target = targets.resolve(own["device"], own["decoder"], own["deterministic"])
+        destination = destinations.resolve(own["device"], own["decoder"], own["deterministic"])
         world = World.asked_for(rank, world_size, own["distributed"])
         reads_whole = not (given.any or world.given or own["distributed"] or isinstance(dataset, IterableDataset))
         if own["seed"] is not None:
             own["seed"] = int(own["seed"])
         elif generator is None and world.is_job:
             own["seed"] = 0  # as in torch's DistributedSampler: all ranks must agree on the order
-        return cls(**own, target=target, world=world, reads_whole=reads_whole)
+        return cls(**own, destination=destination, world=world, reads_whole=reads_whole)
 
     @property
     def layout(self) -> Layout:
@@ -148,7 +148,7 @@ class OwnAttributes:
     out_transform: OutTransform | None
     distributed: bool
     snapshot_every_n_steps: int | None
-    target: Target
+    destination: Destination
     world: World
     reads_whole: bool
 

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 
 from headrace.base.native import core
-from headrace.engine import target as targets
+from headrace.engine import destination as destinations
+from headrace.engine.destination import Destination, current_stream
 from headrace.engine.engine import Engine, Failure, Flight
 from headrace.engine.layout import Layout
-from headrace.engine.target import Target, current_stream
 from headrace.recipe.recipe import Recipe
 
 
@@ -33,13 +33,13 @@ def moved(value: Any, device: torch.device) -> Any:
 class _DeviceEngine(Engine):
     """Common part of both ways to a device: a batch's targets are moved there as well."""
 
-    _target: Target
+    _destination: Destination
 
     def check_stream(self) -> None:
-        current_stream(self._target.device)
+        current_stream(self._destination.device)
 
-    def place(self, targets: Any) -> Any:
-        return moved(targets, self._target.device)
+    def move_targets(self, targets: Any) -> Any:
+        return moved(targets, self._destination.device)
 
 
 class FusedEngine(_DeviceEngine):
@@ -49,29 +49,31 @@ class FusedEngine(_DeviceEngine):
     stream. The stream that is current when the batch is handed out waits for the kernel.
     """
 
-    def __init__(self, recipe: Recipe, layout: Layout, target: Target, *, threads: int, slots_kept: int) -> None:
-        self._target = target
+    def __init__(
+        self, recipe: Recipe, layout: Layout, destination: Destination, *, threads: int, slots_kept: int
+    ) -> None:
+        self._destination = destination
         self._warned = False  # that the decoder refuses every file
         super().__init__(recipe, layout, threads=threads, slots_kept=slots_kept)
 
     def _make_backend(self, lut: np.ndarray[Any, Any], samples: dict[str, Any], slots_kept: int) -> Any:
-        index = self._target.device.index or 0
+        index = self._destination.device.index or 0
         # The batches in flight, and one more that the device may still read.
-        return targets.required().backend(
-            self._target.kind,
+        return destinations.required().backend(
+            self._destination.kind,
             index,
             self.recipe,
             lut,
             batches=slots_kept + 1,
-            decoder=self._target.decoder,
-            shared=self._target.shared,
-            nvjpeg=targets.nvjpeg_candidates(),
+            decoder=self._destination.decoder,
+            shared=self._destination.shared,
+            nvjpeg=destinations.nvjpeg_candidates(),
             **samples,
         )
 
     def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
-        stream = current_stream(self._target.device)
-        memory = self._empty(len(rows), device=self._target.device)
+        stream = current_stream(self._destination.device)
+        memory = self._empty(len(rows), device=self._destination.device)
         return Flight(self._pipeline.submit(table, rows, draws, memory, stream), stream)
 
     def wait(self, flight: Flight, seconds: float) -> bool:
@@ -89,33 +91,35 @@ class FusedEngine(_DeviceEngine):
             RuntimeError: the device refused the whole batch.
         """
         if flight.batch.broken:
-            raise RuntimeError(f"the batch could not be made on {self._target.device}: {flight.batch.broken}")
+            raise RuntimeError(f"the batch could not be made on {self._destination.device}: {flight.batch.broken}")
         return super().failures(flight)
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
         memory = flight.batch.memory
         assert memory is not None
-        stream = current_stream(self._target.device)
+        stream = current_stream(self._destination.device)
         self._pipeline.hand_over(flight.batch, stream)
         flight.batch.release()
         if stream != flight.stream:  # the allocator must know that another stream uses the memory
-            memory.record_stream(torch.cuda.current_stream(self._target.device))
+            memory.record_stream(torch.cuda.current_stream(self._destination.device))
         return memory if places is None else memory[torch.tensor(places, device=memory.device)]
 
 
 class CopyEngine(_DeviceEngine):
     """Batches are made in pinned memory and copied to the device on a separate stream."""
 
-    def __init__(self, recipe: Recipe, layout: Layout, target: Target, *, threads: int, slots_kept: int) -> None:
+    def __init__(
+        self, recipe: Recipe, layout: Layout, destination: Destination, *, threads: int, slots_kept: int
+    ) -> None:
         super().__init__(recipe, layout, threads=threads, slots_kept=slots_kept, pin=True)
-        self._target = target
-        self._copies = torch.cuda.Stream(target.device)  # type: ignore[no-untyped-call]
+        self._destination = destination
+        self._copies = torch.cuda.Stream(destination.device)  # type: ignore[no-untyped-call]
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
         pinned = super().tensor(flight, places)
-        current = torch.cuda.current_stream(self._target.device)
+        current = torch.cuda.current_stream(self._destination.device)
         with torch.cuda.stream(self._copies):
-            batch = pinned.to(self._target.device, non_blocking=True)
+            batch = pinned.to(self._destination.device, non_blocking=True)
         current.wait_stream(self._copies)
         batch.record_stream(current)
         return batch
@@ -124,17 +128,19 @@ class CopyEngine(_DeviceEngine):
 def make_engine(
     recipe: Recipe,
     layout: Layout,
-    target: Target,
+    destination: Destination,
     *,
     threads: int,
     slots_kept: int,
     pin: bool = False,
 ) -> Engine:
-    """Returns an engine whose batches end on `target`."""
-    if recipe.finished_by_python and target.way == "fused":  # Python makes the final tensor: no work for the kernel
-        target = replace(target, way="copy" if target.device.type == "cuda" else "memory")
-    if target.way == "fused":
-        return FusedEngine(recipe, layout, target, threads=threads, slots_kept=slots_kept)
-    if target.way == "copy":
-        return CopyEngine(recipe, layout, target, threads=threads, slots_kept=slots_kept)
+    """Returns an engine whose batches end on `destination`."""
+    if (
+        recipe.finished_by_python and destination.way == "fused"
+    ):  # Python makes the final tensor: no work for the kernel
+        destination = replace(destination, way="copy" if destination.device.type == "cuda" else "memory")
+    if destination.way == "fused":
+        return FusedEngine(recipe, layout, destination, threads=threads, slots_kept=slots_kept)
+    if destination.way == "copy":
+        return CopyEngine(recipe, layout, destination, threads=threads, slots_kept=slots_kept)
     return Engine(recipe, layout, threads=threads, slots_kept=slots_kept, pin=pin)

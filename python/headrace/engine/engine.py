@@ -196,7 +196,7 @@ class Engine:
         capsule = self._pipeline.tensor(flight.batch, count, _DLPACK_CODE[self.recipe.dtype])
         return torch.utils.dlpack.from_dlpack(capsule)
 
-    def place(self, targets: Any) -> Any:
+    def move_targets(self, targets: Any) -> Any:
         """Returns a batch's targets on the device of its images."""
         return targets
 

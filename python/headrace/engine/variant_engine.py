@@ -11,10 +11,10 @@ import numpy.typing as npt
 import torch
 
 from headrace.base.native import core
+from headrace.engine.destination import Destination, current_stream
 from headrace.engine.device_engine import make_engine
 from headrace.engine.engine import Engine, Failure, Flight
 from headrace.engine.layout import Layout
-from headrace.engine.target import Target, current_stream
 from headrace.engine.worker_info import Workers
 from headrace.recipe.recipe import Recipe
 
@@ -34,7 +34,7 @@ class VariantEngine(Engine):
         self,
         recipe: Recipe,
         layout: Layout,
-        target: Target,
+        destination: Destination,
         variant_of: npt.NDArray[np.int64],
         *,
         threads: int,
@@ -42,7 +42,7 @@ class VariantEngine(Engine):
     ) -> None:
         self.recipe, self._variant_of = recipe, variant_of
         self._options: dict[str, Any] = {"threads": threads, "slots_kept": _SLOTS_KEPT, "pin": pin}
-        self._layout, self._target = layout, target
+        self._layout, self._destination = layout, destination
         self._engines: dict[int, Engine] = {}
         self._metadata: Callable[[int], dict[Any, Any]] | None = None
         self._closed = False
@@ -57,7 +57,7 @@ class VariantEngine(Engine):
             engine.read_metadata(metadata)
 
     def check_stream(self) -> None:
-        current_stream(self._target.device)
+        current_stream(self._destination.device)
 
     def submit(self, table: core.BlobTable, rows: npt.NDArray[Any], draws: npt.NDArray[Any]) -> Flight:
         """Starts a batch.
@@ -83,7 +83,7 @@ class VariantEngine(Engine):
             if self._closed:
                 raise RuntimeError("the loader was closed")
             recipe = self.recipe.variants[variant]
-            self._engines[variant] = made = make_engine(recipe, self._layout, self._target, **self._options)
+            self._engines[variant] = made = make_engine(recipe, self._layout, self._destination, **self._options)
             if self._metadata is not None:
                 made.read_metadata(self._metadata)
             if self._workers is not None:
@@ -110,8 +110,8 @@ class VariantEngine(Engine):
     def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
         return self._of(flight).tensor(flight, places)
 
-    def place(self, targets: Any) -> Any:
-        return next(iter(self._engines.values())).place(targets)
+    def move_targets(self, targets: Any) -> Any:
+        return next(iter(self._engines.values())).move_targets(targets)
 
     def cancel(self, flight: Flight) -> None:
         self._of(flight).cancel(flight)

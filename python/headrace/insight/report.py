@@ -81,8 +81,8 @@ def _targets(source: BlobDataset) -> list[Line]:
 
 
 def _writing(settings: Settings, recipe: Recipe) -> list[Line]:
-    target = settings.target
-    fused = target.way == "fused"
+    destination = settings.destination
+    fused = destination.way == "fused"
     kernels = "the device's kernel" if fused else f"{core.instruction_set()} kernels"
     passes = f"passes as in Pillow {PIL.__version__}: {pillow_rule.pass_order()}"
     shapes = " or ".join(f"({recipe.channels}, {height}, {width})" for height, width in recipe.sizes)
@@ -90,8 +90,8 @@ def _writing(settings: Settings, recipe: Recipe) -> list[Line]:
         Line("resize", "native", f"{kernels}, {passes}"),
         Line("output", "native", f"{recipe.dtype}, {shapes}, {settings.memory_format}"),
     ]
-    if target.way != "memory":
-        lines.append(Line("device", "native" if fused else "torch", f"{target.device}: {target.why}"))
+    if destination.way != "memory":
+        lines.append(Line("device", "native" if fused else "torch", f"{destination.device}: {destination.why}"))
     return lines
 
 

@@ -78,7 +78,7 @@ def reference_loader(settings: Settings, route: Native, epoch: Epoch) -> Referen
     """Returns the oracle's loader for an epoch; its batches are what the loader hands out."""
     progress = epoch[0]
     oracle = _oracle(settings, route, epoch)
-    oracle.out, oracle.progress = seeded(settings.out_transform, settings.target.device, progress), progress
+    oracle.out, oracle.progress = seeded(settings.out_transform, settings.destination.device, progress), progress
     return oracle
 
 
@@ -238,7 +238,7 @@ def _compare(
         )
     if torch.equal(images, expected):
         return images, _Off(0, 0.0)
-    if settings.target.decoder != "cpu" and images.ndim == 4:
+    if settings.destination.decoder != "cpu" and images.ndim == 4:
         off = _Off(*grey_levels_off(images, expected, route.recipe.lut))
         if off.greatest <= GREATEST and off.mean <= MEAN:
             return images, off

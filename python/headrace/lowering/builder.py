@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 import torch
 
 import headrace.recipe.steps as S
-from headrace.lowering.described import described
 from headrace.lowering.origins import leaves
 from headrace.lowering.sizes import Size, one_size_after, size_after
+from headrace.lowering.step_names import described
 from headrace.recipe.byte_table import Pointwise, TensorStep, all_bytes, table
 from headrace.recipe.recipe import DTYPES, Column, GaussianWeight, Recipe
 

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from headrace.base.native import core
-from headrace.engine import target as targets
+from headrace.engine import destination as destinations
+from headrace.engine.destination import Destination
 from headrace.engine.layout import Layout
-from headrace.engine.target import Target
 
 Plan = dict[str, Any]  # plan of one image: see csrc/bind/plan.h
 
@@ -39,16 +39,16 @@ class Job(NamedTuple):
 class DeviceOps:
     """The operations of one device. All work is enqueued on the current stream."""
 
-    def __init__(self, target: Target) -> None:
-        self._target = target
-        self._native = targets.required().Ops(target.kind, target.device.index or 0)
+    def __init__(self, destination: Destination) -> None:
+        self._destination = destination
+        self._native = destinations.required().Ops(destination.kind, destination.device.index or 0)
 
     def decode(self, data: bytes, stream: int) -> torch.Tensor | None:
         """Returns uint8 (3, H, W) on the device; None if Pillow has to decode the image."""
         header: dict[str, Any] = core.jpeg_header(data)
         if header["not_plain"] is not None:
             return None
-        image = torch.empty((3, header["height"], header["width"]), dtype=torch.uint8, device=self._target.device)
+        image = torch.empty((3, header["height"], header["width"]), dtype=torch.uint8, device=self._destination.device)
         return image if self._native.decode(data, image.data_ptr(), stream) else None
 
     def resize(
@@ -64,14 +64,14 @@ class DeviceOps:
         rows = [image if image.stride(2) == 1 else image.contiguous() for image in images]
         places = [(one.data_ptr(), one.stride(1), one.stride(0), *one.shape[1:]) for one in rows]
         shape = (len(rows), 3, height, width)
-        out = torch.empty(shape, dtype=lut.dtype, device=self._target.device, memory_format=layout.memory_format)
+        out = torch.empty(shape, dtype=lut.dtype, device=self._destination.device, memory_format=layout.memory_format)
         table: np.ndarray[Any, Any] = lut.contiguous().view(torch.uint8).numpy()
-        stream = targets.current_stream(self._target.device)
+        stream = destinations.current_stream(self._destination.device)
         self._native.fuse(places, plans, table, layout.value, out.data_ptr(), stream)
         return out
 
 
 @functools.cache
-def of(target: Target) -> DeviceOps:
+def of(destination: Destination) -> DeviceOps:
     """Returns the operations of a device; made at first use."""
-    return DeviceOps(target)
+    return DeviceOps(destination)

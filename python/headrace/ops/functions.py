@@ -13,7 +13,7 @@ from headrace import transforms
 from headrace.base.cores import usable_cores
 from headrace.base.native import core
 from headrace.base.whole_number import whole_number
-from headrace.engine import target
+from headrace.engine import destination
 from headrace.engine.layout import Layout
 from headrace.ops import device_ops
 from headrace.ops.arguments import check_counts, check_dtype, checked_box, encoded, output_size
@@ -45,19 +45,19 @@ def decode_jpeg(
         RuntimeError: there is no such device.
         Exception: Pillow's own exception for an image that it cannot read.
     """
-    where = target.resolve(device, "auto" if device in (None, "cpu") else "cpu")
+    where = destination.resolve(device, "auto" if device in (None, "cpu") else "cpu")
     data, num_threads = encoded(blobs), whole_number("num_threads", num_threads, smallest=0)
     if where.way == "memory":
         return _map(_decode_one, [(one,) for one in data], num_threads)
     if where.way == "copy":
         return [one.to(where.device) for one in _map(_decode_one, [(one,) for one in data], num_threads)]
-    on_device, stream = device_ops.of(where), target.current_stream(where.device)
+    on_device, stream = device_ops.of(where), destination.current_stream(where.device)
 
     def one(blob: bytes) -> torch.Tensor:
         made = on_device.decode(blob, stream)
         return _decode_one(blob).to(where.device) if made is None else made
 
-    return _map(target.with_stream_of_caller(where.device, one), [(one,) for one in data], num_threads)
+    return _map(destination.with_stream_of_caller(where.device, one), [(one,) for one in data], num_threads)
 
 
 def _decode_one(data: bytes) -> torch.Tensor:
@@ -171,7 +171,7 @@ def _on_gpu(images: Sequence[torch.Tensor] | torch.Tensor) -> device_ops.DeviceO
     """Returns the operations of the images' GPU; None if they are not on a GPU, or if it has no native module."""
     if not len(images) or images[0].device.type != "cuda":
         return None
-    where = target.resolve(images[0].device, "cpu")
+    where = destination.resolve(images[0].device, "cpu")
     return device_ops.of(where) if where.way == "fused" else None
 
 

@@ -5,8 +5,8 @@ from headrace.sources.blobs import Blobs
 from headrace.sources.dataset import BlobDataset, Variant, checked_table
 from headrace.sources.image_files import ImageFiles
 from headrace.sources.image_folder import ImageFolder
+from headrace.sources.image_sizes import image_sizes
 from headrace.sources.recognised.recognise import as_source
-from headrace.sources.sizes import image_sizes
 from headrace.sources.unchanged import NotNative
 
 __all__ = [

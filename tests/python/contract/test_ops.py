@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from headrace.engine import target as targets
+from headrace.engine import destination as destinations
 from headrace.ops import device_ops
 from headrace.ops import functions as ops
 from support import MEAN, STD, pictures
@@ -20,7 +20,7 @@ def test_ops(place, photographs, monkeypatch):
     for ours, theirs in zip(images, plain, strict=True):
         assert ours.device.type == ("cuda" if place.name == "cuda" else "cpu") and torch.equal(ours.cpu(), theirs)
     if place.name == "emulated":  # whose memory is this machine's: images do not say that they lie there
-        emulation = device_ops.of(targets.resolve("emulated", "cpu"))
+        emulation = device_ops.of(destinations.resolve("emulated", "cpu"))
         monkeypatch.setattr(ops, "_on_gpu", lambda images: emulation if images is not plain else None)
     boxes = [(i, 2 * i, 20 + 4 * i, 90 - 4 * i) for i in range(len(images))]
     options: dict[str, Any] = {"flips": [i % 2 == 0 for i in range(len(images))], "interpolation": "bicubic"}
@@ -37,7 +37,7 @@ def test_boxes_that_are_not_resized(place, monkeypatch):
     options: dict[str, Any] = {"boxes": [(1, 2, 32, 48), (0, 0, 64, 48), (5, 9, 32, 48)], "flips": [True, False, False]}
     expected = ops.resize_normalize(images, size=(32, 48), mean=MEAN, std=STD, **options)
     if place.name == "emulated":
-        emulation = device_ops.of(targets.resolve("emulated", "cpu"))
+        emulation = device_ops.of(destinations.resolve("emulated", "cpu"))
         monkeypatch.setattr(ops, "_on_gpu", lambda _: emulation)
     elif place.name == "cuda":
         images = [image.cuda() for image in images]

@@ -19,7 +19,7 @@ import torch
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
 from headrace.base.native import core
-from headrace.engine import target
+from headrace.engine import destination
 from support import output_of, pictures, silent_pillow, train
 
 GPU = torch.cuda.is_available()
@@ -45,7 +45,7 @@ def data() -> Blobs:
 def decoder(request) -> str:
     if GPU:
         try:
-            target.resolve("cuda", request.param)
+            destination.resolve("cuda", request.param)
         except RuntimeError as error:
             pytest.skip(str(error))
     return request.param

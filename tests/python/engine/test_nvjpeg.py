@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace import DataLoader
-from headrace.engine import target as targets
+from headrace.engine import destination as destinations
 from support import assert_same, blobs, output_of, train
 
 DOUBLE = Path(__file__).parents[3] / "build" / "dev" / "libfake_nvjpeg.so"
@@ -70,7 +70,7 @@ def test_epochs_are_the_oracles(decoder):
     for epoch in range(2):
         loader.set_epoch(epoch)
         assert_same(loader, list(loader.reference()))
-    module, _ = targets.native()
+    module, _ = destinations.native()
     routed = sum(module.route(file) is None for file in data.blobs)
     after = record()
     assert (after.handles, after.states) == (before.handles + 1, before.states + 2)

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch.utils.data import IterableDataset
 
-from headrace.handed.carried import Task, WorkerPlace
-from headrace.handed.indices import Draws, Place, unbegun
-from headrace.handed.layout import Saved, Start
-from headrace.handed.protocol import state_of, stateful
-from headrace.handed.randomness import Randomness
-from headrace.handed.workers import Workers
+from headrace.fallback.carried import Task, WorkerPlace
+from headrace.fallback.indices import Draws, Place, unbegun
+from headrace.fallback.layout import Saved, Start
+from headrace.fallback.protocol import state_of, stateful
+from headrace.fallback.randomness import Randomness
+from headrace.fallback.workers import Workers
 
 
 class Progress:

@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch.utils.data import BatchSampler, RandomSampler, WeightedRandomSampler
 
-from handed_datasets import BatchesOfDeck, Counting, Deck, OfIterator, Plain, Resumed, Stepping, Stream, drawing, same
 from headrace import Blobs, DataLoader
 from headrace import sampler as samplers
 from headrace import transforms as T
+from stateful_datasets import BatchesOfDeck, Counting, Deck, OfIterator, Plain, Resumed, Stepping, Stream, drawing, same
 from support import pictures
 
 INDEXED: dict[str, Callable[..., DataLoader]] = {

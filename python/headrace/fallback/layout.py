@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headrace.handed.carried import WorkerPlace
-from headrace.handed.indices import Place
-from headrace.handed.randomness import Randomness
+from headrace.fallback.carried import WorkerPlace
+from headrace.fallback.indices import Place
+from headrace.fallback.randomness import Randomness
 
 OURS = "headrace"
 VERSION = 1

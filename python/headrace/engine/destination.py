@@ -1,4 +1,4 @@
-"""Resolves the loader's argument ``device``: the target device of batches, and the way they get there."""
+"""Resolves the loader's argument ``device``: the destination device of batches, and the way they get there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EMULATED = "emulated"
 
 
 @dataclass(frozen=True)
-class Target:
+class Destination:
     """The device of the batches, and how they get there.
 
     Attributes:
@@ -40,7 +40,7 @@ class Target:
     why: str = ""
 
 
-def resolve(device: Any, decoder: str, deterministic: bool = False) -> Target:
+def resolve(device: Any, decoder: str, deterministic: bool = False) -> Destination:
     """Returns the best way to `device` that this build and this machine support.
 
     Args:
@@ -67,7 +67,7 @@ def resolve(device: Any, decoder: str, deterministic: bool = False) -> Target:
     if where.type == "cpu":
         if decoder != "auto":
             raise ValueError(f"decoder={decoder!r} chooses a GPU's decoder: it needs device='cuda'")
-        return Target(where, "memory")
+        return Destination(where, "memory")
     if where.type != "cuda":
         raise ValueError(f"device must be 'cpu', 'cuda', 'cuda:N' or 'emulated', not {device!r}")
     return _cuda(where, decoder, deterministic)
@@ -128,7 +128,7 @@ def nvjpeg_candidates() -> list[str]:
     return [*map(str, newest_first), "libnvjpeg.so.13"]
 
 
-def _emulated(decoder: str, deterministic: bool) -> Target:
+def _emulated(decoder: str, deterministic: bool) -> Destination:
     module, why_not = native()
     if module is None:
         raise RuntimeError(f"device='emulated' is not available: {why_not}")
@@ -136,10 +136,10 @@ def _emulated(decoder: str, deterministic: bool) -> Target:
     why = "the GPU path, emulated by threads of this machine"
     if decoder != "cpu":
         why += ", with a stand-in for nvJPEG"
-    return Target(torch.device("cpu"), "fused", EMULATED, decoder, not deterministic, why)
+    return Destination(torch.device("cpu"), "fused", EMULATED, decoder, not deterministic, why)
 
 
-def _cuda(where: torch.device, decoder: str, deterministic: bool) -> Target:
+def _cuda(where: torch.device, decoder: str, deterministic: bool) -> Destination:
     where = _existing(where)
     module, why_not = native()
     if module is not None and not module.cuda:
@@ -149,7 +149,7 @@ def _cuda(where: torch.device, decoder: str, deterministic: bool) -> Target:
     if why_not:
         if decoder not in ("auto", "cpu"):
             raise RuntimeError(f"decoder={decoder!r} is not available: {why_not}")
-        return Target(where, "copy", why=f"made in pinned memory and copied, because {why_not}")
+        return Destination(where, "copy", why=f"made in pinned memory and copied, because {why_not}")
     refused = []
     for kind in {"auto": ("hardware", "cuda"), "cpu": ()}.get(decoder, (decoder,)):
         try:
@@ -159,11 +159,11 @@ def _cuda(where: torch.device, decoder: str, deterministic: bool) -> Target:
             continue
         shared = not deterministic and decoder == "auto"
         why = f"{how} decodes baseline files" + (" together with the CPU" if shared else "") + ", the CPU all others"
-        return Target(where, "fused", "cuda", kind, shared, "; ".join([why, *refused]))
+        return Destination(where, "fused", "cuda", kind, shared, "; ".join([why, *refused]))
     if refused and decoder != "auto":
         raise RuntimeError(f"decoder={decoder!r} is not available: {'; '.join(refused)}")
     why = "CPU threads decode to planes, one kernel does the rest"
-    return Target(where, "fused", "cuda", "cpu", why="; ".join([why, *refused]))
+    return Destination(where, "fused", "cuda", "cpu", why="; ".join([why, *refused]))
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch.utils.data import get_worker_info
 
-from headrace.handed.protocol import restore, state_of, stateful
+from headrace.fallback.protocol import restore, state_of, stateful
 
 SAME = b""  # sent if the state equals the one sent with the batch before
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 import torch
-from test_handed_state import goes_on, plain
+from test_fallback_state import goes_on, plain
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import get_worker_info
 
-from handed_datasets import Counting, OfIterator, Plain, Resumed, Stream, drawing, same
 from headrace import DataLoader
-from headrace.handed import iterators
-from headrace.handed.carried import Carried
+from headrace.fallback import iterators
+from headrace.fallback.carried import Carried
+from stateful_datasets import Counting, OfIterator, Plain, Resumed, Stream, drawing, same
 
 
 def seen(worker: int) -> None:

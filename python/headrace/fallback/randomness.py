@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import BatchSampler, IterDataPipe, SequentialSampler
 from torch.utils.data.distributed import DistributedSampler
 
-from headrace.handed.protocol import stateful
+from headrace.fallback.protocol import stateful
 from headrace.sampler.seeded import Seeded
 
 

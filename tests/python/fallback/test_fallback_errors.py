@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-from test_handed_state import plain
+from test_fallback_state import plain
 from torch.utils.data import BatchSampler, Dataset
 
-from handed_datasets import Counting, Deck, Plain, Resumed, Stream, same
 from headrace import DataLoader
 from headrace import transforms as T
+from stateful_datasets import Counting, Deck, Plain, Resumed, Stream, same
 from support import TENSOR, blobs
 from trainers import finish, needs, start
 

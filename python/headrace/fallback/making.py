@@ -12,13 +12,13 @@ from torch.utils.data import IterableDataset
 
 from headrace.epochs.order import base_seed, generators_of
 from headrace.epochs.samplers import samplers_of, told_epoch
-from headrace.handed.indices import restore_ended
-from headrace.handed.iterators import begin
-from headrace.handed.layout import Saved, Start
-from headrace.handed.progress import Progress
-from headrace.handed.protocol import restore
-from headrace.handed.randomness import Randomness, may_draw_from_default
-from headrace.handed.workers import Workers, have_states
+from headrace.fallback.indices import restore_ended
+from headrace.fallback.iterators import begin
+from headrace.fallback.layout import Saved, Start
+from headrace.fallback.progress import Progress
+from headrace.fallback.protocol import restore
+from headrace.fallback.randomness import Randomness, may_draw_from_default
+from headrace.fallback.workers import Workers, have_states
 from headrace.randomness.draws import epoch_seed
 
 _WORKERS = 0x5851F42D4C957F2D  # makes the workers' seeds differ from the seed of the order

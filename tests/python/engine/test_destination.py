@@ -11,7 +11,7 @@ import torch
 
 from headrace import DataLoader
 from headrace.base.native import core
-from headrace.engine import target as targets
+from headrace.engine import destination as destinations
 from support import blobs, hard_files
 
 
@@ -38,8 +38,8 @@ def pretend_cuda(monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(targets, "native", lambda: module)
-    targets._nvjpeg.cache_clear()
+    monkeypatch.setattr(destinations, "native", lambda: module)
+    destinations._nvjpeg.cache_clear()
 
 
 class _Module:
@@ -54,31 +54,31 @@ class _Module:
 
 def test_the_way_to_a_gpu(monkeypatch):
     pretend_cuda(monkeypatch, (None, "headrace's module _gpu does not load (no such file)"))
-    assert targets.resolve("cuda", "auto").way == "copy"
-    assert "no such file" in targets.resolve("cuda", "auto").why
+    assert destinations.resolve("cuda", "auto").way == "copy"
+    assert "no such file" in destinations.resolve("cuda", "auto").why
     with pytest.raises(RuntimeError, match="decoder='hardware' is not available"):
-        targets.resolve("cuda", "hardware")
+        destinations.resolve("cuda", "hardware")
     pretend_cuda(monkeypatch, (_Module(False, ""), ""))
-    assert targets.resolve("cuda:0", "cpu").why.endswith("because headrace was built without CUDA")
+    assert destinations.resolve("cuda:0", "cpu").why.endswith("because headrace was built without CUDA")
     pretend_cuda(monkeypatch, (_Module(True, "CUDA does not start: driver too old"), ""))
-    assert "driver too old" in targets.resolve("cuda:0", "cpu").why
+    assert "driver too old" in destinations.resolve("cuda:0", "cpu").why
     pretend_cuda(monkeypatch, (_Module(True, ""), ""))
-    without = targets.resolve("cuda", "auto")
+    without = destinations.resolve("cuda", "auto")
     assert (without.way, without.decoder, without.device) == ("fused", "cpu", torch.device("cuda", 1))
     assert without.why.endswith("hardware: no hardware here; cuda: no cuda here")
     with pytest.raises(RuntimeError, match="decoder='cuda' is not available: cuda: no cuda here"):
-        targets.resolve("cuda", "cuda")
+        destinations.resolve("cuda", "cuda")
     pretend_cuda(monkeypatch, (_Module(True, "", ("cuda",)), ""))
-    cores = targets.resolve("cuda", "auto")
+    cores = destinations.resolve("cuda", "auto")
     assert (cores.decoder, cores.shared) == ("cuda", True)
     assert "nvJPEG of 1 decodes baseline files together with the CPU" in cores.why and "no hardware here" in cores.why
     pretend_cuda(monkeypatch, (_Module(True, "", ("hardware", "cuda")), ""))
-    assert targets.resolve("cuda", "auto").decoder == "hardware"
-    assert not targets.resolve("cuda", "auto", deterministic=True).shared
-    assert not targets.resolve("cuda", "hardware").shared
-    assert targets.resolve("cuda", "cpu").decoder == "cpu"
+    assert destinations.resolve("cuda", "auto").decoder == "hardware"
+    assert not destinations.resolve("cuda", "auto", deterministic=True).shared
+    assert not destinations.resolve("cuda", "hardware").shared
+    assert destinations.resolve("cuda", "cpu").decoder == "cpu"
     with pytest.raises(RuntimeError, match="2 GPUs"):
-        targets.resolve("cuda:2", "auto")
+        destinations.resolve("cuda:2", "auto")
 
 
 def test_who_has_no_gpu_pays_nothing():
@@ -92,7 +92,7 @@ def test_who_has_no_gpu_pays_nothing():
 
 def test_routes_of_hard_files(hard_dev):
     """Each file goes to the JPEG engines, or there is a reason why not; what they would get is baseline."""
-    module, _ = targets.native()
+    module, _ = destinations.native()
     reasons: dict[str | None, int] = {}
     for path in hard_files(hard_dev):
         data = path.read_bytes()
@@ -113,13 +113,13 @@ def test_where_nvjpeg_is_looked_for(monkeypatch, tmp_path):
         (tmp_path / place).touch()
     (tmp_path / "nvidia" / "__init__.py").touch()  # as some of NVIDIA's packages bring it
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    assert targets.nvjpeg_candidates() == [
+    assert destinations.nvjpeg_candidates() == [
         str(tmp_path / "nvidia/cu13/lib/libnvjpeg.so.13"),
         str(tmp_path / "nvidia/nvjpeg/lib/libnvjpeg.so.12"),
         "libnvjpeg.so.13",
     ]
     monkeypatch.setenv("HEADRACE_NVJPEG", "/my/libnvjpeg.so")
-    assert targets.nvjpeg_candidates() == ["/my/libnvjpeg.so"]
+    assert destinations.nvjpeg_candidates() == ["/my/libnvjpeg.so"]
 
 
 def test_pinning_what_is_on_a_device_is_warned_of():

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch.utils.data import dataloader
 
-from headrace.handed.workers import Workers
+from headrace.fallback.workers import Workers
 
 _HOOKS = {
     "_SingleProcessDataLoaderIter": ("_next_data",),
@@ -27,7 +27,7 @@ def missing_hook() -> str | None:
 
 
 class Watch(Protocol):
-    """Interface through which an iterator reports on an epoch; implemented by `headrace.handed.progress`."""
+    """Interface through which an iterator reports on an epoch; implemented by `headrace.fallback.progress`."""
 
     workers: Workers | None
     base_seed: int | None

@@ -10,8 +10,8 @@ from typing import Any
 import torch.multiprocessing
 from torch.utils.data import IterableDataset, IterDataPipe, MapDataPipe
 
-from headrace.handed.carried import SAME, Carried, Carrier, Failed, Indexed, Message, Stream, Users, WorkerPlace
-from headrace.handed.protocol import stateful
+from headrace.fallback.carried import SAME, Carried, Carrier, Failed, Indexed, Message, Stream, Users, WorkerPlace
+from headrace.fallback.protocol import stateful
 
 _LOOK_S = 0.2  # interval at which a worker that owes a message is checked for being alive
 

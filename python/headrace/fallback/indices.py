@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils.data import BatchSampler, RandomSampler
 
-from headrace.handed.protocol import restore, state_of, stateful
+from headrace.fallback.protocol import restore, state_of, stateful
 from headrace.sampler.seeded import chain_of
 
 

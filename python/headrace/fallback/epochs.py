@@ -10,12 +10,12 @@ from typing import Any
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace.epochs.samplers import asked_of, begin_with, followers, late_epoch, samplers_of
-from headrace.handed.iterators import missing_hook
-from headrace.handed.layout import Saved, read, write
-from headrace.handed.making import Making
-from headrace.handed.progress import Progress
-from headrace.handed.protocol import stateful
-from headrace.handed.workers import have_states
+from headrace.fallback.iterators import missing_hook
+from headrace.fallback.layout import Saved, read, write
+from headrace.fallback.making import Making
+from headrace.fallback.progress import Progress
+from headrace.fallback.protocol import stateful
+from headrace.fallback.workers import have_states
 from headrace.sampler.seeded import Seeded, tell
 
 
