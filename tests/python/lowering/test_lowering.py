@@ -235,11 +235,11 @@ REFUSED = [
     ),
     (
         H.Compose([H.RandomResizedCrop(8, (0, 9e999)), H.ToTensor()]),
-        r"step 1, Rand.*scale and ratio are \(smallest, la",
+        r"step 1, Rand.*scale and ratio must be finite \(smallest, la",
     ),
     (
         H.Compose([H.RandomResizedCrop(8, ratio=(0, 1)), H.ToTensor()]),
-        r"step 1, Rand.*scale and ratio are \(smallest, ",
+        r"step 1, Rand.*scale and ratio must be finite \(smallest, ",
     ),
     (H.Compose([H.RandomCrop(8, -2), H.ToTensor()]), r"step 1, RandomCrop\(.*a negative padding crops; use CenterCrop"),
     (H.Compose([H.RandomCrop(8, 2, fill=(1, 2)), H.ToTensor()]), r"step 1, RandomCrop.*'fill' does not match.*2 != 3"),

@@ -173,7 +173,10 @@ def test_refusals(T):
         ([*tensor, T.RandomErasing(value=(1, 2))], r"step 3, RandomErasing\(.*either a single value or 3 \(number of"),
         ([*tensor, T.RandomErasing(value=256)], r"step 3, RandomErasing\(.*value does not fit torch.uint8, the tenso"),
         ([*tensor, T.RandomErasing(value=(0, -1, 0))], r"step 3, RandomErasing\(.*value does not fit torch.uint8"),
-        ([*tensor, T.RandomErasing(ratio=(0, 1))], r"step 3, RandomErasing\(.*scale and ratio are \(smallest, larges"),
+        (
+            [*tensor, T.RandomErasing(ratio=(0, 1))],
+            r"step 3, RandomErasing\(.*scale and ratio must be finite \(smallest, larges",
+        ),
         ([T.RandomPosterize(9)], r"step 1, RandomPosterize\(.*bits, the number of bits to keep, must be from 1 to 8"),
         ([T.RandomPosterize(0)], r"step 1, RandomPosterize\(.*bits, the number of bits to keep, must be from 1 to 8"),
         ([T.RandomPosterize(2.5)], r"step 1, RandomPosterize\(.*cannot be interpreted as an integer"),

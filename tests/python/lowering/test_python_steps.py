@@ -263,7 +263,7 @@ def test_a_step_that_changes_its_mind_about_the_size():
         ),
         ([T.CenterCrop(9), T.ToTensor(), torch.Tensor.double], "return torch.float64, which the native path does not"),
         ([T.CenterCrop(9), T.ToTensor(), torch.Tensor.mean], r"return torch.float32 \(\), not one image"),
-        ([T.ToTensor(), lambda image: image], "several shapes"),
+        ([T.ToTensor(), lambda image: image], "different shapes"),
     ],
 )
 def test_what_no_batch_can_be_made_of_is_not_lowered(steps, words):

@@ -168,10 +168,10 @@ def test_the_native_loader_takes_it_and_tells_it_the_epoch():
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ((0,), ValueError, "1 to 2..62 samples, not of 0"),
-        (([],), ValueError, "not of 0"),
-        ((-3,), ValueError, "not of -3"),
-        ((2**62 + 1,), ValueError, "not of 4611686018427387905"),
+        ((0,), ValueError, "1 to 2..62 samples, not 0"),
+        (([],), ValueError, "not 0"),
+        ((-3,), ValueError, "not -3"),
+        ((2**62 + 1,), ValueError, "not 4611686018427387905"),
         ((1.5,), TypeError, "have a length or be an integer, not float"),
         ((True,), TypeError, "whole number, not True"),
         ((iter([1]),), TypeError, "have a length"),
