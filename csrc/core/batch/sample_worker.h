@@ -13,6 +13,10 @@
 
 namespace headrace {
 
+/// One in so many samples is timed stage by stage: the two clock calls around each stage cost about 1 % of a sample.
+/// While a recording runs, all samples are timed.
+inline constexpr int kTimedShare = 16;
+
 /// One a thread, never shared.
 class SampleWorker {
  public:
@@ -26,12 +30,12 @@ class SampleWorker {
     return bytes;
   }
 
-  /// Makes a sample of a batch from its bytes; or, where `may_hand_on`, hands it on to whoever else of the backend can:
-  /// that one then tells the pipeline. Whether it is made. Throws NeedsPillow, or Error(kPlan) where a step cannot be
-  /// applied.
+  /// Makes a sample of a batch from its file's bytes and returns true; or, where `may_offload`, leaves its decoding to
+  /// the device and returns false: the device then calls PipelineHooks. Throws NeedsPillow, or Error(kPlan) where a
+  /// step cannot be applied.
   virtual bool make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch,
-                    int sample, bool may_hand_on) = 0;
-  /// The same for an image that is decoded already.
+                    int sample, bool may_offload) = 0;
+  /// Makes a sample of a batch from an image that is decoded already. Throws Error(kPlan).
   virtual void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) = 0;
 
   /// Counters of this thread, which any thread may read.

@@ -15,11 +15,11 @@ class CpuBackend final : public Backend {
   CpuBackend(SampleOptions options, const Kernels& kernels, size_t slots_kept);
 
   void prepare(Batch& batch, BatchMemory memory) override;
+  std::unique_ptr<SampleWorker> make_worker() override;
   void retire() noexcept override;
   size_t slots() const override;
 
  private:
-  std::unique_ptr<SampleWorker> make_worker() override;
   Lease acquire(size_t bytes);
 
   const SampleOptions options_;

@@ -7,10 +7,6 @@
 namespace headrace {
 namespace {
 
-// The two clock calls around each push cost a hundredth of a sample, so only some samples are timed stage by stage;
-// all of them while somebody records.
-constexpr int kTimedShare = 16;
-
 // Passes rows on and measures how long the rest of the chain takes.
 class TimedSink final : public RowSink {
  public:

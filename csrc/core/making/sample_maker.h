@@ -20,7 +20,7 @@ class SampleMaker final : public SampleWorker {
       : options_(options), lut_(lut), fuser_(kernels) {}
 
   bool make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch, int sample,
-            bool may_hand_on) override;
+            bool may_offload) override;
   void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) override;
 
  private:

@@ -13,6 +13,7 @@
 
 #include "core/batch/backend.h"
 #include "core/batch/batch.h"
+#include "core/batch/stage_report.h"
 #include "core/kernels/kernels.h"
 #include "core/pipeline/python_lane.h"
 #include "core/plan/plan.h"

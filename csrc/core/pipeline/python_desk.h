@@ -11,6 +11,7 @@
 
 #include "core/base/pool.h"
 #include "core/batch/backend.h"
+#include "core/batch/stage_report.h"
 #include "core/making/segment_maker.h"
 #include "core/pipeline/python_lane.h"
 #include "core/trace/recorder.h"
@@ -26,7 +27,7 @@ class PythonDesk {
 
   /// Whether the recipe has steps that Python does; then no sample is made from a file at one go.
   bool has_calls() const { return has_calls_; }
-  bool has_call_after(size_t from) const { return options_.recipe.call_after(from) < options_.recipe.steps.size(); }
+  bool has_call_from(size_t from) const { return options_.recipe.call_after(from) < options_.recipe.steps.size(); }
 
   /// Makes the image that the recipe's first call takes, and queues the call. Throws as SegmentMaker does.
   void call_with_file(const std::shared_ptr<Batch>& batch, int sample, std::span<const uint8_t> bytes,

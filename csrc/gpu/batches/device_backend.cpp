@@ -71,28 +71,32 @@ void DeviceBackend::settle(Stream stream) noexcept {
 }
 
 // Bound to the device for good: to change devices back and forth would start CUDA on others, too.
-void DeviceBackend::begin_thread() noexcept {
+void DeviceBackend::bind_thread() noexcept {
   try {
     device_->enter();
   } catch (const std::exception&) {  // its first allocation will say so
   }
 }
 
-void DeviceBackend::attach(PipelineHooks& hooks) {
-  Backend::attach(hooks);
+void DeviceBackend::start(PipelineHooks& hooks) {
+  hooks_ = &hooks;
   launcher_.start(1, [this](int) { run(); });
-  if (lane_ != nullptr) {
-    lane_->start(hooks, [this] { return worker(); }, [this] { device_->enter(); });
-  }
+  if (lane_ == nullptr) return;
+  const auto recorded_worker = [this] {
+    auto worker = make_worker();
+    worker->stats.recorder = &hooks_->recorder();
+    return worker;
+  };
+  lane_->start(hooks, recorded_worker, [this] { device_->enter(); });
 }
 
-std::optional<HandedOn> DeviceBackend::take_help() {
+std::optional<StolenSample> DeviceBackend::steal() {
   std::optional<EncodedSample> one = lane_ != nullptr ? lane_->steal() : std::nullopt;
   if (!one) return std::nullopt;
-  return HandedOn{std::move(one->batch), one->sample, one->image.bytes};
+  return StolenSample{std::move(one->batch), one->sample, one->image.bytes};
 }
 
-bool DeviceBackend::wants_help() const { return lane_ != nullptr && lane_->stealable(); }
+bool DeviceBackend::stealable() const { return lane_ != nullptr && lane_->stealable(); }
 
 std::shared_ptr<Batch> DeviceBackend::new_batch() { return std::make_shared<DeviceBatch>(); }
 
@@ -104,21 +108,23 @@ void DeviceBackend::prepare(Batch& batch, BatchMemory memory) {
   mine.allocated = std::make_shared<OwnedEvent>(device_);
   mine.written = std::make_shared<OwnedEvent>(device_);
   device_->record(mine.allocated->get(), static_cast<Stream>(memory.stream));
-  mine.area = ring_->acquire();
-  mine.jobs.assign(static_cast<size_t>(batch.size()), SampleJob{});
-  for (SampleJob& job : mine.jobs) job.skip = true;
+  stage_in(mine);
 }
 
 void DeviceBackend::prepare_repair(Batch& batch, const Batch& first) {
   auto& mine = static_cast<DeviceBatch&>(batch);
   const auto& before = static_cast<const DeviceBatch&>(first);
   const DeviceScope current(*device_);
-  mine.memory = before.memory;
   mine.allocated = before.allocated;
   mine.written = before.written;
-  mine.area = ring_->acquire();
-  mine.jobs.assign(static_cast<size_t>(batch.size()), SampleJob{});
-  for (SampleJob& job : mine.jobs) job.skip = true;
+  stage_in(mine);
+}
+
+// Gives the batch its staging area, and jobs that write nothing until workers replace them.
+void DeviceBackend::stage_in(DeviceBatch& batch) {
+  batch.area = ring_->acquire();
+  batch.jobs.assign(static_cast<size_t>(batch.size()), SampleJob{});
+  for (SampleJob& job : batch.jobs) job.skip = true;
 }
 
 std::unique_ptr<SampleWorker> DeviceBackend::make_worker() {

@@ -15,12 +15,13 @@
 #include "core/base/fork_guard.h"
 #include "core/base/thread_pool.h"
 #include "core/batch/backend.h"
+#include "core/batch/device_side.h"
 #include "gpu/batches/device_batch.h"
 #include "gpu/decoders/decode_lane.h"
 
 namespace headrace {
 
-class DeviceBackend final : public Backend {
+class DeviceBackend final : public Backend, public DeviceSide {
  public:
   /// `batches`: that may be in flight on the device; further ones wait in prepare(). `lane`: the device's own decoders;
   /// null: the CPU decodes everything.
@@ -28,23 +29,26 @@ class DeviceBackend final : public Backend {
                 std::unique_ptr<DecodeLane> lane = nullptr);
   ~DeviceBackend() override;
 
-  void attach(PipelineHooks& hooks) override;
-  void begin_thread() noexcept override;
-  std::shared_ptr<Batch> new_batch() override;
   void prepare(Batch& batch, BatchMemory memory) override;
-  void prepare_repair(Batch& batch, const Batch& first) override;
-  void complete(const std::shared_ptr<Batch>& batch) override;
-  std::optional<HandedOn> take_help() override;
-  bool wants_help() const override;
-  void hand_over(Batch& batch, uintptr_t stream) override;
-  void abandon(Batch& batch) override;
+  std::unique_ptr<SampleWorker> make_worker() override;
   void retire() noexcept override;
   size_t slots() const override;
+  DeviceSide* device_side() override { return this; }
+
+  void start(PipelineHooks& hooks) override;
+  void bind_thread() noexcept override;
+  std::shared_ptr<Batch> new_batch() override;
+  void prepare_repair(Batch& batch, const Batch& first) override;
+  void complete(const std::shared_ptr<Batch>& batch) override;
+  std::optional<StolenSample> steal() override;
+  bool stealable() const override;
+  void hand_over(Batch& batch, uintptr_t stream) override;
+  void abandon(Batch& batch) override;
   std::vector<StageReport> stats() const override;
   std::string trouble() const override;
 
  private:
-  std::unique_ptr<SampleWorker> make_worker() override;
+  void stage_in(DeviceBatch& batch);
   void run();
   void launch(DeviceBatch& batch);
   void settle(Stream stream) noexcept;
@@ -60,6 +64,7 @@ class DeviceBackend final : public Backend {
   Stream copies_{}, kernels_{};
   std::optional<OwnedEvent> uploaded_;
   const std::unique_ptr<DecodeLane> lane_;
+  PipelineHooks* hooks_ = nullptr;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

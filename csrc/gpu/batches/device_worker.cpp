@@ -29,7 +29,7 @@ DeviceWorker::DeviceWorker(const SampleOptions& options, DecodeLane* lane)
     : options_(options), lane_(lane), fuser_(kernels()) {}
 
 bool DeviceWorker::make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch,
-                        int sample, bool may_hand_on) {
+                        int sample, bool may_offload) {
   const int64_t begin = now_ns();
   auto& mine = static_cast<DeviceBatch&>(*batch);
   mine.jobs[static_cast<size_t>(sample)].skip = true;  // a device's decoder may have failed on it
@@ -37,8 +37,8 @@ bool DeviceWorker::make(std::span<const uint8_t> bytes, const double* draws, con
   const Plan plan = resolve(options_.recipe, draws, header.size);
   const int64_t planned = now_ns();
   stats.add(Clock::kHeader, begin, planned);
-  if (may_hand_on && lane_ != nullptr && fits_kernel(plan) && not_for_device(header) == nullptr &&
-      hand_on(bytes, header, plan, batch, sample)) {
+  if (may_offload && lane_ != nullptr && fits_kernel(plan) && not_for_device(header) == nullptr &&
+      offload(bytes, header, plan, batch, sample)) {
     if (stats.recording()) stats.recorder->add("staging", planned, now_ns());
     return false;
   }
@@ -71,7 +71,7 @@ void DeviceWorker::make_job(std::span<const uint8_t> bytes, const JpegHeader& he
 }
 
 // False: the device has no memory for whole planes; the CPU needs no more than the crop's.
-bool DeviceWorker::hand_on(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan,
+bool DeviceWorker::offload(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan,
                            const std::shared_ptr<Batch>& batch, int sample) {
   auto& mine = static_cast<DeviceBatch&>(*batch);
   const PlaneLayout whole = plane_layout(header, {0, 0, header.size.width, header.size.height});

@@ -20,7 +20,7 @@ class DeviceWorker final : public SampleWorker {
   DeviceWorker(const SampleOptions& options, DecodeLane* lane);
 
   bool make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch, int sample,
-            bool may_hand_on) override;
+            bool may_offload) override;
   void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) override;
 
  private:
@@ -31,7 +31,7 @@ class DeviceWorker final : public SampleWorker {
 
   void make_job(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan, DeviceBatch& batch,
                 int sample);
-  bool hand_on(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan,
+  bool offload(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan,
                const std::shared_ptr<Batch>& batch, int sample);
 
   const SampleOptions& options_;

@@ -39,7 +39,7 @@ void DecodeLane::push(EncodedSample sample) {
     wake = queue_.size() == 1 || queue_.size() == most_;
   }
   if (wake) changed_.notify_one();
-  if (shared_) hooks_->help_wanted();
+  if (shared_) hooks_->stealable_added();
 }
 
 std::optional<EncodedSample> DecodeLane::steal() {

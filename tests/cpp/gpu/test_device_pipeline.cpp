@@ -81,7 +81,8 @@ TEST_CASE("a backend that a device has no room for leaves nothing there") {
     const auto device = std::make_shared<CountingDevice>();
     device->left = granted;
     try {
-      const DeviceBackend backend(device, recipe, 2);
+      DeviceBackend backend(device, recipe, 2);
+      CHECK(backend.device_side() == &backend);
       made = true;
     } catch (const OutOfDeviceMemory&) {
     }
