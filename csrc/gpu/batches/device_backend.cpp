@@ -18,46 +18,39 @@ DeviceBackend::DeviceBackend(std::shared_ptr<Device> device, SampleOptions optio
       lane_(std::move(lane)) {
   const DeviceScope current(*device_);
   format_ = output_format(options_.recipe.output, options_.strides);
-  try {
-    copies_ = device_->make_stream();
-    kernels_ = device_->make_stream();
-    uploaded_.emplace(device_);  // here, where the device is current: an event belongs to the one that is
-    upload_tables();
-  } catch (...) {
-    release();
-    throw;
-  }
+  copy_stream_ = OwnedStream(device_);
+  kernel_stream_ = OwnedStream(device_);
+  uploaded_ = OwnedEvent(device_);
+  upload_tables();
 }
 
 void DeviceBackend::upload_tables() {
   const size_t lut_bytes = options_.lut.size(), table_bytes = lut_bytes + options_.erased.size();
-  tables_ = device_->allocate(table_bytes);
-  format_.lut = tables_;
-  format_.erased = tables_ + lut_bytes;  // aligned: the table before it has whole kilobytes
-  StagingArea once(*device_);
+  tables_ = OwnedMemory(device_, table_bytes);
+  format_.lut = tables_.get();
+  format_.erased = tables_.get() + lut_bytes;  // aligned: the table before it has whole kilobytes
+  StagingArea once(device_);
   const StagedBytes place = once.take(table_bytes);
   std::copy(options_.lut.begin(), options_.lut.end(), place.host);
   std::copy(options_.erased.begin(), options_.erased.end(), place.host + lut_bytes);
-  device_->copy_to_device(tables_, place.host, table_bytes, kernels_);
-  device_->record(uploaded_->get(), kernels_);
-  device_->synchronize(uploaded_->get());
+  try {
+    device_->copy_to_device(tables_.get(), place.host, table_bytes, kernel_stream_.get());
+    device_->record(uploaded_.get(), kernel_stream_.get());
+    device_->synchronize(uploaded_.get());
+  } catch (...) {
+    settle(kernel_stream_.get());  // the copy may still read the staging area, which is freed now
+    throw;
+  }
 }
 
 DeviceBackend::~DeviceBackend() {
   retire();
   try {
     const DeviceScope current(*device_);
-    settle(copies_);
-    settle(kernels_);  // a kernel may be reading the tables
-    release();
+    settle(copy_stream_.get());
+    settle(kernel_stream_.get());        // a kernel may be reading the tables
   } catch (const std::runtime_error&) {  // the device is lost
   }
-}
-
-void DeviceBackend::release() noexcept {
-  device_->destroy(copies_);
-  device_->destroy(kernels_);
-  device_->free(tables_);
 }
 
 // Waits until everything on the stream is done, or the device is lost.
@@ -167,8 +160,8 @@ void DeviceBackend::run() {
       if (!batch->cancelled.load() && batch->broken().empty()) launch(*batch);
     } catch (const std::exception& error) {
       batch->break_down(error.what());
-      settle(copies_);  // the area must not be used again while the device reads it
-      settle(kernels_);
+      settle(copy_stream_.get());  // the area must not be used again while the device reads it
+      settle(kernel_stream_.get());
     }
     const int64_t end = now_ns();
     recorder.add("launch", begin, end, batch->size());
@@ -194,13 +187,14 @@ void DeviceBackend::launch(DeviceBatch& batch) {
   }
   const StagedBytes jobs = batch.area->take(count * sizeof(SampleJob));
   std::memcpy(jobs.host, batch.jobs.data(), count * sizeof(SampleJob));
-  batch.area->upload(copies_);
-  device_->record(uploaded_->get(), copies_);
-  device_->wait(kernels_, uploaded_->get());
-  device_->wait(kernels_, batch.allocated->get());
-  device_->fuse(launch_of(reinterpret_cast<const SampleJob*>(jobs.device), batch.jobs, format_), kernels_);
-  device_->record(batch.written->get(), kernels_);
-  batch.area.release(kernels_);
+  batch.area->upload(copy_stream_.get());
+  const Stream kernels = kernel_stream_.get();
+  device_->record(uploaded_.get(), copy_stream_.get());
+  device_->wait(kernels, uploaded_.get());
+  device_->wait(kernels, batch.allocated->get());
+  device_->fuse(launch_of(reinterpret_cast<const SampleJob*>(jobs.device), batch.jobs, format_), kernels);
+  device_->record(batch.written->get(), kernels);
+  batch.area.release(kernels);
 }
 
 void DeviceBackend::hand_over(Batch& batch, uintptr_t stream) {

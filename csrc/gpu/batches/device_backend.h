@@ -52,7 +52,6 @@ class DeviceBackend final : public Backend, public DeviceSide {
   void run();
   void launch(DeviceBatch& batch);
   void settle(Stream stream) noexcept;
-  void release() noexcept;
   void upload_tables();
 
   const std::shared_ptr<Device> device_;
@@ -60,9 +59,9 @@ class DeviceBackend final : public Backend, public DeviceSide {
   const ForkGuard fork_;
   const std::shared_ptr<StagingRing> ring_;
   OutputFormat format_;
-  uint8_t* tables_ = nullptr;  // on the device: elements of the bytes, then what Erase writes
-  Stream copies_{}, kernels_{};
-  std::optional<OwnedEvent> uploaded_;
+  OwnedMemory tables_;  // elements of the bytes, then what Erase writes
+  OwnedStream copy_stream_, kernel_stream_;
+  OwnedEvent uploaded_;  // by the last launch; only its thread uses it
   const std::unique_ptr<DecodeLane> lane_;
   PipelineHooks* hooks_ = nullptr;
 

@@ -3,28 +3,13 @@
 #pragma once
 
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "core/batch/batch.h"
 #include "gpu/batches/staging.h"
-#include "gpu/device/device.h"
+#include "gpu/device/owned.h"
 
 namespace headrace {
-
-/// One event, destroyed with its last user.
-class OwnedEvent {
- public:
-  explicit OwnedEvent(std::shared_ptr<Device> device) : device_(std::move(device)), event_(device_->make_event()) {}
-  ~OwnedEvent() { device_->destroy(event_); }
-  OwnedEvent(const OwnedEvent&) = delete;
-  OwnedEvent& operator=(const OwnedEvent&) = delete;
-  Event get() const { return event_; }
-
- private:
-  const std::shared_ptr<Device> device_;
-  const Event event_;
-};
 
 struct DeviceBatch final : Batch {
   StagingRing::Lease area;

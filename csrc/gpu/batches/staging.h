@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/fork_guard.h"
-#include "gpu/device/device.h"
+#include "gpu/device/owned.h"
 #include "gpu/kernel/job_builder.h"
 
 namespace headrace {
@@ -18,10 +18,7 @@ namespace headrace {
 /// fill them: on the memory node where it runs.
 class StagingArea final : public Stager {
  public:
-  explicit StagingArea(Device& device);
-  ~StagingArea() override;
-  StagingArea(const StagingArea&) = delete;
-  StagingArea& operator=(const StagingArea&) = delete;
+  explicit StagingArea(std::shared_ptr<Device> device);
 
   StagedBytes take(size_t bytes) override;
   /// Pinned memory alone, or the device's alone. Any thread. Throws OutOfDeviceMemory, as take() does.
@@ -36,14 +33,14 @@ class StagingArea final : public Stager {
 
  private:
   struct Block {
-    StagedBytes memory;  // null where it is of one kind alone
+    OwnedPinned host;    // empty in on_device_
+    OwnedMemory device;  // empty in pinned_
     size_t bytes = 0, used = 0;
   };
   using Blocks = std::vector<Block>;
-  void give_back() noexcept;
   StagedBytes take_from(Blocks& blocks, size_t bytes, bool pinned, bool device);
 
-  Device& device_;
+  const std::shared_ptr<Device> device_;
   mutable std::mutex mutex_;
   Blocks both_, pinned_, on_device_;  // guarded by mutex_
 };
@@ -75,7 +72,7 @@ class StagingRing : public std::enable_shared_from_this<StagingRing> {
     friend class StagingRing;
     struct Slot {
       std::unique_ptr<StagingArea> area;
-      Event read{};  // by the device
+      OwnedEvent read;  // by the device
       enum class State { kFree, kHeld, kBeingRead } state = State::kFree;
       uint64_t since = 0;  // when the device was told to read it
     };

@@ -18,12 +18,16 @@ struct FuseTiming {
 };
 
 /// The fused kernel alone on a batch of files (decoded by the CPU beforehand), plan i on file i, outputs of `size`.
-FuseTiming time_fuse(Device& device, std::span<const std::span<const uint8_t>> files, std::span<const Plan> plans,
-                     Size size, const OutputStrides& strides, std::span<const uint8_t> lut, int repeats);
+FuseTiming time_fuse(const std::shared_ptr<Device>& device, std::span<const std::span<const uint8_t>> files,
+                     std::span<const Plan> plans, Size size, const OutputStrides& strides, std::span<const uint8_t> lut,
+                     int repeats);
 
 /// Seconds of each of `repeats` passes over the files by the device's decoders, one thread each, in groups of `group`
 /// files: decoding whole images to planes, and nothing else.
-std::vector<double> time_decoders(Device& device, const std::vector<std::unique_ptr<BatchDecoder>>& decoders,
+std::vector<double> time_decoders(const std::shared_ptr<Device>& device,
+                                  const std::vector<std::unique_ptr<BatchDecoder>>& decoders,
                                   std::span<const std::span<const uint8_t>> files, int group, int repeats);
+
+std::vector<float> time_copy(const std::shared_ptr<Device>& device, size_t bytes, int repeats);
 
 }  // namespace headrace

@@ -7,9 +7,18 @@
 
 #include "gpu/decoders/batch_decoder.h"
 #include "gpu/decoders/nvjpeg_api.h"
-#include "gpu/device/device.h"
+#include "gpu/device/owned.h"
 
 namespace headrace {
+
+/// Destroys handles and states of nvJPEG where their device is current. A lost device has lost them as well.
+struct NvjpegDeleter {
+  std::shared_ptr<Device> device;
+  std::shared_ptr<const nvjpeg::Api> api;
+
+  void operator()(nvjpeg::Handle handle) const noexcept;
+  void operator()(nvjpeg::State state) const noexcept;
+};
 
 /// nvJPEG on one device, which its decoders share.
 class NvjpegLibrary {
@@ -17,9 +26,6 @@ class NvjpegLibrary {
   /// `hardware`: the JPEG engines, else CUDA cores. Throws std::runtime_error where the library, the device or the
   /// driver has none: the message says which.
   NvjpegLibrary(std::shared_ptr<Device> device, const std::vector<std::string>& candidates, bool hardware);
-  ~NvjpegLibrary();
-  NvjpegLibrary(const NvjpegLibrary&) = delete;
-  NvjpegLibrary& operator=(const NvjpegLibrary&) = delete;
 
   /// In words: its version, the library's path, and what of the GPU decodes.
   std::string describe() const;
@@ -29,7 +35,7 @@ class NvjpegLibrary {
   const std::shared_ptr<Device> device_;
   const std::shared_ptr<const nvjpeg::Api> api_;
   const bool hardware_;
-  nvjpeg::Handle handle_ = nullptr;
+  std::unique_ptr<nvjpeg::nvjpegHandle, NvjpegDeleter> handle_;
   unsigned engines_ = 0;
 };
 
@@ -39,20 +45,16 @@ class NvjpegDecoder final : public BatchDecoder {
   /// `most`: images of a call. Made in the thread that starts the loader: making states takes locks. Throws
   /// std::runtime_error where nvJPEG or the device makes no more.
   NvjpegDecoder(std::shared_ptr<NvjpegLibrary> library, int most);
-  ~NvjpegDecoder() override;
 
   int most() const override { return most_; }
   std::string decode(std::span<const EncodedImage> images) override;
 
  private:
-  struct Empty {};
-  NvjpegDecoder(std::shared_ptr<NvjpegLibrary> library, int most, Empty);
-
   const std::shared_ptr<NvjpegLibrary> library_;
   const int most_;
-  nvjpeg::State state_ = nullptr;
-  Stream stream_{};
-  Event decoded_{};
+  OwnedStream stream_;
+  OwnedEvent decoded_;
+  std::unique_ptr<nvjpeg::nvjpegJpegState, NvjpegDeleter> state_;
   std::vector<const unsigned char*> data_;
   std::vector<size_t> lengths_;
   std::vector<nvjpeg::Image> images_;

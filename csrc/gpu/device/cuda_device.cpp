@@ -54,7 +54,7 @@ class CudaDevice final : public Device {
     return static_cast<uint8_t*>(memory);
   }
   void free_pinned(uint8_t* memory) noexcept override {
-    if (!fork_.forked()) cudaFreeHost(memory);
+    give_back([&] { cudaFreeHost(memory); });
   }
 
   uint8_t* allocate(size_t bytes) override {
@@ -63,7 +63,7 @@ class CudaDevice final : public Device {
     return static_cast<uint8_t*>(memory);
   }
   void free(uint8_t* memory) noexcept override {
-    if (!fork_.forked()) cudaFree(memory);
+    give_back([&] { cudaFree(memory); });
   }
 
   Stream make_stream() override {
@@ -71,16 +71,16 @@ class CudaDevice final : public Device {
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "make a stream");
     return static_cast<Stream>(reinterpret_cast<uintptr_t>(stream));
   }
-  void destroy(Stream stream) noexcept override {
-    if (stream != Stream{} && !fork_.forked()) cudaStreamDestroy(handle(stream));
+  void destroy_stream(Stream stream) noexcept override {
+    give_back([&] { cudaStreamDestroy(handle(stream)); });
   }
   Event make_event() override {
     cudaEvent_t event = nullptr;
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync), "make an event");
     return static_cast<Event>(reinterpret_cast<uintptr_t>(event));
   }
-  void destroy(Event event) noexcept override {
-    if (event != Event{} && !fork_.forked()) cudaEventDestroy(handle(event));
+  void destroy_event(Event event) noexcept override {
+    give_back([&] { cudaEventDestroy(handle(event)); });
   }
 
   void record(Event event, Stream stream) override {
@@ -119,6 +119,18 @@ class CudaDevice final : public Device {
   }
 
  private:
+  // Makes the GPU current for the call: without that CUDA would start on whichever GPU is current. A lost GPU has lost
+  // the handle as well; in a forked child it is the parent's.
+  template <class Call>
+  void give_back(Call call) noexcept {
+    if (fork_.forked()) return;
+    try {
+      const DeviceScope current(*this);
+      call();
+    } catch (const std::runtime_error&) {
+    }
+  }
+
   struct Freed {
     void operator()(uint8_t* memory) const { cudaFree(memory); }
   };

@@ -42,11 +42,10 @@ class Device {
   virtual uint8_t* allocate(size_t bytes) = 0;
   virtual void free(uint8_t* memory) noexcept = 0;
 
-  /// destroy() of 0 does nothing.
   virtual Stream make_stream() = 0;
-  virtual void destroy(Stream stream) noexcept = 0;
+  virtual void destroy_stream(Stream stream) noexcept = 0;
   virtual Event make_event() = 0;
-  virtual void destroy(Event event) noexcept = 0;
+  virtual void destroy_event(Event event) noexcept = 0;
 
   /// The event happens when all that is on the stream now is done. An event never recorded has happened.
   virtual void record(Event event, Stream stream) = 0;

@@ -123,7 +123,7 @@ struct EmulatedDevice::State {
     return static_cast<uint8_t*>(memory);
   }
   void free(uint8_t* memory) noexcept {
-    if (memory != nullptr) --alive;
+    --alive;
     std::free(memory);
   }
 };
@@ -141,8 +141,7 @@ Stream EmulatedDevice::make_stream() {
   return static_cast<Stream>(reinterpret_cast<uintptr_t>(new StreamThread()));
 }
 
-void EmulatedDevice::destroy(Stream stream) noexcept {
-  if (stream == Stream{}) return;
+void EmulatedDevice::destroy_stream(Stream stream) noexcept {
   --state_->alive;
   delete reinterpret_cast<StreamThread*>(stream);
 }
@@ -152,8 +151,7 @@ Event EmulatedDevice::make_event() {
   return static_cast<Event>(reinterpret_cast<uintptr_t>(new SharedEvent(std::make_shared<EventState>())));
 }
 
-void EmulatedDevice::destroy(Event event) noexcept {
-  if (event == Event{}) return;
+void EmulatedDevice::destroy_event(Event event) noexcept {
   --state_->alive;
   delete &event_of(event);
 }

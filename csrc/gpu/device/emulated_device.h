@@ -24,9 +24,9 @@ class EmulatedDevice : public Device {
   uint8_t* allocate(size_t bytes) override;
   void free(uint8_t* memory) noexcept override;
   Stream make_stream() override;
-  void destroy(Stream stream) noexcept override;
+  void destroy_stream(Stream stream) noexcept override;
   Event make_event() override;
-  void destroy(Event event) noexcept override;
+  void destroy_event(Event event) noexcept override;
   void record(Event event, Stream stream) override;
   void wait(Stream stream, Event event) override;
   bool happened(Event event) override;
