@@ -1,4 +1,4 @@
-// Shows the timings of single stages to bench/.
+// Binds the timings of single stages, for bench/.
 #include <string>
 #include <string_view>
 #include <vector>

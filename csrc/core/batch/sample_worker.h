@@ -1,4 +1,4 @@
-// What makes single samples on one thread, whatever their memory is.
+// The interface of workers, which make single samples on one thread.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,13 @@ namespace headrace {
 /// While a recording runs, all samples are timed.
 inline constexpr int kTimedShare = 16;
 
-/// One a thread, never shared.
+/// Not thread-safe: each thread has its own.
 class SampleWorker {
  public:
   virtual ~SampleWorker() = default;
 
-  /// The blob's bytes, valid until the next call. Throws Error(kRead); NeedsPillow for a file not to be read whole.
+  /// The blob's bytes, valid until the next call. Throws Error(kRead), or NeedsPillow for a file that must not be read
+  /// as a whole.
   std::span<const uint8_t> read(const Blob& blob) {
     const int64_t begin = now_ns();
     const auto bytes = reader_.read(blob);
@@ -38,7 +39,7 @@ class SampleWorker {
   /// Makes a sample of a batch from an image that is decoded already. Throws Error(kPlan).
   virtual void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) = 0;
 
-  /// Counters of this thread, which any thread may read.
+  /// Counters of this thread. Any thread may read them.
   StageStats stats;
 
  private:

@@ -1,4 +1,4 @@
-// The pipeline as the consumer and the threads of Python see it.
+// The pipeline's methods for the consumer and for Python's threads.
 #include "core/pipeline/pipeline.h"
 
 #include <cstring>
@@ -124,7 +124,7 @@ void Pipeline::finish_elements(PythonJob& job, std::span<const uint8_t> elements
 
 void Pipeline::put_back(PythonJob& job) {
   if (job.batch == nullptr || state_->fork.forked()) return;
-  PythonJob again = job;  // a copy: Python may still look at the pixels of this one
+  PythonJob again = job;  // a copy: Python may still read the pixels of this one
   job.batch = nullptr;
   (job.call < 0 ? state_->python.pillow : state_->python.calls).put_back(std::move(again));
 }

@@ -1,4 +1,4 @@
-// The state of a pipeline, and the way of a sample on the threads that share it.
+// The state that a pipeline's threads share, and the stages that each sample passes.
 #pragma once
 
 #include <condition_variable>
@@ -21,8 +21,8 @@ namespace headrace {
 
 /// Any thread may call any method.
 ///
-/// A sample is counted as done exactly once: by the thread that made it, or where it went elsewhere (to Python, to a
-/// device's decoder) by the call that brings it back.
+/// Every sample is counted as done exactly once: by the thread that makes it, or, where it was passed on to Python or
+/// to a device's decoder, by the call that returns it.
 struct Pipeline::State final : PipelineHooks {
   explicit State(PipelineOptions given);
 
@@ -46,7 +46,7 @@ struct Pipeline::State final : PipelineHooks {
                       const RawImage& image);
   /// Makes one sample that was offloaded to the device; false: there is none.
   bool steal(SampleWorker& worker);
-  /// One sample of the batch less to wait for.
+  /// Counts one sample as made or failed, and completes the batch with the last one.
   void done(const std::shared_ptr<Batch>& batch);
   /// Takes the job's batch from it. Throws std::logic_error where the job is finished, or the process forked.
   std::shared_ptr<Batch> take_back(PythonJob& job, int64_t ns);

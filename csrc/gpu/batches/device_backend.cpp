@@ -1,4 +1,4 @@
-// Uploads, launches and events, in the order that makes them safe.
+// Puts uploads, launches and events on the device's streams in a safe order.
 #include "gpu/batches/device_backend.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ void DeviceBackend::upload_tables() {
     device_->record(uploaded_.get(), kernel_stream_.get());
     device_->synchronize(uploaded_.get());
   } catch (...) {
-    settle(kernel_stream_.get());  // the copy may still read the staging area, which is freed now
+    drain(kernel_stream_.get());  // the copy may still read the staging area, which is freed now
     throw;
   }
 }
@@ -47,14 +47,14 @@ DeviceBackend::~DeviceBackend() {
   retire();
   try {
     const DeviceScope current(*device_);
-    settle(copy_stream_.get());
-    settle(kernel_stream_.get());        // a kernel may be reading the tables
+    drain(copy_stream_.get());
+    drain(kernel_stream_.get());         // a kernel may be reading the tables
   } catch (const std::runtime_error&) {  // the device is lost
   }
 }
 
-// Waits until everything on the stream is done, or the device is lost.
-void DeviceBackend::settle(Stream stream) noexcept {
+// Blocks until all work on the stream is done, or the device is lost.
+void DeviceBackend::drain(Stream stream) noexcept {
   try {
     const OwnedEvent end(device_);
     device_->record(end.get(), stream);
@@ -63,11 +63,11 @@ void DeviceBackend::settle(Stream stream) noexcept {
   }
 }
 
-// Bound to the device for good: to change devices back and forth would start CUDA on others, too.
+// For good: switching back and forth would start CUDA on the other GPUs as well.
 void DeviceBackend::bind_thread() noexcept {
   try {
     device_->enter();
-  } catch (const std::exception&) {  // its first allocation will say so
+  } catch (const std::exception&) {  // the first allocation reports the same error
   }
 }
 
@@ -101,7 +101,7 @@ void DeviceBackend::prepare(Batch& batch, BatchMemory memory) {
   mine.allocated = std::make_shared<OwnedEvent>(device_);
   mine.written = std::make_shared<OwnedEvent>(device_);
   device_->record(mine.allocated->get(), static_cast<Stream>(memory.stream));
-  stage_in(mine);
+  give_area(mine);
 }
 
 void DeviceBackend::prepare_repair(Batch& batch, const Batch& first) {
@@ -110,11 +110,11 @@ void DeviceBackend::prepare_repair(Batch& batch, const Batch& first) {
   const DeviceScope current(*device_);
   mine.allocated = before.allocated;
   mine.written = before.written;
-  stage_in(mine);
+  give_area(mine);
 }
 
 // Gives the batch its staging area, and jobs that write nothing until workers replace them.
-void DeviceBackend::stage_in(DeviceBatch& batch) {
+void DeviceBackend::give_area(DeviceBatch& batch) {
   batch.area = ring_->acquire();
   batch.jobs.assign(static_cast<size_t>(batch.size()), SampleJob{});
   for (SampleJob& job : batch.jobs) job.skip = true;
@@ -160,8 +160,8 @@ void DeviceBackend::run() {
       if (!batch->cancelled.load() && batch->broken().empty()) launch(*batch);
     } catch (const std::exception& error) {
       batch->break_down(error.what());
-      settle(copy_stream_.get());  // the area must not be used again while the device reads it
-      settle(kernel_stream_.get());
+      drain(copy_stream_.get());  // the device may still read the area, which is free from now on
+      drain(kernel_stream_.get());
     }
     const int64_t end = now_ns();
     recorder.add("launch", begin, end, batch->size());
@@ -209,8 +209,9 @@ void DeviceBackend::abandon(Batch& batch) {
   }
   try {
     const DeviceScope current(*device_);
-    device_->synchronize(static_cast<DeviceBatch&>(batch).written->get());  // at once where nothing was launched
-  } catch (const std::runtime_error&) {  // a device that is lost writes nothing any more
+    device_->synchronize(
+        static_cast<DeviceBatch&>(batch).written->get());  // returns at once where nothing was launched
+  } catch (const std::runtime_error&) {                    // a lost device writes nothing
   }
 }
 
@@ -242,9 +243,10 @@ std::vector<StageReport> DeviceBackend::stats() const {
   return report;
 }
 
-// Damaged files are few, and most of those never get here: a decoder that has decoded nothing by then does not work.
+// Damaged files are rare, and the header check rejects most of them: a decoder that refuses so many and decodes none
+// does not work at all.
 std::string DeviceBackend::trouble() const {
-  constexpr int64_t kMany = 64;
+  constexpr int64_t kMany = 64;  // refused files
   if (lane_ == nullptr) return {};
   const DecodeLane::Counts counts = lane_->counts();
   if (counts.decoded > 0 || counts.returned < kMany) return {};

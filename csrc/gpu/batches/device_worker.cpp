@@ -1,4 +1,4 @@
-// The CPU's share of a sample that a device finishes.
+// Runs the CPU's stages of a sample that a device finishes.
 #include "gpu/batches/device_worker.h"
 
 #include <cstring>
@@ -32,7 +32,7 @@ bool DeviceWorker::make(std::span<const uint8_t> bytes, const double* draws, con
                         int sample, bool may_offload) {
   const int64_t begin = now_ns();
   auto& mine = static_cast<DeviceBatch&>(*batch);
-  mine.jobs[static_cast<size_t>(sample)].skip = true;  // a device's decoder may have failed on it
+  mine.jobs[static_cast<size_t>(sample)].skip = true;  // a refused offload has left its job there
   const JpegHeader header = plain_header(bytes, options_.max_pixels);
   const Plan plan = resolve(options_.recipe, draws, header.size);
   const int64_t planned = now_ns();
@@ -44,7 +44,7 @@ bool DeviceWorker::make(std::span<const uint8_t> bytes, const double* draws, con
   }
   try {
     make_job(bytes, header, plan, mine, sample);
-  } catch (const OutOfDeviceMemory& error) {  // no fault of the sample's
+  } catch (const OutOfDeviceMemory& error) {  // not the fault of this sample
     batch->break_down(error.what());
   }
   return true;
@@ -70,7 +70,7 @@ void DeviceWorker::make_job(std::span<const uint8_t> bytes, const JpegHeader& he
   }
 }
 
-// False: the device has no memory for whole planes; the CPU needs no more than the crop's.
+// False: the device has no memory for whole planes. The CPU needs only those of the crop.
 bool DeviceWorker::offload(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan,
                            const std::shared_ptr<Batch>& batch, int sample) {
   auto& mine = static_cast<DeviceBatch&>(*batch);
@@ -118,7 +118,7 @@ SampleJob DeviceWorker::finished_here(const Plan& plan, Stager& stager, Run run)
   Plan rest = as_it_is(size);
   rest.erased = plan.erased;
   Plan here = plan;
-  here.erased.clear();  // left to the kernel, as the element table is
+  here.erased.clear();  // the kernel erases, and applies the element table
   run(here, rgbx_output(to.host, size));
   const PlanarImage image = pixels_at(to.device, static_cast<size_t>(row), rest.last.box, size);
   return builder_.build(rest, image, stager);

@@ -1,4 +1,4 @@
-// Makes samples as far as the CPU does where the rest is the device's: reads, plans, decodes to planes, stages.
+// Runs the CPU's stages of a sample and stages the result: reads, plans, decodes to planes, builds the job.
 #pragma once
 
 #include "core/batch/backend.h"
@@ -13,7 +13,7 @@
 
 namespace headrace {
 
-/// Its batches are DeviceBatches.
+/// The worker of DeviceBackend. Its batches are DeviceBatches.
 class DeviceWorker final : public SampleWorker {
  public:
   /// `options` and `lane` (null: the CPU decodes everything) must outlive this.
@@ -25,7 +25,7 @@ class DeviceWorker final : public SampleWorker {
 
  private:
   SampleJob from_pixels(const Plan& plan, const RawImage& image, Stager& stager);
-  /// A plan that the kernels cannot run: all of it but the element table and the erased boxes is run here.
+  /// Runs a plan that the kernel cannot run on the CPU, except for the element table and the erased boxes.
   template <class Run>
   SampleJob finished_here(const Plan& plan, Stager& stager, Run run);
 

@@ -1,4 +1,4 @@
-// Blocks that fill up, and areas that go round.
+// Allocates blocks of staging memory and recycles areas once the device has read them.
 #include "gpu/batches/staging.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace headrace {
 namespace {
 
 constexpr size_t kAlignment = 256;
-constexpr size_t kBlockBytes = size_t{8} << 20;  // some sixty crops of ImageNet files
+constexpr size_t kBlockBytes = size_t{8} << 20;  // about sixty crops of ImageNet files
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -29,7 +29,7 @@ StagedBytes StagingArea::take_from(Blocks& blocks, size_t bytes, bool pinned, bo
     return {pinned ? block.host.get() + at : nullptr, device ? block.device.get() + at : nullptr};
   }
   Block block;
-  const DeviceScope current(*device_);  // a worker's thread, or one of Python's
+  const DeviceScope current(*device_);  // the calling thread may be one of Python's, with another device
   block.bytes = std::max(bytes, kBlockBytes);
   block.used = bytes;
   if (pinned) block.host = OwnedPinned(device_, block.bytes);
@@ -66,12 +66,12 @@ StagingRing::StagingRing(std::shared_ptr<Device> device, int most)
     : device_(std::move(device)), most_(static_cast<size_t>(most)) {}
 
 StagingRing::~StagingRing() {
-  if (fork_.forked()) return;  // the device is the parent's
+  if (fork_.forked()) return;  // the device belongs to the parent
   for (const auto& slot : slots_) {
     try {
       const DeviceScope current(*device_);
       if (slot->state == Slot::State::kBeingRead) device_->synchronize(slot->read.get());
-    } catch (...) {  // the device is lost, and with it what read the area
+    } catch (...) {  // a lost device reads nothing
     }
   }
 }

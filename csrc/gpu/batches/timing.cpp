@@ -1,4 +1,4 @@
-// Everything is staged before the clock starts.
+// Stages all data before the clock starts.
 #include "gpu/batches/timing.h"
 
 #include <algorithm>

@@ -1,9 +1,8 @@
-// Batched decoding to planes.
+// Drives nvJPEG's batched decoding to planes.
 //
-// Note [stream order]: the engines may write their destinations whatever is queued ahead on the stream
-// (github.com/meta-pytorch/torchcodec/issues/1634). So planes are memory that nothing on the device uses any more when
-// the call is made (StagingRing sees to it), and the call's end is awaited here, in a thread that has nothing else to
-// do.
+// Note [stream order]: the engines may write their destinations before earlier work on the stream is done
+// (github.com/meta-pytorch/torchcodec/issues/1634). So no work on the device may still use the planes when the call is
+// made (StagingRing ensures that), and decode() blocks until the call's work is done, in a thread of the lane.
 #include "gpu/decoders/nvjpeg_decoder.h"
 
 #include <stdexcept>
@@ -66,8 +65,8 @@ NvjpegDecoder::NvjpegDecoder(std::shared_ptr<NvjpegLibrary> library, int most)
   stream_ = OwnedStream(library_->device_);
   decoded_ = OwnedEvent(library_->device_);
   if (library_->hardware_) {
-    // Memory for what is usual. A larger image makes it grow, as the first one does where there was none: the status
-    // tells nothing that a decode would not.
+    // Memory for images of usual size; larger ones make it grow. The status is ignored: where this fails, the first
+    // decode allocates, or reports the error.
     api.DecodeBatchedPreAllocate(library_->handle_.get(), state, most_, 1024, 1024, nvjpeg::k444, nvjpeg::kYuv);
   }
 }
@@ -94,7 +93,7 @@ std::string NvjpegDecoder::decode(std::span<const EncodedImage> images) {
   status = api.DecodeBatched(library_->handle_.get(), state_.get(), data_.data(), lengths_.data(), images_.data(),
                              reinterpret_cast<nvjpeg::CudaStream>(stream_.get()));
   library_->device_->record(decoded_.get(), stream_.get());
-  library_->device_->synchronize(decoded_.get());  // throws some errors, which appear only now
+  library_->device_->synchronize(decoded_.get());  // throws asynchronous errors of the decode
   if (status != nvjpeg::kSuccess) return std::string("nvJPEG decodes no batch: ") + nvjpeg::status_name(status);
   return {};
 }

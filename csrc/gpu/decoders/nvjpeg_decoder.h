@@ -20,14 +20,14 @@ struct NvjpegDeleter {
   void operator()(nvjpeg::State state) const noexcept;
 };
 
-/// nvJPEG on one device, which its decoders share.
+/// A handle of nvJPEG on one device. Its decoders share it.
 class NvjpegLibrary {
  public:
-  /// `hardware`: the JPEG engines, else CUDA cores. Throws std::runtime_error where the library, the device or the
-  /// driver has none: the message says which.
+  /// `candidates`: libraries to try, as for nvjpeg::load. `hardware`: decode on the JPEG engines, else on CUDA cores.
+  /// Throws std::runtime_error where the library, the device or the driver lacks them; the message says which.
   NvjpegLibrary(std::shared_ptr<Device> device, const std::vector<std::string>& candidates, bool hardware);
 
-  /// In words: its version, the library's path, and what of the GPU decodes.
+  /// In words: version and path of the library, and whether engines or CUDA cores decode.
   std::string describe() const;
 
  private:
@@ -39,11 +39,11 @@ class NvjpegLibrary {
   unsigned engines_ = 0;
 };
 
-/// One state, one stream.
+/// A decoder with a state and a stream of its own.
 class NvjpegDecoder final : public BatchDecoder {
  public:
-  /// `most`: images of a call. Made in the thread that starts the loader: making states takes locks. Throws
-  /// std::runtime_error where nvJPEG or the device makes no more.
+  /// `most`: maximum number of images a call. Making a state takes locks: do it before the decoders' threads start.
+  /// Throws std::runtime_error where nvJPEG or the device refuses.
   NvjpegDecoder(std::shared_ptr<NvjpegLibrary> library, int most);
 
   int most() const override { return most_; }

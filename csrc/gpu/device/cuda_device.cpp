@@ -1,4 +1,4 @@
-// CUDA's runtime calls, each checked, on a device that every thread of ours makes its current one.
+// CUDA's runtime API as a Device; every call is checked.
 #include "gpu/device/cuda_device.h"
 
 #include <cuda_runtime_api.h>
@@ -14,7 +14,7 @@ namespace {
 
 void check(cudaError_t error, const std::string& what) {
   if (error == cudaSuccess) return;
-  cudaGetLastError();  // taken: the next call must not report it again
+  cudaGetLastError();  // clears it: the next call must not report it again
   if (error == cudaErrorMemoryAllocation) throw OutOfDeviceMemory("no memory left to " + what);
   throw std::runtime_error("CUDA refused to " + what + ": " + cudaGetErrorString(error));
 }
@@ -28,12 +28,12 @@ class CudaDevice final : public Device {
 
   void enter() override {
     check(cudaSetDevice(index_), "make the GPU current");
-    // A user who captures a graph in another thread is not disturbed by what this one does.
+    // Relaxed: calls of this thread do not break a graph capture in another one.
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     check(cudaThreadExchangeStreamCaptureMode(&mode), "leave stream captures alone");
   }
   ThreadState scope_begin() override {
-    // The device first and last: the other calls start CUDA on whichever is current, which costs memory there.
+    // The device is set first and restored last: the other calls start CUDA on the current device, which costs memory.
     ThreadState before;
     check(cudaGetDevice(&before.device), "name the current GPU");
     if (before.device != index_) check(cudaSetDevice(index_), "make the GPU current");
@@ -119,8 +119,8 @@ class CudaDevice final : public Device {
   }
 
  private:
-  // Makes the GPU current for the call: without that CUDA would start on whichever GPU is current. A lost GPU has lost
-  // the handle as well; in a forked child it is the parent's.
+  // Makes the GPU current for the call: otherwise CUDA would start on the thread's current GPU. A lost GPU has lost its
+  // handles; in a forked child they belong to the parent.
   template <class Call>
   void give_back(Call call) noexcept {
     if (fork_.forked()) return;
@@ -152,7 +152,7 @@ class CudaDevice final : public Device {
     const std::unique_ptr<uint8_t, Freed> other(allocate(kMoreThanCache));
     const TimedEvent begin, end;
     std::vector<float> ms(static_cast<size_t>(repeats));
-    work();  // code is loaded at the first launch
+    work();  // the first launch loads the code
     for (float& one : ms) {
       check(cudaMemsetAsync(other.get(), 0, kMoreThanCache, handle(stream)), "fill memory");
       check(cudaEventRecord(begin.get(), handle(stream)), "record an event");

@@ -1,4 +1,4 @@
-// Streams as queues of work with a thread each; the default stream is the caller's own thread.
+// A stream is a queue with a thread; work on the default stream runs in the calling thread.
 #include "gpu/device/emulated_device.h"
 
 #include <atomic>
@@ -20,6 +20,7 @@ namespace {
 
 constexpr size_t kAlignment = 256;
 
+// An event. Each recording has a number, its mark; the event has happened once the last mark is reached.
 struct EventState {
   std::mutex mutex;
   std::condition_variable changed;
@@ -91,7 +92,7 @@ void put(Stream stream, std::function<void()> work) {
   reinterpret_cast<StreamThread*>(stream)->put(std::move(work));
 }
 
-// Behind what is on the stream already.
+// Times runs of `work` on the stream, after the work that is already there.
 template <class Work>
 std::vector<float> timed(int repeats, Stream stream, Work work) {
   std::vector<float> ms(static_cast<size_t>(repeats));
