@@ -1,4 +1,4 @@
-// Reads the fields of the dataclasses of headrace.recipe and headrace.steps.
+// Converts the dataclasses of headrace.recipe to their native twins.
 #include "bind/convert.h"
 
 #include <map>
@@ -47,7 +47,7 @@ std::vector<Step> to_steps(const py::handle& from, int& erases) {
   return steps;
 }
 
-// `erases`: how many Erase steps came before this one, in the order in which they are written down.
+// `erases`: number of Erase steps before this one, in the order of the recipe.
 Step to_step(const py::handle& from, int& erases) {
   const auto kind = py::cast<std::string>(py::type::handle_of(from).attr("__name__"));
   const auto integer = [&](const char* field) { return py::cast<int>(from.attr(field)); };

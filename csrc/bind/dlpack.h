@@ -1,4 +1,4 @@
-// The DLPack C ABI (version 0), as far as a CPU tensor needs it: https://dmlc.github.io/dlpack/latest/c_api.html
+// The DLPack C ABI (version 0), reduced to what a CPU tensor needs: https://dmlc.github.io/dlpack/latest/c_api.html
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,6 @@ struct ManagedTensor {
   void (*deleter)(ManagedTensor*);
 };
 
-inline constexpr const char* kCapsuleName = "dltensor";  // renamed by whoever takes the tensor over
+inline constexpr const char* kCapsuleName = "dltensor";  // the consumer of the tensor renames the capsule
 
 }  // namespace headrace::dlpack

@@ -1,4 +1,4 @@
-// Plans from Python's dicts.
+// Converts Python's dicts to plans.
 #include "bind/plan.h"
 
 #include <array>

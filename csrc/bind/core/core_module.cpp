@@ -1,4 +1,4 @@
-// The module headrace._core: nothing but the list of its parts.
+// Defines the module headrace._core from its parts.
 #include <pybind11/pybind11.h>
 
 // jpeglib.h needs both of these before it.

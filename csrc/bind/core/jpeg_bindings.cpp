@@ -1,4 +1,4 @@
-// Shows the header parser and the decoders to Python, for tests, bench/ and headrace.ops.
+// Binds the header parser and the decoders, for tests, bench/ and headrace.ops.
 #include <pybind11/numpy.h>
 
 #include <cstring>
@@ -40,7 +40,7 @@ py::dict header_dict(const py::bytes& data) {
                   "scan_begin"_a = header.scan_begin, "scan_end"_a = header.scan_end, "not_plain"_a = header.not_plain);
 }
 
-/// Copies the rows it is given into memory of exactly their size.
+/// Copies rows to memory, without gaps.
 class CopySink : public RowSink {
  public:
   CopySink(uint8_t* out, size_t row_bytes) : out_(out), row_bytes_(row_bytes) {}
@@ -62,7 +62,7 @@ py::bytes decode_crop(const py::bytes& data, int x, int y, int width, int height
       !box.inside(header.size))
     throw py::value_error("the box does not lie inside the image");
   const size_t row_bytes = static_cast<size_t>(width) * kPixelBytes;
-  // Bytes to be filled in place: the one way to make a Python bytes object without a copy.
+  // Without a value, to be filled in place: the only way to make a bytes object without a copy.
   auto pixels = py::reinterpret_steal<py::bytes>(
       PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(row_bytes * static_cast<size_t>(height))));
   if (!pixels) throw py::error_already_set();
@@ -75,7 +75,7 @@ py::bytes decode_crop(const py::bytes& data, int x, int y, int width, int height
   return pixels;
 }
 
-// Of each component, the rows without what pads them to whole blocks.
+// The rows of each component, without the padding to whole blocks.
 std::vector<py::array_t<uint8_t>> planes(const py::bytes& data) {
   const auto bytes = bytes_of(data);
   const JpegHeader header = parse_jpeg_header(bytes);

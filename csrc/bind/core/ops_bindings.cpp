@@ -1,4 +1,4 @@
-// Python's way to the resize on its own, for tests and headrace.ops: arrays in, core call without the GIL, arrays out.
+// Binds single stages, for tests and headrace.ops: arrays in, core call without the GIL, arrays out.
 #include <optional>
 #include <string>
 

@@ -37,7 +37,8 @@ PyBlobTable table_of_memory(const py::list& buffers) {
     blob.data = static_cast<const uint8_t*>(info.ptr);
     blob.size = static_cast<uint64_t>(info.size * info.itemsize);
     spans.push_back(blob);
-    owner.append(py::memoryview(py::reinterpret_borrow<py::object>(buffer)));  // an exported buffer cannot be resized
+    owner.append(
+        py::memoryview(py::reinterpret_borrow<py::object>(buffer)));  // a buffer that is exported cannot be resized
   }
   return {BlobTable::of_memory(std::move(spans)), owner};
 }
@@ -62,7 +63,7 @@ PyBlobTable table_of_pixels(const py::array_t<uint8_t>& images) {
 PyBlobTable table_of_parts(const py::list& parts) {
   std::vector<std::shared_ptr<const BlobTable>> tables;
   for (const py::handle part : parts) tables.push_back(py::cast<PyBlobTable&>(part).table);
-  return {BlobTable::of_parts(std::move(tables)), py::tuple(parts)};  // whose list may change
+  return {BlobTable::of_parts(std::move(tables)), py::tuple(parts)};  // a copy: the caller may change the list
 }
 
 PyBlobTable table_of_rows(const py::object& table, const Int64s& rows) {
@@ -102,7 +103,7 @@ std::unique_ptr<HeldBatch> submit(const py::object& self, const py::object& tabl
   return held;
 }
 
-// Makes other samples at some places of a complete batch, in its memory.
+// Makes other samples at some positions of a batch that is ready, in its memory.
 std::unique_ptr<HeldBatch> repair(const py::object& self, const HeldBatch& held, std::vector<int> places,
                                   const py::object& table, const Int64s& rows, const Doubles& draws) {
   auto& own = py::cast<PyPipeline&>(self);
@@ -117,7 +118,7 @@ std::unique_ptr<HeldBatch> repair(const py::object& self, const HeldBatch& held,
   return second;
 }
 
-// Blocks without the GIL, but looks for Ctrl-C ten times a second.
+// Waits without the GIL, and checks for Ctrl-C ten times a second.
 bool wait(PyPipeline& self, const HeldBatch& held, double seconds) {
   const Batch& batch = *held.batch;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
@@ -135,8 +136,8 @@ bool wait(PyPipeline& self, const HeldBatch& held, double seconds) {
   }
 }
 
-// Shape (samples, C, H, W) over the batch's slot, once; the slot goes back to the ring when the last tensor on it dies,
-// even while a worker that has just made the last sample still holds the batch.
+// A tensor (samples, C, H, W) over the batch's slot, once a batch. The slot returns to the ring when the last tensor on
+// it is freed, even while a worker that has just made the last sample still holds the batch.
 py::capsule tensor(const HeldBatch& held, const PipelineOptions& options, int samples, uint8_t type_code) {
   struct Owner {
     dlpack::ManagedTensor managed;
@@ -158,7 +159,7 @@ py::capsule tensor(const HeldBatch& held, const PipelineOptions& options, int sa
   owner->managed.owner = owner.get();
   owner->managed.deleter = [](dlpack::ManagedTensor* self) { delete static_cast<Owner*>(self->owner); };
   const py::capsule capsule(&owner->managed, dlpack::kCapsuleName, [](PyObject* object) {
-    if (!PyCapsule_IsValid(object, dlpack::kCapsuleName)) return;  // taken over: its new owner calls the deleter
+    if (!PyCapsule_IsValid(object, dlpack::kCapsuleName)) return;  // consumed: the new owner calls the deleter
     auto* managed = static_cast<dlpack::ManagedTensor*>(PyCapsule_GetPointer(object, dlpack::kCapsuleName));
     managed->deleter(managed);
   });
@@ -177,7 +178,7 @@ std::unique_ptr<HeldJob> next_job(const py::object& self, double seconds) {
   return job ? std::make_unique<HeldJob>(std::move(*job), self) : nullptr;
 }
 
-// The image that a call takes, (height, width, 4) with X last; lives as long as the job.
+// The image for a call, RGBX of shape (height, width, 4). Valid as long as the job.
 py::array_t<uint8_t> pixels_of(const py::object& job) {
   const PythonJob& self = py::cast<HeldJob&>(job).job;
   if (self.call < 0) throw std::logic_error("this job has no pixels yet: it is to be decoded");
@@ -191,7 +192,7 @@ double draw_of(const HeldJob& held, int column) {
   return job.batch->draws.at(static_cast<size_t>(job.sample) * each + static_cast<size_t>(column));
 }
 
-// The sample's row in the table that its batch was made of.
+// The sample's row in the table of its batch.
 int64_t row_of(const HeldJob& held) {
   const PythonJob& job = held.job;
   if (job.batch == nullptr) throw std::logic_error("this job is finished already");

@@ -1,4 +1,4 @@
-// What the binding of the pipeline keeps with the core's objects: the Python objects whose memory they use.
+// Keeps Python objects alive as long as the core's objects use their memory.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -21,10 +21,10 @@ struct PyBlobTable {
   py::object owner;
 };
 
-constexpr auto kPatience = std::chrono::seconds(2);  // longer than any image of sane size takes
+constexpr auto kPatience = std::chrono::seconds(2);  // longer than decoding any image of usual size
 
-/// Worker threads hold tables and must never be the ones to drop a Python object: this side keeps them all, and drops
-// them after the workers have been joined.
+/// A pipeline and the Python objects of its tables. Worker threads hold tables but must not release Python objects:
+/// this keeps the objects until the workers have been joined.
 struct PyPipeline {
   explicit PyPipeline(PipelineOptions options) : pipeline(std::make_unique<Pipeline>(std::move(options))) {}
   ~PyPipeline() {
@@ -36,11 +36,12 @@ struct PyPipeline {
       if (settled) pipeline.reset();
     }
     if (settled) return;
-    // A thread is stuck in a read from a file system that does not answer, say: what it may still touch is left to it.
+    // A thread is stuck, for example in a read from a file system that does not answer. All that it may use is leaked.
     (void)pipeline.release();
     for (py::object& one : kept) (void)one.release();
   }
 
+  /// The native table of a PyBlobTable, which is kept alive as long as this.
   const std::shared_ptr<const BlobTable>& keep(const py::object& table) {
     bool known = false;
     for (const py::object& one : kept) known = known || one.is(table);
@@ -52,15 +53,14 @@ struct PyPipeline {
   std::unique_ptr<Pipeline> pipeline;
 };
 
-/// A batch that Python holds, with the memory that the caller brought for it. Where Python drops it before that memory
-/// is the caller's, as an interrupt between two of its calls may, the batch is cancelled first: no worker writes into
-/// memory that was freed.
+/// A batch that Python holds, and the memory that the caller brought for it. Destroyed before release(), for example
+/// after an interrupt between two calls, it cancels the batch first, so that no worker writes to freed memory.
 struct HeldBatch {
   std::shared_ptr<Batch> batch;
-  py::object memory;  // None: the batch has a slot of the pipeline's ring, which workers keep alive themselves
-  py::object owner;   // the PyPipeline, which has to be there to cancel; None without `memory`
+  py::object memory;  // None: the batch has a slot of the pipeline's ring, which workers own as well
+  py::object owner;   // the PyPipeline, kept alive to cancel; None without `memory`
 
-  /// Made before the batch is submitted, after which nothing may fail.
+  /// Constructed before the batch is submitted: nothing may throw after that.
   HeldBatch(py::object brought, py::object pipeline) : memory(std::move(brought)), owner(std::move(pipeline)) {
     if (memory.is_none()) owner = py::none();
   }
@@ -73,14 +73,15 @@ struct HeldBatch {
   HeldBatch(const HeldBatch&) = delete;
   HeldBatch& operator=(const HeldBatch&) = delete;
 
-  /// From now on the memory is the caller's.
+  /// Returns the memory to the caller: the batch is not cancelled any more.
   void release() { owner = py::none(); }
 };
 
-/// A job in Python's hands. One that Python drops, as an interrupt between two of its calls may make it, goes back.
+/// A job that Python holds. Destroyed unfinished, for example after an interrupt between two calls, it returns to its
+/// queue.
 struct HeldJob {
   PythonJob job;
-  py::object owner;  // the PyPipeline, which has to be there for that
+  py::object owner;  // the PyPipeline, kept alive for that
   Pipeline* pipeline;
 
   HeldJob(PythonJob popped, py::object from)
@@ -88,7 +89,7 @@ struct HeldJob {
   ~HeldJob() {
     try {
       pipeline->put_back(job);
-    } catch (const std::bad_alloc&) {  // then its sample is never made, and a timeout tells
+    } catch (const std::bad_alloc&) {  // the sample is never made: the consumer runs into its timeout
     }
   }
   HeldJob(const HeldJob&) = delete;

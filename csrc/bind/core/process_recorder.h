@@ -1,4 +1,4 @@
-// The recorder of all pipelines of this process.
+// The recorder that all pipelines of this process share.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace headrace {
 
-/// Another one in a forked child: its threads are not the parent's, and nobody records there yet. Under the GIL.
+/// A forked child has a new one, which is not recording. Needs the GIL.
 std::shared_ptr<Recorder> process_recorder();
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// Binds the recorder of this process: what its threads did, as arrays.
+// Binds the recorder of this process, and converts its spans to arrays.
 #include <algorithm>
 #include <set>
 #include <stdexcept>
@@ -21,8 +21,8 @@ std::shared_ptr<Recorder> process_recorder() {
     std::shared_ptr<Recorder> recorder = std::make_shared<Recorder>();
     ForkGuard fork;
   };
-  static auto* ours = new Ours;              // never freed: threads may end after everything else
-  if (ours->fork.forked()) ours = new Ours;  // the old one's locks may be held for ever
+  static auto* ours = new Ours;              // never freed: threads may outlive static objects
+  if (ours->fork.forked()) ours = new Ours;  // the old one's locks may stay held
   return ours->recorder;
 }
 
@@ -37,7 +37,7 @@ void start(int64_t most) {
 // (name, tid, stages, stage of each span, begin, end, items), times in nanoseconds of now_ns().
 py::tuple columns(const ThreadSpans& of) {
   const auto count = static_cast<py::ssize_t>(of.spans.size());
-  std::vector<std::string_view> stages;  // the two modules have the same names at different addresses
+  std::vector<std::string_view> stages;  // compared as text: the two modules have the same names at different addresses
   py::array_t<int64_t> stage(count), begin(count), end(count), items(count);
   py::ssize_t i = 0;
   for (const TimeSpan& span : of.spans) {
@@ -63,12 +63,12 @@ py::tuple stop() {
   py::list threads;
   for (ThreadSpans& one : spans) {
     threads.append(columns(one));
-    one.spans.clear();  // now, so that not all spans are there twice
+    one.spans.clear();  // now, so that the spans and their arrays do not all exist at once
   }
   return py::make_tuple(threads, recorder->dropped());
 }
 
-// Names of spans have to live as long as the process: Python's are kept, one of each.
+// Names of spans must live as long as the process, so this keeps one copy of each.
 void add(const std::string& name, int64_t begin_ns, int64_t end_ns) {
   static auto* names = new std::set<std::string>;
   const std::shared_ptr<Recorder> recorder = process_recorder();
@@ -85,7 +85,7 @@ void bind_recorder(py::module_& module) {
              "there was no room for.");
   module.def("recording", [] { return process_recorder()->recording(); });
   module.def("add_span", &add, py::arg("name"), py::arg("begin_ns"), py::arg("end_ns"),
-             "Of the calling thread; nothing where nobody records.");
+             "Adds a span of the calling thread. Does nothing while no recording runs.");
   module.def("name_thread", [](std::string name) { process_recorder()->name_thread(std::move(name)); });
 }
 

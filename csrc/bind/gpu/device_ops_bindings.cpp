@@ -1,4 +1,4 @@
-// Shows the stages on a device to headrace.ops.
+// Binds the stages on a device, for headrace.ops.
 #include <array>
 #include <string>
 #include <string_view>
@@ -14,7 +14,7 @@ namespace py = pybind11;
 namespace headrace {
 namespace {
 
-// An image as Python names it: address, row stride, channel stride, height, width.
+// An image as Python passes it: address, row stride, channel stride, height, width.
 using ImageTuple = std::array<int64_t, 5>;
 
 DeviceImage image_of(const ImageTuple& from) {
@@ -38,7 +38,7 @@ void fuse(DeviceOps& self, const std::vector<ImageTuple>& images, const py::list
             static_cast<Stream>(stream));
 }
 
-// False: the file is for Pillow.
+// False: Pillow must decode the file.
 bool decode(DeviceOps& self, const py::bytes& data, uintptr_t output, uintptr_t stream) {
   const std::string_view view = data;
   const py::gil_scoped_release unlocked;

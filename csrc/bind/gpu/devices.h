@@ -12,17 +12,18 @@
 
 namespace headrace {
 
-/// "cuda" (where it was built) or "emulated". Throws ValueError for others, std::runtime_error where CUDA does not
-/// start.
+/// The device "cuda" (in builds with CUDA) number `index`, or "emulated". Raises ValueError for other names. Throws
+/// std::runtime_error where CUDA does not start.
 std::shared_ptr<Device> device_of(const std::string& kind, int index);
 
-/// The decoders of a device: "hardware" or "cuda". `candidates`: nvJPEG libraries to try. On the emulated device a
-/// stand-in, or the library with nvJPEG's functions that $HEADRACE_NVJPEG_DOUBLE names (tests/cpp/fake_nvjpeg.cpp).
-/// Throws std::runtime_error where it has none.
+/// `count` decoders of a device, `decoder`: "hardware" or "cuda", with at most `group` images a call. `candidates`:
+/// nvJPEG libraries to try. The emulated device has a test double, or the library with nvJPEG's functions that
+/// $HEADRACE_NVJPEG_DOUBLE names (tests/cpp/fake_nvjpeg). Throws std::runtime_error where the device has none.
 DecodeLane::Decoders decoders_of(const std::string& kind, const std::shared_ptr<Device>& device,
                                  const std::string& decoder, const std::vector<std::string>& candidates, int count,
                                  int group);
 
+/// Each adds its part to the module.
 void bind_device_ops(pybind11::module_& module);
 void bind_timing(pybind11::module_& module);
 

@@ -1,4 +1,4 @@
-// The module headrace._gpu: backends for a pipeline's end. Imported only where a device is asked for.
+// Defines the module headrace._gpu, which makes backends on devices. Imported only where a device is asked for.
 #include <pybind11/pybind11.h>
 
 #include <cstdlib>
@@ -50,7 +50,7 @@ DecodeLane::Decoders decoders_of(const std::string& kind, const std::shared_ptr<
   if (kind != "emulated") {
     library = nvjpeg_of(device, decoder, candidates);
   } else if (const char* stand_in = std::getenv("HEADRACE_NVJPEG_DOUBLE")) {
-    // Not one of the candidates: the real library would take the host's memory for a GPU's.
+    // Not one of the candidates: the real library would treat the emulation's host memory as GPU memory.
     library = nvjpeg_of(device, decoder, {stand_in});
   }
   for (int i = 0; i < count; ++i) {

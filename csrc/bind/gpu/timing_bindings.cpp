@@ -1,4 +1,4 @@
-// Shows the timings of single stages to bench/.
+// Binds the timings of single stages, for bench/.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,19 +31,14 @@ py::tuple fuse(const std::string& kind, int index, const std::vector<py::bytes>&
   FuseTiming timing;
   {
     const py::gil_scoped_release unlocked;
-    timing = time_fuse(*device_of(kind, index), spans, resolved, size, table.strides, table.entries, repeats);
+    timing = time_fuse(device_of(kind, index), spans, resolved, size, table.strides, table.entries, repeats);
   }
   return py::make_tuple(timing.ms, timing.bytes);
 }
 
 std::vector<float> copy(const std::string& kind, int index, size_t bytes, int repeats) {
   const py::gil_scoped_release unlocked;
-  const auto device = device_of(kind, index);
-  const DeviceScope current(*device);
-  const Stream stream = device->make_stream();
-  const std::vector<float> ms = device->time_copy(bytes, repeats, stream);
-  device->destroy(stream);
-  return ms;
+  return time_copy(device_of(kind, index), bytes, repeats);
 }
 
 std::vector<double> decode(const std::string& kind, int index, const std::string& decoder,
@@ -52,7 +47,7 @@ std::vector<double> decode(const std::string& kind, int index, const std::string
   const auto spans = spans_of(files);
   const py::gil_scoped_release unlocked;
   const auto device = device_of(kind, index);
-  return time_decoders(*device, decoders_of(kind, device, decoder, candidates, lanes, group), spans, group, repeats);
+  return time_decoders(device, decoders_of(kind, device, decoder, candidates, lanes, group), spans, group, repeats);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a batch is filled with, checked.
+// Checks what a batch is filled with.
 #include "core/batch/batch.h"
 
 #include <stdexcept>

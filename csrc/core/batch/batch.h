@@ -1,4 +1,4 @@
-// One batch in flight: where its samples come from, where they go, and how many are still to be made.
+// One batch in flight: the rows its samples come from, the memory they go to, and how many are left.
 #pragma once
 
 #include <atomic>
@@ -17,39 +17,41 @@
 
 namespace headrace {
 
-/// A sample that could not be made, for the consumer to raise, skip or replace.
+/// A sample that could not be made. The consumer raises it, skips it or replaces the sample.
 struct Failure {
   int sample = 0;  // its number in the batch
   Stage stage{};
-  int os_errno = 0;
+  int os_errno = 0;  // 0: no system call failed
   std::string reason;
 };
 
-/// Filled by many workers, each writing its own samples; read by the consumer once it is `ready`. A backend may keep
-/// more with it, in a class of its own.
+/// Many workers fill a batch at once, each its own samples; the consumer reads it once it is `ready`. A device derives
+/// from this to keep its own data with a batch.
 struct Batch {
   virtual ~Batch() = default;
 
   std::shared_ptr<const BlobTable> blobs;
   std::vector<int64_t> rows;  // of the blob table, one a sample
   std::vector<double> draws;  // [rows][recipe.draws]
-  Lease slot;                 // keeps `memory` alive; empty where the caller brought the memory
+  Lease slot;                 // owns `memory`; empty where the caller brought the memory
   uint8_t* memory = nullptr;
 
-  std::vector<int> places;      // where in `memory` each sample goes; empty: sample i at place i
-  std::atomic<int> claimed{0};  // samples that a worker has taken
-  std::atomic<int> remaining{0};
+  std::vector<int> places;         // position of each sample in `memory`; empty: sample i at position i
+  std::atomic<int> claimed{0};     // samples that a worker has taken
+  std::atomic<int> remaining{0};   // samples that are neither made nor failed
   std::atomic<bool> ready{false};  // the consumer may have it
-  std::atomic<int> writers{0};     // threads that may be writing into `memory` now
+  std::atomic<int> writers{0};     // threads that may be writing to `memory` now
   std::atomic<bool> cancelled{false};
-  const uint64_t id = next_id();  // unlike the address, never used again
+  const uint64_t id = next_id();  // unique in the process, unlike the address
 
-  /// Of a new batch: what is to be made. Throws std::invalid_argument, std::out_of_range; then nothing is changed.
+  /// Sets what a new batch is made from: rows of `from`, and `draws_each` draws a row. Throws std::invalid_argument for
+  /// a wrong number of draws, std::out_of_range for a row that `from` lacks; then nothing is changed.
   void fill(std::shared_ptr<const BlobTable> from, std::vector<int64_t> its_rows, std::vector<double> its_draws,
             int draws_each);
 
   int size() const { return static_cast<int>(rows.size()); }
 
+  /// Position of a sample in `memory`, counted in samples.
   int place(int sample) const { return places.empty() ? sample : places[static_cast<size_t>(sample)]; }
 
   /// The next sample to make, or -1. Any thread.
@@ -59,16 +61,18 @@ struct Batch {
     return sample < size() ? sample : -1;
   }
 
-  /// Before a sample is written; false: cancelled, nothing may be written any more. Any thread.
+  /// Registers the calling thread as a writer before it writes a sample. False: the batch is cancelled, and nothing may
+  /// be written. Any thread.
   bool begin_writing() {
-    writers.fetch_add(1);  // before the look at `cancelled`: whoever cancels looks at both the other way round
+    // Increments, then loads `cancelled`; cancel() does the reverse. So it sees this writer, or this sees the cancel.
+    writers.fetch_add(1);
     if (!cancelled.load()) return true;
     writers.fetch_sub(1);
     return false;
   }
 
-  /// Calls `body` and notes what it throws as the failure of a sample, by default in that stage; whether it threw
-  /// nothing. Any thread.
+  /// Calls `body`. Records an exception as the failure of the sample, in `stage` unless the exception names another;
+  /// returns whether there was none. Any thread.
   template <typename Body>
   bool attempt(int sample, Stage stage, Body body) {
     try {
@@ -83,22 +87,22 @@ struct Batch {
     }
     return false;
   }
-  /// Any thread.
+  /// Records a failure. Any thread.
   void fail(Failure failure) {
     const std::lock_guard lock(mutex_);
     failures_.push_back(std::move(failure));
   }
-  /// The whole batch cannot be made; the first reason counts. Any thread.
+  /// Records that the whole batch cannot be made. The first reason is kept. Any thread.
   void break_down(const std::string& reason) {
     const std::lock_guard lock(mutex_);
     if (broken_.empty()) broken_ = reason;
   }
-  /// Why the whole batch cannot be made; empty where it can. Any thread.
+  /// Why the whole batch cannot be made; empty: it can. Any thread.
   std::string broken() const {
     const std::lock_guard lock(mutex_);
     return broken_;
   }
-  /// Empties the list. Any thread.
+  /// Returns the failures recorded so far and clears them. Any thread.
   std::vector<Failure> take_failures() {
     const std::lock_guard lock(mutex_);
     return std::exchange(failures_, {});

@@ -1,4 +1,4 @@
-// Slots from mmap, on huge pages where the system grants them.
+// Maps slots with mmap, on huge pages where the system grants them.
 #include "core/batch/slot_ring.h"
 
 #include <sys/mman.h>
@@ -19,10 +19,10 @@ size_t mapped_bytes(size_t bytes) {
 }
 
 uint8_t* map_slot(size_t bytes) {
-  if (bytes > std::numeric_limits<ptrdiff_t>::max() - kHugePage) throw std::bad_alloc();  // before it wraps round
+  if (bytes > std::numeric_limits<ptrdiff_t>::max() - kHugePage) throw std::bad_alloc();  // mapped_bytes would overflow
   void* memory = ::mmap(nullptr, mapped_bytes(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  // Advice only: a system without transparent huge pages says no, and small pages do as well.
+  // Advice only: without transparent huge pages the call fails, and small pages are used.
   if (bytes >= kHugePage) ::madvise(memory, mapped_bytes(bytes), MADV_HUGEPAGE);
   return static_cast<uint8_t*>(memory);
 }
@@ -36,7 +36,7 @@ std::shared_ptr<SlotRing> SlotRing::make(size_t slot_bytes, size_t keep) {
 }
 
 SlotRing::~SlotRing() {
-  if (fork_.forked()) return;  // the list may have been copied while another thread was changing it
+  if (fork_.forked()) return;  // the fork may have copied the list in the middle of a change
   for (uint8_t* slot : free_) unmap_slot(slot, slot_bytes_);
 }
 
@@ -44,14 +44,14 @@ Lease SlotRing::acquire() {
   uint8_t* slot = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    free_.reserve(keep_);  // so that give_back cannot fail
+    free_.reserve(keep_);  // so that give_back cannot throw
     if (!free_.empty()) {
       slot = free_.back();
       free_.pop_back();
     }
   }
   if (slot == nullptr) {
-    slot = map_slot(slot_bytes_);  // without the lock: others may take free slots meanwhile
+    slot = map_slot(slot_bytes_);  // without the lock: other threads may take free slots meanwhile
     const std::lock_guard lock(mutex_);
     ++slots_;
   }
@@ -59,7 +59,7 @@ Lease SlotRing::acquire() {
 }
 
 void SlotRing::give_back(uint8_t* slot) noexcept {
-  // In a forked child the lock may be held by a thread that does not exist there. The memory is the child's own copy.
+  // In a forked child a thread that does not exist there may hold the lock. The memory is the child's own copy.
   if (fork_.forked()) return unmap_slot(slot, slot_bytes_);
   {
     const std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-// The memory of batches: slots that are used again, since touching fresh memory costs as much as a quarter of the work.
+// The memory of batches: slots that are reused, since page faults of fresh memory cost up to a quarter of the work.
 #pragma once
 
 #include <cstddef>
@@ -11,26 +11,27 @@
 
 namespace headrace {
 
-/// A slot in somebody's hands. It returns to the ring when the last copy dies, in any thread, even after the ring's
-/// owner is gone.
+/// Shared ownership of a slot. The slot returns to the ring when the last copy is destroyed, in any thread, even after
+/// the ring's owner is gone.
 using Lease = std::shared_ptr<uint8_t>;
 
-/// Hands out slots of one size. Never blocks and never refuses: a user who keeps batches makes the ring take more
-/// memory, and what comes back beyond `keep` free slots is given to the system. How many slots are in flight is up to
-/// whoever asks.
+/// Leases slots of one size. The ring sets no limit on leases: where all slots are leased, it maps a new one. Slots
+/// that return beyond `keep` free ones are unmapped.
 class SlotRing : public std::enable_shared_from_this<SlotRing> {
  public:
+  /// `slot_bytes`: size of a slot; `keep`: most free slots that stay mapped.
   static std::shared_ptr<SlotRing> make(size_t slot_bytes, size_t keep);
   ~SlotRing();
   SlotRing(const SlotRing&) = delete;
   SlotRing& operator=(const SlotRing&) = delete;
 
-  /// A slot, 4096-byte aligned; its contents are whatever was there before. Any thread. Throws std::bad_alloc.
+  /// A slot, 4096-byte aligned, with unspecified contents. Never blocks. Any thread. Throws std::bad_alloc.
   Lease acquire();
 
-  /// Keeps no free slot from now on: what is free, and what comes back, is given to the system. Any thread.
+  /// Unmaps the free slots, and from now on each slot that returns. Any thread.
   void retire() noexcept;
 
+  /// Size of a slot.
   size_t slot_bytes() const { return slot_bytes_; }
   /// Slots that exist now, free or leased. Any thread.
   size_t slots() const;

@@ -1,4 +1,4 @@
-// Hands out slots and workers that write into them.
+// Leases a slot for each batch and makes workers that write to it.
 #include "core/making/cpu_backend.h"
 
 #include <cstring>
@@ -24,7 +24,7 @@ std::unique_ptr<SampleWorker> CpuBackend::make_worker() {
   return std::make_unique<SampleMaker>(kernels_, options_, lut_.data());
 }
 
-// Batches are of one size but for a last, smaller one; a larger one than ever before starts a new ring.
+// Batches have one size, except for a smaller last one. A batch larger than all before starts a new ring.
 Lease CpuBackend::acquire(size_t bytes) {
   std::shared_ptr<SlotRing> current;
   {

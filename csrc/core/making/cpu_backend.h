@@ -1,4 +1,4 @@
-// Batches in this machine's memory: slots of a ring, or memory that the caller brings.
+// The backend for batches in this machine's memory: slots of a ring, or memory that the caller brings.
 #pragma once
 
 #include <mutex>
@@ -9,17 +9,18 @@
 
 namespace headrace {
 
+/// Makes samples on the CPU alone.
 class CpuBackend final : public Backend {
  public:
-  /// `slots_kept`: free slots that are not given back to the system.
+  /// `kernels` must outlive this. `slots_kept`: most free slots that stay mapped.
   CpuBackend(SampleOptions options, const Kernels& kernels, size_t slots_kept);
 
   void prepare(Batch& batch, BatchMemory memory) override;
+  std::unique_ptr<SampleWorker> make_worker() override;
   void retire() noexcept override;
   size_t slots() const override;
 
  private:
-  std::unique_ptr<SampleWorker> make_worker() override;
   Lease acquire(size_t bytes);
 
   const SampleOptions options_;
@@ -27,7 +28,7 @@ class CpuBackend final : public Backend {
   const size_t slots_kept_;
   AlignedArray<uint8_t> lut_;
   mutable std::mutex mutex_;
-  std::shared_ptr<SlotRing> ring_;  // guarded by mutex_; of the largest batch so far
+  std::shared_ptr<SlotRing> ring_;  // guarded by mutex_; its slots hold the largest batch so far
 };
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// The stages of one sample, and what each of them costs.
+// Runs the stages of one sample and times them.
 #include "core/making/sample_maker.h"
 
 #include "core/base/error.h"
@@ -7,11 +7,7 @@
 namespace headrace {
 namespace {
 
-// The two clock calls around each push cost a hundredth of a sample, so only some samples are timed stage by stage;
-// all of them while somebody records.
-constexpr int kTimedShare = 16;
-
-// Passes rows on and measures how long the rest of the chain takes.
+// Forwards rows and measures the time that the sinks behind it take.
 class TimedSink final : public RowSink {
  public:
   explicit TimedSink(RowSink& next) : next_(next) {}
@@ -77,7 +73,7 @@ bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, cons
   const int64_t planned = now_ns();
   decoder_.decode(bytes, header, box, timed_sink);
   const int64_t end = now_ns();
-  // The two take turns every few rows; a timeline shows one behind the other, each as long as it took.
+  // Decoding and resizing alternate every few rows. The spans show them one after the other, with their total times.
   const int64_t decoded = end - timed_sink.spent_ns();
   stats.add(Clock::kHeader, begin, planned);
   stats.add(Clock::kDecode, planned, decoded);

@@ -1,4 +1,4 @@
-// Makes samples in this machine's memory: looks at the header, plans, decodes and fuses, in one streaming pass.
+// Makes samples in this machine's memory: parses the header, plans, decodes and fuses, in one streaming pass.
 #pragma once
 
 #include "core/batch/backend.h"
@@ -10,17 +10,19 @@
 
 namespace headrace {
 
-/// The header of a file that the native decoder may take. Throws NeedsPillow. `max_pixels`: 0 for no limit.
+/// The header of a file that the native decoder supports. `max_pixels`: 0 for no limit. Throws NeedsPillow for every
+/// other file.
 JpegHeader plain_header(std::span<const uint8_t> bytes, int64_t max_pixels);
 
+/// The worker of CpuBackend.
 class SampleMaker final : public SampleWorker {
  public:
-  /// `options` and `lut` (the options' table, aligned as kernels.h asks) must outlive this.
+  /// `kernels`, `options` and `lut` (the options' table, aligned as kernels.h requires) must outlive this.
   SampleMaker(const Kernels& kernels, const SampleOptions& options, const uint8_t* lut)
       : options_(options), lut_(lut), fuser_(kernels) {}
 
   bool make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch, int sample,
-            bool may_hand_on) override;
+            bool may_offload) override;
   void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) override;
 
  private:

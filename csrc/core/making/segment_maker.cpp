@@ -1,4 +1,4 @@
-// Makes images up to a step that Python does.
+// Runs the part of a recipe that comes before a Python step.
 #include "core/making/segment_maker.h"
 
 #include "core/making/sample_maker.h"

@@ -1,4 +1,4 @@
-// Makes images up to a step that Python does: decodes or takes over pixels, runs the steps before it, keeps RGBX.
+// Makes the images that Python steps take: decodes or reads pixels, runs the native steps before it, keeps RGBX.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,21 @@
 
 namespace headrace {
 
+/// An image in memory.
 struct RgbxImage {
-  std::vector<uint8_t> pixels;  // rows without gaps
+  std::vector<uint8_t> pixels;  // RGBX, rows without gaps
   Size size;
 };
 
-/// One a thread at a time.
+/// Not thread-safe.
 class SegmentMaker {
  public:
+  /// `kernels` must outlive this.
   explicit SegmentMaker(const Kernels& kernels) : fuser_(kernels) {}
 
-  /// A file, after the steps up to the recipe's first call. Throws NeedsPillow, or Error(kPlan).
+  /// Decodes a file and runs the steps before the recipe's first call. Throws NeedsPillow, or Error(kPlan).
   RgbxImage from_file(std::span<const uint8_t> bytes, const double* draws, const SampleOptions& options);
-  /// An image after the steps from `from` up to the next call. Throws Error(kPlan).
+  /// Runs the steps from `from` up to the next call on an image. Throws Error(kPlan).
   RgbxImage from_pixels(const RawImage& image, const double* draws, const SampleOptions& options, size_t from);
 
  private:

@@ -1,4 +1,4 @@
-// Read, header, plan, decode, fuse: the only file that knows every stage.
+// Batches in, batches out: the core's public interface, which runs every stage of a sample.
 #pragma once
 
 #include <array>
@@ -13,6 +13,7 @@
 
 #include "core/batch/backend.h"
 #include "core/batch/batch.h"
+#include "core/batch/stage_report.h"
 #include "core/kernels/kernels.h"
 #include "core/pipeline/python_lane.h"
 #include "core/plan/plan.h"
@@ -21,76 +22,84 @@
 
 namespace headrace {
 
+/// How a pipeline makes its batches.
 struct PipelineOptions : SampleOptions {
-  int threads = 0;                     // 0: the consumer's thread does the work, in run_one()
-  size_t slots_kept = 3;               // free slots that are not given back to the system
-  const Kernels* kernels = nullptr;    // nullptr: the best this processor runs
-  std::shared_ptr<Backend> backend;    // nullptr: this machine's memory
-  std::shared_ptr<Recorder> recorder;  // nullptr: nobody records what the threads do
+  int threads = 0;                     // 0: callers of run_one() do the work
+  size_t slots_kept = 3;               // most free slots that stay mapped
+  const Kernels* kernels = nullptr;    // null: the fastest that this processor supports
+  std::shared_ptr<Backend> backend;    // null: this machine's memory
+  std::shared_ptr<Recorder> recorder;  // null: no recording
 };
 
-/// Every method may be called from any thread, and throws std::logic_error in a process forked after the construction.
+/// Any thread may call any method. In a process that forked after the construction, most of them throw
+/// std::logic_error.
 class Pipeline {
  public:
   explicit Pipeline(PipelineOptions options);
-  ~Pipeline();  // close(), then waits for the samples in the workers' hands
+  /// Calls close() and waits until the workers have finished their samples.
+  ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  /// Queues a batch of rows of `blobs`, its samples' draws behind one another. `memory`: where to write it (it must
-  /// live until the batch is ready or cancel() returned); null: memory of the backend.
+  /// Queues a batch of rows of `blobs`. `draws`: [rows][recipe.draws]. `memory`: where to write the batch; it must live
+  /// until the batch is ready or cancel() has returned. Null: memory of the backend. Throws as Batch::fill and
+  /// Backend::prepare do.
   std::shared_ptr<Batch> submit(std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
                                 std::vector<double> draws, BatchMemory memory);
-  /// Makes other samples in some places of a complete batch, ahead of all that is queued.
+  /// Makes other samples at some positions (`places`) of a batch that is ready, ahead of all queued batches.
   std::shared_ptr<Batch> repair(const Batch& batch, std::vector<int> places, std::shared_ptr<const BlobTable> blobs,
                                 std::vector<int64_t> rows, std::vector<double> draws);
 
   /// True once every sample of the batch is made or has failed; false when `patience` ran out, and after close() or
   /// cancel().
   bool wait(const Batch& batch, std::chrono::milliseconds patience);
-  /// What the caller puts on his stream (a device's) from now on sees the batch, which is ready.
+  /// Work that the caller puts on `stream`, a device's, from now on sees the batch, which is ready.
   void hand_over(Batch& batch, uintptr_t stream);
-  /// Nobody wants this batch any more: samples not begun are not begun. A slot of the ring lives until the last worker
-  /// left it; where the caller brought the memory, waits until nobody writes into it (a few milliseconds).
+  /// Stops a batch: workers begin no further sample of it. A slot of the ring lives until the last worker is done with
+  /// it. Where the caller brought the memory, this blocks until no thread writes to it (a few milliseconds).
   void cancel(Batch& batch);
 
-  /// Moves the samples at `places`, ascending, to the front of a complete batch in this machine's memory.
+  /// Moves the samples at `places`, ascending, to the front of a batch that is ready. This machine's memory only.
   void compact(const Batch& batch, std::span<const int> places) const;
 
-  /// Without threads: makes the next queued sample here, one caller at a time; false when none is queued.
+  /// Without threads: makes the next queued sample in the calling thread; false: none is queued. Callers take turns.
   bool run_one();
 
-  /// What Python has to do: files that Pillow decodes, and calls of steps that are not native.
+  /// Work for Python: files that Pillow decodes, and calls of steps that are not native. Waits up to `patience`;
+  /// nullopt: there was none.
   std::optional<PythonJob> next_pillow_job(std::chrono::milliseconds patience);
   size_t pillow_jobs_waiting() const;
   std::optional<PythonJob> next_call(std::chrono::milliseconds patience);
   size_t calls_waiting() const;
-  /// The image that Pillow decoded or a call made, RGBX: goes on through the recipe like any other. Consumes the job.
+  /// Ends a job with an image, RGBX, that Pillow decoded or a call returned: the recipe's next steps run on it.
+  /// `python_ns`: time spent in Python. Throws std::logic_error where the job is finished.
   void finish(PythonJob& job, const uint8_t* pixels, Size size, int64_t python_ns);
-  /// The last call made the sample's elements, as they lie in the batch. In this machine's memory only.
+  /// Ends a job with the elements of the whole sample, in the batch's layout. This machine's memory only. Throws
+  /// std::invalid_argument where their number is wrong, std::logic_error where the job is finished.
   void finish_elements(PythonJob& job, std::span<const uint8_t> elements, int64_t python_ns);
-  /// Puts a popped job back at the front of the queue. Does nothing for a finished one.
+  /// Returns a job to the front of its queue. Does nothing where the job is finished.
   void put_back(PythonJob& job);
-  /// Python raised.
+  /// Ends a job with a failure: Python raised. Throws std::logic_error where the job is finished.
   void fail(PythonJob& job, std::string reason);
 
-  /// Drops what is queued, wakes everybody and gives free slots to the system. Idempotent.
+  /// Drops queued samples and jobs, wakes all waiting threads and unmaps free slots. Idempotent.
   void close();
   bool closed() const;
-  /// After close(): true once no thread is in the middle of a sample, false when `patience` ran out. Then the
-  /// destructor would wait on; who cannot, leaves the pipeline, and all that its tables point to, to the threads for
-  /// good.
+  /// After close(): true once every worker thread has ended, false after `patience`. Then the destructor would block; a
+  /// caller that must not block leaks the pipeline and all memory that its tables point to.
   bool settle(std::chrono::milliseconds patience);
 
+  /// Totals of each stage so far.
   std::vector<StageReport> stats() const;
-  /// As the backend has it.
+  /// See DeviceSide::trouble.
   std::string trouble() const;
+  /// See Backend::slots.
   size_t slots() const;
   const PipelineOptions& options() const;
 
  private:
   struct State;
-  State* state_;  // leaked in a forked child: its threads do not exist there, and its locks may be held for ever
+  State* state_;  // leaked in a forked child: its threads do not exist there, and its locks may stay held
 };
 
 }  // namespace headrace

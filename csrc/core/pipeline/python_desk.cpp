@@ -1,4 +1,4 @@
-// The samples in Python's hands.
+// Queues samples for Python, and times them.
 #include "core/pipeline/python_desk.h"
 
 #include <stdexcept>

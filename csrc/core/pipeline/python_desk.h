@@ -1,4 +1,4 @@
-// The samples in Python's hands: files that Pillow decodes, calls of steps that are not native, and what leads to them.
+// The samples that wait for Python: files that Pillow decodes, and images for steps that are not native.
 #pragma once
 
 #include <atomic>
@@ -11,38 +11,41 @@
 
 #include "core/base/pool.h"
 #include "core/batch/backend.h"
+#include "core/batch/stage_report.h"
 #include "core/making/segment_maker.h"
 #include "core/pipeline/python_lane.h"
 #include "core/trace/recorder.h"
 
 namespace headrace {
 
-/// Every method may be called from any thread.
+/// Any thread may call any method.
 class PythonDesk {
  public:
-  /// `options` and `recorder` must outlive this.
+  /// All arguments must outlive this.
   PythonDesk(const SampleOptions& options, const Kernels& kernels, Recorder& recorder)
       : options_(options), kernels_(kernels), recorder_(recorder), has_calls_(options.recipe.last_segment() > 0) {}
 
-  /// Whether the recipe has steps that Python does; then no sample is made from a file at one go.
+  /// Whether the recipe has steps that run in Python. Then the native steps run in segments, between these calls.
   bool has_calls() const { return has_calls_; }
-  bool has_call_after(size_t from) const { return options_.recipe.call_after(from) < options_.recipe.steps.size(); }
+  /// Whether step `from` or a later one runs in Python.
+  bool has_call_from(size_t from) const { return options_.recipe.call_after(from) < options_.recipe.steps.size(); }
 
-  /// Makes the image that the recipe's first call takes, and queues the call. Throws as SegmentMaker does.
+  /// Makes the image for the recipe's first call and queues the call. Throws as SegmentMaker does.
   void call_with_file(const std::shared_ptr<Batch>& batch, int sample, std::span<const uint8_t> bytes,
                       const double* draws);
-  /// The same for the next call from step `from` on, and an image as it is there.
+  /// Runs the steps from `from` up to the next call on an image and queues the call. Throws as SegmentMaker does.
   void call_with_pixels(const std::shared_ptr<Batch>& batch, int sample, size_t from, const RawImage& image,
                         const double* draws);
 
-  /// The next job of `pillow` or of `calls`, as it pops it.
+  /// Pops a job of `lane`, which is `pillow` or `calls`, and records the wait.
   std::optional<PythonJob> next(PythonLane& lane, std::chrono::milliseconds patience);
-  /// Takes a job out of Python's hands, once; it took so long, up to now. Throws std::logic_error for one that is
-  /// finished.
+  /// Finishes a job and returns its batch. `ns`: time spent in Python, up to now. Throws std::logic_error where the job
+  /// is finished.
   std::shared_ptr<Batch> take_back(PythonJob& job, int64_t ns);
 
+  /// Items and time of both kinds of jobs.
   std::vector<StageReport> stats() const;
-  /// Wakes everybody; what waits is dropped.
+  /// Drops waiting jobs and wakes all waiting threads.
   void close();
 
   PythonLane pillow, calls;

@@ -1,4 +1,4 @@
-// Holds the samples that Python has to go on with, until one of its threads takes them.
+// A queue of samples that wait for one of Python's threads.
 #pragma once
 
 #include <chrono>
@@ -17,20 +17,22 @@
 
 namespace headrace {
 
+/// Work for Python: a file to decode, or an image for a call.
 struct PythonJob {
   std::shared_ptr<Batch> batch;
   int sample = 0;
-  std::vector<uint8_t> bytes{};  // to decode: the file as read, so that Pillow judges what the native stages saw
-  std::string reason{};          // why the native decoder did not take it
-  size_t from = 0;               // the recipe's step to go on with
-  int call = -1;                 // which of the recipe's calls is to be made; -1: Pillow decodes
-  Size size{};                   // for a call: `bytes` are an image of this size, RGBX
-  std::string path{};            // of a file to decode that was not read whole; else empty
+  std::vector<uint8_t> bytes{};  // to decode: the file as it was read, so that Pillow sees the same bytes
+  std::string reason{};          // why the native decoder refused it
+  size_t from = 0;               // the recipe's next step
+  int call = -1;                 // number of the call among the recipe's calls; -1: Pillow decodes
+  Size size{};                   // for a call: `bytes` are an RGBX image of this size
+  std::string path{};            // of a file that was not read as a whole; else empty
 };
 
+/// First in, first out. Any thread may call any method.
 class PythonLane {
  public:
-  /// After close() the job is dropped. Any thread.
+  /// Appends a job. After close() it is dropped.
   void push(PythonJob job) {
     {
       const std::lock_guard lock(mutex_);
@@ -40,7 +42,7 @@ class PythonLane {
     changed_.notify_one();
   }
 
-  /// Puts back a job that was popped and not finished: it is the next one. After close() it is dropped. Any thread.
+  /// Returns a job that was popped and not finished to the front. After close() it is dropped.
   void put_back(PythonJob job) {
     {
       const std::lock_guard lock(mutex_);
@@ -50,14 +52,14 @@ class PythonLane {
     changed_.notify_one();
   }
 
-  /// Blocks up to `patience`; nullopt when nothing came or after close(). Passes over jobs of cancelled batches. Any
-  /// thread.
+  /// Removes the first job. Waits up to `patience`; nullopt: there was none, or the lane is closed. Drops jobs of
+  /// cancelled batches.
   std::optional<PythonJob> pop(std::chrono::milliseconds patience) {
     const auto deadline = std::chrono::steady_clock::now() + patience;
     for (;;) {
-      PythonJob job;  // one of a cancelled batch is dropped without the lock: its memory may be returned by it
+      PythonJob job;  // destroyed without the lock: that may free a cancelled batch
       std::unique_lock lock(mutex_);
-      // Without patience no wait at all: even one that ends at once costs as much as a hundred small images.
+      // wait_until() with a deadline that has passed still costs as much as a hundred small images.
       if (patience.count() > 0) changed_.wait_until(lock, deadline, [&] { return closed_ || !jobs_.empty(); });
       if (closed_ || jobs_.empty()) return std::nullopt;
       job = std::move(jobs_.front());
@@ -67,14 +69,15 @@ class PythonLane {
     }
   }
 
+  /// Number of queued jobs.
   size_t waiting() const {
     const std::lock_guard lock(mutex_);
     return jobs_.size();
   }
 
-  /// Wakes everybody; waiting jobs are dropped. Any thread.
+  /// Drops queued jobs and wakes all waiting threads.
   void close() {
-    std::deque<PythonJob> dropped;  // without the lock
+    std::deque<PythonJob> dropped;  // destroyed without the lock
     {
       const std::lock_guard lock(mutex_);
       closed_ = true;

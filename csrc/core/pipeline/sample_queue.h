@@ -1,4 +1,4 @@
-// Feeds workers sample by sample, in batch order; a worker goes to the lock once a batch, not once a sample.
+// Feeds workers sample by sample, in batch order. A worker takes the lock once a batch, not once a sample.
 #pragma once
 
 #include <atomic>
@@ -12,14 +12,16 @@
 
 namespace headrace {
 
+/// Any thread may call any method.
 class SampleQueue {
  public:
+  /// What a worker works on. It keeps its batch from call to call, so that most calls need no lock.
   struct Task {
     std::shared_ptr<Batch> batch;
     int sample = -1;
   };
 
-  /// Any thread.
+  /// Appends the samples of a batch.
   void push(std::shared_ptr<Batch> batch) {
     {
       const std::lock_guard lock(mutex_);
@@ -28,7 +30,7 @@ class SampleQueue {
     changed_.notify_all();
   }
 
-  /// Ahead of everything else: samples of a batch that the consumer already waits for. Any thread.
+  /// Puts a batch ahead of all others: the consumer already waits for it.
   void push_front(std::shared_ptr<Batch> batch) {
     {
       const std::lock_guard lock(mutex_);
@@ -37,8 +39,9 @@ class SampleQueue {
     changed_.notify_all();
   }
 
-  /// The next sample, from the task's own batch while that has one. Blocks while there is none, unless `other_work()`:
-  /// then the task has no batch. False after close(). Any thread.
+  /// Sets the task to the next sample, of its own batch while that has one. Blocks while there is none; where
+  /// `other_work()` is true then, returns with a task that has no batch. False after close(). `other_work` is called
+  /// under the queue's lock.
   template <class OtherWork>
   bool pop(Task& task, OtherWork other_work) {
     return advance(task, true, other_work);
@@ -46,20 +49,21 @@ class SampleQueue {
   bool pop(Task& task) {
     return pop(task, [] { return false; });
   }
-  /// The same, but false at once when there is none.
+  /// Never blocks: false where there is no sample.
   bool try_pop(Task& task) {
     return advance(task, false, [] { return false; });
   }
 
-  /// There is a piece of other work more: wakes one waiter for it. Any thread.
+  /// Wakes one waiting thread: `other_work()` has become true.
   void wake() {
     {
-      const std::lock_guard lock(mutex_);  // so that a waiter is before its check or asleep, never between
+      // A waiting thread is now either before its check or asleep: the notification cannot fall between the two.
+      const std::lock_guard lock(mutex_);
     }
     changed_.notify_one();
   }
 
-  /// Wakes everybody; what is queued is dropped, and so is the rest of batches in work. Any thread.
+  /// Drops queued batches and the samples not begun, and wakes all waiting threads.
   void close() {
     {
       const std::lock_guard lock(mutex_);
@@ -77,7 +81,7 @@ class SampleQueue {
     for (;;) {
       if (task.batch != nullptr && !closed() && (task.sample = task.batch->claim()) >= 0) return true;
       std::unique_lock lock(mutex_);
-      if (!batches_.empty() && batches_.front() == task.batch) batches_.pop_front();  // found exhausted just now
+      if (!batches_.empty() && batches_.front() == task.batch) batches_.pop_front();  // claim() found it exhausted
       task.batch = nullptr;
       if (block) changed_.wait(lock, [&] { return closed() || !batches_.empty() || other_work(); });
       if (closed()) return false;

@@ -1,4 +1,4 @@
-// Uploads, launches and events, in the order that makes them safe.
+// Puts uploads, launches and events on the device's streams in a safe order.
 #include "gpu/batches/device_backend.h"
 
 #include <algorithm>
@@ -18,50 +18,43 @@ DeviceBackend::DeviceBackend(std::shared_ptr<Device> device, SampleOptions optio
       lane_(std::move(lane)) {
   const DeviceScope current(*device_);
   format_ = output_format(options_.recipe.output, options_.strides);
-  try {
-    copies_ = device_->make_stream();
-    kernels_ = device_->make_stream();
-    uploaded_.emplace(device_);  // here, where the device is current: an event belongs to the one that is
-    upload_tables();
-  } catch (...) {
-    release();
-    throw;
-  }
+  copy_stream_ = OwnedStream(device_);
+  kernel_stream_ = OwnedStream(device_);
+  uploaded_ = OwnedEvent(device_);
+  upload_tables();
 }
 
 void DeviceBackend::upload_tables() {
   const size_t lut_bytes = options_.lut.size(), table_bytes = lut_bytes + options_.erased.size();
-  tables_ = device_->allocate(table_bytes);
-  format_.lut = tables_;
-  format_.erased = tables_ + lut_bytes;  // aligned: the table before it has whole kilobytes
-  StagingArea once(*device_);
+  tables_ = OwnedMemory(device_, table_bytes);
+  format_.lut = tables_.get();
+  format_.erased = tables_.get() + lut_bytes;  // aligned: the table before it has whole kilobytes
+  StagingArea once(device_);
   const StagedBytes place = once.take(table_bytes);
   std::copy(options_.lut.begin(), options_.lut.end(), place.host);
   std::copy(options_.erased.begin(), options_.erased.end(), place.host + lut_bytes);
-  device_->copy_to_device(tables_, place.host, table_bytes, kernels_);
-  device_->record(uploaded_->get(), kernels_);
-  device_->synchronize(uploaded_->get());
+  try {
+    device_->copy_to_device(tables_.get(), place.host, table_bytes, kernel_stream_.get());
+    device_->record(uploaded_.get(), kernel_stream_.get());
+    device_->synchronize(uploaded_.get());
+  } catch (...) {
+    drain(kernel_stream_.get());  // the copy may still read the staging area, which is freed now
+    throw;
+  }
 }
 
 DeviceBackend::~DeviceBackend() {
   retire();
   try {
     const DeviceScope current(*device_);
-    settle(copies_);
-    settle(kernels_);  // a kernel may be reading the tables
-    release();
+    drain(copy_stream_.get());
+    drain(kernel_stream_.get());         // a kernel may be reading the tables
   } catch (const std::runtime_error&) {  // the device is lost
   }
 }
 
-void DeviceBackend::release() noexcept {
-  device_->destroy(copies_);
-  device_->destroy(kernels_);
-  device_->free(tables_);
-}
-
-// Waits until everything on the stream is done, or the device is lost.
-void DeviceBackend::settle(Stream stream) noexcept {
+// Blocks until all work on the stream is done, or the device is lost.
+void DeviceBackend::drain(Stream stream) noexcept {
   try {
     const OwnedEvent end(device_);
     device_->record(end.get(), stream);
@@ -70,29 +63,33 @@ void DeviceBackend::settle(Stream stream) noexcept {
   }
 }
 
-// Bound to the device for good: to change devices back and forth would start CUDA on others, too.
-void DeviceBackend::begin_thread() noexcept {
+// For good: switching back and forth would start CUDA on the other GPUs as well.
+void DeviceBackend::bind_thread() noexcept {
   try {
     device_->enter();
-  } catch (const std::exception&) {  // its first allocation will say so
+  } catch (const std::exception&) {  // the first allocation reports the same error
   }
 }
 
-void DeviceBackend::attach(PipelineHooks& hooks) {
-  Backend::attach(hooks);
+void DeviceBackend::start(PipelineHooks& hooks) {
+  hooks_ = &hooks;
   launcher_.start(1, [this](int) { run(); });
-  if (lane_ != nullptr) {
-    lane_->start(hooks, [this] { return worker(); }, [this] { device_->enter(); });
-  }
+  if (lane_ == nullptr) return;
+  const auto recorded_worker = [this] {
+    auto worker = make_worker();
+    worker->stats.recorder = &hooks_->recorder();
+    return worker;
+  };
+  lane_->start(hooks, recorded_worker, [this] { device_->enter(); });
 }
 
-std::optional<HandedOn> DeviceBackend::take_help() {
+std::optional<StolenSample> DeviceBackend::steal() {
   std::optional<EncodedSample> one = lane_ != nullptr ? lane_->steal() : std::nullopt;
   if (!one) return std::nullopt;
-  return HandedOn{std::move(one->batch), one->sample, one->image.bytes};
+  return StolenSample{std::move(one->batch), one->sample, one->image.bytes};
 }
 
-bool DeviceBackend::wants_help() const { return lane_ != nullptr && lane_->stealable(); }
+bool DeviceBackend::stealable() const { return lane_ != nullptr && lane_->stealable(); }
 
 std::shared_ptr<Batch> DeviceBackend::new_batch() { return std::make_shared<DeviceBatch>(); }
 
@@ -104,21 +101,23 @@ void DeviceBackend::prepare(Batch& batch, BatchMemory memory) {
   mine.allocated = std::make_shared<OwnedEvent>(device_);
   mine.written = std::make_shared<OwnedEvent>(device_);
   device_->record(mine.allocated->get(), static_cast<Stream>(memory.stream));
-  mine.area = ring_->acquire();
-  mine.jobs.assign(static_cast<size_t>(batch.size()), SampleJob{});
-  for (SampleJob& job : mine.jobs) job.skip = true;
+  give_area(mine);
 }
 
 void DeviceBackend::prepare_repair(Batch& batch, const Batch& first) {
   auto& mine = static_cast<DeviceBatch&>(batch);
   const auto& before = static_cast<const DeviceBatch&>(first);
   const DeviceScope current(*device_);
-  mine.memory = before.memory;
   mine.allocated = before.allocated;
   mine.written = before.written;
-  mine.area = ring_->acquire();
-  mine.jobs.assign(static_cast<size_t>(batch.size()), SampleJob{});
-  for (SampleJob& job : mine.jobs) job.skip = true;
+  give_area(mine);
+}
+
+// Gives the batch its staging area, and jobs that write nothing until workers replace them.
+void DeviceBackend::give_area(DeviceBatch& batch) {
+  batch.area = ring_->acquire();
+  batch.jobs.assign(static_cast<size_t>(batch.size()), SampleJob{});
+  for (SampleJob& job : batch.jobs) job.skip = true;
 }
 
 std::unique_ptr<SampleWorker> DeviceBackend::make_worker() {
@@ -161,8 +160,8 @@ void DeviceBackend::run() {
       if (!batch->cancelled.load() && batch->broken().empty()) launch(*batch);
     } catch (const std::exception& error) {
       batch->break_down(error.what());
-      settle(copies_);  // the area must not be used again while the device reads it
-      settle(kernels_);
+      drain(copy_stream_.get());  // the device may still read the area, which is free from now on
+      drain(kernel_stream_.get());
     }
     const int64_t end = now_ns();
     recorder.add("launch", begin, end, batch->size());
@@ -188,13 +187,14 @@ void DeviceBackend::launch(DeviceBatch& batch) {
   }
   const StagedBytes jobs = batch.area->take(count * sizeof(SampleJob));
   std::memcpy(jobs.host, batch.jobs.data(), count * sizeof(SampleJob));
-  batch.area->upload(copies_);
-  device_->record(uploaded_->get(), copies_);
-  device_->wait(kernels_, uploaded_->get());
-  device_->wait(kernels_, batch.allocated->get());
-  device_->fuse(launch_of(reinterpret_cast<const SampleJob*>(jobs.device), batch.jobs, format_), kernels_);
-  device_->record(batch.written->get(), kernels_);
-  batch.area.release(kernels_);
+  batch.area->upload(copy_stream_.get());
+  const Stream kernels = kernel_stream_.get();
+  device_->record(uploaded_.get(), copy_stream_.get());
+  device_->wait(kernels, uploaded_.get());
+  device_->wait(kernels, batch.allocated->get());
+  device_->fuse(launch_of(reinterpret_cast<const SampleJob*>(jobs.device), batch.jobs, format_), kernels);
+  device_->record(batch.written->get(), kernels);
+  batch.area.release(kernels);
 }
 
 void DeviceBackend::hand_over(Batch& batch, uintptr_t stream) {
@@ -209,8 +209,9 @@ void DeviceBackend::abandon(Batch& batch) {
   }
   try {
     const DeviceScope current(*device_);
-    device_->synchronize(static_cast<DeviceBatch&>(batch).written->get());  // at once where nothing was launched
-  } catch (const std::runtime_error&) {  // a device that is lost writes nothing any more
+    device_->synchronize(
+        static_cast<DeviceBatch&>(batch).written->get());  // returns at once where nothing was launched
+  } catch (const std::runtime_error&) {                    // a lost device writes nothing
   }
 }
 
@@ -242,9 +243,10 @@ std::vector<StageReport> DeviceBackend::stats() const {
   return report;
 }
 
-// Damaged files are few, and most of those never get here: a decoder that has decoded nothing by then does not work.
+// Damaged files are rare, and the header check rejects most of them: a decoder that refuses so many and decodes none
+// does not work at all.
 std::string DeviceBackend::trouble() const {
-  constexpr int64_t kMany = 64;
+  constexpr int64_t kMany = 64;  // refused files
   if (lane_ == nullptr) return {};
   const DecodeLane::Counts counts = lane_->counts();
   if (counts.decoded > 0 || counts.returned < kMany) return {};

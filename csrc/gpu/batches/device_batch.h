@@ -1,36 +1,22 @@
-// A batch on its way to a device: what its samples staged, and the events that order its writing with the user's
+// A batch on its way to a device: its staged bytes and jobs, and the events that order the kernel with the caller's
 // stream.
 #pragma once
 
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "core/batch/batch.h"
 #include "gpu/batches/staging.h"
-#include "gpu/device/device.h"
+#include "gpu/device/owned.h"
 
 namespace headrace {
 
-/// One event, destroyed with its last user.
-class OwnedEvent {
- public:
-  explicit OwnedEvent(std::shared_ptr<Device> device) : device_(std::move(device)), event_(device_->make_event()) {}
-  ~OwnedEvent() { device_->destroy(event_); }
-  OwnedEvent(const OwnedEvent&) = delete;
-  OwnedEvent& operator=(const OwnedEvent&) = delete;
-  Event get() const { return event_; }
-
- private:
-  const std::shared_ptr<Device> device_;
-  const Event event_;
-};
-
+/// The batch of DeviceBackend.
 struct DeviceBatch final : Batch {
   StagingRing::Lease area;
-  std::vector<SampleJob> jobs;            // one a sample, from the worker that made it; `skip` until then
-  std::shared_ptr<OwnedEvent> allocated;  // the user's stream may be done with the memory's last use
-  std::shared_ptr<OwnedEvent> written;    // the kernel has written the batch; shared with its repairs
+  std::vector<SampleJob> jobs;            // one a sample, set by its worker; `skip` until then
+  std::shared_ptr<OwnedEvent> allocated;  // the caller's stream is done with earlier uses of the memory
+  std::shared_ptr<OwnedEvent> written;    // the kernel has written the batch; its repairs share the event
 };
 
 }  // namespace headrace

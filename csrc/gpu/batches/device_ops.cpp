@@ -1,4 +1,4 @@
-// Everything is put on the caller's stream: it is in order with what he does there, and nobody waits.
+// Puts all work on the caller's stream, in order with the caller's own. No host thread waits.
 #include "gpu/batches/device_ops.h"
 
 #include <cstring>

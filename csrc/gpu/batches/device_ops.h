@@ -1,4 +1,4 @@
-// The stages on their own, on the caller's stream: decode one file, or resize and map images that lie on the device.
+// Single stages on the caller's stream: decode one file, or resize and map images in the device's memory.
 #pragma once
 
 #include <memory>
@@ -18,16 +18,17 @@ struct DeviceImage {
   Size size;
 };
 
+/// Any thread may call any method. `stream`: the caller's; results are there for work that is put on it later.
 class DeviceOps {
  public:
   explicit DeviceOps(std::shared_ptr<Device> device);
 
-  /// Runs plan i on image i; sample i goes to output + i * strides.sample_bytes. Plans resize at most once, to `size`.
-  /// `lut`: [channels][256] elements, in host memory. Any thread.
+  /// Runs plan i on image i and writes sample i to output + i * strides.sample_bytes. Plans resize at most once, to
+  /// `size`. `lut`: [channels][256] elements, in host memory. Throws std::runtime_error where the device refuses.
   void fuse(std::span<const DeviceImage> images, std::span<const Plan> plans, Size size, const OutputStrides& strides,
             std::span<const uint8_t> lut, uint8_t* output, Stream stream);
-  /// Decodes a file on the CPU, exactly, and has the device make its three planes (3, H, W) at `output`, which has room
-  /// for them. Throws NeedsPillow. Any thread.
+  /// Decodes a file on the CPU and converts it on the device to three planes (3, H, W), uint8, at `output`. The pixels
+  /// are libjpeg-turbo's. Throws NeedsPillow, or std::runtime_error where the device refuses.
   void decode(std::span<const uint8_t> bytes, uint8_t* output, Stream stream);
 
  private:

@@ -1,4 +1,4 @@
-// The CPU's share of a sample that a device finishes.
+// Runs the CPU's stages of a sample that a device finishes.
 #include "gpu/batches/device_worker.h"
 
 #include <cstring>
@@ -29,22 +29,22 @@ DeviceWorker::DeviceWorker(const SampleOptions& options, DecodeLane* lane)
     : options_(options), lane_(lane), fuser_(kernels()) {}
 
 bool DeviceWorker::make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch,
-                        int sample, bool may_hand_on) {
+                        int sample, bool may_offload) {
   const int64_t begin = now_ns();
   auto& mine = static_cast<DeviceBatch&>(*batch);
-  mine.jobs[static_cast<size_t>(sample)].skip = true;  // a device's decoder may have failed on it
+  mine.jobs[static_cast<size_t>(sample)].skip = true;  // a refused offload has left its job there
   const JpegHeader header = plain_header(bytes, options_.max_pixels);
   const Plan plan = resolve(options_.recipe, draws, header.size);
   const int64_t planned = now_ns();
   stats.add(Clock::kHeader, begin, planned);
-  if (may_hand_on && lane_ != nullptr && fits_kernel(plan) && not_for_device(header) == nullptr &&
-      hand_on(bytes, header, plan, batch, sample)) {
+  if (may_offload && lane_ != nullptr && fits_kernel(plan) && not_for_device(header) == nullptr &&
+      offload(bytes, header, plan, batch, sample)) {
     if (stats.recording()) stats.recorder->add("staging", planned, now_ns());
     return false;
   }
   try {
     make_job(bytes, header, plan, mine, sample);
-  } catch (const OutOfDeviceMemory& error) {  // no fault of the sample's
+  } catch (const OutOfDeviceMemory& error) {  // not the fault of this sample
     batch->break_down(error.what());
   }
   return true;
@@ -70,8 +70,8 @@ void DeviceWorker::make_job(std::span<const uint8_t> bytes, const JpegHeader& he
   }
 }
 
-// False: the device has no memory for whole planes; the CPU needs no more than the crop's.
-bool DeviceWorker::hand_on(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan,
+// False: the device has no memory for whole planes. The CPU needs only those of the crop.
+bool DeviceWorker::offload(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan,
                            const std::shared_ptr<Batch>& batch, int sample) {
   auto& mine = static_cast<DeviceBatch&>(*batch);
   const PlaneLayout whole = plane_layout(header, {0, 0, header.size.width, header.size.height});
@@ -118,7 +118,7 @@ SampleJob DeviceWorker::finished_here(const Plan& plan, Stager& stager, Run run)
   Plan rest = as_it_is(size);
   rest.erased = plan.erased;
   Plan here = plan;
-  here.erased.clear();  // left to the kernel, as the element table is
+  here.erased.clear();  // the kernel erases, and applies the element table
   run(here, rgbx_output(to.host, size));
   const PlanarImage image = pixels_at(to.device, static_cast<size_t>(row), rest.last.box, size);
   return builder_.build(rest, image, stager);

@@ -1,4 +1,4 @@
-// Makes samples as far as the CPU does where the rest is the device's: reads, plans, decodes to planes, stages.
+// Runs the CPU's stages of a sample and stages the result: reads, plans, decodes to planes, builds the job.
 #pragma once
 
 #include "core/batch/backend.h"
@@ -13,25 +13,25 @@
 
 namespace headrace {
 
-/// Its batches are DeviceBatches.
+/// The worker of DeviceBackend. Its batches are DeviceBatches.
 class DeviceWorker final : public SampleWorker {
  public:
   /// `options` and `lane` (null: the CPU decodes everything) must outlive this.
   DeviceWorker(const SampleOptions& options, DecodeLane* lane);
 
   bool make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch, int sample,
-            bool may_hand_on) override;
+            bool may_offload) override;
   void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) override;
 
  private:
   SampleJob from_pixels(const Plan& plan, const RawImage& image, Stager& stager);
-  /// A plan that the kernels cannot run: all of it but the element table and the erased boxes is run here.
+  /// Runs a plan that the kernel cannot run on the CPU, except for the element table and the erased boxes.
   template <class Run>
   SampleJob finished_here(const Plan& plan, Stager& stager, Run run);
 
   void make_job(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan, DeviceBatch& batch,
                 int sample);
-  bool hand_on(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan,
+  bool offload(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan,
                const std::shared_ptr<Batch>& batch, int sample);
 
   const SampleOptions& options_;

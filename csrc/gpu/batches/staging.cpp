@@ -1,4 +1,4 @@
-// Blocks that fill up, and areas that go round.
+// Allocates blocks of staging memory and recycles areas once the device has read them.
 #include "gpu/batches/staging.h"
 
 #include <algorithm>
@@ -8,30 +8,13 @@ namespace headrace {
 namespace {
 
 constexpr size_t kAlignment = 256;
-constexpr size_t kBlockBytes = size_t{8} << 20;  // some sixty crops of ImageNet files
+constexpr size_t kBlockBytes = size_t{8} << 20;  // about sixty crops of ImageNet files
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 }  // namespace
 
-StagingArea::StagingArea(Device& device) : device_(device) {}
-
-StagingArea::~StagingArea() {
-  try {
-    const DeviceScope current(device_);
-    give_back();
-  } catch (const std::runtime_error&) {  // the device is lost, and its memory with it
-  }
-}
-
-void StagingArea::give_back() noexcept {
-  for (const Blocks* blocks : {&both_, &pinned_, &on_device_}) {
-    for (const Block& block : *blocks) {
-      if (block.memory.host != nullptr) device_.free_pinned(block.memory.host);
-      if (block.memory.device != nullptr) device_.free(block.memory.device);
-    }
-  }
-}
+StagingArea::StagingArea(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
 StagedBytes StagingArea::take(size_t bytes) { return take_from(both_, bytes, true, true); }
 uint8_t* StagingArea::take_pinned(size_t bytes) { return take_from(pinned_, bytes, true, false).host; }
@@ -43,28 +26,23 @@ StagedBytes StagingArea::take_from(Blocks& blocks, size_t bytes, bool pinned, bo
   for (Block& block : blocks) {
     if (block.bytes - block.used < bytes) continue;
     const size_t at = std::exchange(block.used, block.used + bytes);
-    return {pinned ? block.memory.host + at : nullptr, device ? block.memory.device + at : nullptr};
+    return {pinned ? block.host.get() + at : nullptr, device ? block.device.get() + at : nullptr};
   }
   Block block;
-  const DeviceScope current(device_);  // a worker's thread, or one of Python's
+  const DeviceScope current(*device_);  // the calling thread may be one of Python's, with another device
   block.bytes = std::max(bytes, kBlockBytes);
   block.used = bytes;
-  blocks.reserve(blocks.size() + 1);
-  if (pinned) block.memory.host = device_.allocate_pinned(block.bytes);
-  try {
-    if (device) block.memory.device = device_.allocate(block.bytes);
-  } catch (...) {
-    if (pinned) device_.free_pinned(block.memory.host);
-    throw;
-  }
-  blocks.push_back(block);
-  return block.memory;
+  if (pinned) block.host = OwnedPinned(device_, block.bytes);
+  if (device) block.device = OwnedMemory(device_, block.bytes);
+  const StagedBytes taken{block.host.get(), block.device.get()};
+  blocks.push_back(std::move(block));
+  return taken;
 }
 
 void StagingArea::upload(Stream stream) {
   const std::lock_guard lock(mutex_);
   for (const Block& block : both_) {
-    if (block.used > 0) device_.copy_to_device(block.memory.device, block.memory.host, block.used, stream);
+    if (block.used > 0) device_->copy_to_device(block.device.get(), block.host.get(), block.used, stream);
   }
 }
 
@@ -88,14 +66,13 @@ StagingRing::StagingRing(std::shared_ptr<Device> device, int most)
     : device_(std::move(device)), most_(static_cast<size_t>(most)) {}
 
 StagingRing::~StagingRing() {
-  if (fork_.forked()) return;  // the device is the parent's
+  if (fork_.forked()) return;  // the device belongs to the parent
   for (const auto& slot : slots_) {
     try {
       const DeviceScope current(*device_);
-      if (slot->state == Slot::State::kBeingRead) device_->synchronize(slot->read);
-    } catch (...) {  // the device is lost, and with it what read the area
+      if (slot->state == Slot::State::kBeingRead) device_->synchronize(slot->read.get());
+    } catch (...) {  // a lost device reads nothing
     }
-    device_->destroy(slot->read);
   }
 }
 
@@ -103,7 +80,7 @@ StagingRing::Lease StagingRing::acquire() {
   std::unique_lock lock(mutex_);
   Slot* oldest = nullptr;
   for (const auto& slot : slots_) {
-    if (slot->state == Slot::State::kBeingRead && device_->happened(slot->read)) slot->state = Slot::State::kFree;
+    if (slot->state == Slot::State::kBeingRead && device_->happened(slot->read.get())) slot->state = Slot::State::kFree;
     if (slot->state == Slot::State::kFree) {
       slot->state = Slot::State::kHeld;
       slot->area->reset();
@@ -117,7 +94,7 @@ StagingRing::Lease StagingRing::acquire() {
     oldest->state = Slot::State::kHeld;
     lock.unlock();
     try {
-      device_->synchronize(oldest->read);
+      device_->synchronize(oldest->read.get());
     } catch (...) {
       lock.lock();
       oldest->state = Slot::State::kBeingRead;
@@ -127,8 +104,8 @@ StagingRing::Lease StagingRing::acquire() {
     return {shared_from_this(), oldest};
   }
   auto slot = std::make_unique<Slot>();
-  slot->area = std::make_unique<StagingArea>(*device_);
-  slot->read = device_->make_event();
+  slot->area = std::make_unique<StagingArea>(device_);
+  slot->read = OwnedEvent(device_);
   slot->state = Slot::State::kHeld;
   slots_.push_back(std::move(slot));
   return {shared_from_this(), slots_.back().get()};
@@ -156,7 +133,7 @@ StagingRing::Lease& StagingRing::Lease::operator=(Lease&& other) noexcept {
 }
 
 void StagingRing::Lease::release(Stream stream) {
-  ring_->device_->record(slot_->read, stream);
+  ring_->device_->record(slot_->read.get(), stream);
   const std::shared_ptr<StagingRing> ring = std::move(ring_);
   const std::lock_guard lock(ring->mutex_);
   slot_->state = Slot::State::kBeingRead;

@@ -1,5 +1,5 @@
-// What a batch sends to the device: pinned memory that workers fill, and the device's copy of it. Areas are used again,
-// but only once the device has read them.
+// Staging memory of batches: pinned memory that workers fill, and its copy on the device. An area is reused once the
+// device has read it.
 #pragma once
 
 #include <memory>
@@ -8,57 +8,55 @@
 #include <vector>
 
 #include "core/base/fork_guard.h"
-#include "gpu/device/device.h"
+#include "gpu/device/owned.h"
 #include "gpu/kernel/job_builder.h"
 
 namespace headrace {
 
-/// The staged bytes of one batch, in blocks of pinned memory with a block of the device for each. It takes more blocks
-/// as they are needed and keeps them, so that steady state allocates nothing. Blocks are taken in the thread that will
-/// fill them: on the memory node where it runs.
+/// The staged bytes of one batch, in blocks of pinned memory with a block of device memory for each. Blocks are
+/// allocated on demand and kept, so that nothing is allocated in the steady state. The thread that will fill a block
+/// allocates it: on its own NUMA node.
 class StagingArea final : public Stager {
  public:
-  explicit StagingArea(Device& device);
-  ~StagingArea() override;
-  StagingArea(const StagingArea&) = delete;
-  StagingArea& operator=(const StagingArea&) = delete;
+  explicit StagingArea(std::shared_ptr<Device> device);
 
+  /// See Stager. The memory is valid until reset(). Throws OutOfDeviceMemory.
   StagedBytes take(size_t bytes) override;
-  /// Pinned memory alone, or the device's alone. Any thread. Throws OutOfDeviceMemory, as take() does.
+  /// Pinned memory alone, or device memory alone; otherwise as take().
   uint8_t* take_pinned(size_t bytes);
   uint8_t* take_device(size_t bytes) override;
-  /// Puts the copies of all that was taken on the stream.
+  /// Puts copies of all memory taken with take() on the stream. Any thread where the device is current.
   void upload(Stream stream);
-  /// Everything may be taken again.
+  /// Makes all memory available again. Any thread.
   void reset();
-  /// Bytes of pinned memory it holds.
+  /// Bytes of pinned memory that are allocated. Any thread.
   size_t held() const;
 
  private:
   struct Block {
-    StagedBytes memory;  // null where it is of one kind alone
+    OwnedPinned host;    // empty in on_device_
+    OwnedMemory device;  // empty in pinned_
     size_t bytes = 0, used = 0;
   };
   using Blocks = std::vector<Block>;
-  void give_back() noexcept;
   StagedBytes take_from(Blocks& blocks, size_t bytes, bool pinned, bool device);
 
-  Device& device_;
+  const std::shared_ptr<Device> device_;
   mutable std::mutex mutex_;
   Blocks both_, pinned_, on_device_;  // guarded by mutex_
 };
 
-/// A few areas. An area is held by a batch, then read by the device, then free.
+/// A ring of areas. A batch holds an area, then the device reads it, then it is free.
 class StagingRing : public std::enable_shared_from_this<StagingRing> {
  public:
-  /// `most`: areas that may be in use; further batches wait until the device has read one. Held by a shared_ptr, which
-  /// leases share.
+  /// `most`: areas that may be in use; acquire() blocks while there are as many. Needs a shared_ptr as owner: leases
+  /// share it.
   StagingRing(std::shared_ptr<Device> device, int most);
-  ~StagingRing();  // waits for what the device still reads
+  ~StagingRing();  // blocks while the device still reads an area
   StagingRing(const StagingRing&) = delete;
   StagingRing& operator=(const StagingRing&) = delete;
 
-  /// An empty area in a batch's hands. Dropped without release(), it is free at once.
+  /// The right to fill an area. Destroyed without release(), it frees the area at once.
   class Lease {
    public:
     Lease() = default;
@@ -68,16 +66,16 @@ class StagingRing : public std::enable_shared_from_this<StagingRing> {
     StagingArea& operator*() const { return *slot_->area; }
     StagingArea* operator->() const { return slot_->area.get(); }
     explicit operator bool() const { return ring_ != nullptr; }
-    /// The area is free again when all that is on the stream now is done. Ends the lease.
+    /// Ends the lease; the area is free once all work that is on the stream now is done.
     void release(Stream stream);
 
    private:
     friend class StagingRing;
     struct Slot {
       std::unique_ptr<StagingArea> area;
-      Event read{};  // by the device
+      OwnedEvent read;  // the device has read the area
       enum class State { kFree, kHeld, kBeingRead } state = State::kFree;
-      uint64_t since = 0;  // when the device was told to read it
+      uint64_t since = 0;  // clock_ when the device was told to read it
     };
     Lease(std::shared_ptr<StagingRing> ring, Slot* slot) : ring_(std::move(ring)), slot_(slot) {}
     void give_back() noexcept;
@@ -86,12 +84,13 @@ class StagingRing : public std::enable_shared_from_this<StagingRing> {
     Slot* slot_ = nullptr;
   };
 
-  /// Blocks while all areas are in use and the device has not read one. Where every area is held by a batch, there is
-  /// one more instead: waiting would never end. Any thread.
+  /// An empty area. Blocks while `most` areas are in use and the device is reading one of them. Where batches hold all
+  /// of them, waiting might never end: then the ring grows. Any thread. Throws std::runtime_error where the device
+  /// refuses.
   Lease acquire();
-  /// Areas that exist. Any thread.
+  /// Number of areas. Any thread.
   size_t areas() const;
-  /// Bytes of pinned memory in all of them. Any thread.
+  /// Bytes of pinned memory in all areas. Any thread.
   size_t held() const;
 
  private:

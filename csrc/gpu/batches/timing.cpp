@@ -1,11 +1,12 @@
-// Everything is staged before the clock starts.
+// Stages all data before the clock starts.
 #include "gpu/batches/timing.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <thread>
+#include <exception>
 
+#include "core/base/thread_pool.h"
 #include "core/fuse/fuse.h"
 #include "core/planes/plane_decoder.h"
 #include "core/trace/stage_stats.h"
@@ -14,9 +15,10 @@
 
 namespace headrace {
 
-FuseTiming time_fuse(Device& device, std::span<const std::span<const uint8_t>> files, std::span<const Plan> plans,
-                     Size size, const OutputStrides& strides, std::span<const uint8_t> lut, int repeats) {
-  const DeviceScope current(device);
+FuseTiming time_fuse(const std::shared_ptr<Device>& device, std::span<const std::span<const uint8_t>> files,
+                     std::span<const Plan> plans, Size size, const OutputStrides& strides, std::span<const uint8_t> lut,
+                     int repeats) {
+  const DeviceScope current(*device);
   FuseTiming timing;
   StagingArea area(device);
   PlaneDecoder decoder;
@@ -35,19 +37,19 @@ FuseTiming time_fuse(Device& device, std::span<const std::span<const uint8_t>> f
   const StagedBytes table = area.take(lut.size()), list = area.take(jobs.size() * sizeof(SampleJob));
   std::memcpy(table.host, lut.data(), lut.size());
   std::memcpy(list.host, jobs.data(), jobs.size() * sizeof(SampleJob));
-  const Stream stream = device.make_stream();
-  area.upload(stream);
+  const OwnedStream stream(device);
+  area.upload(stream.get());
   OutputFormat format = output_format(size, strides);
   format.lut = table.device;
   const FuseLaunch launch = launch_of(reinterpret_cast<const SampleJob*>(list.device), jobs, format);
-  timing.ms = device.time_fuse(launch, repeats, stream);
-  device.destroy(stream);
+  timing.ms = device->time_fuse(launch, repeats, stream.get());
   return timing;
 }
 
-std::vector<double> time_decoders(Device& device, const std::vector<std::unique_ptr<BatchDecoder>>& decoders,
+std::vector<double> time_decoders(const std::shared_ptr<Device>& device,
+                                  const std::vector<std::unique_ptr<BatchDecoder>>& decoders,
                                   std::span<const std::span<const uint8_t>> files, int group, int repeats) {
-  const DeviceScope current(device);
+  const DeviceScope current(*device);
   StagingArea area(device);
   std::vector<EncodedImage> gray, colour;
   for (const auto& file : files) {
@@ -69,19 +71,27 @@ std::vector<double> time_decoders(Device& device, const std::vector<std::unique_
     std::atomic<size_t> next{0};
     std::atomic<bool> fine{true};
     const int64_t begin = now_ns();
-    std::vector<std::thread> threads;
-    for (const auto& decoder : decoders) {
-      threads.emplace_back([&] {
-        device.enter();
+    ThreadPool threads;
+    threads.start(static_cast<int>(decoders.size()), [&](int lane) {
+      try {
+        device->enter();
         for (size_t k; (k = next.fetch_add(1)) < groups.size();) {
-          if (!decoder->decode(groups[k]).empty()) fine = false;
+          if (!decoders[static_cast<size_t>(lane)]->decode(groups[k]).empty()) fine = false;
         }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+      } catch (const std::exception&) {
+        fine = false;
+      }
+    });
+    threads.join();
     seconds.push_back(fine ? static_cast<double>(now_ns() - begin) / 1e9 : 0.0);
   }
   return seconds;
+}
+
+std::vector<float> time_copy(const std::shared_ptr<Device>& device, size_t bytes, int repeats) {
+  const DeviceScope current(*device);
+  const OwnedStream stream(device);
+  return device->time_copy(bytes, repeats, stream.get());
 }
 
 }  // namespace headrace

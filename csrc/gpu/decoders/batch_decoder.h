@@ -1,4 +1,4 @@
-// What decodes encoded images into a device's memory, many at a time: nvJPEG, or a stand-in of the tests.
+// The interface of a device's decoders, which decode many images a call: nvJPEG, or its test double.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 
 namespace headrace {
 
-/// One image to decode: its file in pinned memory, and where its samples go.
+/// One image to decode: its file in pinned memory, and the planes to write.
 struct EncodedImage {
   std::span<const uint8_t> bytes;
-  PlanarImage planes;  // whole planes, in the device's memory
+  PlanarImage planes;  // whole planes, in device memory
 };
 
-/// One a thread, never shared.
+/// Not thread-safe: each thread has its own.
 class BatchDecoder {
  public:
   virtual ~BatchDecoder() = default;
-  /// Most images of a call.
+  /// Maximum number of images a call.
   virtual int most() const = 0;
-  /// Decodes images that are all gray, or all not, and returns when their samples are there. Returns, or throws, why
-  /// any of them could not be decoded: then none counts. Empty: all are there.
+  /// Decodes images, all gray or all in colour, and blocks until their planes are written. Returns an empty string; or
+  /// returns, or throws, why it could not decode one of them: then no plane is valid.
   virtual std::string decode(std::span<const EncodedImage> images) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Groups of one format from the front of the queue.
+// Feeds decoders with groups of one format from the front of the queue.
 #include "gpu/decoders/decode_lane.h"
 
 #include <chrono>
@@ -8,7 +8,7 @@
 namespace headrace {
 namespace {
 
-constexpr std::chrono::milliseconds kGather{1};
+constexpr std::chrono::milliseconds kGather{1};  // most that a decoder waits for a full group
 
 }  // namespace
 
@@ -23,7 +23,7 @@ void DecodeLane::start(PipelineHooks& hooks, std::function<std::unique_ptr<Sampl
     hooks_->recorder().name_thread("device decode lane " + std::to_string(i));
     try {
       enter();
-    } catch (const std::exception&) {  // the decoder will refuse everything, and the CPU make it
+    } catch (const std::exception&) {  // the decoder will refuse every sample, and the CPU makes them
     }
     run(*decoders_[static_cast<size_t>(i)], *workers_[static_cast<size_t>(i)]);
   });
@@ -35,11 +35,11 @@ void DecodeLane::push(EncodedSample sample) {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
     queue_.push_back(std::move(sample));
-    // For whoever waits for a first sample, or for the last one of a group. In between nobody would do anything.
+    // Wakes only on the first sample or on a full group: decoders wait for nothing else.
     wake = queue_.size() == 1 || queue_.size() == most_;
   }
   if (wake) changed_.notify_one();
-  if (shared_) hooks_->help_wanted();
+  if (shared_) hooks_->stealable_added();
 }
 
 std::optional<EncodedSample> DecodeLane::steal() {
@@ -62,10 +62,10 @@ std::vector<EncodedSample> DecodeLane::take_group() {
   std::vector<EncodedSample> group;
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return closed_ || !queue_.empty(); });
-  // Large groups are what the decoders are good at; while there are few samples, more are on their way.
+  // Decoders are fastest with large groups, so this waits a little for more samples.
   changed_.wait_for(lock, kGather, [&] { return closed_ || queue_.size() >= most_; });
   if (closed_) return group;
-  if (queue_.empty()) return group;  // taken over meanwhile
+  if (queue_.empty()) return group;  // stolen meanwhile
   const bool gray = queue_.front().image.planes.colour == Colour::kGray;
   for (auto it = queue_.begin(); it != queue_.end() && group.size() < most_;) {
     if ((it->image.planes.colour == Colour::kGray) != gray) {
@@ -75,7 +75,7 @@ std::vector<EncodedSample> DecodeLane::take_group() {
     if (!it->batch->cancelled.load(std::memory_order_relaxed)) group.push_back(std::move(*it));
     it = queue_.erase(it);
   }
-  if (!queue_.empty()) changed_.notify_one();  // the next lane's turn
+  if (!queue_.empty()) changed_.notify_one();  // for another decoder
   return group;
 }
 
@@ -93,7 +93,7 @@ void DecodeLane::run(BatchDecoder& decoder, SampleWorker& worker) {
   }
 }
 
-// One file that the decoder refuses costs the others of its group a few calls more, not their place on the device.
+// Halves a refused group until the refused file is alone: the other files are still decoded by the device.
 void DecodeLane::make(BatchDecoder& decoder, SampleWorker& worker, std::span<const EncodedSample> group) {
   std::vector<EncodedImage> images;
   for (const EncodedSample& one : group) images.push_back(one.image);
@@ -127,7 +127,7 @@ void DecodeLane::make(BatchDecoder& decoder, SampleWorker& worker, std::span<con
 
 void DecodeLane::close() {
   const std::lock_guard once(closing_);
-  std::deque<EncodedSample> dropped;  // without the lock
+  std::deque<EncodedSample> dropped;  // destroyed without the lock
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;

@@ -1,5 +1,5 @@
-// The queue of samples that a device decodes: its decoders take groups from the front, workers with nothing else to do
-// take single ones, and what a decoder refuses is made by the CPU.
+// The queue of samples that a device decodes: its decoders take groups from the front, idle workers steal single
+// samples, and the CPU makes the samples that a decoder refuses.
 #pragma once
 
 #include <atomic>
@@ -14,41 +14,45 @@
 #include <vector>
 
 #include "core/base/thread_pool.h"
-#include "core/batch/backend.h"
+#include "core/batch/device_side.h"
 #include "gpu/decoders/batch_decoder.h"
 
 namespace headrace {
 
-/// A sample whose file is staged and whose job expects its planes.
+/// A sample whose file is staged and whose job reads its planes.
 struct EncodedSample {
   std::shared_ptr<Batch> batch;
   int sample = 0;
   EncodedImage image;
 };
 
+/// Decoders, a thread for each, and their queue.
 class DecodeLane {
  public:
   using Decoders = std::vector<std::unique_ptr<BatchDecoder>>;
   struct Counts {
-    int64_t decoded = 0, stolen = 0, returned = 0, busy_ns = 0;
-    std::string refusal;  // of the first sample that a decoder refused
+    int64_t decoded = 0, stolen = 0, returned = 0;  // samples; returned: refused by a decoder
+    int64_t busy_ns = 0;                            // summed over decoders
+    std::string refusal;                            // of the first sample that a decoder refused
   };
 
-  /// One thread a decoder; there is one at least, and all take as many images a call. `shared`: whether the CPU's
-  /// workers may take samples from here; without it, the same samples are decoded by the device every time.
+  /// `decoders`: at least one; all have the same most(). `shared`: whether workers may steal samples. Without that, the
+  /// device decodes the same samples in every run.
   DecodeLane(Decoders decoders, bool shared);
   ~DecodeLane() { close(); }
   DecodeLane(const DecodeLane&) = delete;
   DecodeLane& operator=(const DecodeLane&) = delete;
 
-  /// `worker` makes what makes the samples that a decoder refuses; `enter` is the first call of each thread.
+  /// Starts the threads. `worker` makes a worker for each, for the samples that its decoder refuses; `enter` is the
+  /// first call of each thread. Once.
   void start(PipelineHooks& hooks, std::function<std::unique_ptr<SampleWorker>()> worker, std::function<void()> enter);
-  /// Any thread.
+  /// Queues a sample. After close() it is dropped. Any thread.
   void push(EncodedSample sample);
-  /// The first sample that no decoder has begun. Any thread.
+  /// Removes the first sample that no decoder has begun; nullopt: there is none, or the lane is not shared. Any thread.
   std::optional<EncodedSample> steal();
+  /// Whether steal() would return a sample now. Any thread.
   bool stealable() const;
-  /// Drops what is queued and waits for what is begun; hooks are not called afterwards. Idempotent.
+  /// Drops queued samples and waits for those that decoders have begun. No hook is called afterwards. Idempotent.
   void close();
   Counts counts() const;
 
@@ -62,7 +66,7 @@ class DecodeLane {
   const size_t most_;  // of a group
   PipelineHooks* hooks_ = nullptr;
   std::vector<std::unique_ptr<SampleWorker>> workers_;
-  std::mutex closing_;  // whoever comes second waits until the threads have ended
+  std::mutex closing_;  // a second call of close() blocks until the threads have ended
   ThreadPool threads_;
 
   mutable std::mutex mutex_;

@@ -1,4 +1,4 @@
-// A stand-in for nvJPEG: libjpeg-turbo decodes into the memory of an emulated device. Exact.
+// A test double of nvJPEG: libjpeg-turbo decodes into the memory of an emulated device.
 #pragma once
 
 #include "core/planes/plane_decoder.h"
@@ -6,8 +6,10 @@
 
 namespace headrace {
 
+/// Decodes exactly as libjpeg-turbo does.
 class EmulatedDecoder : public BatchDecoder {
  public:
+  /// `most`: see BatchDecoder::most.
   explicit EmulatedDecoder(int most) : most_(most) {}
   int most() const override { return most_; }
   std::string decode(std::span<const EncodedImage> images) override;

@@ -1,4 +1,4 @@
-// Finds nvJPEG's functions in a library loaded for this purpose alone.
+// Loads an nvJPEG library and looks up its functions.
 #include "gpu/decoders/nvjpeg_api.h"
 
 #include <dlfcn.h>
@@ -8,7 +8,7 @@
 namespace headrace::nvjpeg {
 namespace {
 
-// 13.0 mended rounding, 13.3 the borders of regions. The next major version may change what is declared here.
+// 13.0 fixed rounding, 13.3 the borders of regions. The next major version may change the declarations.
 constexpr int kMajorVersion = 13, kLeastMinor = 3;
 
 template <class Function>
@@ -17,7 +17,7 @@ void find(void* library, const char* name, Function& function, std::string& miss
   if (function == nullptr && missing.empty()) missing = name;
 }
 
-// Which of our functions a library lacks; empty: none.
+// The first function of Api that the library lacks; empty: none.
 std::string missing_function(void* library, Api& api) {
   std::string missing;
   find(library, "nvjpegCreateEx", api.CreateEx, missing);
@@ -43,8 +43,8 @@ bool declared_here(const Api& api) {
 std::shared_ptr<const Api> load(const std::vector<std::string>& candidates) {
   std::string said = "no nvJPEG was looked for";
   for (const std::string& path : candidates) {
-    // Local: its symbols meet nobody else's. For good: it has a CUDA runtime of its own inside, with threads and
-    // handlers.
+    // RTLD_LOCAL: its symbols cannot clash with those of other libraries. RTLD_NODELETE: it contains a CUDA runtime,
+    // whose threads and handlers outlive a dlclose.
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library == nullptr) {
       if (const char* error = dlerror()) said = error;

@@ -1,5 +1,5 @@
-// The part of nvJPEG that headrace calls. Declared here and loaded at run time, so that neither building nor importing
-// headrace needs it. The names and numbers are those of nvjpeg.h 13.3; a test compares them where that header is.
+// The part of nvJPEG that headrace calls. It is declared here and loaded at run time, so that neither building nor
+// importing headrace needs nvJPEG. Names and numbers are those of nvjpeg.h 13.3; a test compares them with that header.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ using Handle = struct nvjpegHandle*;
 using State = struct nvjpegJpegState*;
 using CudaStream = struct CUstream_st*;
 
-/// The functions; their library stays loaded.
+/// The functions of a library, which stays loaded.
 struct Api {
   int (*CreateEx)(int backend, void* device_allocator, void* pinned_allocator, unsigned flags, Handle* handle);
   int (*Destroy)(Handle handle);
@@ -38,17 +38,17 @@ struct Api {
   int (*DecodeBatchedPreAllocate)(Handle handle, State state, int batch, int width, int height, int sampling,
                                   int format);
 
-  std::string path;  // or name, as it was found
+  std::string path;  // or name, as given to load()
 };
 
-/// The first of these libraries (names, or paths) that loads and has the version that is declared here. Throws
-/// std::runtime_error with what was wrong with the last one.
+/// The first of these libraries, names or paths, that loads and has a supported version. Throws std::runtime_error with
+/// what was wrong with the last one.
 std::shared_ptr<const Api> load(const std::vector<std::string>& candidates);
 
-/// "13.3.2"; empty where the library does not say.
+/// The library's version, such as "13.3.2"; empty where it does not tell.
 std::string version(const Api& api);
 
-/// A status in words.
+/// A status in words, as a static string.
 const char* status_name(int status);
 
 }  // namespace headrace::nvjpeg

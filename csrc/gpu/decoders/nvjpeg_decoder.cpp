@@ -1,37 +1,49 @@
-// Batched decoding to planes.
+// Drives nvJPEG's batched decoding to planes.
 //
-// Note [stream order]: the engines may write their destinations whatever is queued ahead on the stream
-// (github.com/meta-pytorch/torchcodec/issues/1634). So planes are memory that nothing on the device uses any more when
-// the call is made (StagingRing sees to it), and the call's end is awaited here, in a thread that has nothing else to
-// do.
+// Note [stream order]: the engines may write their destinations before earlier work on the stream is done
+// (github.com/meta-pytorch/torchcodec/issues/1634). So no work on the device may still use the planes when the call is
+// made (StagingRing ensures that), and decode() blocks until the call's work is done, in a thread of the lane.
 #include "gpu/decoders/nvjpeg_decoder.h"
 
 #include <stdexcept>
 
 namespace headrace {
+namespace {
+
+template <class Call>
+void give_back(Device& device, Call call) noexcept {
+  try {
+    const DeviceScope current(device);
+    call();
+  } catch (const std::exception&) {
+  }
+}
+
+}  // namespace
+
+void NvjpegDeleter::operator()(nvjpeg::Handle handle) const noexcept {
+  give_back(*device, [&] { api->Destroy(handle); });
+}
+
+void NvjpegDeleter::operator()(nvjpeg::State state) const noexcept {
+  give_back(*device, [&] { api->JpegStateDestroy(state); });
+}
 
 NvjpegLibrary::NvjpegLibrary(std::shared_ptr<Device> device, const std::vector<std::string>& candidates, bool hardware)
     : device_(std::move(device)), api_(nvjpeg::load(candidates)), hardware_(hardware) {
   const DeviceScope current(*device_);
-  const int status = api_->CreateEx(hardware ? nvjpeg::kHardware : nvjpeg::kGpuHybrid, nullptr, nullptr, 0, &handle_);
+  nvjpeg::Handle handle = nullptr;
+  const int status = api_->CreateEx(hardware ? nvjpeg::kHardware : nvjpeg::kGpuHybrid, nullptr, nullptr, 0, &handle);
   if (status != nvjpeg::kSuccess) {
     throw std::runtime_error(std::string("nvJPEG ") + (hardware ? "finds no JPEG engines" : "does not start") + " (" +
                              nvjpeg::status_name(status) +
                              (hardware ? "); in a container, NVIDIA_DRIVER_CAPABILITIES must include video" : ")"));
   }
+  handle_ = {handle, NvjpegDeleter{device_, api_}};
   unsigned cores = 0;
-  if (hardware && (api_->GetHardwareDecoderInfo(handle_, &engines_, &cores) != nvjpeg::kSuccess || engines_ == 0)) {
-    api_->Destroy(handle_);
+  if (hardware && (api_->GetHardwareDecoderInfo(handle, &engines_, &cores) != nvjpeg::kSuccess || engines_ == 0)) {
     throw std::runtime_error(
         "this GPU or its driver has no JPEG engines; in a container, NVIDIA_DRIVER_CAPABILITIES must include video");
-  }
-}
-
-NvjpegLibrary::~NvjpegLibrary() {
-  try {
-    const DeviceScope current(*device_);
-    api_->Destroy(handle_);
-  } catch (const std::exception&) {  // the device is lost, and the handle with it
   }
 }
 
@@ -40,34 +52,22 @@ std::string NvjpegLibrary::describe() const {
   return "nvJPEG " + nvjpeg::version(*api_) + " (" + api_->path + ") on " + where;
 }
 
-NvjpegDecoder::NvjpegDecoder(std::shared_ptr<NvjpegLibrary> library, int most, Empty)
-    : library_(std::move(library)), most_(most) {}
-
-// Delegating: where a step throws, the destructor gives back what the steps before it made.
 NvjpegDecoder::NvjpegDecoder(std::shared_ptr<NvjpegLibrary> library, int most)
-    : NvjpegDecoder(std::move(library), most, Empty{}) {
+    : library_(std::move(library)), most_(most) {
   const nvjpeg::Api& api = *library_->api_;
   const DeviceScope current(*library_->device_);
-  const int status = api.JpegStateCreate(library_->handle_, &state_);
+  nvjpeg::State state = nullptr;
+  const int status = api.JpegStateCreate(library_->handle_.get(), &state);
   if (status != nvjpeg::kSuccess) {
     throw std::runtime_error(std::string("nvJPEG makes no state: ") + nvjpeg::status_name(status));
   }
-  stream_ = library_->device_->make_stream();
-  decoded_ = library_->device_->make_event();
+  state_ = {state, NvjpegDeleter{library_->device_, library_->api_}};
+  stream_ = OwnedStream(library_->device_);
+  decoded_ = OwnedEvent(library_->device_);
   if (library_->hardware_) {
-    // Memory for what is usual. A larger image makes it grow, as the first one does where there was none: the status
-    // tells nothing that a decode would not.
-    api.DecodeBatchedPreAllocate(library_->handle_, state_, most_, 1024, 1024, nvjpeg::k444, nvjpeg::kYuv);
-  }
-}
-
-NvjpegDecoder::~NvjpegDecoder() {
-  try {
-    const DeviceScope current(*library_->device_);
-    if (state_ != nullptr) library_->api_->JpegStateDestroy(state_);
-    library_->device_->destroy(decoded_);
-    library_->device_->destroy(stream_);
-  } catch (const std::exception&) {  // the device is lost, and the state with it
+    // Memory for images of usual size; larger ones make it grow. The status is ignored: where this fails, the first
+    // decode allocates, or reports the error.
+    api.DecodeBatchedPreAllocate(library_->handle_.get(), state, most_, 1024, 1024, nvjpeg::k444, nvjpeg::kYuv);
   }
 }
 
@@ -88,12 +88,12 @@ std::string NvjpegDecoder::decode(std::span<const EncodedImage> images) {
   }
   const auto count = static_cast<int>(images.size());
   const int format = gray ? nvjpeg::kY : nvjpeg::kYuv;
-  int status = api.DecodeBatchedInitialize(library_->handle_, state_, count, 1, format);
+  int status = api.DecodeBatchedInitialize(library_->handle_.get(), state_.get(), count, 1, format);
   if (status != nvjpeg::kSuccess) return std::string("nvJPEG begins no batch: ") + nvjpeg::status_name(status);
-  status = api.DecodeBatched(library_->handle_, state_, data_.data(), lengths_.data(), images_.data(),
-                             reinterpret_cast<nvjpeg::CudaStream>(stream_));
-  library_->device_->record(decoded_, stream_);
-  library_->device_->synchronize(decoded_);  // throws some errors, which appear only now
+  status = api.DecodeBatched(library_->handle_.get(), state_.get(), data_.data(), lengths_.data(), images_.data(),
+                             reinterpret_cast<nvjpeg::CudaStream>(stream_.get()));
+  library_->device_->record(decoded_.get(), stream_.get());
+  library_->device_->synchronize(decoded_.get());  // throws asynchronous errors of the decode
   if (status != nvjpeg::kSuccess) return std::string("nvJPEG decodes no batch: ") + nvjpeg::status_name(status);
   return {};
 }

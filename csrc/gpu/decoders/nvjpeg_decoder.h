@@ -7,21 +7,27 @@
 
 #include "gpu/decoders/batch_decoder.h"
 #include "gpu/decoders/nvjpeg_api.h"
-#include "gpu/device/device.h"
+#include "gpu/device/owned.h"
 
 namespace headrace {
 
-/// nvJPEG on one device, which its decoders share.
+/// Destroys handles and states of nvJPEG where their device is current. A lost device has lost them as well.
+struct NvjpegDeleter {
+  std::shared_ptr<Device> device;
+  std::shared_ptr<const nvjpeg::Api> api;
+
+  void operator()(nvjpeg::Handle handle) const noexcept;
+  void operator()(nvjpeg::State state) const noexcept;
+};
+
+/// A handle of nvJPEG on one device. Its decoders share it.
 class NvjpegLibrary {
  public:
-  /// `hardware`: the JPEG engines, else CUDA cores. Throws std::runtime_error where the library, the device or the
-  /// driver has none: the message says which.
+  /// `candidates`: libraries to try, as for nvjpeg::load. `hardware`: decode on the JPEG engines, else on CUDA cores.
+  /// Throws std::runtime_error where the library, the device or the driver lacks them; the message says which.
   NvjpegLibrary(std::shared_ptr<Device> device, const std::vector<std::string>& candidates, bool hardware);
-  ~NvjpegLibrary();
-  NvjpegLibrary(const NvjpegLibrary&) = delete;
-  NvjpegLibrary& operator=(const NvjpegLibrary&) = delete;
 
-  /// In words: its version, the library's path, and what of the GPU decodes.
+  /// In words: version and path of the library, and whether engines or CUDA cores decode.
   std::string describe() const;
 
  private:
@@ -29,30 +35,26 @@ class NvjpegLibrary {
   const std::shared_ptr<Device> device_;
   const std::shared_ptr<const nvjpeg::Api> api_;
   const bool hardware_;
-  nvjpeg::Handle handle_ = nullptr;
+  std::unique_ptr<nvjpeg::nvjpegHandle, NvjpegDeleter> handle_;
   unsigned engines_ = 0;
 };
 
-/// One state, one stream.
+/// A decoder with a state and a stream of its own.
 class NvjpegDecoder final : public BatchDecoder {
  public:
-  /// `most`: images of a call. Made in the thread that starts the loader: making states takes locks. Throws
-  /// std::runtime_error where nvJPEG or the device makes no more.
+  /// `most`: maximum number of images a call. Making a state takes locks: do it before the decoders' threads start.
+  /// Throws std::runtime_error where nvJPEG or the device refuses.
   NvjpegDecoder(std::shared_ptr<NvjpegLibrary> library, int most);
-  ~NvjpegDecoder() override;
 
   int most() const override { return most_; }
   std::string decode(std::span<const EncodedImage> images) override;
 
  private:
-  struct Empty {};
-  NvjpegDecoder(std::shared_ptr<NvjpegLibrary> library, int most, Empty);
-
   const std::shared_ptr<NvjpegLibrary> library_;
   const int most_;
-  nvjpeg::State state_ = nullptr;
-  Stream stream_{};
-  Event decoded_{};
+  OwnedStream stream_;
+  OwnedEvent decoded_;
+  std::unique_ptr<nvjpeg::nvjpegJpegState, NvjpegDeleter> state_;
   std::vector<const unsigned char*> data_;
   std::vector<size_t> lengths_;
   std::vector<nvjpeg::Image> images_;

@@ -1,4 +1,4 @@
-// The hardware's limits, as NVIDIA documents them for nvJPEG's hardware backend.
+// Checks the limits that NVIDIA documents for nvJPEG's hardware backend.
 #include "gpu/decoders/router.h"
 
 #include "core/planes/plane_layout.h"
@@ -7,7 +7,7 @@ namespace headrace {
 namespace {
 
 constexpr int kLeast = 16, kMost = 16384;  // pixels along an edge
-constexpr int64_t kMostPixels = 16 << 20;  // whole planes of more cost memory and time that a crop on the CPU does not
+constexpr int64_t kMostPixels = 16 << 20;  // beyond this, whole planes cost more than decoding a crop on the CPU
 constexpr int kBaseline = 0xC0;
 
 bool same_chroma(const JpegHeader& header) {

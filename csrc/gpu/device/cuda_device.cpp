@@ -1,4 +1,4 @@
-// CUDA's runtime calls, each checked, on a device that every thread of ours makes its current one.
+// CUDA's runtime API as a Device; every call is checked.
 #include "gpu/device/cuda_device.h"
 
 #include <cuda_runtime_api.h>
@@ -14,7 +14,7 @@ namespace {
 
 void check(cudaError_t error, const std::string& what) {
   if (error == cudaSuccess) return;
-  cudaGetLastError();  // taken: the next call must not report it again
+  cudaGetLastError();  // clears it: the next call must not report it again
   if (error == cudaErrorMemoryAllocation) throw OutOfDeviceMemory("no memory left to " + what);
   throw std::runtime_error("CUDA refused to " + what + ": " + cudaGetErrorString(error));
 }
@@ -28,12 +28,12 @@ class CudaDevice final : public Device {
 
   void enter() override {
     check(cudaSetDevice(index_), "make the GPU current");
-    // A user who captures a graph in another thread is not disturbed by what this one does.
+    // Relaxed: calls of this thread do not break a graph capture in another one.
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     check(cudaThreadExchangeStreamCaptureMode(&mode), "leave stream captures alone");
   }
   ThreadState scope_begin() override {
-    // The device first and last: the other calls start CUDA on whichever is current, which costs memory there.
+    // The device is set first and restored last: the other calls start CUDA on the current device, which costs memory.
     ThreadState before;
     check(cudaGetDevice(&before.device), "name the current GPU");
     if (before.device != index_) check(cudaSetDevice(index_), "make the GPU current");
@@ -54,7 +54,7 @@ class CudaDevice final : public Device {
     return static_cast<uint8_t*>(memory);
   }
   void free_pinned(uint8_t* memory) noexcept override {
-    if (!fork_.forked()) cudaFreeHost(memory);
+    give_back([&] { cudaFreeHost(memory); });
   }
 
   uint8_t* allocate(size_t bytes) override {
@@ -63,7 +63,7 @@ class CudaDevice final : public Device {
     return static_cast<uint8_t*>(memory);
   }
   void free(uint8_t* memory) noexcept override {
-    if (!fork_.forked()) cudaFree(memory);
+    give_back([&] { cudaFree(memory); });
   }
 
   Stream make_stream() override {
@@ -71,16 +71,16 @@ class CudaDevice final : public Device {
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "make a stream");
     return static_cast<Stream>(reinterpret_cast<uintptr_t>(stream));
   }
-  void destroy(Stream stream) noexcept override {
-    if (stream != Stream{} && !fork_.forked()) cudaStreamDestroy(handle(stream));
+  void destroy_stream(Stream stream) noexcept override {
+    give_back([&] { cudaStreamDestroy(handle(stream)); });
   }
   Event make_event() override {
     cudaEvent_t event = nullptr;
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync), "make an event");
     return static_cast<Event>(reinterpret_cast<uintptr_t>(event));
   }
-  void destroy(Event event) noexcept override {
-    if (event != Event{} && !fork_.forked()) cudaEventDestroy(handle(event));
+  void destroy_event(Event event) noexcept override {
+    give_back([&] { cudaEventDestroy(handle(event)); });
   }
 
   void record(Event event, Stream stream) override {
@@ -119,6 +119,18 @@ class CudaDevice final : public Device {
   }
 
  private:
+  // Makes the GPU current for the call: otherwise CUDA would start on the thread's current GPU. A lost GPU has lost its
+  // handles; in a forked child they belong to the parent.
+  template <class Call>
+  void give_back(Call call) noexcept {
+    if (fork_.forked()) return;
+    try {
+      const DeviceScope current(*this);
+      call();
+    } catch (const std::runtime_error&) {
+    }
+  }
+
   struct Freed {
     void operator()(uint8_t* memory) const { cudaFree(memory); }
   };
@@ -140,7 +152,7 @@ class CudaDevice final : public Device {
     const std::unique_ptr<uint8_t, Freed> other(allocate(kMoreThanCache));
     const TimedEvent begin, end;
     std::vector<float> ms(static_cast<size_t>(repeats));
-    work();  // code is loaded at the first launch
+    work();  // the first launch loads the code
     for (float& one : ms) {
       check(cudaMemsetAsync(other.get(), 0, kMoreThanCache, handle(stream)), "fill memory");
       check(cudaEventRecord(begin.get(), handle(stream)), "record an event");

@@ -8,7 +8,7 @@
 
 namespace headrace {
 
-/// The GPU of this number, as CUDA (and torch) count them. Throws std::runtime_error where there is none.
+/// The GPU with this index, as CUDA and torch count them. Throws std::runtime_error where there is none.
 std::shared_ptr<Device> cuda_device(int index);
 
 /// Why CUDA cannot be used on this machine, as a sentence; empty where it can. The first call starts CUDA.

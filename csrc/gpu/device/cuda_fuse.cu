@@ -1,4 +1,4 @@
-// The kernels as CUDA runs them: fuse_block.h and retouch_block.h with real threads and barriers.
+// The kernels on CUDA: runs fuse_block.h and retouch_block.h with the GPU's threads and barriers.
 #include "gpu/device/cuda_fuse.h"
 #include "gpu/kernel/fuse_block.h"
 #include "gpu/kernel/retouch_block.h"
@@ -20,7 +20,7 @@ class CudaThreads {
   ThreadMemory own_;
 };
 
-// With 80 registers a thread, three blocks share a multiprocessor and nothing is spilled; four would spill.
+// 80 registers a thread: three blocks fit a multiprocessor without spilling; for a fourth the compiler would spill.
 __global__ void __launch_bounds__(kBlockThreads, 3) fuse_kernel(FuseLaunch launch) {
   __shared__ BlockMemory block;
   CudaThreads threads;

@@ -1,4 +1,4 @@
-// The fused kernel on a CUDA device.
+// Launches the kernels on a CUDA device.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,7 +7,7 @@
 
 namespace headrace {
 
-/// Puts the launch on the stream; its pointers are the device's.
+/// Puts the launch on the stream. Its pointers are device pointers. Returns the error of the launch itself.
 cudaError_t cuda_fuse(const FuseLaunch& launch, cudaStream_t stream);
 
 }  // namespace headrace

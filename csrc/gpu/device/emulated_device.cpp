@@ -1,4 +1,4 @@
-// Streams as queues of work with a thread each; the default stream is the caller's own thread.
+// A stream is a queue with a thread; work on the default stream runs in the calling thread.
 #include "gpu/device/emulated_device.h"
 
 #include <atomic>
@@ -20,6 +20,7 @@ namespace {
 
 constexpr size_t kAlignment = 256;
 
+// An event. Each recording has a number, its mark; the event has happened once the last mark is reached.
 struct EventState {
   std::mutex mutex;
   std::condition_variable changed;
@@ -91,7 +92,7 @@ void put(Stream stream, std::function<void()> work) {
   reinterpret_cast<StreamThread*>(stream)->put(std::move(work));
 }
 
-// Behind what is on the stream already.
+// Times runs of `work` on the stream, after the work that is already there.
 template <class Work>
 std::vector<float> timed(int repeats, Stream stream, Work work) {
   std::vector<float> ms(static_cast<size_t>(repeats));
@@ -123,7 +124,7 @@ struct EmulatedDevice::State {
     return static_cast<uint8_t*>(memory);
   }
   void free(uint8_t* memory) noexcept {
-    if (memory != nullptr) --alive;
+    --alive;
     std::free(memory);
   }
 };
@@ -141,8 +142,7 @@ Stream EmulatedDevice::make_stream() {
   return static_cast<Stream>(reinterpret_cast<uintptr_t>(new StreamThread()));
 }
 
-void EmulatedDevice::destroy(Stream stream) noexcept {
-  if (stream == Stream{}) return;
+void EmulatedDevice::destroy_stream(Stream stream) noexcept {
   --state_->alive;
   delete reinterpret_cast<StreamThread*>(stream);
 }
@@ -152,8 +152,7 @@ Event EmulatedDevice::make_event() {
   return static_cast<Event>(reinterpret_cast<uintptr_t>(new SharedEvent(std::make_shared<EventState>())));
 }
 
-void EmulatedDevice::destroy(Event event) noexcept {
-  if (event == Event{}) return;
+void EmulatedDevice::destroy_event(Event event) noexcept {
   --state_->alive;
   delete &event_of(event);
 }

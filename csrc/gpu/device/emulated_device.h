@@ -1,5 +1,5 @@
-// A device made of host threads: a stream is a thread, device memory is memory of its own. What a GPU would do wrong
-// for want of a copy, an event or a wait goes wrong here too, where sanitizers see it.
+// A device made of host threads: a stream is a thread, device memory is separate host memory. A missing copy, event or
+// wait gives wrong results here as on a GPU, and sanitizers report it.
 #pragma once
 
 #include <memory>
@@ -8,13 +8,14 @@
 
 namespace headrace {
 
+/// Counts what is allocated, so that tests can find leaks.
 class EmulatedDevice : public Device {
  public:
-  /// What fresh memory is full of: what nobody wrote shows.
+  /// Poison value of fresh memory that exposes uninitialised reads.
   static constexpr uint8_t kPoison = 0xA5;
 
   EmulatedDevice();
-  ~EmulatedDevice() override;  // waits for its streams
+  ~EmulatedDevice() override;
 
   void enter() override {}
   ThreadState scope_begin() override { return {}; }
@@ -24,9 +25,9 @@ class EmulatedDevice : public Device {
   uint8_t* allocate(size_t bytes) override;
   void free(uint8_t* memory) noexcept override;
   Stream make_stream() override;
-  void destroy(Stream stream) noexcept override;
+  void destroy_stream(Stream stream) noexcept override;
   Event make_event() override;
-  void destroy(Event event) noexcept override;
+  void destroy_event(Event event) noexcept override;
   void record(Event event, Stream stream) override;
   void wait(Stream stream, Event event) override;
   bool happened(Event event) override;
@@ -36,7 +37,7 @@ class EmulatedDevice : public Device {
   std::vector<float> time_fuse(const FuseLaunch& launch, int repeats, Stream stream) override;
   std::vector<float> time_copy(size_t bytes, int repeats, Stream stream) override;
 
-  /// Pieces of memory, streams and events that are there now.
+  /// Number of pieces of memory, streams and events that are not given back yet. Any thread.
   size_t alive() const;
 
  private:

@@ -1,4 +1,4 @@
-// Blocks and threads as loops.
+// Runs blocks and threads as loops.
 #include "gpu/device/emulation.h"
 
 #include <memory>

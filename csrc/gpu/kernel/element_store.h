@@ -1,11 +1,11 @@
-// The last step of every kernel: bytes of pixels become elements of the output.
+// The last step of both kernels: maps bytes of pixels to elements of the output.
 #pragma once
 
 #include "gpu/kernel/sample_job.h"
 
 namespace headrace {
 
-/// Copies an element, which may be anything of its size, from a table.
+/// Copies entry `entry` of a table of elements, whatever their type. `element_bytes`: 1, 2 or 4.
 HEADRACE_HD inline void store_element(uint8_t* to, const void* table, int entry, int element_bytes) {
   if (element_bytes == 4) {
     *reinterpret_cast<uint32_t*>(to) = static_cast<const uint32_t*>(table)[entry];
@@ -16,7 +16,8 @@ HEADRACE_HD inline void store_element(uint8_t* to, const void* table, int entry,
   }
 }
 
-/// Writes the elements at (u, v) of the output: the pixel's, or those of the last erased box that lies there.
+/// Writes the elements at column u and row v of the output: those of the pixel, or of the last erased box that covers
+/// the position.
 HEADRACE_HD inline void store_pixel(const SampleJob& job, const OutputFormat& format, int u, int v, uint32_t pixel) {
   int value = -1;
   for (int i = 0; i < job.erased_count; ++i) {
@@ -34,7 +35,7 @@ HEADRACE_HD inline void store_pixel(const SampleJob& job, const OutputFormat& fo
   }
 }
 
-/// The same where nothing is erased, for elements of a size that is known.
+/// store_pixel for samples without erased boxes and elements of a size known at compile time.
 template <class Element>
 class PlainStore {
  public:
@@ -61,7 +62,7 @@ class PlainStore {
   int32_t channels_;
 };
 
-/// Calls visit(store) with what writes the sample's pixels: store(u, v, pixel).
+/// Calls visit(store) with the fastest store for the sample: store(u, v, pixel) writes a pixel.
 template <class Visit>
 HEADRACE_HD void with_store(const SampleJob& job, const OutputFormat& format, Visit visit) {
   if (job.erased_count > 0) {

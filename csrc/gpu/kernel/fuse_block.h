@@ -1,15 +1,15 @@
-// The fused kernel: what one block of threads does. The same text runs on a GPU and, thread by thread, on the host.
+// The fused kernel: the work of one block of threads. The same source runs on a GPU and, thread by thread, on the host.
 //
 // Note [two passes in a tile]: Pillow rounds to bytes between the passes of a resize, and their order depends on the
-// sizes. With `p` for the axis of the first pass and `q` for that of the second, both orders are one algorithm. A block
-// makes kTile x kTile outputs. It walks over the source lines (along q) that its windows read, a few at a time:
-// converts their pixels once into shared memory, resizes them along p into bytes, and adds these, weighted, to the sums
-// that the threads keep for their outputs. So shared memory is bounded, however much an image shrinks. Sums of integers
-// do not depend on the order of their terms: the bytes are Pillow's.
+// sizes. With `p` for the axis of the first pass and `q` for that of the second, one algorithm does both orders. A
+// block makes kTile x kTile outputs. It loops over the source lines (along q) that its windows read, a few at a time:
+// it converts their pixels once into shared memory, resizes them along p to bytes, and adds these, weighted, to sums
+// that the threads keep for their outputs. So the shared memory is bounded for any reduction. Sums of integers do not
+// depend on the order of their terms: the bytes are Pillow's.
 //
-// Note [what is copied]: the compiler must suppose that whatever a thread writes may be a part of the job, and would
-// read the job again after every write. So loops work on copies: a window, a source, a store. AnySource is the
-// exception: it is rare, and its copy would cost every block registers.
+// Note [what is copied]: the compiler must assume that a thread's writes alias the job, and would reload the job after
+// each of them. So loops work on copies: a window, a source, a store. AnySource is the exception: it is rare, and its
+// copy would cost registers in every block.
 #pragma once
 
 #include "gpu/kernel/element_store.h"
@@ -18,22 +18,25 @@
 
 namespace headrace {
 
-inline constexpr int kRows = kBlockThreads / kTile;  // of a tile, made at the same time
-inline constexpr int kOutputsEach = kTile / kRows;
-inline constexpr int kPitch = 191;  // most pixels of a line at a time. Odd: a column's pixels lie in different banks
+inline constexpr int kRows = kBlockThreads / kTile;  // rows of a tile that are made at the same time
+inline constexpr int kOutputsEach = kTile / kRows;   // outputs of a thread
+// Most pixels of a line at a time. Odd: the pixels of a column lie in different banks of shared memory.
+inline constexpr int kPitch = 191;
 
+/// Shared memory of a block.
 struct BlockMemory {
-  uint32_t stage[kTile * kPitch];  // 24 KiB: source pixels of some lines; at the end the tile's pixels
-  uint32_t mid[kTile * kTile];     // the same lines after the first pass, kTile a line
+  uint32_t pixels[kTile * kPitch];  // 24 KiB: source pixels of some lines; at the end the tile's pixels
+  uint32_t mid[kTile * kTile];      // the same lines after the first pass, kTile a line
 };
 
-/// What a thread keeps between the steps of a block.
+/// What a thread keeps from barrier to barrier. Indices: output, channel.
 struct ThreadMemory {
   int32_t line_sum[kOutputsEach][3];  // of the first pass
   int32_t sum[kOutputsEach][3];       // of the second
 };
 
-/// The places that positions [from, to) of a take show; not empty unless all is fill. No longer than to - from.
+/// The smallest range of the image that contains what positions [from, to) of a take show; empty: all are fill. Not
+/// longer than to - from.
 HEADRACE_HD inline IntRange shown(const TakeAxis& axis, PadMode pad, int from, int to) {
   if (axis.inside(from, to)) {
     const int a = axis.unpadded(from), b = axis.unpadded(to - 1);
@@ -50,25 +53,27 @@ HEADRACE_HD inline IntRange shown(const TakeAxis& axis, PadMode pad, int from, i
   return range;
 }
 
-/// Adds weight * pixel to three sums.
+/// Adds weight * pixel to the sums of the three channels.
 HEADRACE_HD inline void add_weighted(int32_t* sum, uint32_t pixel, int32_t weight) {
   sum[0] += static_cast<int32_t>(pixel & 255) * weight;
   sum[1] += static_cast<int32_t>(pixel >> 8 & 255) * weight;
   sum[2] += static_cast<int32_t>(pixel >> 16 & 255) * weight;
 }
 
+/// The packed pixel of three weighted sums.
 HEADRACE_HD inline uint32_t pixel_of_sums(const int32_t* sum) {
   return packed(byte_of_sum(sum[0]), byte_of_sum(sum[1]), byte_of_sum(sum[2]));
 }
 
+/// Resets the sums of all outputs to one half, so that the final shift rounds.
 HEADRACE_HD inline void begin_sums(int32_t (*sums)[3]) {
   for (int k = 0; k < kOutputsEach; ++k) sums[k][0] = sums[k][1] = sums[k][2] = kWeightHalf;
 }
 
-/// Copies pixels `p` of some lines to block.stage, kPitch apart. Neighbouring threads read neighbours in x: along p in
-/// one order of the passes, along q in the other.
+/// Copies pixels `p` of the lines to block.pixels, kPitch pixels a line. Neighbouring threads read neighbours in x, so
+/// that their loads coalesce: along p in one order of the passes, along q in the other.
 template <bool kVerticalFirst, class Threads, class Source>
-HEADRACE_HD void stage_lines(Threads& threads, BlockMemory& block, Source source, IntRange p, IntRange lines) {
+HEADRACE_HD void load_lines(Threads& threads, BlockMemory& block, Source source, IntRange p, IntRange lines) {
   threads.each([&](int thread, ThreadMemory&) {
     const int width = kVerticalFirst ? lines.size() : p.size(), height = kVerticalFirst ? p.size() : lines.size();
     const int rows_on = kBlockThreads / width, columns_on = kBlockThreads % width;  // to a thread's next pixel
@@ -77,7 +82,7 @@ HEADRACE_HD void stage_lines(Threads& threads, BlockMemory& block, Source source
     while (row < height) {
       const int i = kVerticalFirst ? column : row, j = kVerticalFirst ? row : column;
       const int along_p = p.begin + j, along_q = lines.begin + i;
-      block.stage[i * kPitch + j] = kVerticalFirst ? source(along_q, along_p) : source(along_p, along_q);
+      block.pixels[i * kPitch + j] = kVerticalFirst ? source(along_q, along_p) : source(along_p, along_q);
       row += rows_on;
       column += columns_on;
       if (column >= width) {
@@ -88,8 +93,8 @@ HEADRACE_HD void stage_lines(Threads& threads, BlockMemory& block, Source source
   });
 }
 
-/// The first pass over staged pixels `part` of kTile lines. With the last of them the outputs are complete. Where there
-/// are fewer lines, the others hold pixels of before, and nobody reads what is made of these.
+/// The first pass over pixels `part` of kTile lines in block.pixels. `last`: the outputs are complete with this part.
+/// Where there are fewer lines, the rest hold stale pixels, and their results are never read.
 template <class Threads>
 HEADRACE_HD void resize_lines(Threads& threads, BlockMemory& block, const AxisWindows& axis, IntRange outputs,
                               IntRange part, bool last) {
@@ -101,7 +106,7 @@ HEADRACE_HD void resize_lines(Threads& threads, BlockMemory& block, const AxisWi
     const int end = window.end < part.end ? window.end : part.end;
     for (int at = begin; at < end; ++at) {
       const int32_t weight = window.weight_of(at);
-      const uint32_t* pixel = block.stage + first * kPitch + (at - part.begin);
+      const uint32_t* pixel = block.pixels + first * kPitch + (at - part.begin);
       for (int k = 0; k < kOutputsEach; ++k) add_weighted(own.line_sum[k], pixel[k * kRows * kPitch], weight);
     }
     if (!last) return;
@@ -112,7 +117,7 @@ HEADRACE_HD void resize_lines(Threads& threads, BlockMemory& block, const AxisWi
   });
 }
 
-/// The second pass, as far as these lines go: adds them to the sums of its outputs.
+/// The second pass over some lines: adds them, weighted, to the sums of the tile's outputs.
 template <class Threads>
 HEADRACE_HD void add_lines(Threads& threads, BlockMemory& block, const AxisWindows& axis, IntRange outputs,
                            IntRange lines) {
@@ -132,7 +137,7 @@ HEADRACE_HD void add_lines(Threads& threads, BlockMemory& block, const AxisWindo
   });
 }
 
-/// Both passes over one tile: fills block.stage with the pixels of `x` x `y` of the resized image, kTile a row.
+/// Both passes over one tile: fills block.pixels with the pixels of `x` x `y` of the resized image, kTile a row.
 template <bool kVerticalFirst, class Threads>
 HEADRACE_HD void resize_tile(Threads& threads, BlockMemory& block, const SampleJob& job, IntRange x, IntRange y) {
   const AxisWindows &p_axis = kVerticalFirst ? job.y : job.x, &q_axis = kVerticalFirst ? job.x : job.y;
@@ -150,7 +155,7 @@ HEADRACE_HD void resize_tile(Threads& threads, BlockMemory& block, const SampleJ
       HEADRACE_SHORT_LOOP
       for (int at = p_read.begin; at < p_read.end; at += kPitch) {
         const IntRange part{at, at + kPitch < p_read.end ? at + kPitch : p_read.end};
-        stage_lines<kVerticalFirst>(threads, block, source, part, lines);
+        load_lines<kVerticalFirst>(threads, block, source, part, lines);
         resize_lines(threads, block, p_axis, p, part, part.end == p_read.end);
       }
       add_lines(threads, block, q_axis, q, lines);
@@ -159,13 +164,13 @@ HEADRACE_HD void resize_tile(Threads& threads, BlockMemory& block, const SampleJ
   threads.each([&](int thread, ThreadMemory& own) {
     for (int k = 0; k < kOutputsEach; ++k) {
       const int along_p = thread % kTile, along_q = thread / kTile + k * kRows;
-      block.stage[kVerticalFirst ? along_p * kTile + along_q : along_q * kTile + along_p] = pixel_of_sums(own.sum[k]);
+      block.pixels[kVerticalFirst ? along_p * kTile + along_q : along_q * kTile + along_p] = pixel_of_sums(own.sum[k]);
     }
   });
 }
 
-/// Hands what the output shows of the tile in block.stage, whose corner is (x, y), to store(u, v, pixel). kPlain: it
-/// shows pixels of the tile and nothing else.
+/// Calls store(u, v, pixel) for each output in columns `u` and rows `v`. block.pixels holds the tile, whose corner is
+/// (x, y) in the resized image. kPlain: the take neither pads nor converts to gray.
 template <bool kPlain, class Threads, class Store>
 HEADRACE_HD void take_tile(Threads& threads, BlockMemory& block, TakeMap take, IntRange u, IntRange v, int x, int y,
                            Store store) {
@@ -177,13 +182,13 @@ HEADRACE_HD void take_tile(Threads& threads, BlockMemory& block, TakeMap take, I
     for (int to_v = v.begin + thread / kTile; to_v < v.end; to_v += kRows) {
       const int row = kPlain ? take.y.unpadded(to_v) : take.row(to_v);
       const bool filled = !kPlain && (column < 0 || row < 0);
-      const uint32_t pixel = filled ? take.fill : block.stage[(row - y) * kTile + (column - x)];
+      const uint32_t pixel = filled ? take.fill : block.pixels[(row - y) * kTile + (column - x)];
       store(to_u, to_v, kPlain ? pixel : take.tint(pixel));
     }
   });
 }
 
-/// One block of the launch: a tile of one sample's picture.
+/// Runs block `number` of the launch: one tile of one sample.
 template <class Threads>
 HEADRACE_HD void fuse_block(Threads& threads, BlockMemory& block, const FuseLaunch& launch, int number) {
   const int tiles = launch.tiles_x() * launch.tiles_y(), tile = number % tiles;

@@ -1,5 +1,4 @@
-// Copies windows, weights and effects to where the device finds them; what an axis that keeps its size does not need is
-// left out.
+// Stages windows, weights and effects, and builds jobs that point to them. An axis that keeps its size has no windows.
 #include "gpu/kernel/job_builder.h"
 
 #include <algorithm>
@@ -26,7 +25,7 @@ Take whole(Size image) {
   return take;
 }
 
-// Copies plain records to where the device finds them.
+// Stages a copy of the records, and returns its address on the device.
 template <class Record>
 const Record* staged(const std::vector<Record>& records, Stager& stager) {
   if (records.empty()) return nullptr;
@@ -80,8 +79,8 @@ SampleJob JobBuilder::build(const Plan& plan, const PlanarImage& image, Stager& 
     job.first = map_of(first.take, size);
     const Box want = made_box(first, behind);
     const Size in = first.take.box.size(), out = first.resize;
-    job.x = stage(in.width, out.width, first.filter, want.x, want.width, stager);
-    job.y = stage(in.height, out.height, first.filter, want.y, want.height, stager);
+    job.x = windows(in.width, out.width, first.filter, want.x, want.width, stager);
+    job.y = windows(in.height, out.height, first.filter, want.y, want.height, stager);
     job.vertical_first = first.vertical_first && in.width != out.width && in.height != out.height;
     job.last = map_of(first.effects.empty() ? behind : whole(out), out);
     if (!back.effects.empty()) {
@@ -101,7 +100,7 @@ SampleJob JobBuilder::build(const Plan& plan, const PlanarImage& image, Stager& 
   return job;
 }
 
-AxisWindows JobBuilder::stage(int in, int out, Filter filter, int first, int count, Stager& stager) {
+AxisWindows JobBuilder::windows(int in, int out, Filter filter, int first, int count, Stager& stager) {
   AxisWindows axis;
   if (in == out) return axis;
   table_.build(in, out, filter, first, count);

@@ -1,4 +1,4 @@
-// A plan and a decoded image as the kernels want them.
+// Turns a plan and a decoded image into a job for the kernels.
 #pragma once
 
 #include <cstddef>
@@ -12,39 +12,40 @@
 
 namespace headrace {
 
-/// The same bytes in two places: where the CPU writes them, and where the device will find them.
+/// Two addresses of the same bytes: on the host, where the CPU writes them, and on the device.
 struct StagedBytes {
   uint8_t* host = nullptr;
   uint8_t* device = nullptr;
 };
 
-/// Gives memory that will be on the device when the kernel runs.
+/// Allocates memory whose contents are on the device when the kernel runs.
 class Stager {
  public:
   virtual ~Stager() = default;
-  /// 256-byte aligned. Any thread. Throws std::runtime_error where there is no memory.
+  /// `bytes` bytes, 256-byte aligned. Any thread. Throws std::runtime_error where there is no memory.
   virtual StagedBytes take(size_t bytes) = 0;
-  /// The device's memory alone, for what kernels keep there. As take().
+  /// Device memory alone, for data that kernels write. Otherwise as take().
   virtual uint8_t* take_device(size_t bytes) = 0;
 };
 
-/// The format of a launch whose samples lie so in memory; its element table is left to the caller.
+/// The output format for samples of this size and layout. The caller sets the tables.
 OutputFormat output_format(Size size, const OutputStrides& strides);
 
-/// A launch of these jobs, which lie `there` on the device.
+/// A launch of `jobs`. `there`: their address on the device.
 FuseLaunch launch_of(const SampleJob* there, std::span<const SampleJob> jobs, const OutputFormat& format);
 
-/// Whether the kernels can run a plan: it resizes once at most, and before its effects.
+/// Whether the kernels can run a plan: it resizes at most once, and before its effects.
 bool fits_kernel(const Plan& plan);
 
-/// Builds jobs; one a worker, for the memory of its tables.
+/// Builds jobs. Not thread-safe: it keeps the memory of its tables.
 class JobBuilder {
  public:
-  /// `image` as the device will see it; it holds decode_box(plan, size). Output and skip are left to the caller.
+  /// `image`: with device addresses; it holds at least decode_box(plan, size). The caller sets `output` and `skip`.
+  /// Throws as `stager` does.
   SampleJob build(const Plan& plan, const PlanarImage& image, Stager& stager);
 
  private:
-  AxisWindows stage(int in, int out, Filter filter, int first, int count, Stager& stager);
+  AxisWindows windows(int in, int out, Filter filter, int first, int count, Stager& stager);
 
   ResampleTable table_;
 };

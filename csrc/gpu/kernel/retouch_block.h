@@ -1,22 +1,24 @@
-// The second kernel: what one block of threads does to the picture of one sample that has effects. The same text runs
-// on a GPU and, thread by thread, on the host.
+// The second kernel: one block of threads applies the effects of one sample. The same source runs on a GPU and, thread
+// by thread, on the host.
 //
-// Effects that map bytes are composed into tables, which the pixels go through whenever somebody looks at them. Counts
-// and sums are of integers, so they do not depend on the order in which threads add to them.
+// Effects that map bytes are composed into tables, which are applied lazily, on read. Counts and sums are of integers,
+// so they do not depend on the order in which threads add to them.
 #pragma once
 
 #include "gpu/kernel/fuse_block.h"
 
 namespace headrace {
 
+/// Shared memory of a block.
 struct RetouchMemory {
-  uint8_t table[3 * 256];  // what the picture's bytes have become
-  uint8_t next[3 * 256];   // the table of one effect
+  uint8_t table[3 * 256];  // composed map of the picture's bytes, not applied yet; [channel][byte]
+  uint8_t next[3 * 256];   // map of the current effect
   int32_t histogram[3 * 256];
-  int64_t sum[kBlockThreads];  // of L, of each thread's pixels
+  int64_t sum[kBlockThreads];  // luma, summed over each thread's pixels
   int mean;
 };
 
+/// Increments a count that other threads increment as well.
 HEADRACE_HD inline void add_one(int32_t* count) {
 #if defined(__CUDA_ARCH__)
   atomicAdd(count, 1);
@@ -25,10 +27,12 @@ HEADRACE_HD inline void add_one(int32_t* count) {
 #endif
 }
 
+/// A pixel after a map of bytes.
 HEADRACE_HD inline uint32_t looked_up(const uint8_t* table, uint32_t pixel) {
   return packed(table[red(pixel)], table[256 + green(pixel)], table[512 + blue(pixel)]);
 }
 
+/// A pixel after an effect that mixes its channels; unchanged by any other effect.
 HEADRACE_HD inline uint32_t recoloured(const Effect& effect, uint32_t pixel) {
   switch (effect.kind) {
     case Effect::Kind::kGray:
@@ -42,7 +46,7 @@ HEADRACE_HD inline uint32_t recoloured(const Effect& effect, uint32_t pixel) {
   }
 }
 
-/// Fills block.next with the table of an effect that maps bytes.
+/// Fills block.next with the map of an effect that maps bytes. `picture`: the pixels before block.table is applied.
 template <class Threads>
 HEADRACE_HD void make_table(Threads& threads, RetouchMemory& block, const Effect& effect, const uint32_t* picture,
                             int64_t pixels) {
@@ -87,7 +91,7 @@ HEADRACE_HD void make_table(Threads& threads, RetouchMemory& block, const Effect
   });
 }
 
-/// The pixel (u, v) of a picture after a blur.
+/// The pixel at column u and row v of a picture after a blur.
 HEADRACE_HD inline uint32_t blurred(const Effect& effect, const float* weights, const uint32_t* picture, int width,
                                     int height, int u, int v) {
   const float *row = weights + effect.weights, *column = row + effect.width;
@@ -105,7 +109,7 @@ HEADRACE_HD inline uint32_t blurred(const Effect& effect, const float* weights, 
   return packed(blurred_byte(sum[0]), blurred_byte(sum[1]), blurred_byte(sum[2]));
 }
 
-/// One block of the launch: the effects of one sample, then its output.
+/// Runs block `number` of the launch: the effects of one sample, then its output.
 template <class Threads>
 HEADRACE_HD void retouch_block(Threads& threads, RetouchMemory& block, const FuseLaunch& launch, int number) {
   const SampleJob& job = launch.jobs[number];

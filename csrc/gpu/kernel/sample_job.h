@@ -1,4 +1,4 @@
-// What the kernels are told about one sample: plain records, the same on the host and on the device.
+// The arguments of the kernels: plain records, with the same layout on the host and on the device.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,17 @@
 
 namespace headrace {
 
-/// Along one axis, which places of an image a window shows.
+/// Along one axis: which positions of an image the positions of a window show.
 struct TakeAxis {
-  int32_t begin = 0, size = 0;  // of the window, on the image's axis
-  int32_t image = 0;            // size of the image
+  int32_t begin = 0, size = 0;  // the window, in pixels of the image
+  int32_t image = 0;            // size of the image in pixels
   bool flip = false;
 
-  /// The place that position `i` of the window shows, if that is inside the image.
+  /// The position of the image that position `i` of the window shows, before padding: it may lie outside.
   HEADRACE_HD int unpadded(int i) const { return begin + (flip ? size - 1 - i : i); }
-  /// The place that position `i` shows; -1: fill.
+  /// The position of the image that position `i` shows; -1: fill.
   HEADRACE_HD int at(int i, PadMode pad) const { return padded_source(unpadded(i), image, pad); }
-  /// Whether positions [from, to) show places of the image, and no padding.
+  /// Whether positions [from, to) show the image, and no padding.
   HEADRACE_HD bool inside(int from, int to) const {
     const int a = unpadded(from), b = unpadded(to - 1);
     return a >= 0 && b >= 0 && a < image && b < image;
@@ -35,8 +35,9 @@ struct TakeMap {
 
   /// The column of the image that column `u` of the window shows; -1: fill.
   HEADRACE_HD int column(int u) const { return x.at(u, pad); }
+  /// The row of the image that row `v` of the window shows; -1: fill.
   HEADRACE_HD int row(int v) const { return y.at(v, pad); }
-  /// What a pixel of the image, packed, is after the take.
+  /// A packed pixel of the image after the take: gray, or unchanged.
   HEADRACE_HD uint32_t tint(uint32_t pixel) const {
     if (!gray) return pixel;
     const int l = luma(pixel & 255, pixel >> 8 & 255, pixel >> 16 & 255);
@@ -47,18 +48,20 @@ struct TakeMap {
 /// The positions [begin, end) that one output is made from, and their weights.
 struct Window {
   int32_t begin = 0, end = 0;
-  const int32_t* weight = nullptr;  // of `begin` and what follows; null: one position, with all the weight
+  const int32_t* weight = nullptr;  // one for each position; null: a single position of weight 1
 
+  /// The weight of position `at`, which is in the window; fixed point with kWeightBits bits.
   HEADRACE_HD int32_t weight_of(int at) const { return weight ? weight[at - begin] : 1 << kWeightBits; }
 };
 
-/// A ResampleTable's windows and weights for outputs from `first` on; without them the axis keeps its size.
+/// A ResampleTable's windows and weights for outputs from `first` on. Null pointers: the axis keeps its size.
 struct AxisWindows {
   const int32_t* start = nullptr;
   const int32_t* taps = nullptr;
   const int32_t* weight = nullptr;  // [output][stride]
   int32_t stride = 0, first = 0;
 
+  /// The window of an output of the whole axis.
   HEADRACE_HD Window window(int output) const {
     if (start == nullptr) return {output, output + 1, nullptr};
     const int i = output - first;
@@ -66,12 +69,12 @@ struct AxisWindows {
   }
 };
 
-/// Effects on a sample's picture, and what is taken from it afterwards. Without effects the picture is the output.
+/// Effects on a sample's picture, and the take after them. `count` 0: the fused kernel writes the output itself.
 struct Retouch {
   const Effect* effects = nullptr;
   int32_t count = 0;
   uint32_t* picture = nullptr;  // packed pixels, without gaps
-  uint32_t* other = nullptr;    // room for another such picture, where an effect is a blur
+  uint32_t* other = nullptr;    // memory for a second picture; null where no effect is a blur
   const float* weights = nullptr;
   TakeMap after;
 };
@@ -87,7 +90,7 @@ struct SampleJob {
   int32_t erased_count = 0;
   uint8_t* output = nullptr;  // the sample's first element
   bool vertical_first = false;
-  bool skip = false;  // it could not be made: nothing is written
+  bool skip = false;  // the sample has failed: nothing is written
 };
 
 /// What all samples of a launch share. Strides in bytes.
@@ -98,16 +101,17 @@ struct OutputFormat {
   const void* erased = nullptr;  // [value][channels] elements
 };
 
-/// Edge of the square of outputs that one block makes, and its threads.
+/// Edge of the square of outputs that one block makes, and number of threads of a block.
 inline constexpr int kTile = 32, kBlockThreads = 256;
 
-/// First every tile of every picture is made, then the samples with effects are retouched, a block each.
+/// The arguments of one launch: the fused kernel with a block for each tile, then, where there are effects, the retouch
+/// kernel with a block for each sample.
 struct FuseLaunch {
   const SampleJob* jobs = nullptr;
   int32_t samples = 0;
   OutputFormat format;
-  int32_t width = 0, height = 0;  // that hold every picture
-  bool retouches = false;         // some sample has effects
+  int32_t width = 0, height = 0;  // of the grid in pixels: the largest picture fits
+  bool retouches = false;         // a sample has effects
 
   HEADRACE_HD int tiles_x() const { return (width + kTile - 1) / kTile; }
   HEADRACE_HD int tiles_y() const { return (height + kTile - 1) / kTile; }

@@ -1,17 +1,18 @@
-// Where a tile's resize takes its pixels from. What hardly ever happens (padding, mirroring or gray before a resize,
-// unusual samplings) is asked of every pixel by one source; the others spare themselves the questions.
+// Sources of a tile's resize. One source checks every pixel for rare cases: padding, mirroring or gray before a resize,
+// unusual samplings. The others skip these checks.
 #pragma once
 
 #include "gpu/kernel/sample_job.h"
 
 namespace headrace {
 
+/// Integers from `begin` up to, not including, `end`.
 struct IntRange {
   int begin = 0, end = 0;
   HEADRACE_HD int size() const { return end - begin; }
 };
 
-/// The pixel (u, v) of what the resize reads, whatever it is.
+/// The pixel at (u, v) of what the resize reads, in all cases.
 class AnySource {
  public:
   HEADRACE_HD explicit AnySource(const SampleJob& job) : job_(job) {}
@@ -24,8 +25,8 @@ class AnySource {
   const SampleJob& job_;
 };
 
-/// The same for luma and chroma taken as they are: upsampled() and rgb_of_ycc() with what all pixels share done once.
-/// Positions are those of the samples that are present.
+/// AnySource for luma and chroma without padding, flip or gray: upsampled() and rgb_of_ycc(), with the work that all
+/// pixels share done once. Positions count the samples that are in memory.
 template <Upsampling kChroma>
 class YccSource {
   static_assert(kChroma == Upsampling::kNone || kChroma == Upsampling::kH2V2);
@@ -74,17 +75,17 @@ class YccSource {
   int32_t luma_stride_, chroma_stride_, x_, y_, least_x_, least_y_, most_x_, most_y_;
 };
 
-/// Whether columns `u` and rows `v` of a take are pixels of the image, in order and in colour.
+/// Whether columns `u` and rows `v` of a take show the image without padding, flip or gray.
 HEADRACE_HD inline bool taken_as_it_is(const TakeMap& take, IntRange u, IntRange v) {
   return !take.x.flip && !take.y.flip && !take.gray && take.x.inside(u.begin, u.end) && take.y.inside(v.begin, v.end);
 }
 
-/// Whether a plane's samples up to row `rows` of it can be counted in 32 bits.
+/// Whether offsets to a plane's samples up to row `rows` fit 32 bits.
 HEADRACE_HD inline bool counts_in_32_bits(const Plane& plane, int rows) {
   return static_cast<int64_t>(rows - plane.y0) * plane.stride <= INT32_MAX;
 }
 
-/// Calls visit(source) with the plainest source that has columns `u` and rows `v`.
+/// Calls visit(source) with the fastest source that supports columns `u` and rows `v`.
 template <class Visit>
 HEADRACE_HD void with_source(const SampleJob& job, IntRange u, IntRange v, Visit visit) {
   const Plane* plane = job.image.plane;

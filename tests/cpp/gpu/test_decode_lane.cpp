@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gpu/decoders/emulated_decoder.h"
+#include "support/checked_device.h"
 #include "support/device_samples.h"
 
 using namespace headrace;
@@ -75,9 +76,7 @@ MakeLane odd(const Lane& lane) {
   };
 }
 
-Counts run(int threads, const Lane& lane) {
-  return compare_batches(std::make_shared<EmulatedDevice>(), training(threads), odd(lane));
-}
+Counts run(int threads, const Lane& lane) { return compare_batches(checked_device(), training(threads), odd(lane)); }
 
 }  // namespace
 
@@ -94,7 +93,7 @@ TEST_CASE("whoever decodes, the bytes are the CPU's") {
 
 TEST_CASE("decoders work at the same time") {
   const auto missing = std::make_shared<std::atomic<int>>(3);
-  compare_batches(std::make_shared<EmulatedDevice>(), training(2), [&] {
+  compare_batches(checked_device(), training(2), [&] {
     DecodeLane::Decoders decoders;
     for (int i = 0; i < 3; ++i) decoders.push_back(std::make_unique<Together>(3, missing));
     return std::make_unique<DecodeLane>(std::move(decoders), false);
@@ -117,7 +116,7 @@ TEST_CASE("what the device refuses is made by the CPU") {
 }
 
 TEST_CASE("what a decoder throws at is made by the CPU, though it gives no reason") {
-  auto counts = compare_batches(std::make_shared<EmulatedDevice>(), training(2), [] {
+  auto counts = compare_batches(checked_device(), training(2), [] {
     DecodeLane::Decoders decoders;
     decoders.push_back(std::make_unique<Mute>(5));
     return std::make_unique<DecodeLane>(std::move(decoders), false);
@@ -132,7 +131,7 @@ TEST_CASE("a group that is refused is halved: the others keep their place on the
 }
 
 TEST_CASE("batches given up in the lane, and a pipeline closed over it") {
-  const auto device = std::make_shared<EmulatedDevice>();
+  const auto device = checked_device();
   for (int k = 0; k < 10; ++k) {
     const PipelineOptions recipe = training(2);
     auto pipeline =
@@ -152,6 +151,6 @@ TEST_CASE("batches given up in the lane, and a pipeline closed over it") {
 }
 
 TEST_CASE("a damaged file costs only itself") {
-  auto counts = compare_around_damage(std::make_shared<EmulatedDevice>(), odd({.most = 12, .shared = false}));
+  auto counts = compare_around_damage(checked_device(), odd({.most = 12, .shared = false}));
   CHECK(counts["refused"] == 1);
 }

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "gpu/batches/device_backend.h"
-#include "gpu/device/emulated_device.h"
+#include "support/checked_device.h"
 #include "support/pipeline_samples.h"
 
 using namespace headrace;
@@ -17,14 +17,12 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Memory of the device for one batch.
-struct DeviceMemory {
-  DeviceMemory(std::shared_ptr<Device> device, size_t bytes) : device(std::move(device)), bytes(bytes) {
-    data = this->device->allocate(bytes);
-  }
-  ~DeviceMemory() { device->free(data); }
+struct BatchBytes {
+  BatchBytes(const std::shared_ptr<Device>& device, size_t bytes)
+      : owned(device, bytes), bytes(bytes), data(owned.get()) {}
   Bytes contents() const { return {data, data + bytes}; }
 
-  std::shared_ptr<Device> device;
+  OwnedMemory owned;
   size_t bytes;
   uint8_t* data;
 };
@@ -60,10 +58,10 @@ class CountingDevice final : public EmulatedDevice {
 }  // namespace
 
 TEST_CASE("every thread of a pipeline is bound to the device") {
-  const auto device = std::make_shared<CountingDevice>();
+  const auto device = checked_device<CountingDevice>();
   const PipelineOptions recipe = training(3);
   const Rows rows = some_rows(12);
-  const DeviceMemory memory(device, rows.size() * recipe.strides.sample_bytes);
+  const BatchBytes memory(device, rows.size() * recipe.strides.sample_bytes);
   {
     Pipeline pipeline(on_device(recipe, device));
     const auto batch = submit(pipeline, Images::all().table, rows, 1, memory.data);
@@ -78,10 +76,11 @@ TEST_CASE("a backend that a device has no room for leaves nothing there") {
   int granted = 0;
   for (bool made = false; !made; ++granted) {
     CAPTURE(granted);
-    const auto device = std::make_shared<CountingDevice>();
+    const auto device = checked_device<CountingDevice>();
     device->left = granted;
     try {
-      const DeviceBackend backend(device, recipe, 2);
+      DeviceBackend backend(device, recipe, 2);
+      CHECK(backend.device_side() == &backend);
       made = true;
     } catch (const OutOfDeviceMemory&) {
     }
@@ -94,14 +93,14 @@ TEST_CASE("a device makes the CPU's bytes, whatever the number of threads") {
   for (const auto& recipe : {crops(0), training(0), retouched(0)}) {
     for (const int threads : {0, 1, 2, 7}) {
       CAPTURE(threads);
-      const auto device = std::make_shared<EmulatedDevice>();
+      const auto device = checked_device();
       {
         PipelineOptions options = on_device(recipe, device);
         options.threads = threads;
         Pipeline pipeline(options);
         struct Flight {
           std::shared_ptr<Batch> batch;
-          std::unique_ptr<DeviceMemory> memory;
+          std::unique_ptr<BatchBytes> memory;
           Rows rows;
           uint32_t seed;
         };
@@ -110,7 +109,7 @@ TEST_CASE("a device makes the CPU's bytes, whatever the number of threads") {
           if (k < 12) {
             const Rows rows = some_rows(1 + 3 * (static_cast<int>(k) % 4), static_cast<int>(k));
             const auto seed = static_cast<uint32_t>(50 + k);
-            auto memory = std::make_unique<DeviceMemory>(device, rows.size() * recipe.strides.sample_bytes);
+            auto memory = std::make_unique<BatchBytes>(device, rows.size() * recipe.strides.sample_bytes);
             auto batch = submit(pipeline, Images::all().table, rows, seed, memory->data);
             flying.push_back({std::move(batch), std::move(memory), rows, seed});
           }
@@ -128,18 +127,19 @@ TEST_CASE("a device makes the CPU's bytes, whatever the number of threads") {
 }
 
 TEST_CASE("memory that the user's stream still reads is not written, and what follows on it sees the batch") {
-  const auto device = std::make_shared<EmulatedDevice>();
+  const auto device = checked_device();
   {
     const PipelineOptions recipe = training(3);
     Pipeline pipeline(on_device(recipe, device));
-    const Stream user = device->make_stream();
-    const Event end = device->make_event();
+    const OwnedStream stream(device);
+    const OwnedEvent end(device);
+    const Stream user = stream.get();
     const Rows rows = some_rows(6);
     const size_t bytes = rows.size() * recipe.strides.sample_bytes;
     constexpr int kBatches = 20;
     // One piece of memory for all batches, as an allocator would give it out again; each batch is read late, by copies
     // on the user's stream behind others that keep it busy.
-    DeviceMemory memory(device, bytes);
+    BatchBytes memory(device, bytes);
     std::vector<Bytes> read(kBatches, Bytes(bytes));
     std::vector<uint8_t> busy(size_t{4} << 20), sink(busy.size());
     for (int k = 0; k < kBatches; ++k) {
@@ -150,26 +150,24 @@ TEST_CASE("memory that the user's stream still reads is not written, and what fo
       device->copy_to_device(sink.data(), busy.data(), busy.size(), user);
       device->copy_to_device(read[static_cast<size_t>(k)].data(), memory.data, bytes, user);
     }
-    device->record(end, user);
-    device->synchronize(end);
+    device->record(end.get(), user);
+    device->synchronize(end.get());
     for (int k = 0; k < kBatches; ++k) {
       CHECK(read[static_cast<size_t>(k)] == expected(recipe, rows, static_cast<uint32_t>(k)));
     }
-    device->destroy(end);
-    device->destroy(user);
   }
   CHECK(device->alive() == 0);
 }
 
 TEST_CASE("a sample that fails is not written, and can be made again") {
-  const auto device = std::make_shared<EmulatedDevice>();
+  const auto device = checked_device();
   const PipelineOptions recipe = training(2);
   Pipeline pipeline(on_device(recipe, device));
   const Images& images = Images::all();
   const auto missing = table_of({"/nonexistent/image.jpg"});
   const Rows rows = some_rows(3);
   const size_t each = recipe.strides.sample_bytes;
-  DeviceMemory memory(device, 3 * each);
+  BatchBytes memory(device, 3 * each);
   const auto first = submit(pipeline, images.table, rows, 1, memory.data);
   REQUIRE(complete(pipeline, *first));
   const auto failing = pipeline.repair(*first, {1}, missing, {0}, draws_of({0}, 23));
@@ -182,12 +180,12 @@ TEST_CASE("a sample that fails is not written, and can be made again") {
 }
 
 TEST_CASE("batches given up free their memory at once and for good") {
-  const auto device = std::make_shared<EmulatedDevice>();
+  const auto device = checked_device();
   {
     Pipeline pipeline(on_device(training(3), device));
     const Rows rows = some_rows(12);
     for (int k = 0; k < 50; ++k) {
-      auto memory = std::make_unique<DeviceMemory>(device, rows.size() * pipeline.options().strides.sample_bytes);
+      auto memory = std::make_unique<BatchBytes>(device, rows.size() * pipeline.options().strides.sample_bytes);
       const auto batch = submit(pipeline, Images::all().table, rows, 1, memory->data);
       if (k % 3 == 0) std::this_thread::sleep_for(1ms);
       if (k % 5 == 0) complete(pipeline, *batch);
@@ -200,22 +198,22 @@ TEST_CASE("batches given up free their memory at once and for good") {
 }
 
 TEST_CASE("what the device refuses is said of the batch") {
-  const auto device = std::make_shared<BrokenDevice>();
+  const auto device = checked_device<BrokenDevice>();
   Pipeline pipeline(on_device(training(1), device));
   const Rows rows = some_rows(2);
-  DeviceMemory memory(device, rows.size() * pipeline.options().strides.sample_bytes);
+  BatchBytes memory(device, rows.size() * pipeline.options().strides.sample_bytes);
   const auto batch = submit(pipeline, Images::all().table, rows, 1, memory.data);
   REQUIRE(complete(pipeline, *batch));
   CHECK(batch->broken() == "the device is lost");
 }
 
 TEST_CASE("a batch may outlive its pipeline") {
-  const auto device = std::make_shared<EmulatedDevice>();
+  const auto device = checked_device();
   std::shared_ptr<Batch> batch;
   {
     const Rows rows = some_rows(4);
     Pipeline pipeline(on_device(training(2), device));
-    DeviceMemory memory(device, rows.size() * pipeline.options().strides.sample_bytes);
+    BatchBytes memory(device, rows.size() * pipeline.options().strides.sample_bytes);
     batch = submit(pipeline, Images::all().table, rows, 1, memory.data);
     pipeline.cancel(*batch);
   }

@@ -7,6 +7,7 @@
 #include "core/planes/plane_layout.h"
 #include "gpu/decoders/nvjpeg_decoder.h"
 #include "gpu/decoders/router.h"
+#include "support/checked_device.h"
 #include "support/jpeg_samples.h"
 #include "support/nvjpeg_samples.h"
 
@@ -70,7 +71,7 @@ struct Bench {
   }
 
   FakeLibrary fake;
-  std::shared_ptr<WatchedDevice> device = std::make_shared<WatchedDevice>();
+  std::shared_ptr<WatchedDevice> device = checked_device<WatchedDevice>();
 };
 
 /// In the thread of a lane: why not, empty where they are decoded.

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "gpu/decoders/nvjpeg_decoder.h"
+#include "support/checked_device.h"
 #include "support/device_samples.h"
 #include "support/nvjpeg_samples.h"
 
@@ -28,7 +29,7 @@ struct Machine {
   }
 
   FakeLibrary fake;
-  std::shared_ptr<WatchedDevice> device = std::make_shared<WatchedDevice>();
+  std::shared_ptr<WatchedDevice> device = checked_device<WatchedDevice>();
 };
 
 }  // namespace

@@ -6,14 +6,15 @@
 #include <vector>
 
 #include "gpu/batches/staging.h"
-#include "gpu/device/emulated_device.h"
+#include "support/checked_device.h"
 
 using namespace headrace;
+using namespace headrace::test;
 
 TEST_CASE("an area takes aligned parts, keeps its blocks, and uploads what was taken") {
-  EmulatedDevice device;
-  const Stream stream = device.make_stream();
-  const Event done = device.make_event();
+  const auto device = checked_device();
+  const OwnedStream stream(device);
+  const OwnedEvent done(device);
   {
     StagingArea area(device);
     std::vector<StagedBytes> parts;
@@ -25,9 +26,9 @@ TEST_CASE("an area takes aligned parts, keeps its blocks, and uploads what was t
       std::memset(parts.back().host, static_cast<int>(parts.size()), bytes);
     }
     const size_t held = area.held();
-    area.upload(stream);
-    device.record(done, stream);
-    device.synchronize(done);
+    area.upload(stream.get());
+    device->record(done.get(), stream.get());
+    device->synchronize(done.get());
     CHECK(parts[1].device[299] == 2);
     CHECK(parts[2].device[(size_t{9} << 20) - 1] == 3);
     CHECK(parts[4].device[4] == 5);
@@ -37,47 +38,41 @@ TEST_CASE("an area takes aligned parts, keeps its blocks, and uploads what was t
     }
     CHECK(area.held() == held);
   }
-  device.destroy(done);
-  device.destroy(stream);
-  CHECK(device.alive() == 0);
+  CHECK(device->alive() == 2);
 }
 
 TEST_CASE("an area comes back when the device has read it, and the ring waits rather than grow") {
-  const auto device = std::make_shared<EmulatedDevice>();
-  const Stream stream = device->make_stream();
+  const auto device = checked_device();
+  const OwnedStream stream(device);
   {
     const auto ring = std::make_shared<StagingRing>(device, 2);
     auto first = ring->acquire();
     StagingArea* const area = &*first;
     // The stream is held up by an event of another stream that has work to do.
-    const Stream other = device->make_stream();
-    const Event slow = device->make_event();
+    const OwnedStream other(device);
+    const OwnedEvent slow(device);
     std::vector<uint8_t> big(size_t{64} << 20), copy(big.size());
-    for (int i = 0; i < 8; ++i) device->copy_to_device(copy.data(), big.data(), big.size(), other);
-    device->record(slow, other);
-    device->wait(stream, slow);
-    first.release(stream);
+    for (int i = 0; i < 8; ++i) device->copy_to_device(copy.data(), big.data(), big.size(), other.get());
+    device->record(slow.get(), other.get());
+    device->wait(stream.get(), slow.get());
+    first.release(stream.get());
     auto second = ring->acquire();
     CHECK(&*second != area);
-    second.release(stream);
+    second.release(stream.get());
     auto third = ring->acquire();  // waits for the first to be read
-    CHECK(device->happened(slow));
+    CHECK(device->happened(slow.get()));
     CHECK(&*third == area);
     CHECK(ring->areas() == 2);
     // All held: one more rather than a wait without end.
     auto fourth = ring->acquire(), fifth = ring->acquire();
     CHECK(ring->areas() == 3);
-    device->destroy(other);
-    device->destroy(slow);
   }
-  device->destroy(stream);
-  CHECK(device->alive() == 0);
 }
 
 TEST_CASE("areas of many threads go round, and the device reads what was written for it") {
-  const auto device = std::make_shared<EmulatedDevice>();
-  const Stream stream = device->make_stream();
-  const Event end = device->make_event();
+  const auto device = checked_device();
+  const OwnedStream stream(device);
+  const OwnedEvent end(device);
   constexpr int kRounds = 60, kParts = 6, kBytes = 5000;
   // Where the device puts what it read: a copy behind the upload, in stream order.
   std::vector<std::vector<uint8_t>> results(kRounds * kParts, std::vector<uint8_t>(kBytes));
@@ -94,21 +89,18 @@ TEST_CASE("areas of many threads go round, and the device reads what was written
         });
       }
       for (auto& thread : threads) thread.join();
-      lease->upload(stream);
+      lease->upload(stream.get());
       for (int i = 0; i < kParts; ++i) {
         device->copy_to_device(results[static_cast<size_t>(round * kParts + i)].data(),
-                               parts[static_cast<size_t>(i)].device, kBytes, stream);
+                               parts[static_cast<size_t>(i)].device, kBytes, stream.get());
       }
-      lease.release(stream);
+      lease.release(stream.get());
     }
     CHECK(ring->areas() <= 3);
-    device->record(end, stream);
-    device->synchronize(end);
+    device->record(end.get(), stream.get());
+    device->synchronize(end.get());
   }
   for (size_t i = 0; i < results.size(); ++i) {
     CHECK(results[i] == std::vector<uint8_t>(kBytes, static_cast<uint8_t>(i % 251)));
   }
-  device->destroy(end);
-  device->destroy(stream);
-  CHECK(device->alive() == 0);
 }

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/making/cpu_backend.h"
 #include "support/jpeg_samples.h"
 #include "support/pipeline_samples.h"
 
@@ -196,4 +197,10 @@ TEST_CASE("the counters count") {
   CHECK(stats.at(static_cast<size_t>(Clock::kRead)).items == 48);
   CHECK(stats.at(static_cast<size_t>(Clock::kDecode)).items >= 1);
   CHECK(stats.at(static_cast<size_t>(Clock::kDecode)).busy_ns > 0);
+}
+
+TEST_CASE("batches in this machine's memory have no device side") {
+  CpuBackend backend(training(0), kernels(), 1);
+  CHECK(backend.device_side() == nullptr);
+  CHECK(Pipeline(training(0)).trouble() == "");
 }

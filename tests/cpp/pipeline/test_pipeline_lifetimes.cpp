@@ -84,6 +84,7 @@ TEST_CASE("who waits for a batch is woken when it is cancelled") {
   const GatedFiles files;
   Pipeline pipeline(crops(1));
   const auto batch = submit(pipeline, files.table, {Images::kCount, 0});
+  while (batch->claimed == 0) std::this_thread::yield();  // else the gate's sample may never be begun
   std::thread canceller([&] { pipeline.cancel(*batch); });
   CHECK_FALSE(pipeline.wait(*batch, kLong));
   canceller.join();

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "gpu/batches/device_backend.h"
-#include "gpu/device/emulated_device.h"
+#include "support/checked_device.h"
 #include "support/pipeline_samples.h"
 
 using namespace headrace;
@@ -64,7 +64,7 @@ TEST_CASE("pixels make on a device what their JPEGs make") {
   const PixelImages images;
   const Rows rows = some_rows(Images::kCount, 5);
   for (const auto& recipe : {crops(0), training(0), retouched(0)}) {
-    const auto device = std::make_shared<EmulatedDevice>();
+    const auto device = checked_device();
     PipelineOptions options = recipe;
     options.threads = 2;
     options.backend = std::make_shared<DeviceBackend>(device, options, 3);

@@ -1,0 +1,180 @@
+// Runs samples through the stages on the workers' threads and counts the samples that are left.
+#include "core/pipeline/pipeline_state.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "core/making/cpu_backend.h"
+
+namespace headrace {
+namespace {
+
+const Kernels& kernels_of(const PipelineOptions& options) {
+  return options.kernels != nullptr ? *options.kernels : kernels();
+}
+
+std::shared_ptr<Backend> backend_of(const PipelineOptions& options) {
+  if (options.backend != nullptr) return options.backend;
+  return std::make_shared<CpuBackend>(options, kernels_of(options), options.slots_kept);
+}
+
+}  // namespace
+
+Pipeline::State::State(PipelineOptions given)
+    : options(std::move(given)),
+      records(options.recorder != nullptr ? options.recorder : std::make_shared<Recorder>()),
+      backend(backend_of(options)),
+      device(backend->device_side()),
+      python(options, kernels_of(options), *records),
+      workers(static_cast<size_t>(std::max(1, options.threads))) {
+  try {
+    if (device != nullptr) device->start(*this);
+    for (auto& worker : workers) worker = new_worker();
+    threads.start(options.threads, [this](int i) {
+      records->name_thread("headrace worker " + std::to_string(i));
+      work(*workers[static_cast<size_t>(i)]);
+    });
+  } catch (...) {
+    queue.close();  // the threads that did start have to return before their state is destroyed
+    backend->retire();
+    throw;
+  }
+}
+
+std::unique_ptr<SampleWorker> Pipeline::State::new_worker() {
+  auto worker = backend->make_worker();
+  worker->stats.recorder = records.get();
+  return worker;
+}
+
+void Pipeline::State::work(SampleWorker& worker) {
+  if (device != nullptr) device->bind_thread();
+  SampleQueue::Task task;
+  for (;;) {
+    const int64_t begin = now_ns();
+    if (!queue.pop(task, [this] { return device != nullptr && device->stealable(); })) return;
+    worker.stats.add(Clock::kIdle, begin, now_ns());
+    if (task.batch != nullptr) {
+      make(worker, task.batch, task.sample);
+    } else {
+      steal(worker);
+    }
+  }
+}
+
+void Pipeline::State::make(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample) {
+  const Blob blob = batch->blobs->at(batch->rows[static_cast<size_t>(sample)]);
+  if (blob.raw.data != nullptr) return make_from_pixels(worker, batch, sample, blob.raw);
+  std::span<const uint8_t> bytes;
+  bool elsewhere = false;
+  // Not counted as a writer: cancel() must not wait for a file system that does not answer.
+  const bool known = batch->attempt(sample, Stage::kRead, [&] {
+    try {
+      bytes = worker.read(blob);
+    } catch (const NeedsPillow& verdict) {
+      python.pillow.push({.batch = batch, .sample = sample, .reason = verdict.what(), .path = blob.path});
+      elsewhere = true;
+    }
+  });
+  if (elsewhere) return;
+  if (!known) return done(batch);
+  make_from_file(worker, batch, sample, bytes, true);
+}
+
+void Pipeline::State::make_from_pixels(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
+                                       const RawImage& image) {
+  const bool timed = sample % kTimedShare == 0 || worker.stats.recording();
+  const int64_t begin = timed ? now_ns() : 0;
+  worker.stats.add(Clock::kRead);
+  bool elsewhere = false;
+  const bool mine =
+      guarded(*batch, sample, Stage::kResize, [&] { elsewhere = !make_from_step(worker, batch, sample, 0, image); });
+  if (timed) worker.stats.add(Clock::kResize, begin, now_ns());
+  if (mine && !elsewhere) done(batch);
+}
+
+void Pipeline::State::make_from_file(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
+                                     std::span<const uint8_t> bytes, bool may_offload) {
+  bool elsewhere = false;
+  const bool mine = guarded(*batch, sample, Stage::kDecode, [&] {
+    try {
+      if (python.has_calls()) {
+        const int64_t begin = now_ns();
+        python.call_with_file(batch, sample, bytes, draws(*batch, sample));
+        worker.stats.add(Clock::kHeader);
+        worker.stats.add(Clock::kDecode, begin, now_ns());
+        elsewhere = true;
+      } else {
+        elsewhere = !worker.make(bytes, draws(*batch, sample), batch, sample, may_offload);
+      }
+    } catch (const NeedsPillow& verdict) {
+      python.pillow.push({batch, sample, {bytes.begin(), bytes.end()}, verdict.what()});
+      elsewhere = true;
+    }
+  });
+  if (mine && !elsewhere) done(batch);
+}
+
+bool Pipeline::State::make_from_step(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, size_t from,
+                                     const RawImage& image) {
+  if (python.has_call_from(from)) {
+    python.call_with_pixels(batch, sample, from, image, draws(*batch, sample));
+    return false;
+  }
+  worker.make_from_pixels(image, draws(*batch, sample), *batch, sample);
+  return true;
+}
+
+bool Pipeline::State::steal(SampleWorker& worker) {
+  if (device == nullptr) return false;
+  const std::optional<StolenSample> one = device->steal();
+  if (one) make_from_file(worker, one->batch, one->sample, one->bytes, false);
+  return one.has_value();
+}
+
+void Pipeline::State::done(const std::shared_ptr<Batch>& batch) {
+  if (batch->remaining.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (device != nullptr) {
+    device->complete(batch);
+  } else {
+    batch_ready(*batch);
+  }
+}
+
+void Pipeline::State::batch_ready(Batch& batch) {
+  batch.ready.store(true, std::memory_order_release);
+  wake();
+}
+
+void Pipeline::State::end_writing(Batch& batch) {
+  if (batch.writers.fetch_sub(1) == 1 && batch.cancelled.load()) wake();
+}
+
+void Pipeline::State::wake() {
+  {
+    // A waiting thread is now either before its check or asleep: the notification cannot fall between the two.
+    const std::lock_guard lock(mutex);
+  }
+  changed.notify_all();
+}
+
+const double* Pipeline::State::draws(const Batch& batch, int sample) const {
+  return batch.draws.data() + static_cast<size_t>(sample) * static_cast<size_t>(options.recipe.draws);
+}
+
+std::shared_ptr<Batch> Pipeline::State::take_back(PythonJob& job, int64_t ns) {
+  check_process();
+  return python.take_back(job, ns);
+}
+
+void Pipeline::State::check_process() const {
+  if (fork.forked()) {
+    throw std::logic_error(
+        "this loader's threads were started before the process forked and do not exist in the child; "
+        "make a new iterator, iter(loader), in the child");
+  }
+}
+
+}  // namespace headrace
