@@ -13,29 +13,15 @@ from PIL import Image
 from headrace.base import world
 from headrace.delivery import routing
 from headrace.demo import lay_out
-from support import hard_files, judge
+from places import place
+from support import PHOTOS, data_folder, hard_files, judge
 from torchvision_feed import Feeder
 from torchvision_shim import import_torchvision
 
 hypothesis.settings.register_profile("quick", max_examples=15)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-REPOSITORY = Path(__file__).parents[2]
-PHOTOS = REPOSITORY / "python" / "headrace" / "photos"
-
-
-def data_folder(name: str) -> Path:
-    """A folder of test data that is not part of the repository: $HEADRACE_TEST_DATA/name, or ../shared/data/name.
-
-    A test is skipped where it is missing, and fails where HEADRACE_REQUIRE_DATA is set.
-    """
-    root = Path(os.environ.get("HEADRACE_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
-    if not (root / name).is_dir():
-        missing = f"no folder {name} in {root}; set HEADRACE_TEST_DATA"
-        if os.environ.get("HEADRACE_REQUIRE_DATA"):
-            pytest.fail(missing)
-        pytest.skip(missing)
-    return root / name
+__all__ = ["place"]  # a fixture, too
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,8 @@ from headrace.pixels.pillow_ops import open_rgb
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 TENSOR = (T.ToTensor(), T.Normalize(MEAN, STD))
-PHOTOS = Path(__file__).parents[2] / "python" / "headrace" / "photos"
+REPOSITORY = Path(__file__).parents[2]
+PHOTOS = REPOSITORY / "python" / "headrace" / "photos"
 
 # The oracle in this process: torch's own threads would spin for the two cores that headrace's threads work on.
 torch.set_num_threads(1)
@@ -217,3 +218,19 @@ def output_of(code: str, *options: str, seconds: float = 60) -> str:
             process.kill()
     assert (process.returncode, err) == (0, ""), f"status {process.returncode}\n{out}\n{err}"
     return out
+
+
+def data_folder(name: str) -> Path:
+    """A folder of test data that is not part of the repository: $HEADRACE_TEST_DATA/name, or ../shared/data/name.
+
+    A test is skipped where it is missing, and fails where HEADRACE_REQUIRE_DATA is set.
+    """
+    import pytest  # here: programs that tests start use this module, too
+
+    root = Path(os.environ.get("HEADRACE_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
+    if not (root / name).is_dir():
+        missing = f"no folder {name} in {root}; set HEADRACE_TEST_DATA"
+        if os.environ.get("HEADRACE_REQUIRE_DATA"):
+            pytest.fail(missing)
+        pytest.skip(missing)
+    return root / name

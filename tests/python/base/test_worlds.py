@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from test_distributed import FEW, interleaved, ranks
 from torch.utils.data import BatchSampler, Dataset, RandomSampler, SequentialSampler, WeightedRandomSampler
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
@@ -12,6 +11,7 @@ from torch.utils.data.distributed import DistributedSampler as TorchDistributedS
 from headrace import Blobs, DataLoader
 from headrace.base import world
 from headrace.sampler import DistributedSampler, RepeatedAugment, ShardedSampler
+from rank_loaders import FEW, interleaved, ranks
 from support import assert_same, pictures, train, truncated
 
 

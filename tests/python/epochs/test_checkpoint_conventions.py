@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-from test_accelerate import BEGIN
-
+from accelerate_programs import BEGIN
 from headrace import DataLoader
 from headrace.integrations.remake import remade
 from trainers import finish, needs, start

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from test_accelerate import run
+from accelerate_programs import run
 
 SAME = """
         import warnings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from test_accelerate import run
+from accelerate_programs import run
 
 TOLD = """
 import torch.distributed as dist

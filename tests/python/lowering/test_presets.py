@@ -7,8 +7,8 @@ from types import ModuleType
 import pytest
 import torch
 from PIL import Image
-from test_oracle import MEAN, STD, assert_equal_on
 
+from against_torchvision import MEAN, STD, assert_equal_on
 from headrace.lowering import LoweringError, lower
 
 

@@ -10,8 +10,8 @@ from types import ModuleType
 import pytest
 import torch
 from PIL import Image
-from test_oracle import assert_equal_on
 
+from against_torchvision import assert_equal_on
 from headrace.lowering import LoweringError, lower
 from headrace.oracle.reference import reference_sample
 from headrace.randomness.draws import Draws

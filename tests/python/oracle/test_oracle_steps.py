@@ -8,8 +8,8 @@ import math
 import pytest
 import torch
 from PIL import Image
-from test_oracle import MEAN, STD, assert_equal_on
 
+from against_torchvision import MEAN, STD, assert_equal_on
 from headrace.lowering import lower
 from headrace.oracle.containers import permutation
 from headrace.oracle.reference import reference_sample

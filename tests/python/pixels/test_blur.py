@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from test_oracle import assert_equal_on
 
+from against_torchvision import assert_equal_on
 from headrace import Arrays, Blobs, DataLoader
 from headrace import transforms as T
 from headrace.base.native import core

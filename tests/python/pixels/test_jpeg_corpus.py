@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from conftest import data_folder
 from headrace.base.native import core
+from support import data_folder
 
 Box = tuple[int, int, int, int]
 BIGGEST = 50_000_000  # pixels; bombs are the pipeline's affair

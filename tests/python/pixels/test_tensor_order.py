@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from test_oracle import assert_equal_on
 
+from against_torchvision import assert_equal_on
 from headrace import Blobs, DataLoader, ImageFiles
 from headrace.base.native import core
 from headrace.lowering import LoweringError, lower

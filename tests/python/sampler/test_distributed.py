@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any
 
 import pytest
 import torch
@@ -15,6 +13,7 @@ from torch.utils.data.distributed import DistributedSampler as TorchDistributedS
 from headrace import Arrays, DataLoader
 from headrace import transforms as T
 from headrace.sampler import DistributedSampler, PermutationSampler, RepeatedAugment
+from rank_loaders import FEW, ranks, steps, whole
 from support import assert_same, blobs, train
 
 PRIME = 10_007
@@ -22,26 +21,6 @@ TINY = T.Compose([T.RandomHorizontalFlip(), T.ToTensor()])
 MANY = Arrays(
     torch.randint(0, 256, (PRIME, 2, 2, 3), dtype=torch.uint8, generator=torch.Generator()), range(PRIME), TINY
 )
-FEW = blobs(22, train(24))
-
-
-def ranks(world_size: int, data: Any = FEW, **options: Any) -> list[DataLoader]:
-    return [DataLoader(data, rank=rank, world_size=world_size, **options) for rank in range(world_size)]
-
-
-def steps(loaders: Iterable[Any]) -> list[list[Any]]:
-    """Of each step, the ranks' batches."""
-    return [list(step) for step in zip(*loaders, strict=True)]
-
-
-def interleaved(parts: list[torch.Tensor]) -> torch.Tensor:
-    """The global batch in the order's order: item i is rank i mod W's."""
-    return torch.stack(parts, 1).flatten(0, 1)
-
-
-def whole(loaders: list[Any]) -> list[list[torch.Tensor]]:
-    """The global batches: [images, labels]."""
-    return [[interleaved([batch[part] for batch in step]) for part in (0, 1)] for step in steps(loaders)]
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -45,10 +45,3 @@ def place(request: pytest.FixtureRequest) -> Place:
             pytest.fail("FAIL_WITHOUT_CUDA=1, and torch finds no NVIDIA GPU")
         pytest.skip("torch finds no NVIDIA GPU")
     return Place(request.param)
-
-
-@pytest.fixture(scope="module")
-def mixture(files: list[Path], place: Place) -> list[Path]:
-    """Few enough for many recipes, and none so long that Pillow takes seconds to enlarge it."""
-    small = [path for path in files if path.stat().st_size < EMULATED_MOST and "jpegdec" not in path.name]
-    return small[:: -(-len(small) // 40)]

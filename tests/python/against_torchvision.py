@@ -1,0 +1,48 @@
+"""Compares the oracle with torchvision itself, run on the same draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from headrace.lowering import lower
+from headrace.oracle.reference import reference_sample
+from headrace.randomness.draws import Draws
+from headrace.recipe.recipe import Recipe
+from headrace.recipe.steps import RandomCrop
+from torchvision_feed import Feeder
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+def rows(recipe: Recipe, count: int) -> np.ndarray:
+    drawn = Draws(recipe.columns, 17).batch(1, np.arange(count), np.zeros(count, dtype=np.int64))
+    for step in recipe.steps:
+        if isinstance(step, RandomCrop):  # torchvision takes one number where one edge alone has a choice
+            drawn[1::2, step.draw + 1] = drawn[1::2, step.draw]
+    return drawn
+
+
+def in_common(error: ValueError) -> str:
+    """The message without the words that v2 has over v1."""
+    return str(error).replace("padded ", "").removesuffix(".")
+
+
+def assert_equal_on(images: list[Image.Image], feeder: Feeder, transform, count: int = 3) -> None:
+    """The oracle and torchvision make the same tensors, or refuse an image in the same words."""
+    recipe = lower(transform)
+    for image in images:
+        for row in rows(recipe, count).tolist():
+            try:
+                expected = feeder(transform, image, recipe, row)
+            except ValueError as error:
+                with pytest.raises(ValueError) as raised:
+                    reference_sample(image, recipe, row)
+                assert in_common(raised.value) == in_common(error)
+                continue
+            made = reference_sample(image, recipe, row)
+            assert made.dtype == expected.dtype == recipe.dtype
+            assert made.shape == (recipe.channels, recipe.height, recipe.width) and made.is_contiguous()
+            assert torch.equal(made, expected)
