@@ -15,7 +15,7 @@ from headrace.recipe.steps import FILTERS
 from places import EMULATED_MOST, Place
 from support import TENSOR, assert_same, blobs, evaluation, silent_pillow, train
 
-pytestmark = pytest.mark.pixels
+pytestmark = [pytest.mark.pixels, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

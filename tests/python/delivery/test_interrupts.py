@@ -18,6 +18,8 @@ from headrace.delivery.iterator import NativeIterator
 from headrace.engine import engine
 from support import assert_same, output_of, pictures, train
 
+pytestmark = pytest.mark.processes
+
 SAMPLES, BATCH = 48, 4
 DATA = Blobs(list(pictures(24)) * 2, list(range(SAMPLES)), train(16))
 
@@ -117,7 +119,7 @@ def test_no_memory_in_an_out_transform_costs_no_batch():
     assert_same(got, want)
 
 
-@pytest.mark.parametrize("where", ["submit", "wait", "failures", "tensor", "place"])
+@pytest.mark.parametrize("where", ["submit", "wait", "failures", "tensor", "move_targets"])
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_interrupt_anywhere_leaves_the_batch_the_next_one(monkeypatch, where, workers):
     want = list(loader())

@@ -52,7 +52,7 @@ def all_of(iterator: Any, kind: type[Exception]) -> tuple[list[Any], int]:
             assert errors < 20
 
 
-@pytest.mark.parametrize("where", ["submit", "tensor", "place"])
+@pytest.mark.parametrize("where", ["submit", "tensor", "move_targets"])
 @pytest.mark.parametrize("options", [{}, {"device": "emulated"}, {"num_workers": 0}], ids=str)
 @pytest.mark.parametrize("calls", [{1}, {3}, {3, 4, 7, 8, 9}], ids=str)
 def test_no_memory_for_a_batch(monkeypatch, options, calls, where):
@@ -79,7 +79,9 @@ def test_no_memory_for_a_batch_with_bad_samples(monkeypatch, on_error):
     options = {"batch_size": BATCH, "seed": 5, "num_workers": 2, "on_error": on_error, "max_errors": 2}
     with pytest.warns(UserWarning, match="2 samples"):
         want = list(DataLoader(data, **options))
-    monkeypatch.setattr(Engine, "place", failing(Engine.place, {2, 4, 5}, torch.OutOfMemoryError("no memory left")))
+    monkeypatch.setattr(
+        Engine, "move_targets", failing(Engine.place, {2, 4, 5}, torch.OutOfMemoryError("no memory left"))
+    )
     with pytest.warns(UserWarning, match="2 samples"):  # counted once, however often the batch is tried
         batches, errors = all_of(iter(DataLoader(data, **options)), torch.OutOfMemoryError)
     assert_same(batches, want)

@@ -216,6 +216,7 @@ def test_an_error_of_the_sampler_is_raised_once(goes_on, batch_size, workers):
     assert (state["epoch"], state["position"]) == (0, before)
 
 
+@pytest.mark.processes
 def test_ctrl_c_reaches_a_thread_that_waits_for_its_turn():
     code = """
 import signal, threading, time

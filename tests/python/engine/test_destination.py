@@ -81,6 +81,7 @@ def test_the_way_to_a_gpu(monkeypatch):
         destinations.resolve("cuda:2", "auto")
 
 
+@pytest.mark.processes
 def test_who_has_no_gpu_pays_nothing():
     code = (
         "import sys, torch; from headrace import DataLoader, Blobs; "

@@ -112,6 +112,7 @@ for _ in iterator:
 """
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("decoder", ["cpu", "hardware"])
 @pytest.mark.parametrize("rest", ["", FORK], ids=["exit with a live iterator", "fork with a live iterator"])
 def test_ends_of_processes(decoder, rest):
@@ -119,6 +120,7 @@ def test_ends_of_processes(decoder, rest):
     assert output_of(PRELUDE.format(decoder=decoder) + rest, "-W", "ignore::DeprecationWarning") == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decoder", ["cpu", "hardware"])
 def test_loaders_leave_nothing_behind(decoder):
     data = blobs(transform=train(32))

@@ -22,6 +22,8 @@ from headrace.base.native import core
 from headrace.engine import destination
 from support import output_of, pictures, silent_pillow, train
 
+pytestmark = pytest.mark.processes
+
 GPU = torch.cuda.is_available()
 DEVICE = "cuda" if GPU else "emulated"
 BATCHES = int(os.environ.get("HEADRACE_GPU_BATCHES", "150" if GPU else "30"))

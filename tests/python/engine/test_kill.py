@@ -6,6 +6,8 @@ import pytest
 
 from support import output_of
 
+pytestmark = pytest.mark.processes
+
 # A parent that has imported everything forks the training processes, each of which is killed from outside while it
 # works: between two batches, within one, or while it writes its checkpoint.
 CODE = """

@@ -224,6 +224,7 @@ def test_an_iterator_is_not_copied():
         pickle.dumps(iter(DataLoader(blobs())))
 
 
+@pytest.mark.slow
 def test_a_thousand_loaders_leave_nothing_behind(tmp_path):
     data = ImageFolder(write_folder(tmp_path, 24), train(64))
 

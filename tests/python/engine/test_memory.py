@@ -13,6 +13,8 @@ import torch
 from headrace import Blobs, DataLoader, ImageFolder
 from support import assert_same, blobs, evaluation, eventually, pictures, resident_mb, train, write_folder
 
+pytestmark = pytest.mark.slow
+
 SLOT_MB = 64 * 3 * 224 * 224 * 4 / 1e6
 
 

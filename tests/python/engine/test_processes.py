@@ -14,6 +14,8 @@ import torch
 from headrace import Blobs, DataLoader
 from support import assert_same, blobs, eventually, output_of, pictures, python, threads, threads_without_ours, train
 
+pytestmark = pytest.mark.processes
+
 # Enough work that the loop cannot end by itself; the second half makes Pillow's threads work all the time.
 ENDLESS = """
 from support import *

@@ -5,10 +5,14 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
+import pytest
+
 from accelerate_programs import BEGIN
 from headrace import DataLoader
 from headrace.integrations.remake import remade
 from trainers import finish, needs, start
+
+pytestmark = pytest.mark.trainers
 
 ANEW = """
 from torchvision_shim import import_torchvision

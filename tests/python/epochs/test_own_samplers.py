@@ -139,6 +139,7 @@ class Numbers(Dataset):
         return index
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("options", [{"seed": 4}, {"seed": None, "sampler": PermutationSampler(Numbers(), seed=4)}])
 def test_a_late_epoch_of_a_loader_that_torch_serves(options, workers):

@@ -86,6 +86,7 @@ def run_on(state: dict[str, Any], name: str, **options: Any) -> list[list[Any]]:
     return [list(loader), list(loader)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("name", LOADERS)
 def test_every_position_of_an_epoch(name, workers):

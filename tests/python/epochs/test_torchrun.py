@@ -17,6 +17,8 @@ import torch
 import headrace
 from support import blobs, train
 
+pytestmark = pytest.mark.processes
+
 COUNT = 45
 
 SCRIPT = f"""

@@ -18,6 +18,8 @@ from headrace import Blobs, DataLoader
 from headrace import transforms as T
 from support import TENSOR, assert_same, blobs, pictures, train
 
+pytestmark = pytest.mark.processes
+
 TINY = T.Compose([T.Resize((2, 2)), *TENSOR])
 
 

@@ -18,6 +18,8 @@ from stateful_datasets import Counting, Deck, Plain, Resumed, Stream, same
 from support import TENSOR, blobs
 from trainers import finish, needs, start
 
+pytestmark = pytest.mark.processes
+
 
 def state_of(position: int, *arguments: Any, **more: Any) -> dict[str, Any]:
     loader = DataLoader(*arguments, **more)

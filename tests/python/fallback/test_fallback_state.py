@@ -16,6 +16,8 @@ from headrace import transforms as T
 from stateful_datasets import BatchesOfDeck, Counting, Deck, OfIterator, Plain, Resumed, Stepping, Stream, drawing, same
 from support import pictures
 
+pytestmark = pytest.mark.processes
+
 INDEXED: dict[str, Callable[..., DataLoader]] = {
     "in order": lambda **more: DataLoader(Plain(), 3, **more),
     "shuffled": lambda **more: DataLoader(Plain(), 3, True, **more),

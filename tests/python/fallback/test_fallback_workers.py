@@ -18,6 +18,8 @@ from headrace.fallback import iterators
 from headrace.fallback.carried import Carried
 from stateful_datasets import Counting, OfIterator, Plain, Resumed, Stream, drawing, same
 
+pytestmark = pytest.mark.processes
+
 
 def seen(worker: int) -> None:
     """A worker_init_fn that changes the dataset which torch shows."""

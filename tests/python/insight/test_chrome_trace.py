@@ -61,6 +61,7 @@ def test_the_trace_is_of_chromes_format(tmp_path: Path) -> None:
         assert seconds == pytest.approx(total, abs=1e-9 * len(spans))
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
 def test_a_trace_is_written_as_it_is_made(tmp_path: Path, name: str) -> None:
     """Its memory is that of a part of it: one dict a span would be 40 MB here."""

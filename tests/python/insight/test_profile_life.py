@@ -145,6 +145,7 @@ def test_what_there_is_no_room_for_is_counted_and_said() -> None:
         headrace.profile(max_spans=0)
 
 
+@pytest.mark.processes
 def test_a_forked_child_records_by_itself() -> None:
     print_of = output_of(
         "import os, warnings, headrace\n"

@@ -13,6 +13,8 @@ from PIL import Image
 
 import headrace
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).resolve().parents[3]
 BASE_NS, PID = 1_790_000_000_000_000_000, 4000
 

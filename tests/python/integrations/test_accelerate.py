@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from accelerate_programs import run
+
+pytestmark = pytest.mark.trainers
 
 
 def test_a_prepared_loader_delivers_natively_and_knows_its_last_batch(folder: Path, tmp_path: Path) -> None:

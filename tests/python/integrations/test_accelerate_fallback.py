@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from accelerate_programs import run
+
+pytestmark = pytest.mark.trainers
 
 SAME = """
         import warnings

@@ -5,7 +5,11 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
+import pytest
+
 from accelerate_programs import run
+
+pytestmark = pytest.mark.trainers
 
 TOLD = """
 import torch.distributed as dist

@@ -12,6 +12,8 @@ import pytest
 from headrace.demo.folder import lay_out
 from trainers import EXAMPLES, RUNNER, curve, finish, killed_and_resumed, losses, needs, start, stock
 
+pytestmark = pytest.mark.trainers
+
 
 @dataclass(frozen=True)
 class Chain:

@@ -25,6 +25,8 @@ from headrace import transforms as T
 from headrace.lowering import LoweringError, lower
 from support import MEAN, STD, TENSOR, assert_same, output_of, pictures
 
+pytestmark = pytest.mark.processes
+
 
 def loader_of(*steps: Callable[[Any], Any], **options: Any) -> DataLoader:
     if options.get("num_workers"):

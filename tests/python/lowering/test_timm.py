@@ -19,6 +19,8 @@ from headrace.recipe import steps as S
 from headrace.transforms import Compose
 from torchvision_feed import Feeder
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def timm(torchvision) -> ModuleType:

@@ -19,7 +19,7 @@ from headrace.recipe.recipe import DTYPES
 from headrace.recipe.steps import FILTERS
 from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, silent_pillow, train
 
-pytestmark = pytest.mark.pixels
+pytestmark = [pytest.mark.pixels, pytest.mark.slow]
 EPOCHS = 3
 
 

@@ -19,6 +19,8 @@ from headrace.randomness.draws import Draws
 from headrace.recipe.steps import FILTERS
 from torchvision_feed import Feeder
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("filter", FILTERS)
 def test_every_filter(T, feeder, images, filter):

@@ -16,6 +16,8 @@ from headrace.oracle.reference import reference_sample
 from headrace.randomness.draws import Draws
 from headrace.recipe import steps as S
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def drawings(images) -> list[Image.Image]:

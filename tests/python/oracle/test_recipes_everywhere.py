@@ -61,6 +61,7 @@ def dataset(request: pytest.FixtureRequest) -> Any:
     return photographs(*of_torchvision(request.getfixturevalue("torchvision"))[request.param])
 
 
+@pytest.mark.slow
 def test_same_batches_with_any_number_of_threads_and_after_resume(dataset):
     def loader(threads: int) -> DataLoader:
         return DataLoader(dataset, 7, shuffle=True, seed=3, num_workers=threads)

@@ -20,6 +20,8 @@ from torch.utils.data import (
     default_convert,
 )
 
+pytestmark = pytest.mark.processes
+
 
 class Unsized(Sampler[int]):
     def __iter__(self) -> Iterator[int]:

@@ -11,6 +11,8 @@ import torch
 from both import assert_parity
 from torch.utils.data import default_collate, default_convert
 
+pytestmark = pytest.mark.processes
+
 Point = namedtuple("Point", "x y")
 
 

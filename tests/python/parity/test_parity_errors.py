@@ -15,6 +15,8 @@ from headrace import Blobs, DataLoader
 from headrace import transforms as T
 from support import TENSOR, pictures, truncated
 
+pytestmark = pytest.mark.processes
+
 
 class Odd(Exception):
     """Cannot be made from one message."""

@@ -13,6 +13,8 @@ import torch
 from both import MAKERS, assert_parity
 from torch.utils.data import ChainDataset, Dataset, IterableDataset, get_worker_info
 
+pytestmark = pytest.mark.processes
+
 
 class Seeds(Dataset[Any]):
     """What a worker knows, and draws."""

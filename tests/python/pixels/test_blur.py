@@ -16,6 +16,8 @@ from headrace.pixels import blur_rule
 from headrace.randomness.gaussian import gaussian_weights
 from support import TENSOR, assert_same, pictures
 
+pytestmark = pytest.mark.slow
+
 ordered_alike = pytest.mark.skipif(
     not blur_rule.native(), reason="torch's convolution adds up in another order on this processor: Python blurs"
 )

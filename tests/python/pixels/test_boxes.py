@@ -202,6 +202,7 @@ def drawn_boxes(torchvision) -> tuple[np.ndarray, np.ndarray]:
     return theirs, ours
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statistic",
     [

@@ -14,7 +14,7 @@ ISAS = _core.isas()
 IDENTITY = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
 FACTORS = (0.0, 1e-4, 0.3, 0.5, 0.6000001, 0.999999, 1.0, 1.0000001, 1.25, 1.7, 2.0, 3.0)
 
-pytestmark = pytest.mark.pixels
+pytestmark = [pytest.mark.pixels, pytest.mark.slow]
 each_isa = pytest.mark.parametrize("isa", ISAS)
 
 Effect = tuple[str, float, int]

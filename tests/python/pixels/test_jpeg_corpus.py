@@ -18,6 +18,8 @@ from PIL import Image
 from headrace.base.native import core
 from support import data_folder
 
+pytestmark = pytest.mark.slow
+
 Box = tuple[int, int, int, int]
 BIGGEST = 50_000_000  # pixels; bombs are the pipeline's affair
 BOXES = 12  # random ones for each file

@@ -18,7 +18,7 @@ ISAS = _core.isas()
 IDENTITY = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
 PILLOW = tuple(int(part) for part in PIL.__version__.split(".")[:2])
 
-pytestmark = pytest.mark.pixels
+pytestmark = [pytest.mark.pixels, pytest.mark.slow]
 each_isa = pytest.mark.parametrize("isa", ISAS)
 exact = settings(max_examples=60, deadline=None)
 

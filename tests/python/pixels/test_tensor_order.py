@@ -15,6 +15,8 @@ from headrace.base.native import core
 from headrace.lowering import LoweringError, lower
 from support import MEAN, PHOTOS, STD, assert_same, pictures
 
+pytestmark = pytest.mark.slow
+
 native_bytes = pytest.mark.skipif(
     torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"),
     reason="torchvision resizes byte tensors through floats on this processor, so they are left to it",

@@ -16,6 +16,8 @@ from headrace.base import cores
 from headrace.cli import main
 from headrace.pixels import pillow_rule
 
+pytestmark = pytest.mark.processes
+
 
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """``headrace`` with these arguments, in another process."""

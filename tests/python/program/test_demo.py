@@ -22,6 +22,8 @@ from headrace.demo.equality import same_batches
 from headrace.demo.folder import GROUPS
 from support import PHOTOS
 
+pytestmark = pytest.mark.processes
+
 
 def contents(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}

@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from headrace.demo.folder import lay_out
+
+pytestmark = pytest.mark.processes
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 

@@ -35,6 +35,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
         from headrace import Dataloader  # noqa: F401
 
 
+@pytest.mark.processes
 def test_import_alone_needs_no_torch() -> None:
     code = "import sys, headrace; assert 'torch' not in sys.modules; headrace.DataLoader; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)

@@ -12,6 +12,8 @@ import pytest
 from headrace.sampler import PermutationSampler, permutation
 from headrace.sampler.permutation import _Feistel
 
+pytestmark = pytest.mark.slow
+
 BILLIONS = 10**10
 # Standard deviations: 7 in a million on both sides. The file looks at about 70 such figures, so a truly random
 # permutation would fail it once in 2,000 choices of the seeds; they are fixed, so that it passes always or never.

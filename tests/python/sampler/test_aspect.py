@@ -93,6 +93,7 @@ def test_a_resized_center_crop_alone_is_native(size):
     assert torch.equal(torch.cat([images for images, _ in loader]), plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("make", [crops, centre])
 def test_an_epoch_holds_every_sample_once_in_batches_of_one_size(workers, make):

@@ -16,6 +16,8 @@ from headrace.sampler import DistributedSampler, PermutationSampler, RepeatedAug
 from rank_loaders import FEW, ranks, steps, whole
 from support import assert_same, blobs, train
 
+pytestmark = pytest.mark.slow
+
 PRIME = 10_007
 TINY = T.Compose([T.RandomHorizontalFlip(), T.ToTensor()])
 MANY = Arrays(

@@ -104,6 +104,7 @@ def test_larger_pools_have_less_padding():
     assert shares == sorted(shares, reverse=True) and shares[0] > 0.4 and shares[-1] < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [{"batch_size": 7}, {"max_tokens": 900}])
 def test_no_length_is_dropped_in_every_epoch(limits):
     lengths = np.arange(1, 201)

@@ -130,6 +130,7 @@ def test_the_order_is_the_same_in_every_version():
     assert first == [4_979_310_912, 6_798_042_693, 2_467_721_820, 227_762_114]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow():
     sampler = PermutationSampler(range(BILLIONS))
     tracemalloc.start()

@@ -14,6 +14,8 @@ from PIL import Image
 from headrace import Blobs, DataLoader, SampleError
 from support import assert_same, output_of, pictures, train
 
+pytestmark = pytest.mark.slow
+
 EDGE = 60_000
 
 

@@ -80,6 +80,7 @@ def test_a_pipe(tmp_path, files):
         assert_same([images], list(DataLoader(ImageFiles([files[0]], None, TRANSFORM))))
 
 
+@pytest.mark.slow
 def test_memory(tmp_path):
     """In a process of its own, whose peak is known."""
     for name in ("a.jpg", "b.jpg"):

@@ -227,6 +227,7 @@ def test_lists_that_do_not_fit(torchvision, tmp_path):
         DataLoader(dataset)
 
 
+@pytest.mark.processes
 def test_recognition_imports_nothing():
     from support import output_of
 

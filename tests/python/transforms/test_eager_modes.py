@@ -10,6 +10,8 @@ from PIL import Image
 import headrace.transforms as H
 from eager import MODES, both, image_of, made
 
+pytestmark = pytest.mark.slow
+
 COLOURS = [
     "Grayscale(1)",
     "Grayscale(2)",

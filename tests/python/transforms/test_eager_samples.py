@@ -118,6 +118,7 @@ def assert_alike(torchvision, call: str, samples: dict[str, Callable[[], tuple[A
             assert made(ours, *sample(), seed=seed) == made(theirs, *sample(), seed=seed), (name, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", [*ON_PICTURES, *ON_BOTH])
 def test_pictures(torchvision, call):
     assert_alike(torchvision, call, PICTURES)

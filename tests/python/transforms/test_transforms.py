@@ -293,6 +293,7 @@ def test_filter_refusal(said):
         H.filter_name(said)
 
 
+@pytest.mark.processes
 def test_torchvision_is_not_imported():
     script = (
         "import sys; sys.modules['torchvision'] = None\n"
