@@ -12,7 +12,8 @@ PYTEST := $(PY) -m pytest -n auto --dist worksteal
 # The commit whose speed `make speed` compares with.
 BASE ?= HEAD~1
 
-.PHONY: demo quick speed test test-python test-cpp test-pillow check format bench bench-peers sanitize fuzz wheel gpu-check gpu-bench docs clean
+.PHONY: demo quick speed test test-python test-cpp test-pillow test-site check format bench bench-peers sanitize fuzz wheel \
+  gpu-check gpu-bench docs clean
 
 demo: $(VENV)/.installed
 	$(PY) -m headrace.demo
@@ -88,6 +89,11 @@ gpu-check:
 
 gpu-bench:
 	PYTHON=$(PYTHON) tools/gpu_check.sh figures build/gpu-check/result $(GPU_IMAGES)
+
+# The site in a headless browser: its pages at the widths of a desktop and of a phone.
+test-site: docs $(VENV)/.tools
+	tools/system_packages.sh $(PYTHON) browser
+	$(PY) -m pytest tests/python/program/test_site.py
 
 # The site, in build/site: a dead link, or a public name without a docstring or an entry in the reference, is an error.
 docs: $(VENV)/.installed

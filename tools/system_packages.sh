@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Makes sure that the system packages which headrace builds with are there: installs them when root, else prints the command.
-# Usage: tools/system_packages.sh PYTHON [tests]
+# Usage: tools/system_packages.sh PYTHON [tests|browser]
 set -euo pipefail
 python=$1
-want_tests=${2:-}
+wanted=${2:-}
 missing=()
 
 compiles() { printf '%s\n' "$@" | c++ -std=c++20 -x c++ -E - >/dev/null 2>&1; }
@@ -14,9 +14,14 @@ compiles '#include <cstddef>' '#include <cstdio>' '#include <jpeglib.h>' || miss
 "$python" -c 'import ensurepip, venv' >/dev/null 2>&1 || missing+=(python3-venv)
 "$python" -c 'import sysconfig, pathlib, sys; sys.exit(not (pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists())' \
   >/dev/null 2>&1 || missing+=(python3-dev)
-if [ "$want_tests" = tests ]; then
+if [ "$wanted" = tests ]; then
   command -v cmake >/dev/null 2>&1 || missing+=(cmake)
   compiles '#include <doctest/doctest.h>' || missing+=(doctest-dev)
+fi
+
+if [ "$wanted" = browser ]; then
+  command -v chromium >/dev/null 2>&1 || missing+=(chromium)
+  command -v chromedriver >/dev/null 2>&1 || missing+=(chromium-driver)
 fi
 
 [ ${#missing[@]} -eq 0 ] && exit 0

@@ -80,7 +80,7 @@ def test_no_memory_for_a_batch_with_bad_samples(monkeypatch, on_error):
     with pytest.warns(UserWarning, match="2 samples"):
         want = list(DataLoader(data, **options))
     monkeypatch.setattr(
-        Engine, "move_targets", failing(Engine.place, {2, 4, 5}, torch.OutOfMemoryError("no memory left"))
+        Engine, "move_targets", failing(Engine.move_targets, {2, 4, 5}, torch.OutOfMemoryError("no memory left"))
     )
     with pytest.warns(UserWarning, match="2 samples"):  # counted once, however often the batch is tried
         batches, errors = all_of(iter(DataLoader(data, **options)), torch.OutOfMemoryError)
