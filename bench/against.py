@@ -1,6 +1,6 @@
 """Compares the speed of the working tree with that of another commit, and fails on a loss that repeats.
 
-    python -m bench.against [COMMIT] [--loss 0.15] [--rounds 8]
+    python -m bench.against [COMMIT] [--loss 0.15] [--rounds 6]
 
 Both are built in the same way. Their runs take turns, each in a process of its own; a run reads one folder of images
 through one native thread and counts the CPU time of the whole process, which other processes disturb less than the
@@ -100,7 +100,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.against", description=__doc__.splitlines()[0])
     parser.add_argument("commit", nargs="?", default="HEAD~1")
     parser.add_argument("--loss", type=float, default=0.15, help="the share of the speed that may be lost")
-    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=6)
     options = parser.parse_args()
     sha, tree = checked_out(options.commit)
     # The working tree's objects are there already, where the editable install has left them.

@@ -13,7 +13,7 @@ constexpr int kBlockRows = 16;  // rows taken in between two looks at which wind
 
 void Resampler::begin(const ResizeJob& job, RowSink& next) {
   next_ = &next;
-  // Pillow passes over an axis whose size stays
+  // An axis whose size does not change gets no pass, as in Pillow.
   along_x_ = job.in.width != job.out.width;
   along_y_ = job.in.height != job.out.height;
   vertical_first_ = job.vertical_first && along_x_ && along_y_;

@@ -33,7 +33,7 @@ class Resampler final : public RowSink {
   RowSink* next_ = nullptr;
   ResampleTable x_, y_;
   bool along_x_ = false, along_y_ = false, vertical_first_ = false;
-  int crop_x_ = 0;               // pixels to pass over at the left where the width stays
+  int crop_x_ = 0;               // pixels to leave out at the left where the width stays
   int plane_stride_ = 0;         // of rows that the horizontal pass made
   int kept_bytes_ = 0;           // of a row in window_
   Span used_;                    // pushed rows that matter

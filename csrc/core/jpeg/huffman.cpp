@@ -158,7 +158,7 @@ ALWAYS_INLINE bool read_ac(Bits* in, const AcTable& table, int16_t* block) {
   }
 }
 
-/// Passes over the AC coefficients of a block.
+/// Skips the AC coefficients of a block.
 ALWAYS_INLINE bool skip_ac(Bits* in, const AcTable& table) {
   size_t k = 1;
   for (;;) {

@@ -51,6 +51,7 @@ boolean JpegSession::source_empty(j_decompress_ptr cinfo) {
   return FALSE;
 }
 
+// libjpeg's skip_input_data. Leaves by longjmp if the data end first.
 void JpegSession::source_skip(j_decompress_ptr cinfo, long count) {
   if (count <= 0) return;
   if (static_cast<size_t>(count) > cinfo->src->bytes_in_buffer) ERREXIT(cinfo, JERR_INPUT_EOF);

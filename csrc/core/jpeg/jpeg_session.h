@@ -40,14 +40,14 @@ class JpegSession {
   bool create();
   /// Reads the header and gets ready to read rows of [*left, *left + *width), widened to what libjpeg can cut.
   bool start(std::span<const uint8_t> data, const JpegHeader& header, JDIMENSION* left, JDIMENSION* width);
-  /// Passes over rows of pixels.
+  /// Skips rows of pixels.
   bool skip(JDIMENSION count);
   /// The next `count` rows (at most kBatchRows) as RGBX.
   bool read(uint8_t* first, size_t stride, int count);
 
   /// From here on the samples of the components themselves are read, a row of iMCUs at a time.
   bool use_planes();
-  /// Passes over `count` rows of iMCUs; only before the first read_planes.
+  /// Skips `count` rows of iMCUs; only before the first read_planes.
   bool skip_imcu_rows(int count);
   /// The next row of iMCUs: rows[component][row] point to where its rows of samples go.
   bool read_planes(JSAMPIMAGE rows);

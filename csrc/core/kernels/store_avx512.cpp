@@ -18,11 +18,11 @@ constexpr int kChunk = 4 * kBlock;  // pixels whose channels are taken apart bef
 int least(int a, int b) { return a < b ? a : b; }
 Vec load(const void* from) { return _mm512_loadu_si512(from); }
 
-/// 256 bytes in four registers.
-struct Plane {
+/// A table of 256 bytes in four registers; at() looks up 64 indices at once.
+struct ByteLookup {
   Vec quarter[4];
 
-  explicit Plane(const uint8_t* from) {
+  explicit ByteLookup(const uint8_t* from) {
     for (int i = 0; i < 4; ++i) quarter[i] = load(from + 64 * i);
   }
   Vec at(Vec index) const {
@@ -39,15 +39,15 @@ struct Table;
 
 template <>
 struct Table<1> {
-  Plane plane;
-  explicit Table(const uint8_t* planes) : plane(planes) {}
+  ByteLookup plane;
+  explicit Table(const uint8_t* byte_tables) : plane(byte_tables) {}
   void look_up(Vec index, Vec* out) const { out[0] = plane.at(index); }
 };
 
 template <>
 struct Table<2> {
-  Plane low, high;
-  explicit Table(const uint8_t* planes) : low(planes), high(planes + 256) {}
+  ByteLookup low, high;
+  explicit Table(const uint8_t* byte_tables) : low(byte_tables), high(byte_tables + 256) {}
   void look_up(Vec index, Vec* out) const {
     const Vec a = low.at(index), b = high.at(index);
     out[0] = _mm512_unpacklo_epi8(a, b);
@@ -57,9 +57,9 @@ struct Table<2> {
 
 template <>
 struct Table<4> {
-  Plane byte0, byte1, byte2, byte3;
-  explicit Table(const uint8_t* planes)
-      : byte0(planes), byte1(planes + 256), byte2(planes + 512), byte3(planes + 768) {}
+  ByteLookup byte0, byte1, byte2, byte3;
+  explicit Table(const uint8_t* byte_tables)
+      : byte0(byte_tables), byte1(byte_tables + 256), byte2(byte_tables + 512), byte3(byte_tables + 768) {}
   void look_up(Vec index, Vec* out) const {
     const Vec a = byte0.at(index), b = byte1.at(index), c = byte2.at(index), d = byte3.at(index);
     const Vec ab_low = _mm512_unpacklo_epi8(a, b), ab_high = _mm512_unpackhi_epi8(a, b);

@@ -101,25 +101,25 @@ size_t Pipeline::calls_waiting() const { return state_->fork.forked() ? 0 : stat
 
 void Pipeline::finish(PythonJob& job, const uint8_t* pixels, Size size, int64_t python_ns) {
   const std::shared_ptr<Batch> batch = state_->take_back(job, python_ns);
-  bool elsewhere = false;
-  const bool mine = state_->guarded(*batch, job.sample, Stage::kResize, [&] {
+  bool handed_on = false;
+  const bool not_cancelled = state_->guarded(*batch, job.sample, Stage::kResize, [&] {
     auto worker = state_->spare.take([&] { return state_->new_worker(); });
     const int64_t begin = worker->stats.recording() ? now_ns() : 0;
-    elsewhere = !state_->make_from_step(*worker, batch, job.sample, job.from, rgbx_image(pixels, size));
+    handed_on = !state_->make_from_step(*worker, batch, job.sample, job.from, rgbx_image(pixels, size));
     if (begin != 0) worker->stats.add(Clock::kResize, begin, now_ns());
     state_->spare.give(std::move(worker));
   });
-  if (mine && !elsewhere) state_->done(batch);
+  if (not_cancelled && !handed_on) state_->done(batch);
 }
 
 void Pipeline::finish_elements(PythonJob& job, std::span<const uint8_t> elements, int64_t python_ns) {
   const size_t bytes = options().strides.sample_bytes;
   if (elements.size() != bytes) throw std::invalid_argument("the elements do not fit a sample");
   const std::shared_ptr<Batch> batch = state_->take_back(job, python_ns);
-  const bool mine = state_->guarded(*batch, job.sample, Stage::kTransform, [&] {
+  const bool not_cancelled = state_->guarded(*batch, job.sample, Stage::kTransform, [&] {
     std::memcpy(batch->memory + static_cast<size_t>(batch->place(job.sample)) * bytes, elements.data(), bytes);
   });
-  if (mine) state_->done(batch);
+  if (not_cancelled) state_->done(batch);
 }
 
 void Pipeline::put_back(PythonJob& job) {

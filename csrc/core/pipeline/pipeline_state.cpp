@@ -68,17 +68,17 @@ void Pipeline::State::make(SampleWorker& worker, const std::shared_ptr<Batch>& b
   const Blob blob = batch->blobs->at(batch->rows[static_cast<size_t>(sample)]);
   if (blob.raw.data != nullptr) return make_from_pixels(worker, batch, sample, blob.raw);
   std::span<const uint8_t> bytes;
-  bool elsewhere = false;
+  bool handed_on = false;
   // Not counted as a writer: cancel() must not wait for a file system that does not answer.
   const bool known = batch->attempt(sample, Stage::kRead, [&] {
     try {
       bytes = worker.read(blob);
     } catch (const NeedsPillow& verdict) {
       python.pillow.push({.batch = batch, .sample = sample, .reason = verdict.what(), .path = blob.path});
-      elsewhere = true;
+      handed_on = true;
     }
   });
-  if (elsewhere) return;
+  if (handed_on) return;
   if (!known) return done(batch);
   make_from_file(worker, batch, sample, bytes, true);
 }
@@ -88,33 +88,33 @@ void Pipeline::State::make_from_pixels(SampleWorker& worker, const std::shared_p
   const bool timed = sample % kTimedShare == 0 || worker.stats.recording();
   const int64_t begin = timed ? now_ns() : 0;
   worker.stats.add(Clock::kRead);
-  bool elsewhere = false;
-  const bool mine =
-      guarded(*batch, sample, Stage::kResize, [&] { elsewhere = !make_from_step(worker, batch, sample, 0, image); });
+  bool handed_on = false;
+  const bool not_cancelled =
+      guarded(*batch, sample, Stage::kResize, [&] { handed_on = !make_from_step(worker, batch, sample, 0, image); });
   if (timed) worker.stats.add(Clock::kResize, begin, now_ns());
-  if (mine && !elsewhere) done(batch);
+  if (not_cancelled && !handed_on) done(batch);
 }
 
 void Pipeline::State::make_from_file(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
                                      std::span<const uint8_t> bytes, bool may_offload) {
-  bool elsewhere = false;
-  const bool mine = guarded(*batch, sample, Stage::kDecode, [&] {
+  bool handed_on = false;
+  const bool not_cancelled = guarded(*batch, sample, Stage::kDecode, [&] {
     try {
       if (python.has_calls()) {
         const int64_t begin = now_ns();
         python.call_with_file(batch, sample, bytes, draws(*batch, sample));
         worker.stats.add(Clock::kHeader);
         worker.stats.add(Clock::kDecode, begin, now_ns());
-        elsewhere = true;
+        handed_on = true;
       } else {
-        elsewhere = !worker.make(bytes, draws(*batch, sample), batch, sample, may_offload);
+        handed_on = !worker.make(bytes, draws(*batch, sample), batch, sample, may_offload);
       }
     } catch (const NeedsPillow& verdict) {
       python.pillow.push({batch, sample, {bytes.begin(), bytes.end()}, verdict.what()});
-      elsewhere = true;
+      handed_on = true;
     }
   });
-  if (mine && !elsewhere) done(batch);
+  if (not_cancelled && !handed_on) done(batch);
 }
 
 bool Pipeline::State::make_from_step(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, size_t from,

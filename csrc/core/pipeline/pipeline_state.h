@@ -86,6 +86,8 @@ struct Pipeline::State final : PipelineHooks {
 
  private:
   void work(SampleWorker& worker);
+  /// Makes a sample from its file's bytes, or hands it on: to the call lane, the Pillow lane or, if may_offload, the
+  /// device. The thread that finishes a sample counts it, see done().
   void make_from_file(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
                       std::span<const uint8_t> bytes, bool may_offload);
   void make_from_pixels(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, const RawImage& image);

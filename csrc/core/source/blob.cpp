@@ -8,9 +8,10 @@
 namespace headrace {
 namespace {
 
-class Files final : public BlobTable {
+/// Paths only; Reader opens the files.
+class Paths final : public BlobTable {
  public:
-  Files(std::string paths, std::vector<uint64_t> offsets) : paths_(std::move(paths)), offsets_(std::move(offsets)) {}
+  Paths(std::string paths, std::vector<uint64_t> offsets) : paths_(std::move(paths)), offsets_(std::move(offsets)) {}
   int64_t size() const override { return static_cast<int64_t>(offsets_.size()); }
   Blob at(int64_t row) const override {
     Blob blob;
@@ -85,7 +86,7 @@ class Rows final : public BlobTable {
 }  // namespace
 
 std::shared_ptr<const BlobTable> BlobTable::of_files(std::string paths, std::vector<uint64_t> offsets) {
-  return std::make_shared<Files>(std::move(paths), std::move(offsets));
+  return std::make_shared<Paths>(std::move(paths), std::move(offsets));
 }
 
 std::shared_ptr<const BlobTable> BlobTable::of_memory(std::vector<Blob> spans) {

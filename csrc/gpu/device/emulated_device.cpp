@@ -1,4 +1,5 @@
-// A stream is a queue with a thread; work on the default stream runs in the calling thread.
+// A device emulated on host threads. A stream is a queue with a thread; work on the default stream runs in the calling
+// thread.
 #include "gpu/device/emulated_device.h"
 
 #include <atomic>
@@ -85,6 +86,7 @@ class StreamThread {
 
 using SharedEvent = std::shared_ptr<EventState>;
 
+// The event behind a handle that make_event returned.
 SharedEvent& event_of(Event event) { return *reinterpret_cast<SharedEvent*>(event); }
 
 void put(Stream stream, std::function<void()> work) {

@@ -87,7 +87,10 @@ def _is_special(path: str) -> bool:
 
 
 def _images_below(folder: Path, unsearched: dict[str, str]) -> Iterator[str]:
-    """Yields entries named like images, as ``ImageFolder`` does. A folder reached again through links is skipped."""
+    """Yields entries named like images, as ``ImageFolder`` does. A folder reached again through links is skipped.
+
+    Adds each folder that cannot be searched to `unsearched`, with the reason.
+    """
 
     def note(error: OSError) -> None:
         unsearched[str(error.filename)] = error.strerror or str(error)

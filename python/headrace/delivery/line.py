@@ -85,7 +85,7 @@ class Line:
     def begin_anew(self, order: Iterator[OrderedBatch]) -> None:
         """Cancels all batches and starts over with another order and the seed in `progress`."""
         self.cancel()
-        self._begin(order, self._draws.of_seed(self._progress.seed))
+        self._begin(order, self._draws.with_seed(self._progress.seed))
 
     def fill(self) -> None:
         """Begins batches until the one that is due and `ahead` more are in the line."""

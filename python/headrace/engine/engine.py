@@ -30,7 +30,7 @@ class Failure:
     """One failed sample of a batch.
 
     Attributes:
-        sample: place in the batch.
+        sample: number in the batch that was submitted; in a repair, an index into its places.
         original: the exception that Python code raised; None for native failures.
     """
 
@@ -201,7 +201,11 @@ class Engine:
         return targets
 
     def cancel(self, flight: Flight) -> None:
-        """Cancels a batch that is no longer needed."""
+        """Stops a batch that is no longer needed: no further sample of it is begun, and its exceptions are dropped.
+
+        If the batch is not in a slot (pinned memory, a device, no threads), blocks without the GIL until no thread
+        writes to its memory.
+        """
         self._pipeline.cancel(flight.batch)
         self._take_errors(flight)
 

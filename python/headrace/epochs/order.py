@@ -63,10 +63,10 @@ def names_each_once(sampler: Any, length: int) -> bool:
         return True
     if type(sampler) is RandomSampler:
         return not sampler.replacement and sampler.num_samples <= length
-    return is_ours(sampler) and sampler.unique
+    return is_headrace_sampler(sampler) and sampler.unique
 
 
-def is_ours(sampler: Any) -> bool:
+def is_headrace_sampler(sampler: Any) -> bool:
     """Whether the sampler's class is headrace's own, not a subclass defined elsewhere."""
     return isinstance(sampler, Seeded) and type(sampler).__module__.startswith("headrace.")
 

@@ -14,7 +14,7 @@ from torch.utils.data import BatchSampler, IterableDataset, RandomSampler, Seque
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
 from headrace.base.world import World
-from headrace.epochs.order import Cut, is_ours, names_each_once
+from headrace.epochs.order import Cut, is_headrace_sampler, names_each_once
 from headrace.sampler.aspect import AspectRatioBatchSampler
 from headrace.sampler.distributed import DealingSampler, DistributedSampler, ShardedSampler, Share
 from headrace.sampler.plain import SeededRandomSampler, SeededSequentialSampler
@@ -133,7 +133,7 @@ def order_of(sampler: Any, batch_sampler: Any, length: int, seed: int | None) ->
 
 
 def _deals_out(sampler: Any) -> bool:
-    return isinstance(sampler, DealingSampler) and is_ours(sampler)
+    return isinstance(sampler, DealingSampler) and is_headrace_sampler(sampler)
 
 
 def _name(sampler: Any, seed: int | None) -> str:
@@ -151,7 +151,7 @@ def _name(sampler: Any, seed: int | None) -> str:
     kind = type(sampler).__qualname__
     if isinstance(sampler, (list, tuple, np.ndarray, torch.Tensor)):
         return f"{kind}({_shown(sampler)})"
-    if not is_ours(sampler) and not type(sampler).__module__.startswith("torch."):
+    if not is_headrace_sampler(sampler) and not type(sampler).__module__.startswith("torch."):
         return kind
     decides = {name: _shown(value) for name, value in vars(sampler).items() if not name.startswith("_")}
     if isinstance(sampler, RandomSampler):
@@ -159,7 +159,7 @@ def _name(sampler: Any, seed: int | None) -> str:
     elif isinstance(sampler, TorchDistributedSampler):
         decides["num_samples"] = ""  # left out: it is the number of one rank
     parts = [f"{name}={decides[name]}" for name in sorted(decides) if name not in _DO_NOT_DECIDE and decides[name]]
-    dealt = isinstance(sampler, TorchDistributedSampler) and not is_ours(sampler)
+    dealt = isinstance(sampler, TorchDistributedSampler) and not is_headrace_sampler(sampler)
     return f"{kind}({', '.join(parts)})" + (f" of {sampler.num_replicas} ranks" if dealt else "")
 
 

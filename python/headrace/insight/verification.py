@@ -56,7 +56,7 @@ def _collate_made(samples: list[Any]) -> Any:
 class ReferenceLoader(TorchDataLoader[Any]):
     """A torch DataLoader over the oracle; batches whose samples all failed are skipped."""
 
-    out: Callable[[Any, int], Any] | None = None
+    out_transform: Callable[[Any, int], Any] | None = None  # takes a batch and its number in the epoch
     progress: Progress | None = None  # progress of the epoch, before its first batch
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
@@ -64,11 +64,14 @@ class ReferenceLoader(TorchDataLoader[Any]):
         first = self.progress.position if self.progress is not None else 0
         numbered = zip(itertools.count(first), super().__iter__(), strict=False)
         made = filter(lambda one: one[1] is not None, numbered)
-        return map(self._out, made)
+        return map(self._transformed, made)
 
-    def _out(self, numbered: tuple[int, Any]) -> Any:
+    def _transformed(self, numbered: tuple[int, Any]) -> Any:
+        """Returns a batch after `out_transform`, which seeds the process's generators and then restores them."""
         position, batch = numbered
-        return batch if self.out is None or self.progress is None else self.out(batch, self.progress.number(position))
+        if self.out_transform is None or self.progress is None:
+            return batch
+        return self.out_transform(batch, self.progress.number(position))
 
 
 Epoch = tuple[Progress, list[OrderedBatch]]  # an epoch before its first batch, and the batches to deliver
@@ -78,7 +81,8 @@ def reference_loader(settings: Settings, route: Native, epoch: Epoch) -> Referen
     """Returns the oracle's loader for an epoch; its batches are what the loader hands out."""
     progress = epoch[0]
     oracle = _oracle(settings, route, epoch)
-    oracle.out, oracle.progress = seeded(settings.out_transform, settings.destination.device, progress), progress
+    oracle.progress = progress
+    oracle.out_transform = seeded(settings.out_transform, settings.destination.device, progress)
     return oracle
 
 

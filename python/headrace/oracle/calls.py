@@ -13,7 +13,7 @@ from headrace.randomness.python_randomness import sample_randomness
 
 
 @apply.register
-def _(step: S.Call, image: Image.Image, draws: Sequence[float]) -> Any:
+def _apply_call(step: S.Call, image: Image.Image, draws: Sequence[float]) -> Any:
     if not step.metadata:
         image = image.copy()
         image.info = {}

@@ -12,52 +12,52 @@ from headrace.pixels import pillow_ops, tensor_ops
 
 
 @apply.register
-def _(step: S.Brightness, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_brightness(step: S.Brightness, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageEnhance.Brightness(image).enhance(draws[step.draw])
 
 
 @apply.register
-def _(step: S.Contrast, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_contrast(step: S.Contrast, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageEnhance.Contrast(image).enhance(draws[step.draw])
 
 
 @apply.register
-def _(step: S.Saturation, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_saturation(step: S.Saturation, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageEnhance.Color(image).enhance(draws[step.draw])
 
 
 @apply.register
-def _(step: S.Hue, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_hue(step: S.Hue, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return pillow_ops.turn_hue(image, draws[step.draw])
 
 
 @apply.register
-def _(step: S.Invert, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_invert(step: S.Invert, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageOps.invert(image)
 
 
 @apply.register
-def _(step: S.Posterize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_posterize(step: S.Posterize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageOps.posterize(image, step.bits)
 
 
 @apply.register
-def _(step: S.Solarize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_solarize(step: S.Solarize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageOps.solarize(image, step.threshold)  # type: ignore[arg-type]  # torchvision passes a float as well
 
 
 @apply.register
-def _(step: S.Autocontrast, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_autocontrast(step: S.Autocontrast, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageOps.autocontrast(image)
 
 
 @apply.register
-def _(step: S.Equalize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_equalize(step: S.Equalize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageOps.equalize(image)
 
 
 @apply.register
-def _(step: S.GaussianBlur, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_gaussian_blur(step: S.GaussianBlur, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     try:
         return tensor_ops.gaussian_blur(image, step.width, step.height, draws[step.draw], softmax=step.softmax)
     except RuntimeError as error:  # too few pixels to mirror; a ValueError, because the native plan raises one

@@ -28,18 +28,18 @@ def permutation(n: int, uniform: float) -> list[int]:
 
 
 @apply.register
-def _(step: S.When, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_when(step: S.When, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return apply_all(step.steps, image, draws) if draws[step.draw] < step.p else image
 
 
 @apply.register
-def _(step: S.OneOf, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_one_of(step: S.OneOf, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     chosen = next(i for i, bound in enumerate(step.bounds) if bound > draws[step.draw])
     return apply_all(step.branches[chosen], image, draws)
 
 
 @apply.register
-def _(step: S.Shuffled, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_shuffled(step: S.Shuffled, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     for i in permutation(len(step.branches), draws[step.draw]):
         image = apply_all(step.branches[i], image, draws)
     return image

@@ -17,6 +17,9 @@ def apply(step: S.Step, image: Image.Image, draws: Sequence[float]) -> Image.Ima
     raise TypeError(f"the oracle does not know the step {step}")
 
 
+_TRIES = 10  # of RandomResizedCrop, two draws each; the two draws of the position follow
+
+
 def _resize(image: Image.Image, height: int, width: int, filter: str) -> Image.Image:
     if filter in S.TENSOR_FILTERS:
         return tensor_ops.resize(image, height, width, S.TENSOR_FILTERS[filter])
@@ -29,32 +32,33 @@ def _pad(image: Image.Image, padding: Sequence[int], color: Sequence[int], mode:
 
 
 @apply.register
-def _(step: S.RandomResizedCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    tries = [(draws[i], draws[i + 1]) for i in range(step.draw, step.draw + 20, 2)]
-    top, left = (boxes.place_at(u) for u in draws[step.draw + 20 : step.draw + 22])
+def _apply_random_resized_crop(step: S.RandomResizedCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    position = step.draw + 2 * _TRIES
+    tries = [(draws[i], draws[i + 1]) for i in range(step.draw, position, 2)]
+    top, left = (boxes.place_at(u) for u in draws[position : position + 2])
     box = boxes.random_resized_crop(image.height, image.width, step.ratio, tries, top, left)
     return _resize(pillow_ops.crop(image, box), step.height, step.width, step.filter)
 
 
 @apply.register
-def _(step: S.Resize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_resize(step: S.Resize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return _resize(image, step.height, step.width, step.filter)
 
 
 @apply.register
-def _(step: S.ResizeShorter, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_resize_shorter(step: S.ResizeShorter, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     height, width = boxes.resize_by_edge(image.height, image.width, step.size or None, step.max_size)
     return _resize(image, height, width, step.filter)
 
 
 @apply.register
-def _(step: S.CenterCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_center_crop(step: S.CenterCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     padding, box = boxes.center_crop(image.height, image.width, step.height, step.width)
     return pillow_ops.crop(_pad(image, padding, (0, 0, 0), "constant"), box)
 
 
 @apply.register
-def _(step: S.RandomCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_random_crop(step: S.RandomCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     top, left = (boxes.place_at(u) for u in draws[step.draw : step.draw + 2])
     padding, box = boxes.random_crop(
         image.height, image.width, step.height, step.width, step.padding, step.pad_if_needed, top, left
@@ -63,20 +67,20 @@ def _(step: S.RandomCrop, image: Image.Image, draws: Sequence[float]) -> Image.I
 
 
 @apply.register
-def _(step: S.Pad, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_pad(step: S.Pad, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return _pad(image, step.padding, step.fill, step.padding_mode)
 
 
 @apply.register
-def _(step: S.HorizontalFlip, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_horizontal_flip(step: S.HorizontalFlip, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return pillow_ops.flip_horizontal(image) if draws[step.draw] < step.p else image
 
 
 @apply.register
-def _(step: S.VerticalFlip, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_vertical_flip(step: S.VerticalFlip, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return pillow_ops.flip_vertical(image) if draws[step.draw] < step.p else image
 
 
 @apply.register
-def _(step: S.Grayscale, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def _apply_grayscale(step: S.Grayscale, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return pillow_ops.grayscale(image, step.channels)

@@ -75,7 +75,7 @@ class Draws:
             draws[:, self._exp] = _exp(draws[:, self._exp])
         return draws if not self._kernels else self._with_weights(draws)
 
-    def of_seed(self, seed: int) -> Draws:
+    def with_seed(self, seed: int) -> Draws:
         """Returns Draws with the same columns and another seed."""
         other = copy.copy(self)
         other._seed = seed % 2**64

@@ -102,7 +102,10 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         return None
 
     def identity(self, index: int) -> str:
-        """Returns a string that identifies the sample, independently of machine and root folder."""
+        """Returns a string for `fingerprint` that depends on neither the machine nor the root folder.
+
+        Equal strings do not prove equal samples. The default is `location`: override it if that names a folder.
+        """
         return self.location(index)
 
     def fingerprint(self) -> str:

@@ -67,10 +67,11 @@ class Transform(nn.Module):
             yes = any(isinstance(part, one) if isinstance(one, type) else one(part) for one in self._transformed_types)
             if yes and is_pure_tensor(part):  # only the first one is an image, and only if no other part is
                 yes, takes_pure = takes_pure, False
-            changed.append(yes and self._is_taken(part))
+            changed.append(yes and self._takes_or_refuses(part))
         return changed
 
-    def _is_taken(self, part: Any) -> bool:
+    def _takes_or_refuses(self, part: Any) -> bool:
+        """Returns whether to change this part; False if it passes unchanged. Raises TypeError for a refused kind."""
         kind = kind_of(part)
         if self._takes is None or kind in self._takes:
             return True

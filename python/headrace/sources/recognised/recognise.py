@@ -10,8 +10,8 @@ from headrace.sources.combined import Selection
 from headrace.sources.dataset import BlobDataset
 from headrace.sources.recognised.opt_in import named
 from headrace.sources.recognised.torch_combined import concat, subset
-from headrace.sources.recognised.torchvision_arrays import array
-from headrace.sources.recognised.torchvision_files import folder, listed, pets
+from headrace.sources.recognised.torchvision_arrays import recognise_array
+from headrace.sources.recognised.torchvision_files import recognise_folder, recognise_listed, recognise_pets
 from headrace.sources.unchanged import NotNative, check_samples, class_name, home, refuse_override
 
 KNOWN = (
@@ -24,7 +24,7 @@ KNOWN = (
 _PAIRS = (("read", "blob_table"), ("image", "blob_table"), ("target", "targets_of"))
 
 # Tried in this order; each returns None for a dataset that it does not recognise.
-_FAMILIES = (folder, listed, pets, array)
+_FAMILIES = (recognise_folder, recognise_listed, recognise_pets, recognise_array)
 _COMBINED = (subset, concat)
 
 

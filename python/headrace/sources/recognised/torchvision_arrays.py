@@ -26,8 +26,15 @@ class _Array(Followed, Arrays):
         Arrays.__init__(self, images, labels.numpy() if isinstance(labels, torch.Tensor) else labels)
 
 
-def array(dataset: Any) -> BlobDataset | None:
-    """Returns the source of a CIFAR or MNIST dataset, or of a subclass that keeps its ``__getitem__``; else None."""
+def recognise_array(dataset: Any) -> BlobDataset | None:
+    """Returns the source of a CIFAR or MNIST dataset, or of a subclass that keeps its ``__getitem__``; else None.
+
+    The source refers to the dataset's array and copies no pixels.
+
+    Raises:
+        NotNative: the class or an attribute was overridden.
+        ValueError: the array or its labels have another shape or dtype than torchvision's.
+    """
     for module, name, kind, axes, labels in _FAMILIES:
         if is_torchvision(dataset, module, name):
             images = attribute(dataset, "data", kind)

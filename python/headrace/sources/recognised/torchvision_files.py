@@ -30,7 +30,7 @@ class _NoTransforms:
     transform = target_transform = None
 
 
-def folder(dataset: Any) -> BlobDataset | None:
+def recognise_folder(dataset: Any) -> BlobDataset | None:
     """Returns the source of a DatasetFolder or a subclass (ImageFolder, ImageNet); None for any other dataset."""
     if not is_torchvision(dataset, "folder", "DatasetFolder"):
         return None
@@ -39,7 +39,7 @@ def folder(dataset: Any) -> BlobDataset | None:
     return _Files(dataset, ["samples"], [path for path, _ in samples], [label for _, label in samples])
 
 
-def listed(dataset: Any) -> BlobDataset | None:
+def recognise_listed(dataset: Any) -> BlobDataset | None:
     """Returns the source of a Food101 or Flowers102; None for any other dataset."""
     for name in ("Food101", "Flowers102"):
         if is_torchvision(dataset, name.lower(), name):
@@ -49,7 +49,7 @@ def listed(dataset: Any) -> BlobDataset | None:
     return None
 
 
-def pets(dataset: Any) -> BlobDataset | None:
+def recognise_pets(dataset: Any) -> BlobDataset | None:
     """Returns the source of an OxfordIIITPet whose targets are single numbers; None for any other dataset."""
     if not is_torchvision(dataset, "oxford_iiit_pet", "OxfordIIITPet"):
         return None
