@@ -207,7 +207,11 @@ out = lambda batch: (batch[0].sum(), batch)[1]
 make = lambda: DataLoader(data, BATCH, shuffle=True, seed=1, num_workers={workers}, out_transform=out)
 want = [batch[1].tolist() for batch in make()]
 rng = random.Random({workers})
-signal.signal(signal.SIGALRM, signal.default_int_handler)
+armed = False  # a timer that goes off behind the loop interrupts nothing
+def strike(*_):
+    if armed:
+        raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, strike)
 interrupts = epochs = 0
 while interrupts < INTERRUPTS:
     loader = make()
@@ -218,21 +222,24 @@ while interrupts < INTERRUPTS:
         iterator, goes_on = iter(loader), rng.random() < 0.5
         while True:
             try:
-                signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, 6e-3))
-                for current in iterator:
-                    seen.append(current)
-                break
+                try:
+                    armed = True
+                    signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, 6e-3))
+                    for current in iterator:
+                        seen.append(current)
+                    armed = False
+                    break
+                except RuntimeError as error:  # the last one struck in the sampler's own code
+                    armed = False
+                    assert "closed before its end" in str(error)
+                    break
             except KeyboardInterrupt:
-                signal.setitimer(signal.ITIMER_REAL, 0)
+                armed = False
                 interrupts += 1
                 if current is not None and not (seen and seen[-1] is current):
                     seen.append(current)  # the loop has it, and was struck before it could say so
                 if not goes_on:
                     break
-            except RuntimeError as error:  # the last one struck in the sampler's own code
-                assert "closed before its end" in str(error)
-                break
-        signal.setitimer(signal.ITIMER_REAL, 0)
         state = loader.state_dict()
     got = [batch[1].tolist() for batch in seen]
     assert got == want, (got, want)

@@ -100,7 +100,7 @@ def test_what_accelerate_would_leave_behind_is_kept_or_said(folder: Path, tmp_pa
         loaded = DataLoader(data, 4)
         loaded.load_state_dict(loaded.state_dict())
         for loader, error, words in (
-            (DataLoader(Stream(), 4, out_transform=double), ValueError, "without out_transform"),
+            (DataLoader(Stream(), 4, out_transform=double), ValueError, "drops out_transform"),
             (loaded, RuntimeError, "load the state after accelerator.prepare"),
         ):
             try:
