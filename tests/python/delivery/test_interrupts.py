@@ -213,7 +213,7 @@ def strike(*_):
         raise KeyboardInterrupt
 signal.signal(signal.SIGALRM, strike)
 interrupts = epochs = 0
-while interrupts < INTERRUPTS:
+while interrupts < INTERRUPTS or epochs < 4:
     loader = make()
     state, seen, current = loader.state_dict(), [], None
     while state["epoch"] == 0:
@@ -244,7 +244,6 @@ while interrupts < INTERRUPTS:
     got = [batch[1].tolist() for batch in seen]
     assert got == want, (got, want)
     epochs += 1
-assert epochs > 3
 print("all there")
 """
     assert output_of(code, seconds=120) == "all there\n"
