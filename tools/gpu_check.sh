@@ -3,7 +3,7 @@
 # From dist/*.whl of that Python where there is one: then neither compilers, libjpeg's headers nor a network are needed.
 # For the tests of nvJPEG put a wheel of nvidia-nvjpeg into dist/ too, where the Python has none.
 # RUN: proofs (tests, long runs, sanitizers) or figures; each ends within ten minutes.
-# Usage: PYTHON=python3 tools/gpu_check.sh RUN OUT [IMAGES]
+# Usage: PYTHON=python3 tools/gpu_check.sh RUN OUT [IMAGES [OPTIONS of bench.gpu.check, such as --only tests]]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -35,4 +35,4 @@ else
   install --no-build-isolation . $extras
 fi
 export PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH}
-exec "$python" -m bench.gpu.check "$run" --out "$out" ${3:+--images "$3"}
+exec "$python" -m bench.gpu.check "$run" --out "$out" ${3:+--images "$3"} "${@:4}"

@@ -17,10 +17,11 @@ from headrace.base.errors import SampleError
 from headrace.base.whole_number import whole_number
 from headrace.base.world import warn_of_whole_reads
 from headrace.delivery import arguments, routing
+from headrace.delivery.faults import OnError
 from headrace.delivery.out_transform import OutTransform, TransformedBatches
 from headrace.delivery.routing import Fallback, Native
 from headrace.delivery.runner import Runner
-from headrace.delivery.settings import OnError, OwnAttributes, OwnSettings, Settings
+from headrace.delivery.settings import OwnAttributes, OwnSettings, Settings
 from headrace.engine.engine import Engine
 from headrace.epochs import state
 from headrace.epochs.epochs import Epochs
@@ -360,10 +361,10 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
 
     def explain(self) -> report.Explanation:
         """Returns a table of what runs natively, what runs in Python, and why; print it."""
-        route = self._renewed_route()
+        route, settings = self._renewed_route(), self._settings()
         if isinstance(route, Fallback):
-            return report.explain_torch(self._settings(), routing.reasons(self._settings()))
-        return report.explain(self._settings(), route)
+            return report.explain_torch(settings, routing.reasons(settings))
+        return report.explain(settings, route)
 
     def stats(self) -> stats.Stats:
         """Returns the time per stage of the newest epoch and its bottleneck; print it."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections.abc import Sequence
-from typing import NoReturn, Protocol
+from typing import Literal, NoReturn, Protocol, get_args
 
 from headrace.base.errors import SampleError, native_cause, sample_error, with_causes
 from headrace.engine.engine import Failure
 
-ON_ERROR = ("raise", "skip", "replace")
+OnError = Literal["raise", "skip", "replace"]
+ON_ERROR: tuple[OnError, ...] = get_args(OnError)
 
 
 class Located(Protocol):
@@ -43,7 +44,7 @@ class FaultLog:
         progress: progress of the epoch; stores the errors.
     """
 
-    def __init__(self, on_error: str, max_errors: int | None, progress: Epoch) -> None:
+    def __init__(self, on_error: OnError, max_errors: int | None, progress: Epoch) -> None:
         self._on_error, self._max_errors = on_error, max_errors
         self._progress = progress
         self._indices: set[int] = set()

@@ -8,7 +8,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,11 +22,9 @@ from headrace.delivery.line import Begun, Line
 from headrace.delivery.settings import Settings
 from headrace.engine.engine import Engine, Flight
 from headrace.epochs.order import OrderedBatch
+from headrace.epochs.state import Progress
 from headrace.randomness.draws import Draws
 from headrace.sources import BlobDataset
-
-if TYPE_CHECKING:
-    from headrace.epochs.state import Progress
 
 _FOREVER_S = 1e9
 _CLOSED = "this iterator was closed before its end; iter(loader) makes a new one"
@@ -71,6 +69,7 @@ class NativeIterator:
         self._owns_engine = owns_engine
         self._renew = renew  # reset to None by the first next()
         self._turn = threading.RLock()  # one next() at a time; reentrant, since a Python step may call next() itself
+        engine.read_metadata(source.metadata)
         self._line = Line(table, engine, order, draws, progress, settings.depth)
         self._faults = faults.FaultLog(settings.on_error, settings.max_errors, progress)
         self._exhausted = self._closed = False

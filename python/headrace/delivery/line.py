@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,10 +20,8 @@ from headrace.base.recording import span
 from headrace.engine.engine import Engine, Flight
 from headrace.epochs.delivery import Delivery, settle
 from headrace.epochs.order import OrderedBatch
+from headrace.epochs.state import Progress
 from headrace.randomness.draws import Draws
-
-if TYPE_CHECKING:
-    from headrace.epochs.state import Progress
 
 # Errors after which the batch stays the next one: memory may be available when it is requested again.
 MAY_PASS = (MemoryError, torch.OutOfMemoryError)

@@ -109,8 +109,7 @@ def renewed(route: Native, settings: Settings) -> Native | Fallback:
     Raises:
         RuntimeError: the dataset's length has changed.
     """
-    reasons = _needs_python(settings.batched, settings.collate_fn, settings.worker_init_fn)
-    if reasons:
+    if reasons := _needs_python(settings.batched, settings.collate_fn, settings.worker_init_fn):
         return Fallback("; ".join(reasons))
     try:
         source = route.source if route.source.is_current() else as_source(settings.dataset)

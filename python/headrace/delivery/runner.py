@@ -49,7 +49,6 @@ class Runner:
             engine = self.new_engine(settings, route, slots_kept=settings.depth + 2, pin=pin)
         if self._table is None or self._table[0] is not source:
             self._table = source, checked_table(source)
-        engine.read_metadata(source.metadata)
         progress, order = epochs.begin()
         progress.before = engine.stages()
         if settings.num_workers > 0:

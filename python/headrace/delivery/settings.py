@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch.utils.data import IterableDataset
 
 from headrace.base.world import World
 from headrace.delivery import arguments
+from headrace.delivery.faults import OnError
 from headrace.delivery.out_transform import OutTransform
 from headrace.engine import destination as destinations
 from headrace.engine.destination import Destination
 from headrace.engine.layout import Layout
 from headrace.epochs.samplers import Samplers
 
-OnError = Literal["raise", "skip", "replace"]
 _NATIVE_ONLY = ("device", "decoder", "deterministic", "dtype", "memory_format", "on_error")
 
 

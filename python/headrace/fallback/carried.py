@@ -14,7 +14,8 @@ from typing import Any
 
 from torch.utils.data import get_worker_info
 
-from headrace.fallback.protocol import restore, state_of, stateful
+from headrace.epochs.sampler_state import is_stateful, state_of
+from headrace.fallback.protocol import restore
 
 SAME = b""  # sent if the state equals the one sent with the batch before
 
@@ -225,7 +226,7 @@ class Stream(Carrier):
         except BaseException:
             self._fails()
             raise
-        self._stateful = stateful(self.users.dataset) or stateful(self._iterator)
+        self._stateful = is_stateful(self.users.dataset) or is_stateful(self._iterator)
         if place is None:
             self._says()
         return self

@@ -9,12 +9,12 @@ from typing import Any
 
 from torch.utils.data import DataLoader as TorchDataLoader
 
+from headrace.epochs.sampler_state import is_stateful
 from headrace.epochs.samplers import asked_of, begin_with, followers, late_epoch, samplers_of
 from headrace.fallback.iterators import missing_hook
 from headrace.fallback.layout import Saved, read, write
 from headrace.fallback.making import Making
 from headrace.fallback.progress import Progress
-from headrace.fallback.protocol import stateful
 from headrace.fallback.workers import have_states
 from headrace.sampler.seeded import Seeded, tell
 
@@ -93,7 +93,7 @@ class TorchEpochs:
         if told:
             progress.draw()  # now, since two epochs may be begun before a batch of either is requested
         self._next, self._loaded, self._progress = epoch + 1, None, progress  # only now: a refused state is kept
-        if have_states(loader) and stateful(loader.dataset):
+        if have_states(loader) and is_stateful(loader.dataset):
             self._fresh, ours = iterator, weakref.ref(self)
             progress.when_asked = lambda asked: _let_go(ours(), asked)
         return iterator

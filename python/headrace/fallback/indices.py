@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch.utils.data import BatchSampler, RandomSampler
 
-from headrace.fallback.protocol import restore, state_of, stateful
+from headrace.epochs.sampler_state import is_stateful, state_of
+from headrace.fallback.protocol import restore
 from headrace.sampler.seeded import chain_of
 
 
@@ -161,7 +162,7 @@ class Draws:
             )
 
     def _refuse_hidden_states(self) -> None:
-        hidden = next((type(one).__qualname__ for one in chain_of(self._sampler) if stateful(one)), None)
+        hidden = next((type(one).__qualname__ for one in chain_of(self._sampler) if is_stateful(one)), None)
         if hidden is not None:
             raise ValueError(
                 f"the order of {type(self._sampler).__qualname__} cannot be resumed: it draws from {hidden}, which has "
@@ -207,11 +208,11 @@ class Draws:
         inner, state = self._inner, None
         if inner is None:
             state, of_iterator = state_of(self._sampler), state_of(self._items)
-        elif stateful(inner.sampler) or stateful(inner.iterator):
+        elif is_stateful(inner.sampler) or is_stateful(inner.iterator):
             of_iterator = {"samples_yielded": self._samples}
-            if stateful(inner.sampler):
+            if is_stateful(inner.sampler):
                 of_iterator["sampler_state"] = state_of(inner.sampler)
-            if stateful(inner.iterator):
+            if is_stateful(inner.iterator):
                 of_iterator["sampler_iter_state"] = state_of(inner.iterator)
             if inner.ended:
                 of_iterator["ended"] = True
@@ -251,7 +252,7 @@ class _Inner:
 
 def _resumed(sampler: Any, state: Any) -> Iterator[Any]:
     """Returns an iterator of a sampler, restored to `state` if there is one."""
-    if state is not None and type(sampler) is RandomSampler and not stateful(sampler):
+    if state is not None and type(sampler) is RandomSampler and not is_stateful(sampler):
         # A state by torchdata's own RandomSampler, which has the same order as torch's for the same generator.
         again = copy.copy(sampler)
         again.generator = torch.Generator("cpu")

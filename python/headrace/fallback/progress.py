@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch.utils.data import IterableDataset
 
+from headrace.epochs.sampler_state import is_stateful, state_of
 from headrace.fallback.carried import Task, WorkerPlace
 from headrace.fallback.indices import Draws, Place, unbegun
 from headrace.fallback.layout import Saved, Start
-from headrace.fallback.protocol import state_of, stateful
 from headrace.fallback.randomness import Randomness
 from headrace.fallback.workers import Workers
 
@@ -93,7 +93,7 @@ class Progress:
         elif self._iterable:
             with self._reading_torchs_books():
                 fetcher = iterator._dataset_fetcher
-                if stateful(fetcher.dataset) or stateful(fetcher.dataset_iter):
+                if is_stateful(fetcher.dataset) or is_stateful(fetcher.dataset_iter):
                     self._source = fetcher
         self._more["shared_seed"] = getattr(iterator, "_shared_seed", None)
         self._more["len_called"] = getattr(iterator, "_IterableDataset_len_called", None)

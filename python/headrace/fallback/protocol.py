@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.epochs.sampler_state import is_stateful as stateful
-from headrace.epochs.sampler_state import state_of
-
-__all__ = ["restore", "state_of", "stateful"]
+from headrace.epochs.sampler_state import is_stateful
 
 
 def restore(one: Any, state: Any, what: str) -> None:
@@ -21,7 +18,7 @@ def restore(one: Any, state: Any, what: str) -> None:
     """
     if state is None:
         return
-    if not stateful(one):
+    if not is_stateful(one):
         raise ValueError(
             f"the state contains one for the {what}, but {type(one).__qualname__} has no state_dict and load_state_dict"
         )

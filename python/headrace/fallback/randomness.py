@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import BatchSampler, IterDataPipe, SequentialSampler
 from torch.utils.data.distributed import DistributedSampler
 
-from headrace.fallback.protocol import stateful
+from headrace.epochs.sampler_state import is_stateful
 from headrace.sampler.seeded import Seeded
 
 
@@ -85,7 +85,7 @@ def may_draw_from_default(samplers: Iterable[Any], dataset: Any) -> bool:
 
 
 def _known_not_to(sampler: Any) -> bool:
-    if isinstance(sampler, (Seeded, list, tuple, range, np.ndarray, torch.Tensor)) or stateful(sampler):
+    if isinstance(sampler, (Seeded, list, tuple, range, np.ndarray, torch.Tensor)) or is_stateful(sampler):
         return True
     if type(sampler) in (BatchSampler, SequentialSampler, DistributedSampler):
         return True

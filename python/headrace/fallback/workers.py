@@ -10,8 +10,8 @@ from typing import Any
 import torch.multiprocessing
 from torch.utils.data import IterableDataset, IterDataPipe, MapDataPipe
 
+from headrace.epochs.sampler_state import is_stateful
 from headrace.fallback.carried import SAME, Carried, Carrier, Failed, Indexed, Message, Stream, Users, WorkerPlace
-from headrace.fallback.protocol import stateful
 
 _LOOK_S = 0.2  # interval at which a worker that owes a message is checked for being alive
 
@@ -20,7 +20,7 @@ def have_states(loader: Any) -> bool:
     """Returns whether a loader's workers may have states: of a stateful dataset, or of an iterable one."""
     if loader.num_workers == 0 or isinstance(loader.dataset, (IterDataPipe, MapDataPipe)):
         return False  # torch changes data pipes in place, and would not recognise a wrapper
-    return isinstance(loader.dataset, IterableDataset) or stateful(loader.dataset)
+    return isinstance(loader.dataset, IterableDataset) or is_stateful(loader.dataset)
 
 
 @dataclass

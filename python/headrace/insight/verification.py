@@ -104,7 +104,6 @@ def _oracle(settings: Settings, route: Native, epoch: Epoch) -> ReferenceLoader:
 def _native(settings: Settings, route: Native, epoch: Epoch, engine: Engine) -> NativeIterator:
     """Returns an iterator over the same batches, made by `engine`."""
     (progress, order), source = epoch, route.source
-    engine.read_metadata(source.metadata)
     draws = Draws(route.recipe.columns, progress.seed)
     return NativeIterator(
         source,

@@ -83,7 +83,7 @@ def test_what_next_did_not_return_is_not_counted(workers, error):
     resumed = loader()
     resumed.load_state_dict(state)
     assert_same([*seen, *resumed], want)
-    # The iterator goes on: an error was told of its batch, an interrupt struck at no batch in particular.
+    # The iterator delivers the rest: after an error without the failed batch, after an interrupt with it.
     assert_same(list(iterator), want[3:] if error is ValueError else want[2:])
     assert first.state_dict()["epoch"] == 1
 
