@@ -31,6 +31,8 @@ TOO_LONG = 124
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"]
 # Of the CUDA tests, for the sanitizers: they slow kernels down a hundred times.
 SMALL_RUN = ["tests/python/contract", "-k", "cuda and (test_ops or (every_dtype and float32))"]
+ENDURANCE, DURATIONS = ["tests/python/engine/test_endurance.py"], ["--durations", "12"]
+MANY = {"HEADRACE_GPU_BATCHES": "10000"}
 
 TIMELINE = [sys.executable, "-m", "bench.timeline", "--device", "cuda", "--batch", "256"]
 TIMELINE += ["--threads", str(len(os.sched_getaffinity(0)))]
@@ -60,12 +62,14 @@ def _figures(module: str, limit: int, *options: str) -> Part:
 RUNS: dict[str, dict[str, Part]] = {
     "proofs": {
         "tests": Part([*PYTEST, "tests/python/contract", "tests/python/engine/test_cuda.py", "-k", "cuda"], 100),
-        "endurance": Part([*PYTEST, "tests/python/engine/test_endurance.py"], 210, {"HEADRACE_GPU_BATCHES": "10000"}),
+        "endurance": Part([*PYTEST, "-n", "8", *DURATIONS, *ENDURANCE, "-k", "not memory"], 300, MANY),
+        "memory": Part([*PYTEST, *DURATIONS, *ENDURANCE, "-k", "memory"], 60, MANY),  # alone: it asks what is free
         "memcheck": _sanitizer("memcheck", 60),
         "racecheck": _sanitizer("racecheck", 60),
         "initcheck": _sanitizer("initcheck", 60),
     },
     "figures": {
+        "exactness": _figures("bench.gpu.exactness", 60),
         "questions": _figures("bench.gpu.questions", 130),
         "kernels": _figures("bench.gpu.kernels", 60),
         "loaders": _figures("bench.gpu.loaders", 160, "--most-seconds", "130"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,10 @@ def fuse(
             gb_s = moved / took["median"] / 1e6
             rows.append(
                 {
+                    "part": "fuse",
                     "what": f"fused kernel, {len(files)} crops to {size}, {name}, {layout.value}",
                     "ms": took,
-                    "images_per_s": 1e3 * len(files) / took["median"],
+                    "images_per_s": spread([1e3 * len(files) / one for one in ms]),
                     "gb_per_s": gb_s,
                     "of_copy": gb_s / copy_gb_s,
                 }
@@ -70,39 +72,43 @@ def fuse(
     return rows
 
 
-def decoders(
-    where: destination.Destination, files: list[bytes], repeats: int, groups: list[int]
-) -> list[dict[str, Any]]:
-    """nvJPEG alone, whole images to planes, in calls of several sizes on one and two threads."""
+#: Threads that call nvJPEG, and images of a call. The CUDA cores take a tenth of a second for any call: many at a time.
+WAYS = {
+    "hardware": [(lanes, group) for lanes in (1, 2, 3) for group in (14, 28, 63, 126)],
+    "cuda": [(2, 64), (4, 64), (8, 64), (16, 64), (4, 256), (8, 256)],
+}
+EMULATED_WAYS = {"hardware": [(1, 8), (2, 8)], "cuda": [(2, 8)]}
+
+
+def decoders(where: destination.Destination, files: list[bytes], repeats: int) -> Iterator[dict[str, Any]]:
+    """nvJPEG alone, whole images to planes, in calls of several sizes on several threads."""
     module = destination.required()
-    rows = []
-    for decoder in ("hardware", "cuda"):
-        for lanes in (1, 2, 3):
-            for group in groups:
-                what = {"what": f"nvJPEG {decoder}, {lanes} threads, {group} images a call"}
-                try:
-                    seconds = module.time_decoders(
-                        where.kind,
-                        where.device.index or 0,
-                        decoder,
-                        destination.nvjpeg_candidates(),
-                        files,
-                        lanes,
-                        group,
-                        repeats + 1,
-                    )[1:]
-                except RuntimeError as error:
-                    rows.append(what | {"failed": str(error)})
-                    break
-                if min(seconds) <= 0:
-                    rows.append(what | {"failed": "it refused a file"})
-                    continue
-                rows.append(what | {"images_per_s": spread([len(files) / one for one in seconds])})
-    return rows
+    ways = EMULATED_WAYS if where.kind == destination.EMULATED else WAYS
+    for decoder in ways:
+        for lanes, group in ways[decoder]:
+            what = {"part": "decoders", "what": f"nvJPEG {decoder}, {lanes} threads, {group} images a call"}
+            try:
+                seconds = module.time_decoders(
+                    where.kind,
+                    where.device.index or 0,
+                    decoder,
+                    destination.nvjpeg_candidates(),
+                    files,
+                    lanes,
+                    group,
+                    repeats + 1,
+                )[1:]
+            except RuntimeError as error:
+                yield what | {"failed": str(error)}
+                break
+            if min(seconds) <= 0:
+                yield what | {"failed": "it refused a file"}
+                continue
+            yield what | {"images_per_s": spread([len(files) / one for one in seconds])}
 
 
-def run(device: str, folder: Path | None, batch: int, repeats: int) -> dict[str, Any]:
-    """All of it."""
+def run(device: str, folder: Path | None, batch: int, repeats: int, parts: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The figures, one by one."""
     where = destination.resolve(device, "cpu")
     if where.way != "fused":
         raise SystemExit(where.why)
@@ -111,25 +117,26 @@ def run(device: str, folder: Path | None, batch: int, repeats: int) -> dict[str,
     small = 2**24 if where.kind == destination.EMULATED else 2**31
     copied = spread(module.time_copy(where.kind, where.device.index or 0, small, repeats))
     copy_gb_s = 2 * small / copied["median"] / 1e6
-    groups = [8] if where.kind == destination.EMULATED else [32, 63, 126, 252]  # 7 JPEG engines on an H200
-    return {
-        "copy": {"bytes": small, "ms": copied, "gb_per_s": copy_gb_s},
-        "fuse": fuse(where, files[:batch], 224, repeats, copy_gb_s),
-        "decoders": decoders(where, files, min(repeats, 3), groups),
-    }
+    yield {"part": "copy", "what": "copy within the device, read and written", "ms": copied, "gb_per_s": copy_gb_s}
+    if "fuse" in parts:
+        yield from fuse(where, files[:batch], 224, repeats, copy_gb_s)
+    if "decoders" in parts:
+        yield from decoders(where, files, min(repeats, 3))
 
 
-def markdown(result: dict[str, Any]) -> str:
-    """A table for people."""
-    lines = [f"copy within the device: {result['copy']['gb_per_s']:,.0f} GB/s (read and written)", ""]
-    lines += ["| what | images/s | GB/s | of the copy |", "|---|---|---|---|"]
-    for row in result["fuse"]:
-        lines.append(f"| {row['what']} | {row['images_per_s']:,.0f} | {row['gb_per_s']:,.0f} | {row['of_copy']:.2f} |")
-    for row in result["decoders"]:
-        rate = row.get("images_per_s")
-        said = f"{rate['median']:,.0f} ({rate['least']:,.0f}-{rate['greatest']:,.0f})" if rate else row["failed"]
-        lines.append(f"| {row['what']} | {said} | | |")
-    return "\n".join(lines)
+def line(row: dict[str, Any]) -> str:
+    """A figure for people."""
+    if "failed" in row:
+        return f"{row['what']}: {row['failed']}"
+    said = [row["what"] + ":"]
+    if "images_per_s" in row:
+        rate = row["images_per_s"]
+        said.append(f"{rate['median']:,.0f} images/s ({rate['least']:,.0f} to {rate['greatest']:,.0f})")
+    if "gb_per_s" in row:
+        said.append(f"{row['ms']['median']:.4f} ms, {row['gb_per_s']:,.0f} GB/s")
+    if "of_copy" in row:
+        said.append(f"{row['of_copy']:.2f} of the copy's")
+    return " ".join(said)
 
 
 def main() -> None:
@@ -138,12 +145,15 @@ def main() -> None:
     parser.add_argument("--images", type=Path, metavar="DIR")
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--parts", nargs="+", choices=("fuse", "decoders"), default=("fuse", "decoders"))
     parser.add_argument("--out", type=Path, metavar="FILE.json")
     args = parser.parse_args()
-    result = run(args.device, args.images, args.batch, args.repeats)
-    if args.out:
-        args.out.write_text(json.dumps(result, indent=1) + "\n")
-    print(markdown(result))
+    result: dict[str, list[dict[str, Any]]] = {"copy": [], "fuse": [], "decoders": []}
+    for row in run(args.device, args.images, args.batch, args.repeats, args.parts):
+        result[row["part"]].append(row)
+        print(line(row), flush=True)
+        if args.out:
+            args.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

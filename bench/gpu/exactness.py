@@ -1,0 +1,130 @@
+"""Compares the batches of each decoder with the oracle's, and the samples of nvJPEG's planes with libjpeg's.
+
+    python -m bench.gpu.exactness [--device emulated] [--images DIR] [--hard DIR] [--out FILE.json]
+
+The pixels of the file are compared, without a resize: a difference is one of grey levels. Files that Pillow refuses are
+skipped. `made`: photographs and noise, saved in each quality, sampling and edge that matters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from bench.datasets import PHOTOS
+from headrace import Blobs, DataLoader
+from headrace import transforms as T
+from headrace.engine import destination
+
+EDGE = 128  # of the crop that is compared
+DECODERS = ("cpu", "hardware", "cuda")
+
+
+def made() -> list[bytes]:
+    """Photographs and noise as JPEG files of many qualities, samplings and sizes."""
+    random = np.random.default_rng(0)
+    pictures = [Image.open(path).convert("RGB") for path in sorted(PHOTOS.rglob("*.jpg"))[:4]]
+    pictures = [picture.resize((300, 220)) for picture in pictures]
+    pictures += [Image.fromarray(random.integers(0, 256, (200, 264, 3), np.uint8))]
+    files = []
+
+    def add(picture: Image.Image, **options: Any) -> None:
+        out = io.BytesIO()
+        picture.save(out, "JPEG", **options)
+        files.append(out.getvalue())
+
+    for picture in pictures:
+        for subsampling in ("4:4:4", "4:2:2", "4:2:0"):
+            for quality in (1, 5, 10, 25, 50, 75, 85, 90, 95, 98, 100):
+                add(picture, quality=quality, subsampling=subsampling)
+            for edge in range(128, 164, 3):
+                add(picture.resize((edge, 291 - edge)), quality=90, subsampling=subsampling)
+        for quality in (1, 50, 90, 100):
+            add(picture.convert("L"), quality=quality)
+        add(picture, quality=90, optimize=True)
+        add(picture, quality=90, restart_marker_blocks=7)
+    return files
+
+
+def corpora(images: Path | None, hard: Path | None) -> dict[str, list[bytes]]:
+    """Files by the name of their corpus."""
+    found: dict[str, list[bytes]] = {}
+    for name, folder in (("images", images or PHOTOS), ("hard", hard)):
+        if folder is not None:
+            paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".tsv")
+            found[name] = [path.read_bytes() for path in paths if path.stat().st_size < 4_000_000]
+    return found | {"made": made()}
+
+
+def compare(files: list[bytes], device: str, decoder: str, threads: int) -> dict[str, Any]:
+    """The differences between an epoch of `decoder` and the oracle's, in grey levels, crop by crop."""
+    data = Blobs(files, list(range(len(files))), T.Compose([T.CenterCrop(EDGE), T.ToImage()]))
+    options: dict[str, Any] = {"num_workers": threads, "on_error": "skip", "max_errors": len(files)}
+    options["persistent_workers"] = True  # the counts below are the engine's
+    exact: dict[int, torch.Tensor] = {}
+    for images, labels in DataLoader(data, 64, **options).reference():
+        exact |= dict(zip(labels.tolist(), images, strict=True))
+    loader = DataLoader(data, 64, device=device, decoder=decoder, **options)
+    seen: set[int] = set()
+    differing, greatest, total = [], 0, 0.0
+    for images, labels in loader:
+        for label, image in zip(labels.tolist(), images.cpu(), strict=True):
+            seen.add(label)
+            off = (image.int() - exact[label].int()).abs()
+            if off.any():
+                differing.append(label)
+                greatest, total = max(greatest, int(off.max())), total + float(off.sum())
+    stages = {stage: items for stage, items, _ in loader._engine.stages()}
+    return {
+        "files": len(files),
+        "images": len(exact),
+        "missing": len(set(exact) - seen),
+        "decoded_by_the_gpu": stages.get("device decode", 0),
+        "differing_images": len(differing),
+        "first_differing": differing[:20],
+        "greatest": greatest,
+        "mean": total / (len(seen) * 3 * EDGE * EDGE),
+    }
+
+
+def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Every corpus with every decoder."""
+    for corpus, files in corpora(options.images, options.hard).items():
+        for decoder in DECODERS:
+            row: dict[str, Any] = {"corpus": corpus, "decoder": decoder}
+            try:
+                yield row | compare(files, options.device, decoder, options.threads)
+            except RuntimeError as error:
+                yield row | {"failed": str(error)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.gpu.exactness", description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--images", type=Path, metavar="DIR")
+    parser.add_argument("--hard", type=Path, metavar="DIR")
+    parser.add_argument("--threads", type=int, default=4)
+    parser.add_argument("--out", type=Path, metavar="FILE.json")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # of skipped samples, and Pillow's of damaged files
+    Image.MAX_IMAGE_PIXELS = None
+    destination.required()
+    rows = []
+    for row in run(options):
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+        if options.out:
+            options.out.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
