@@ -30,29 +30,26 @@ class Work:
 
 
 def headrace(decoder: str, **options: Any) -> Callable[[Work], Batches]:
-    """headrace's loader with one of its decoders; its first batch is compared with the oracle's."""
+    """headrace's loader with one of its decoders. After the first batch, a twin's is compared with the oracle's."""
 
     def batches(work: Work) -> Batches:
         from headrace import DataLoader, ImageFiles
         from headrace import transforms as T
 
+        def loader() -> DataLoader[Any]:
+            asked = {"num_workers": work.workers, "persistent_workers": True, "drop_last": True} | options
+            return DataLoader(dataset, work.batch, shuffle=True, device=work.device, decoder=decoder, **asked)
+
         recipe = [T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)]
         dataset = ImageFiles(work.paths, [0] * len(work.paths), T.Compose(recipe))
-        loader = DataLoader(
-            dataset,
-            work.batch,
-            shuffle=True,
-            num_workers=work.workers,
-            device=work.device,
-            decoder=decoder,
-            drop_last=True,
-            persistent_workers=True,
-            **options,
-        )
-        loader.verify(n=1)
+        ours = loader()
+        iterator = iter(ours)
+        yield next(iterator)[0]
+        loader().verify(n=1)
         while True:
-            for made, _ in loader:
+            for made, _ in iterator:
                 yield made
+            iterator = iter(ours)
 
     return batches
 

@@ -6,23 +6,27 @@ python -m bench.gpu.loaders [--images DIR] [--seconds S] [--rounds N] [--out FIL
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from bench.gpu import decoding, images
+from bench.gpu import images
 from bench.gpu.contenders import CONTENDERS, Batches, Work, first_batch
-from bench.gpu.place import Place
+from bench.gpu.questions import decoding
+from bench.gpu.questions.place import Place
 from bench.gpu.turns import by_name, finish_with, options_of, spread, take_turns, work_of
 from headrace.engine import destination
 
 BARE = "nvjpegDecodeBatched alone, on the engines"
 BARE_STATES, BARE_BATCH = 2, 64  # as headrace calls it
 WARM_UP_BATCHES = 4
-Clock = Callable[[float], float]  # seconds to measure for -> images a second
+Clock = Callable[[float], dict[str, float]]  # seconds to measure for -> images a second, cores
 
 
 def finish(work: Work) -> None:
@@ -31,21 +35,47 @@ def finish(work: Work) -> None:
         torch.cuda.synchronize()
 
 
-def stream_clock(batches: Batches, work: Work) -> Clock:
-    """Images a second from batch to batch, the GPU's work included."""
-    first_batch(batches, work)
+def cpu_seconds() -> float:
+    """CPU time of this process and its living children, which getrusage() counts only once they have ended."""
+    ours, ticks = os.getpid(), 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = path.read_text().rpartition(")")[2].split()  # from the state on
+            if ours in (int(path.parent.name), int(fields[1])):
+                ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
-    def measure(seconds: float) -> float:
+
+def stream_clock(batches: Batches, work: Work, first: dict[str, float]) -> Clock:
+    """Images a second from batch to batch, the GPU's work included, and the CPU cores that were busy meanwhile.
+
+    `first` gets the seconds until the first batch, and the GPU's memory that was taken by then.
+    """
+    used, begin = memory_used(work), time.perf_counter()
+    first_batch(batches, work)
+    finish(work)
+    first |= {"first_batch_s": time.perf_counter() - begin, "gpu_mib": (memory_used(work) - used) / 2**20}
+
+    def measure(seconds: float) -> dict[str, float]:
         for _ in range(WARM_UP_BATCHES):
             next(batches)
         finish(work)
-        count, begin = 0, time.perf_counter()
+        count, cpu, begin = 0, cpu_seconds(), time.perf_counter()
         while time.perf_counter() - begin < seconds:
             count += len(next(batches))
         finish(work)
-        return count / (time.perf_counter() - begin)
+        took = time.perf_counter() - begin
+        return {"images_per_s": count / took, "cores": (cpu_seconds() - cpu) / took}
 
     return measure
+
+
+def memory_used(work: Work) -> int:
+    """Bytes of the GPU's memory that are taken, by whatever process."""
+    if work.device != "cuda":
+        return 0
+    free, total = torch.cuda.mem_get_info()
+    return total - free
 
 
 def bare_clock(work: Work) -> Clock:
@@ -54,32 +84,43 @@ def bare_clock(work: Work) -> Clock:
     colour = images.colour(files, max(len(files), 2 * BARE_STATES * BARE_BATCH))
     place, candidates = Place("cuda" if work.device == "cuda" else "cpu"), destination.nvjpeg_candidates()
 
-    def measure(seconds: float) -> float:
+    def measure(seconds: float) -> dict[str, float]:
         with decoding.opened("hardware", candidates) as library:
             how: dict[str, Any] = {"states": BARE_STATES, "batch": BARE_BATCH, "memory": "pinned", "rounds": 1}
-            return decoding.rate(place, library, colour, seconds=seconds, **how)["median"]
+            return {"images_per_s": decoding.rate(place, library, colour, seconds=seconds, **how)["median"]}
 
     return measure
 
 
-def run(work: Work, options: argparse.Namespace) -> dict[str, Any]:
+def run(work: Work, options: argparse.Namespace, contenders: Mapping[str, Callable[[Work], Batches]]) -> dict[str, Any]:
     """All contenders in turns."""
 
-    def begun(make: Callable[[Work], Batches]) -> Clock:
-        return stream_clock(make(work), work)
+    first: dict[str, dict[str, float]] = {}
 
-    makers = {name: partial(begun, make) for name, make in CONTENDERS.items()} | {BARE: partial(bare_clock, work)}
+    def begun(name: str, make: Callable[[Work], Batches]) -> Clock:
+        return stream_clock(make(work), work, first.setdefault(name, {}))
+
+    makers = {name: partial(begun, name, make) for name, make in contenders.items()}
+    makers[BARE] = partial(bare_clock, work)
     turns = take_turns(makers, lambda clock, _: clock(options.seconds), options)
-    return {"files": len(work.paths), "batch": work.batch, "workers": work.workers} | turns
+    return {"files": len(work.paths), "batch": work.batch, "workers": work.workers, "first": first} | turns
 
 
 def table(result: dict[str, Any]) -> str:
     """For people."""
-    lines = [f"{result['workers']} threads, batches of {result['batch']}", "", "| loader | images/s |", "|---|---|"]
-    for name, rates in by_name(result).items():
-        rate = spread(rates)
-        lines.append(f"| {name} | {rate['median']:,.0f} ({rate['least']:,.0f} to {rate['greatest']:,.0f}) |")
-    lines += [f"| {name} | - ({why.splitlines()[0][:90]}) |" for name, why in result["failed"].items()]
+    lines = [
+        f"{result['workers']} threads, batches of {result['batch']}",
+        "",
+        "| loader | images/s | cores busy | first batch | GPU memory |",
+    ]
+    lines.append("|---|---|---|---|---|")
+    for name, rows in by_name(result).items():
+        rate, first = spread([row["images_per_s"] for row in rows]), result["first"].get(name, {})
+        cells = [f"{rate['median']:,.0f} ({rate['least']:,.0f} to {rate['greatest']:,.0f})"]
+        cells.append(f"{spread([row['cores'] for row in rows])['median']:.1f}" if "cores" in rows[0] else "")
+        cells += [f"{first['first_batch_s']:.1f} s", f"{first['gpu_mib']:,.0f} MiB"] if first else ["", ""]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    lines += [f"| {name} | - ({why.splitlines()[0][:90]}) | | | |" for name, why in result["failed"].items()]
     return "\n".join(lines)
 
 
@@ -87,7 +128,7 @@ def main() -> None:
     options = options_of(
         argparse.ArgumentParser(prog="python -m bench.gpu.loaders", description=__doc__.splitlines()[0]), seconds=2.5
     )
-    result = run(work_of(options), options)
+    result = run(work_of(options), options, CONTENDERS)
     finish_with(result, table(result), options)
 
 

@@ -20,6 +20,7 @@ import torch
 from bench.contenders._common import SIZE
 from bench.gpu.contenders import CONTENDERS, Batches, Work, first_batch
 from bench.gpu.loaders import finish
+from bench.gpu.tuning import VARIANTS_BY_NAME
 from bench.gpu.turns import by_name, finish_with, options_of, spread, take_turns, work_of
 
 RESIDENT = "one batch that stays on the GPU"
@@ -103,6 +104,7 @@ def measure(batches: Batches, step: Step, work: Work, seconds: float) -> dict[st
 
 def run(work: Work, options: argparse.Namespace) -> dict[str, Any]:
     """All feeders in turns."""
+    contenders = VARIANTS_BY_NAME if options.tuning else CONTENDERS
     step = Step(network(options.model), work)
 
     def begun(make: Callable[[Work], Batches]) -> Batches:
@@ -114,7 +116,7 @@ def run(work: Work, options: argparse.Namespace) -> dict[str, Any]:
         row = measure(batches, step, work, options.seconds)
         return row | {"of_resident": row["images_per_s"] / so_far.get(RESIDENT, row)["images_per_s"]}
 
-    makers = {name: partial(begun, make) for name, make in ({RESIDENT: resident} | CONTENDERS).items()}
+    makers = {name: partial(begun, make) for name, make in ({RESIDENT: resident} | contenders).items()}
     turns = take_turns(makers, fed, options, always=[RESIDENT])
     return {"model": options.model, "batch": work.batch, "workers": work.workers} | turns
 
@@ -137,6 +139,7 @@ def table(result: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.gpu.training", description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="resnet50", choices=("resnet50", "tiny"))
+    parser.add_argument("--tuning", action="store_true", help="feed it by the variants of bench.gpu.tuning")
     options = options_of(parser, seconds=4.0)
     torch.backends.cudnn.benchmark = True
     result = run(work_of(options), options)

@@ -20,7 +20,7 @@ from bench.gpu.loaders import BARE
 from bench.gpu.turns import spread
 
 Parts = dict[str, dict[str, Any]]
-Round = dict[str, float]
+Round = dict[str, dict[str, float]]
 
 
 class Missing(Exception):
@@ -79,13 +79,16 @@ def _passes(part: str, what: str, says: str = " passed") -> Bar:
 def _ratio(what: str, least: float, over: Sequence[str], under: Sequence[str]) -> Bar:
     """The rates of some loaders, added, over those of others: round by round, the median counts."""
 
+    def rate(row: Round, names: Sequence[str]) -> float:
+        return sum(row[name]["images_per_s"] for name in names)
+
     def judge(parts: Parts) -> tuple[str, bool]:
         figures = _figures(parts, "loaders")
         rounds: list[Round] = [row for row in figures["rounds"] if all(name in row for name in (*over, *under))]
         if not rounds:
             missing = [name for name in (*over, *under) if not any(name in row for row in figures["rounds"])]
             raise Missing("; ".join(f"{name}: {figures['failed'].get(name, 'no round')}" for name in missing))
-        ratio = spread([sum(row[n] for n in over) / sum(row[n] for n in under) for row in rounds])
+        ratio = spread([rate(row, over) / rate(row, under) for row in rounds])
         said = f"{ratio['median']:.3f} ({ratio['least']:.3f} to {ratio['greatest']:.3f})"
         return said, ratio["median"] >= least
 

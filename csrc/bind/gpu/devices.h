@@ -16,10 +16,11 @@ namespace headrace {
 /// std::runtime_error where CUDA does not start.
 std::shared_ptr<Device> device_of(const std::string& kind, int index);
 
-/// `count` decoders of a device, `decoder`: "hardware" or "cuda", with at most `group` images a call. `candidates`:
-/// nvJPEG libraries to try. The emulated device has a test double, or the library with nvJPEG's functions that
-/// $HEADRACE_NVJPEG_DOUBLE names (tests/cpp/fake_nvjpeg). Throws std::runtime_error where the device has none.
-DecodeLane::Decoders decoders_of(const std::string& kind, const std::shared_ptr<Device>& device,
+/// `count` decoders of a device (the one of that kind and index), `decoder`: "hardware" or "cuda", with at most `group`
+/// images a call. `candidates`: nvJPEG libraries to try. The emulated device has a test double, or the library with
+/// nvJPEG's functions that $HEADRACE_NVJPEG_DOUBLE names (tests/cpp/fake_nvjpeg). Throws std::runtime_error where the
+/// device has none.
+DecodeLane::Decoders decoders_of(const std::string& kind, int index, const std::shared_ptr<Device>& device,
                                  const std::string& decoder, const std::vector<std::string>& candidates, int count,
                                  int group);
 

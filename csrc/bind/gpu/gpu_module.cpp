@@ -2,8 +2,12 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "bind/backend_capsule.h"
@@ -34,24 +38,38 @@ std::shared_ptr<Device> device_of(const std::string& kind, int index) {
 
 namespace {
 
-std::shared_ptr<NvjpegLibrary> nvjpeg_of(const std::shared_ptr<Device>& device, const std::string& decoder,
-                                         const std::vector<std::string>& candidates) {
+std::shared_ptr<NvjpegLibrary> new_nvjpeg(const std::shared_ptr<Device>& device, const std::string& decoder,
+                                          const std::vector<std::string>& candidates) {
   if (decoder != "hardware" && decoder != "cuda") throw py::value_error("unknown decoder " + decoder);
   return std::make_shared<NvjpegLibrary>(device, candidates, decoder == "hardware");
 }
 
+// One handle for each GPU and backend, kept until the process ends: making one takes nvJPEG a good while, and a loader
+// without persistent workers needs one for each epoch. Never destroyed: the driver may be unloaded before.
+std::shared_ptr<NvjpegLibrary> nvjpeg_of(int index, const std::string& decoder,
+                                         const std::vector<std::string>& candidates) {
+  using Key = std::tuple<int, std::string, std::vector<std::string>>;
+  static std::mutex& mutex = *new std::mutex;
+  static auto& made = *new std::map<Key, std::shared_ptr<NvjpegLibrary>>;
+  const std::shared_ptr<Device> device = device_of("cuda", index);  // throws in a forked child, which has no CUDA
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<NvjpegLibrary>& library = made[{index, decoder, candidates}];
+  if (library == nullptr) library = new_nvjpeg(device, decoder, candidates);
+  return library;
+}
+
 }  // namespace
 
-DecodeLane::Decoders decoders_of(const std::string& kind, const std::shared_ptr<Device>& device,
+DecodeLane::Decoders decoders_of(const std::string& kind, int index, const std::shared_ptr<Device>& device,
                                  const std::string& decoder, const std::vector<std::string>& candidates, int count,
                                  int group) {
   DecodeLane::Decoders decoders;
   std::shared_ptr<NvjpegLibrary> library;
   if (kind != "emulated") {
-    library = nvjpeg_of(device, decoder, candidates);
+    library = nvjpeg_of(index, decoder, candidates);
   } else if (const char* stand_in = std::getenv("HEADRACE_NVJPEG_DOUBLE")) {
     // Not one of the candidates: the real library would treat the emulation's host memory as GPU memory.
-    library = nvjpeg_of(device, decoder, {stand_in});
+    library = new_nvjpeg(device, decoder, {stand_in});
   }
   for (int i = 0; i < count; ++i) {
     if (library == nullptr) {
@@ -86,7 +104,7 @@ py::capsule make_backend(const std::string& kind, int index, const py::object& r
     const std::shared_ptr<Device> device = device_of(kind, index);
     std::unique_ptr<DecodeLane> lane;
     if (decoder != "cpu") {
-      lane = std::make_unique<DecodeLane>(decoders_of(kind, device, decoder, nvjpeg, lanes, group), shared);
+      lane = std::make_unique<DecodeLane>(decoders_of(kind, index, device, decoder, nvjpeg, lanes, group), shared);
     }
     backend = std::make_shared<DeviceBackend>(device, std::move(options), batches, std::move(lane));
   }
@@ -95,7 +113,7 @@ py::capsule make_backend(const std::string& kind, int index, const py::object& r
 
 std::string describe_nvjpeg(int index, const std::string& decoder, const std::vector<std::string>& candidates) {
   const py::gil_scoped_release unlocked;
-  return nvjpeg_of(device_of("cuda", index), decoder, candidates)->describe();
+  return nvjpeg_of(index, decoder, candidates)->describe();
 }
 
 py::object route(const py::bytes& data) {

@@ -47,7 +47,8 @@ std::vector<double> decode(const std::string& kind, int index, const std::string
   const auto spans = spans_of(files);
   const py::gil_scoped_release unlocked;
   const auto device = device_of(kind, index);
-  return time_decoders(device, decoders_of(kind, device, decoder, candidates, lanes, group), spans, group, repeats);
+  return time_decoders(device, decoders_of(kind, index, device, decoder, candidates, lanes, group), spans, group,
+                       repeats);
 }
 
 }  // namespace

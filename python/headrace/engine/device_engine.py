@@ -3,18 +3,50 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 
+from headrace.base.cores import usable_cores
 from headrace.base.native import core
 from headrace.engine import destination as destinations
 from headrace.engine.destination import Destination, current_stream
 from headrace.engine.engine import Engine, Failure, Flight
 from headrace.engine.layout import Layout
 from headrace.recipe.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Calls:
+    """How nvJPEG is called.
+
+    Attributes:
+        lanes: number of threads that call it.
+        group: number of images in a call, at most.
+        cores: number of CPU cores that the lanes keep busy.
+    """
+
+    lanes: int
+    group: int
+    cores: int
+
+
+#: By decoder; measured on an H100 (docs/decisions/0012). A call on CUDA cores takes 65 ms and more, however few images
+#: it has, and leaves most of the GPU idle.
+CALLS = {"hardware": Calls(lanes=2, group=64, cores=2), "cuda": Calls(lanes=4, group=128, cores=0)}
+
+
+def decoding_threads(destination: Destination, wanted: int) -> int:
+    """Returns the number of threads that decode beside the lanes of the GPU's decoder, of `wanted` ones.
+
+    Threads that share files with the JPEG engines leave the lanes their cores: with a thread on each core the engines
+    delivered two thirds of what they can.
+    """
+    if destination.kind != "cuda" or destination.decoder not in CALLS or not destination.shared:
+        return wanted
+    return min(wanted, max(1, usable_cores() - CALLS[destination.decoder].cores))
 
 
 def moved(value: Any, device: torch.device) -> Any:
@@ -54,10 +86,11 @@ class FusedEngine(_DeviceEngine):
     ) -> None:
         self._destination = destination
         self._warned = False  # that the decoder refuses every file
-        super().__init__(recipe, layout, threads=threads, slots_kept=slots_kept)
+        super().__init__(recipe, layout, threads=decoding_threads(destination, threads), slots_kept=slots_kept)
 
     def _make_backend(self, lut: np.ndarray[Any, Any], samples: dict[str, Any], slots_kept: int) -> Any:
         index = self._destination.device.index or 0
+        calls = CALLS.get(self._destination.decoder)
         # The batches in flight, and one more that the device may still read.
         return destinations.required().backend(
             self._destination.kind,
@@ -68,6 +101,7 @@ class FusedEngine(_DeviceEngine):
             decoder=self._destination.decoder,
             shared=self._destination.shared,
             nvjpeg=destinations.nvjpeg_candidates(),
+            **({} if calls is None else {"lanes": calls.lanes, "group": calls.group}),
             **samples,
         )
 

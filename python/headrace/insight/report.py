@@ -11,6 +11,7 @@ from headrace.base.native import core
 from headrace.base.world import World
 from headrace.delivery.routing import Native
 from headrace.delivery.settings import Settings
+from headrace.engine.device_engine import decoding_threads
 from headrace.epochs.samplers import order_of
 from headrace.pixels import pillow_rule
 from headrace.recipe.recipe import Recipe
@@ -48,7 +49,9 @@ def explain(settings: Settings, route: Native) -> Explanation:
 def _reading(settings: Settings, source: BlobDataset) -> list[Line]:
     kind = type(settings.dataset)
     dataset = Line("dataset", "native", f"{source!r} of {kind.__module__}.{kind.__qualname__}")
-    threads = f"{settings.num_workers} threads" if settings.num_workers else "the caller's thread (num_workers=0)"
+    threads = "the caller's thread (num_workers=0)"
+    if settings.num_workers:
+        threads = f"{decoding_threads(settings.destination, settings.num_workers)} threads"
     if not source.encoded:
         return [dataset, Line("read", "native", f"{threads}, pixels in memory: nothing to decode")]
     odd = "Python threads" if settings.num_workers else "the caller's thread"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ import torch
 from headrace import DataLoader
 from headrace.base.native import core
 from headrace.engine import destination as destinations
+from headrace.engine import device_engine
+from headrace.engine.destination import Destination
 from support import blobs, hard_files
 
 
@@ -126,3 +129,14 @@ def test_where_nvjpeg_is_looked_for(monkeypatch, tmp_path):
 def test_pinning_what_is_on_a_device_is_warned_of():
     with pytest.warns(UserWarning, match="pin_memory has no effect: batches are on cpu"):
         DataLoader(blobs(), device="emulated", pin_memory=True)
+
+
+@pytest.mark.parametrize(
+    "usable, wanted, threads", [(16, 16, 14), (16, 8, 8), (4, 4, 2), (2, 2, 1), (1, 4, 1), (8, 0, 0)]
+)
+def test_threads_that_share_files_with_the_engines_leave_them_cores(monkeypatch, usable, wanted, threads):
+    monkeypatch.setattr(device_engine, "usable_cores", lambda: usable)
+    gpu = Destination(torch.device("cuda", 0), "fused", "cuda", "hardware", shared=True)
+    assert device_engine.decoding_threads(gpu, wanted) == threads
+    for other in (replace(gpu, shared=False), replace(gpu, decoder="cpu"), replace(gpu, kind="emulated")):
+        assert device_engine.decoding_threads(other, wanted) == wanted

@@ -67,7 +67,7 @@ def test_loaders_are_timed_in_turns(tmp_path):
     only = ["headrace, auto", "headrace, cpu (exact)"]
     figures = run("bench.gpu.loaders", tmp_path / "loaders.json", *options, "--only", *only)
     assert [list(row) for row in figures["rounds"]] == [only, only] and figures["failed"] == {}
-    assert all(rate > 0 for row in figures["rounds"] for rate in row.values())
+    assert all(one["images_per_s"] > 0 for row in figures["rounds"] for one in row.values())
 
 
 def test_a_training_step_is_fed(tmp_path):
@@ -97,7 +97,7 @@ def test_parts_are_limited_in_time_and_leave_what_they_said(tmp_path):
 
 def parts(**rates: float) -> verdicts.Parts:
     names = {"auto": "headrace, auto", "hardware": "headrace, hardware", "cpu": "headrace, cpu (exact)", "bare": BARE}
-    row = {names[name]: rate for name, rate in rates.items()}
+    row = {names[name]: {"images_per_s": rate} for name, rate in rates.items()}
     return {"loaders": {"status": 0, "last_line": "", "result": {"rounds": [row], "failed": {}}}}
 
 

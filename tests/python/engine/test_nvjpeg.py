@@ -59,8 +59,8 @@ def _double(monkeypatch):
     behave()
 
 
-@pytest.mark.parametrize("decoder", ["hardware", "cuda"])
-def test_epochs_are_the_oracles(decoder):
+@pytest.mark.parametrize(("decoder", "lanes"), [("hardware", 2), ("cuda", 4)])
+def test_epochs_are_the_oracles(decoder, lanes):
     data = blobs(transform=train(48))
     before = record()
     loader = DataLoader(
@@ -73,7 +73,7 @@ def test_epochs_are_the_oracles(decoder):
     module, _ = destinations.native()
     routed = sum(module.route(file) is None for file in data.blobs)
     after = record()
-    assert (after.handles, after.states) == (before.handles + 1, before.states + 2)
+    assert (after.handles, after.states) == (before.handles + 1, before.states + lanes)
     images = after.images - before.images
     assert images == 2 * routed > len(data)
     assert after.gray > before.gray

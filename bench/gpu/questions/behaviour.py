@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from PIL import Image
 
-from bench.gpu.decoding import ask_each, opened
-from bench.gpu.nvjpeg import STATUS, YUV, Nvjpeg, NvjpegError, images
-from bench.gpu.place import POISON, Place, Planes
+from bench.gpu.questions.decoding import ask_each, opened
+from bench.gpu.questions.nvjpeg import STATUS, YUV, Nvjpeg, NvjpegError, images
+from bench.gpu.questions.place import POISON, Place, Planes
 from headrace.engine import destination
 
 BACKENDS = ("hardware", "cuda")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from bench.gpu.nvjpeg import Files, images, plane_sizes
+from bench.gpu.questions.nvjpeg import Files, images, plane_sizes
 from headrace.base.native import core
 
 POISON = 0xA5

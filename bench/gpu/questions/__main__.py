@@ -19,8 +19,9 @@ from typing import Any
 
 import torch
 
-from bench.gpu import behaviour, decoding, images
-from bench.gpu.place import Place
+from bench.gpu import images
+from bench.gpu.questions import behaviour, decoding
+from bench.gpu.questions.place import Place
 from headrace.base.native import core
 from headrace.engine import destination
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bench.gpu.nvjpeg import LUMA, YUV, Nvjpeg
-from bench.gpu.place import POISON, Place, Planes
+from bench.gpu.questions.nvjpeg import LUMA, YUV, Nvjpeg
+from bench.gpu.questions.place import POISON, Place, Planes
 from bench.gpu.turns import spread
 from headrace.base.native import core
 
