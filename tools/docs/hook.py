@@ -47,9 +47,8 @@ def on_files(files: Files, config: Any) -> Files:
     for result in pages.results():
         page = f"benchmarks/results/{result.name}"
         files.append(File.generated(config, page, content=pages.page_of_result(result)))
-        picture = result.with_suffix(".png")
-        if picture.exists():
-            files.append(File.generated(config, f"benchmarks/results/{picture.name}", abs_src_path=str(picture)))
+    for picture in sorted(pages.RESULTS.glob("*.png")):
+        files.append(File.generated(config, f"benchmarks/results/{picture.name}", abs_src_path=str(picture)))
     return files
 
 
