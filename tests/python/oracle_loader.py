@@ -62,7 +62,7 @@ class _Counted:
         except StopIteration:
             self._progress.finish()
             raise
-        self._progress.behind += 1
+        self._progress.settled += 1
         return batch
 
 

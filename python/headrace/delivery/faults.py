@@ -20,7 +20,7 @@ class Located(Protocol):
     def location(self, index: int) -> str: ...
 
 
-class Epoch(Protocol):
+class EpochErrors(Protocol):
     """The part of the current epoch's progress that is used here."""
 
     @property
@@ -44,7 +44,7 @@ class FaultLog:
         progress: progress of the epoch; stores the errors.
     """
 
-    def __init__(self, on_error: OnError, max_errors: int | None, progress: Epoch) -> None:
+    def __init__(self, on_error: OnError, max_errors: int | None, progress: EpochErrors) -> None:
         self._on_error, self._max_errors = on_error, max_errors
         self._progress = progress
         self._indices: set[int] = set()

@@ -88,7 +88,7 @@ class Line:
     def fill(self) -> None:
         """Begins batches until the one that is due and `ahead` more are in the line."""
         progress = self._progress
-        progress.behind, progress.deliveries = settle(progress.behind, progress.deliveries)
+        progress.settled, progress.deliveries = settle(progress.settled, progress.deliveries)
         self._line = tuple([one for one in self._line if not one.delivery.settled])
         with span("submit"):
             while sum(one.taker is None for one in self._line) <= self._ahead:

@@ -14,7 +14,7 @@ from headrace.delivery.settings import Settings
 from headrace.engine.device_engine import make_engine
 from headrace.engine.engine import Engine
 from headrace.engine.variant_engine import VariantEngine
-from headrace.engine.worker_info import Workers
+from headrace.engine.worker_info import WorkerValues
 from headrace.epochs.epochs import Epochs
 from headrace.epochs.samplers import sizes_known_to
 from headrace.epochs.state import Progress
@@ -52,7 +52,7 @@ class Runner:
         progress, order = epochs.begin()
         progress.before = engine.stages()
         if settings.num_workers > 0:
-            engine.work_as(Workers(settings.num_workers, progress.seed, settings.dataset))
+            engine.work_as(WorkerValues(settings.num_workers, progress.seed, settings.dataset))
         iterator = NativeIterator(
             source,
             self._table[1],

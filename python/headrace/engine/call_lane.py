@@ -19,7 +19,7 @@ import headrace
 from headrace.base.native import core
 from headrace.engine.layout import Layout
 from headrace.engine.python_lane import PythonLane
-from headrace.engine.worker_info import Workers, as_worker
+from headrace.engine.worker_info import WorkerValues, as_worker
 from headrace.images.file_image import Metadata
 from headrace.randomness.python_randomness import sample_randomness
 from headrace.recipe.calls import CallFunction
@@ -44,7 +44,7 @@ class CallLane(PythonLane):
     def __init__(self, pipeline: core.Pipeline, threads: int, calls: Sequence[Call], layout: Layout) -> None:
         self._calls = calls
         self._layout = layout
-        self.workers: Workers | None = None  # what get_worker_info() reports in the lane's threads
+        self.workers: WorkerValues | None = None  # what get_worker_info() reports in the lane's threads
         self._own = threading.local()
         #: Returns Pillow's ``info`` for the file of the sample with this row.
         self.metadata: Callable[[int], dict[Any, Any]] | None = None

@@ -17,7 +17,7 @@ from headrace.engine.layout import Layout
 from headrace.engine.pillow_lane import PillowLane
 from headrace.engine.python_lane import PythonLane
 from headrace.engine.storage_pool import StoragePool
-from headrace.engine.worker_info import Workers
+from headrace.engine.worker_info import WorkerValues
 from headrace.pixels import pillow_rule
 from headrace.recipe.recipe import Recipe
 
@@ -116,7 +116,7 @@ class Engine:
             if isinstance(lane, CallLane):
                 lane.metadata = metadata
 
-    def work_as(self, workers: Workers) -> None:
+    def work_as(self, workers: WorkerValues) -> None:
         """Sets what ``get_worker_info()`` returns in Python steps. Only the first call counts, as with torch's
         persistent workers."""
         for lane in self._lanes:

@@ -15,7 +15,7 @@ from headrace.engine.destination import Destination, current_stream
 from headrace.engine.device_engine import make_engine
 from headrace.engine.engine import Engine, Failure, Flight
 from headrace.engine.layout import Layout
-from headrace.engine.worker_info import Workers
+from headrace.engine.worker_info import WorkerValues
 from headrace.recipe.recipe import Recipe
 
 _SLOTS_KEPT = 2  # per engine; small, because the memory of all sizes adds up
@@ -46,9 +46,9 @@ class VariantEngine(Engine):
         self._engines: dict[int, Engine] = {}
         self._metadata: Callable[[int], dict[Any, Any]] | None = None
         self._closed = False
-        self._workers: Workers | None = None
+        self._workers: WorkerValues | None = None
 
-    def work_as(self, workers: Workers) -> None:
+    def work_as(self, workers: WorkerValues) -> None:
         self._workers = self._workers or workers
 
     def read_metadata(self, metadata: Callable[[int], dict[Any, Any]]) -> None:

@@ -14,7 +14,7 @@ _HOOK = "_headrace_info_of_this_thread"
 
 
 @dataclass(frozen=True)
-class Workers:
+class WorkerValues:
     """The loader's values for torch's WorkerInfo."""
 
     count: int
@@ -36,7 +36,7 @@ class as_worker:
         number: number of the worker, from 0.
     """
 
-    def __init__(self, workers: Workers | None, number: int) -> None:
+    def __init__(self, workers: WorkerValues | None, number: int) -> None:
         self._info = None if workers is None else _info(workers, number)
 
     def __enter__(self) -> None:
@@ -46,7 +46,7 @@ class as_worker:
         _here.info = self._before
 
 
-def _info(workers: Workers, number: int) -> torchs.WorkerInfo:
+def _info(workers: WorkerValues, number: int) -> torchs.WorkerInfo:
     _install()
     number %= workers.count
     return torchs.WorkerInfo(id=number, num_workers=workers.count, seed=workers.seed + number, dataset=workers.dataset)

@@ -21,11 +21,11 @@ class Delivery:
         return self.returned or self.passed
 
 
-def settle(behind: int, deliveries: tuple[Delivery, ...]) -> tuple[int, tuple[Delivery, ...]]:
+def settle(settled: int, deliveries: tuple[Delivery, ...]) -> tuple[int, tuple[Delivery, ...]]:
     """Returns the number of batches that a resumed epoch skips, and the deliveries that are not settled yet.
 
     Args:
-        behind: the number from the previous call.
+        settled: the number from the previous call.
         deliveries: the deliveries begun since, in order. A passed batch counts only once a later one was returned.
     """
     first = 0
@@ -35,5 +35,5 @@ def settle(behind: int, deliveries: tuple[Delivery, ...]) -> tuple[int, tuple[De
             break
         first += 1
         if returned:
-            behind = one.number + 1
-    return behind, deliveries[first:]
+            settled = one.number + 1
+    return settled, deliveries[first:]

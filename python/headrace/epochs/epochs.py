@@ -47,7 +47,7 @@ class Epochs:
         self._resume: Resume | None = None
         self._progress: Progress | None = None  # progress of the newest epoch, until another one is requested
         self._newest: EpochOrder | None = None  # order of the newest epoch; None in a copy of the loader
-        self._behind: SamplerState | None = None  # in a copy of the loader: the sampler's state at `_progress`
+        self._sampler_state: SamplerState | None = None  # in a copy of the loader: the sampler's state at `_progress`
         self._sampler = self._batch_sampler = self._generator = None
         self.follow(loader)
 
@@ -146,7 +146,7 @@ class Epochs:
             if resume.sampler is None:
                 order.skip(resume.offset, resume.position)
             order.draw()
-        progress.behind = progress.first = resume.position
+        progress.settled = progress.first = resume.position
         return progress, order
 
     def _draw(self, at: Resume, *, peek: bool = False) -> tuple[Progress, EpochOrder]:
@@ -165,8 +165,8 @@ class Epochs:
         # Drawn now: the order must not depend on when the first batch is requested, or on what is drawn until then.
         order.draw()
         begun = Start(start.epoch, True, drawn, drew, start.sampler_epoch, start.random)
-        whole, behind = (self._count(items, cut, passed) for passed in (0, offset))
-        return Progress(begun, seed, whole, cut, offset, behind), order
+        whole, after_offset = (self._count(items, cut, passed) for passed in (0, offset))
+        return Progress(begun, seed, whole, cut, offset, after_offset), order
 
     def _copied(self, sampler: Any) -> Any:
         """Returns a sampler to look ahead with: itself, or a copy if iterating would change its own state."""
@@ -198,7 +198,7 @@ class Epochs:
         vars(copied).update(vars(self))
         copied._progress = None if self._progress is None else self._progress.copied()
         if self._newest is not None and self._progress is not None:
-            copied._behind = self._newest.state_at(self._progress.position)
+            copied._sampler_state = self._newest.state_at(self._progress.position)
         copied._newest = None
         return copied
 
@@ -220,8 +220,8 @@ class Epochs:
         told = progress is not None and progress.position == progress.first and asked not in (None, progress.epoch)
         if self._resume is not None or progress is None or progress.finished or told:  # told: `renew` would restart
             return Resume(self._upcoming(), sampler=SamplerState.before(self.order().items))
-        behind = self._behind if self._newest is None else self._newest.state_at(progress.position)
-        return Resume(progress.start, progress.position, progress.offset, progress.behind_offset, behind)
+        state = self._sampler_state if self._newest is None else self._newest.state_at(progress.position)
+        return Resume(progress.start, progress.position, progress.offset, progress.after_offset, state)
 
     def resume(self, at: Resume) -> None:
         """Makes the next `begin` resume there.

@@ -65,7 +65,7 @@ class SamplerState:
         return None if keeper is None else cls(state_of(keeper))
 
     @classmethod
-    def behind(cls, sampler: Iterable[Any], items: Iterator[Any]) -> SamplerState | None:
+    def of(cls, sampler: Iterable[Any], items: Iterator[Any]) -> SamplerState | None:
         """Returns the state after `items`, the sampler's iterator, yielded a whole batch; None if neither has one."""
         keeper, own = _keeper(sampler), state_of(items)
         if keeper is None and own is None:
@@ -136,7 +136,7 @@ class History:
             named: indices of the newest batch, of all ranks, int64 (n,).
             delivered: number of batches delivered.
         """
-        self._kept.append((batches, SamplerState.behind(self._sampler, self._items), named))
+        self._kept.append((batches, SamplerState.of(self._sampler, self._items), named))
         while self._kept[0][0] < delivered:
             self._kept.popleft()
 

@@ -86,9 +86,9 @@ class Progress:
     batches: int  # number of batches of the whole epoch, wherever it is resumed; -1: unknown
     cut: Cut
     offset: int = 0  # as in Resume
-    behind_offset: int = -1  # `batches` of Resume
+    after_offset: int = -1  # `batches` of Resume
     first: int = 0  # number of batches yielded before this iterator
-    behind: int = 0  # number of batches known to be settled
+    settled: int = 0  # number of batches known to be settled
     deliveries: tuple[Delivery, ...] = ()  # deliveries begun since, in order
     ended: bool = False  # the order has no more batches
     waited_ns: int = 0  # time that the consumer spent waiting for batches in this epoch
@@ -108,19 +108,19 @@ class Progress:
     @property
     def position(self) -> int:
         """Number of batches yielded: those that ``next()`` has returned, and those before them."""
-        return settle(self.behind, self.deliveries)[0]
+        return settle(self.settled, self.deliveries)[0]
 
     @property
     def finished(self) -> bool:
-        return self.ended and not settle(self.behind, self.deliveries)[1]
+        return self.ended and not settle(self.settled, self.deliveries)[1]
 
     def finish(self) -> None:
         self.ended = True
 
     def copied(self) -> Progress:
         """Returns a copy that later deliveries do not change."""
-        behind, open_ones = settle(self.behind, self.deliveries)
-        return replace(self, behind=behind, deliveries=tuple(replace(one) for one in open_ones))
+        settled, open_ones = settle(self.settled, self.deliveries)
+        return replace(self, settled=settled, deliveries=tuple(replace(one) for one in open_ones))
 
 
 _REASONS = {

@@ -14,7 +14,7 @@ from headrace.epochs.samplers import asked_of, begin_with, followers, late_epoch
 from headrace.fallback.iterators import missing_hook
 from headrace.fallback.layout import Saved, read, write
 from headrace.fallback.making import Making
-from headrace.fallback.progress import Progress
+from headrace.fallback.progress import TorchProgress
 from headrace.fallback.workers import have_states
 from headrace.sampler.seeded import Seeded, tell
 
@@ -31,7 +31,7 @@ class TorchEpochs:
         self._seed, self._rank = seed, rank
         self._next = 0
         self._loaded: tuple[dict[str, Any], Saved] | None = None
-        self._progress: Progress | None = None  # of the newest epoch, until another one is requested
+        self._progress: TorchProgress | None = None  # of the newest epoch, until another one is requested
         self._begun: Any = None  # iterator begun by state_dict() before the caller's iter(loader)
         self._fresh: Any = None  # keeps an iterator without a requested batch alive: its workers' first states may come
         self._making: Making | None = None
@@ -125,7 +125,7 @@ class TorchEpochs:
         upcoming = making.upcoming(self.upcoming(loader))
         if progress is not None:
             return write(progress.save(loader, upcoming))
-        return write(Progress(loader, upcoming, None, (), None, making.fits).save(loader, upcoming))
+        return write(TorchProgress(loader, upcoming, None, (), None, making.fits).save(loader, upcoming))
 
     def load_state_dict(self, loader: Any, state: dict[str, Any]) -> None:
         """Makes the next epoch resume from `state`.
@@ -163,7 +163,7 @@ class TorchEpochs:
         return {**vars(self), "_next": upcoming, **gone}
 
 
-def _let_go(epochs: TorchEpochs | None, asked: Progress) -> None:
+def _let_go(epochs: TorchEpochs | None, asked: TorchProgress) -> None:
     """Drops the reference to an iterator when its first batch is requested."""
     if epochs is not None and epochs._fresh is not None and epochs._fresh.held.watch is asked:
         epochs._fresh = None

@@ -19,7 +19,7 @@ from headrace.sampler.seeded import chain_of
 
 
 @dataclass(frozen=True)
-class Place:
+class IndexPosition:
     """Position in an epoch's batches of indices, counted from its beginning.
 
     Attributes:
@@ -42,12 +42,12 @@ class Place:
         return self.sampler is not None or self.iterator is not None
 
     @property
-    def behind(self) -> int:
+    def handed_out(self) -> int:
         """Number of batches that have come back."""
         return self.upto - len(self.missing)
 
 
-class Draws:
+class IndexBatches:
     """Iterator over the batches of indices of one epoch.
 
     Args:
@@ -57,7 +57,7 @@ class Draws:
         before: called before the first batch is drawn.
     """
 
-    def __init__(self, sampler: Any, place: Place, keep: int, before: Callable[[], None]) -> None:
+    def __init__(self, sampler: Any, place: IndexPosition, keep: int, before: Callable[[], None]) -> None:
         self._sampler, self._keep = sampler, keep
         self._begin: Callable[[], None] | None = lambda: self._pass_over(place, before)
         self._drawn = place.at
@@ -79,7 +79,7 @@ class Draws:
             self._items = _resumed(sampler, place.iterator)
         self._marks = deque([replace(place, upto=place.at, missing=()) if place.has_states else self._mark()])
 
-    def __iter__(self) -> Draws:
+    def __iter__(self) -> IndexBatches:
         return self
 
     def __next__(self) -> Any:
@@ -108,7 +108,7 @@ class Draws:
         return self._begin is None
 
     @property
-    def behind(self) -> int:
+    def handed_out(self) -> int:
         """Number of the epoch's batches that have come back."""
         return self._drawn - len(self._ahead) - len(self._asked)
 
@@ -117,7 +117,7 @@ class Draws:
         """Number of the batch requested last."""
         return self._asked[self._count - 1]
 
-    def place(self, *, ended: bool = False, step: int | None = None) -> Place:
+    def place(self, *, ended: bool = False, step: int | None = None) -> IndexPosition:
         """Returns the position from which a resumed epoch draws the batches that have not come back.
 
         Args:
@@ -146,7 +146,7 @@ class Draws:
             begin()
         return self._ahead.popleft() if self._ahead else self._draw()
 
-    def _pass_over(self, place: Place, before: Callable[[], None]) -> None:
+    def _pass_over(self, place: IndexPosition, before: Callable[[], None]) -> None:
         before()
         wanted, missing = place.upto - self._drawn, set(place.missing)
         if wanted > 0 and not place.has_states:
@@ -203,7 +203,7 @@ class Draws:
         except StopIteration:
             return None
 
-    def _mark(self) -> Place:
+    def _mark(self) -> IndexPosition:
         """Returns the current position with the samplers' states; the beginning if they have none."""
         inner, state = self._inner, None
         if inner is None:
@@ -219,8 +219,8 @@ class Draws:
         else:
             of_iterator = None
         if state is of_iterator is None:
-            return Place()
-        return Place(self._drawn, sampler=state, iterator=of_iterator)
+            return IndexPosition()
+        return IndexPosition(self._drawn, sampler=state, iterator=of_iterator)
 
 
 class _Inner:
@@ -263,15 +263,15 @@ def _resumed(sampler: Any, state: Any) -> Iterator[Any]:
     return iterator
 
 
-def unbegun(sampler: Any) -> Place:
+def unbegun(sampler: Any) -> IndexPosition:
     """Returns the position of an epoch that has not begun, without making an iterator."""
     if type(sampler) is not BatchSampler:
-        return Place(sampler=state_of(sampler))
+        return IndexPosition(sampler=state_of(sampler))
     state = state_of(sampler.sampler)
-    return Place(iterator=None if state is None else {"samples_yielded": 0, "sampler_state": state})
+    return IndexPosition(iterator=None if state is None else {"samples_yielded": 0, "sampler_state": state})
 
 
-def restore_ended(sampler: Any, place: Place) -> None:
+def restore_ended(sampler: Any, place: IndexPosition) -> None:
     """Restores samplers with states to where they were when an epoch had ended."""
     if place.has_states:
-        Draws(sampler, replace(place, upto=place.at, missing=()), 0, lambda: None).begin()
+        IndexBatches(sampler, replace(place, upto=place.at, missing=()), 0, lambda: None).begin()

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch.utils.data import dataloader
 
-from headrace.fallback.workers import Workers
+from headrace.fallback.workers import WorkerStates
 
 _HOOKS = {
     "_SingleProcessDataLoaderIter": ("_next_data",),
@@ -29,7 +29,7 @@ def missing_hook() -> str | None:
 class Watch(Protocol):
     """Interface through which an iterator reports on an epoch; implemented by `headrace.fallback.progress`."""
 
-    workers: Workers | None
+    workers: WorkerStates | None
     base_seed: int | None
 
     def begins(self, sampler: Any) -> Iterator[Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headrace.fallback.carried import WorkerPlace
-from headrace.fallback.indices import Place
+from headrace.fallback.indices import IndexPosition
 from headrace.fallback.randomness import Randomness
 
 OURS = "headrace"
@@ -25,7 +25,7 @@ class AnotherNumberOfWorkers(ValueError, AssertionError):
 
 
 @dataclass(frozen=True)
-class Start:
+class TorchStart:
     """How an epoch began, or will begin.
 
     Attributes:
@@ -61,9 +61,9 @@ class Saved:
         fits: values that the resuming loader must have.
     """
 
-    start: Start
+    start: TorchStart
     finished: bool
-    place: Place
+    place: IndexPosition
     step: int
     since: int
     num_workers: int
@@ -195,15 +195,15 @@ def _read(state: dict[str, Any]) -> Saved:
     if ours is not None and ours["version"] != VERSION:
         raise ValueError(f"the state is of version {ours['version']}; this headrace reads version {VERSION}")
     yielded = main["_sampler_iter_yielded"]
-    place = Place(0, yielded, (), main["_index_sampler_state"], _of_iterator(main["_sampler_iter_state"]))
+    place = IndexPosition(0, yielded, (), main["_index_sampler_state"], _of_iterator(main["_sampler_iter_state"]))
     if place.has_states:
-        place = Place(yielded, yielded, (), place.sampler, place.iterator)
-    start = Start(None, True, base_seed=main.get("_base_seed"))
+        place = IndexPosition(yielded, yielded, (), place.sampler, place.iterator)
+    start = TorchStart(None, True, base_seed=main.get("_base_seed"))
     fits: dict[str, Any] = {}
     if ours is not None:
-        place = Place(place.at, ours["drawn"], tuple(ours["missing"]), place.sampler, place.iterator)
+        place = IndexPosition(place.at, ours["drawn"], tuple(ours["missing"]), place.sampler, place.iterator)
         random, late = ours["generators"], ours["generators_late"]
-        start = Start(
+        start = TorchStart(
             int(ours["epoch"]),
             bool(ours["begun"]),
             None if random is None else Randomness.unpack(random),

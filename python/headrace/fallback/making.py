@@ -14,11 +14,11 @@ from headrace.epochs.order import base_seed, generators_of
 from headrace.epochs.samplers import samplers_of, told_epoch
 from headrace.fallback.indices import restore_ended
 from headrace.fallback.iterators import begin
-from headrace.fallback.layout import Saved, Start
-from headrace.fallback.progress import Progress
+from headrace.fallback.layout import Saved, TorchStart
+from headrace.fallback.progress import TorchProgress
 from headrace.fallback.protocol import restore
 from headrace.fallback.randomness import Randomness, may_draw_from_default
-from headrace.fallback.workers import Workers, have_states
+from headrace.fallback.workers import WorkerStates, have_states
 from headrace.randomness.draws import epoch_seed
 
 _WORKERS = 0x5851F42D4C957F2D  # makes the workers' seeds differ from the seed of the order
@@ -38,7 +38,7 @@ class Making:
         self._samplers = samplers_of(loader.sampler, loader.batch_sampler)
         self._generators = generators_of(loader.generator, self._samplers)
         self._iterable = isinstance(loader.dataset, IterableDataset)
-        self._next: tuple[Progress, torch.Generator | None] | None = None
+        self._next: tuple[TorchProgress, torch.Generator | None] | None = None
         self.fits = {
             "samples": None if self._iterable else _length(loader.dataset),
             "batch_size": loader.batch_size,
@@ -47,17 +47,17 @@ class Making:
             "seed": seed,
         }
 
-    def upcoming(self, epoch: int) -> Start:
+    def upcoming(self, epoch: int) -> TorchStart:
         """Returns how the epoch would begin now."""
         default = may_draw_from_default(self._samplers, self._loader.dataset)
         random = Randomness.now(self._generators, default)
-        return Start(epoch, random=random, sampler_epoch=told_epoch(self._samplers))
+        return TorchStart(epoch, random=random, sampler_epoch=told_epoch(self._samplers))
 
-    def from_its_beginning(self, epoch: int) -> tuple[Any, Progress]:
+    def from_its_beginning(self, epoch: int) -> tuple[Any, TorchProgress]:
         """Returns torch's iterator at the epoch's beginning, and its observer."""
         return self._made(self.upcoming(epoch), None, _Apart())
 
-    def going_on(self, saved: Saved, epoch: int) -> tuple[Any, Progress]:
+    def going_on(self, saved: Saved, epoch: int) -> tuple[Any, TorchProgress]:
         """Returns torch's iterator resumed from a state, and its observer.
 
         torch's default generator belongs to the user. Resuming advances it only if the epoch had not yet drawn from it
@@ -103,7 +103,7 @@ class Making:
 
     # ---- the parts ---------------------------------------------------------------------------------------------------
 
-    def _made(self, first: Start, saved: Saved | None, apart: _Apart) -> tuple[Any, Progress]:
+    def _made(self, first: TorchStart, saved: Saved | None, apart: _Apart) -> tuple[Any, TorchProgress]:
         loader, generator = self._loader, self._loader.generator
         if self._seed is not None:
             base_seed(generator)  # advances the user's generator, as on the native path
@@ -114,13 +114,13 @@ class Making:
             generator = torch.Generator("cpu")  # the workers keep the seed of an earlier epoch
         running = loader._iterator if loader.persistent_workers and loader.num_workers else None
         held = getattr(running, "held", None)
-        their: Workers | None = None
+        their: WorkerStates | None = None
         if held is not None:
             their = held.watch.workers
             first = replace(first, base_seed=held.watch.start.base_seed, drew_seed=False)
         elif running is None and have_states(loader):
-            their = Workers(loader, {} if saved is None else saved.workers, 0 if saved is None else saved.step)
-        progress = Progress(loader, first, saved, self._generators, their, self.fits)
+            their = WorkerStates(loader, {} if saved is None else saved.workers, 0 if saved is None else saved.step)
+        progress = TorchProgress(loader, first, saved, self._generators, their, self.fits)
         inline = saved.workers[0] if saved is not None and loader.num_workers == 0 else None
         if inline is not None:
             with apart.users():

@@ -12,13 +12,13 @@ from torch.utils.data import IterableDataset
 
 from headrace.epochs.sampler_state import is_stateful, state_of
 from headrace.fallback.carried import Task, WorkerPlace
-from headrace.fallback.indices import Draws, Place, unbegun
-from headrace.fallback.layout import Saved, Start
+from headrace.fallback.indices import IndexBatches, IndexPosition, unbegun
+from headrace.fallback.layout import Saved, TorchStart
 from headrace.fallback.randomness import Randomness
-from headrace.fallback.workers import Workers
+from headrace.fallback.workers import WorkerStates
 
 
-class Progress:
+class TorchProgress:
     """Observer of one epoch.
 
     Args:
@@ -33,10 +33,10 @@ class Progress:
     def __init__(
         self,
         loader: Any,
-        start: Start,
+        start: TorchStart,
         saved: Saved | None,
         generators: Sequence[torch.Generator],
-        workers: Workers | None,
+        workers: WorkerStates | None,
         fits: dict[str, Any],
     ) -> None:
         self.start, self.workers, self.is_finished = start, workers, False
@@ -45,18 +45,18 @@ class Progress:
         self._in_order = loader.in_order
         self._iterable = isinstance(loader.dataset, IterableDataset)
         self._keep = (loader.snapshot_every_n_steps or 0) if self._number else 0
-        self._place = Place() if saved is None or self._iterable else saved.place
+        self._place = IndexPosition() if saved is None or self._iterable else saved.place
         self._ends = saved is not None and saved.finished and not saved.since and not self._iterable
         self._late = None if saved is None else saved.start.late
         self._settled: Randomness | None = None  # generators' states right after the iterator was made
-        self._draws: Draws | None = None
+        self._draws: IndexBatches | None = None
         self._count = 0 if saved is None else saved.counted(self._iterable)
         self._last = saved.last_worker if saved is not None and self._count else self._number - 1
         self._source: Any = None  # torch's fetcher, if the dataset in this process has states
         self._more: dict[str, Any] = {}
         self._blind: str | None = None  # why the epoch cannot be observed
         self.base_seed = start.base_seed
-        self.when_asked: Callable[[Progress], None] | None = None  # called when the first batch is requested
+        self.when_asked: Callable[[TorchProgress], None] | None = None  # called when the first batch is requested
 
     # ---- what torch's iterator tells ---------------------------------------------------------------------------------
 
@@ -64,7 +64,7 @@ class Progress:
         """Returns the iterator over the batches of indices."""
         if self._ends:
             return iter(())
-        self._draws = Draws(sampler, self._place, self._keep if self._in_order else 1, self._before)
+        self._draws = IndexBatches(sampler, self._place, self._keep if self._in_order else 1, self._before)
         if self.workers is None or self._iterable:
             return self._draws
         return _Tasks(self._draws, self.workers)
@@ -72,10 +72,10 @@ class Progress:
     def first_worker(self) -> int:
         """Returns the worker that gets the first batch: the one after the worker of the last batch."""
         if self._iterable:
-            behind = self._last + 1
+            handed_out = self._last + 1
         else:
-            behind = self._place.upto if self._in_order else 0
-        return int(behind % self._number)
+            handed_out = self._place.upto if self._in_order else 0
+        return int(handed_out % self._number)
 
     def began(self, iterator: Any) -> None:
         """Called when the iterator has been made; from now on other code may draw from the generators."""
@@ -139,16 +139,16 @@ class Progress:
         self._count += 1
         if self.workers is None:
             return data
-        return self.workers.received(data, self._behind())
+        return self.workers.received(data, self._handed_out())
 
     def finished(self) -> None:
         """Called at the end of the epoch."""
         self.is_finished = True
 
-    def _behind(self) -> int:
+    def _handed_out(self) -> int:
         if self._draws is None and not self._iterable:
-            return self._place.behind
-        return self._count if self._draws is None or self._iterable else self._draws.behind
+            return self._place.handed_out
+        return self._count if self._draws is None or self._iterable else self._draws.handed_out
 
     # ---- state -------------------------------------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class Progress:
         """Whether no batch has been requested yet."""
         return self._count == 0
 
-    def save(self, loader: Any, upcoming: Start) -> Saved:
+    def save(self, loader: Any, upcoming: TorchStart) -> Saved:
         """Returns the state; if the epoch has ended, with `upcoming` as the start.
 
         Raises:
@@ -170,15 +170,15 @@ class Progress:
         """
         if self._blind is not None:
             raise RuntimeError(f"this loader has no state_dict: {self._blind}")
-        ended, behind = self.is_finished, self._behind()
+        ended, handed_out = self.is_finished, self._handed_out()
         lives_on = loader.persistent_workers or not ended
-        place, step, since = Place(), behind, 0
+        place, step, since = IndexPosition(), handed_out, 0
         more: dict[str, Any] = {**self._more, "iterable": self._iterable}
         workers: dict[int, WorkerPlace] = {}
         if self.workers is not None:
             of_workers, more["worker_snapshots"] = self.workers.snapshot()
             if not self._iterable and lives_on:
-                step, since = of_workers, behind - of_workers
+                step, since = of_workers, handed_out - of_workers
         elif self._number:
             nothing = {"dataset_state": None, "fetcher_state": None}
             more["worker_snapshots"] = {f"worker_{one}": {"worker_id": one, **nothing} for one in range(self._number)}
@@ -210,7 +210,7 @@ class Progress:
 class _Tasks:
     """Iterator over the batches of indices for workers with states."""
 
-    def __init__(self, draws: Draws, workers: Workers) -> None:
+    def __init__(self, draws: IndexBatches, workers: WorkerStates) -> None:
         self._draws, self._workers = draws, workers
 
     def __iter__(self) -> _Tasks:

@@ -42,7 +42,7 @@ class _Known:
     final: bool = False
 
 
-class Workers:
+class WorkerStates:
     """The workers of one of torch's iterators.
 
     Args:
@@ -117,11 +117,11 @@ class Workers:
         self._processes = iterator._workers
         self._assigned = {task[0] for task in iterator._task_info.values()}  # there are more tasks than workers, or all
 
-    def received(self, carried: Carried, behind: int) -> Any:
+    def received(self, carried: Carried, handed_out: int) -> Any:
         """Records the state that came with a batch, and returns the user's batch.
 
         Args:
-            behind: number of the epoch's batches that were handed out, including this one.
+            handed_out: number of the epoch's batches that were handed out, including this one.
         """
         known = self._known[carried.worker]
         self.last = carried.worker
@@ -130,8 +130,8 @@ class Workers:
         if carried.state is not None:
             known.state = known.state if carried.state == SAME else carried.state
             known.at = carried.count
-        if not self.iterable and (not self._in_order or (self._every and behind % self._every == 0)):
-            self._snapshot = behind, [one.state for one in self._known]
+        if not self.iterable and (not self._in_order or (self._every and handed_out % self._every == 0)):
+            self._snapshot = handed_out, [one.state for one in self._known]
         return carried.batch
 
     def look(self, iterator: Any) -> None:

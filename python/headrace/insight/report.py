@@ -19,7 +19,7 @@ from headrace.sources import BlobDataset
 
 
 @dataclass(frozen=True)
-class Line:
+class Part:
     """One row of the table: a part of the loader, where it runs, and how."""
 
     part: str
@@ -31,7 +31,7 @@ class Line:
 class Explanation:
     """See ``DataLoader.explain``; ``str()`` is a table."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[Part, ...]
 
     def __str__(self) -> str:
         part = max(len(line.part) for line in self.lines)
@@ -46,55 +46,55 @@ def explain(settings: Settings, route: Native) -> Explanation:
     return Explanation((*lines, *_writing(settings, recipe)))
 
 
-def _reading(settings: Settings, source: BlobDataset) -> list[Line]:
+def _reading(settings: Settings, source: BlobDataset) -> list[Part]:
     kind = type(settings.dataset)
-    dataset = Line("dataset", "native", f"{source!r} of {kind.__module__}.{kind.__qualname__}")
+    dataset = Part("dataset", "native", f"{source!r} of {kind.__module__}.{kind.__qualname__}")
     threads = "the caller's thread (num_workers=0)"
     if settings.num_workers:
         threads = f"{decoding_threads(settings.destination, settings.num_workers)} threads"
     if not source.encoded:
-        return [dataset, Line("read", "native", f"{threads}, pixels in memory: nothing to decode")]
+        return [dataset, Part("read", "native", f"{threads}, pixels in memory: nothing to decode")]
     odd = "Python threads" if settings.num_workers else "the caller's thread"
     decoder = f"libjpeg-turbo {core.libjpeg_version()}, only the rows and columns of the crop"
     return [
         dataset,
-        Line("read, decode", "native", f"{threads}, {decoder}"),
-        Line("not plain JPEG", "Python", f"decoded by Pillow {PIL.__version__} in {odd}, then the native steps"),
+        Part("read, decode", "native", f"{threads}, {decoder}"),
+        Part("not plain JPEG", "Python", f"decoded by Pillow {PIL.__version__} in {odd}, then the native steps"),
     ]
 
 
-def _steps(recipe: Recipe) -> list[Line]:
+def _steps(recipe: Recipe) -> list[Part]:
     alone = any(call.process_wide for call in recipe.calls)
     where = "; in the caller's thread, because it may draw from generators of the process" if alone else ""
     lines = []
     for number, (name, how) in enumerate(recipe.names):
         part, how = textwrap.shorten(name, 60, placeholder=" ..."), how.removeprefix("native ")
         python = number in recipe.in_python
-        lines.append(Line(part, "Python", how + where) if python else Line(part, "native", how))
+        lines.append(Part(part, "Python", how + where) if python else Part(part, "native", how))
     return lines
 
 
-def _targets(source: BlobDataset) -> list[Line]:
+def _targets(source: BlobDataset) -> list[Part]:
     if not source.has_targets:
         return []
     transform = source.target_transform
     return [
-        Line("targets", "Python", "one array look-up per batch" if transform is None else f"{transform!r} per sample")
+        Part("targets", "Python", "one array look-up per batch" if transform is None else f"{transform!r} per sample")
     ]
 
 
-def _writing(settings: Settings, recipe: Recipe) -> list[Line]:
+def _writing(settings: Settings, recipe: Recipe) -> list[Part]:
     destination = settings.destination
     fused = destination.way == "fused"
     kernels = "the device's kernel" if fused else f"{core.instruction_set()} kernels"
     passes = f"passes as in Pillow {PIL.__version__}: {pillow_rule.pass_order()}"
     shapes = " or ".join(f"({recipe.channels}, {height}, {width})" for height, width in recipe.sizes)
     lines = [
-        Line("resize", "native", f"{kernels}, {passes}"),
-        Line("output", "native", f"{recipe.dtype}, {shapes}, {settings.memory_format}"),
+        Part("resize", "native", f"{kernels}, {passes}"),
+        Part("output", "native", f"{recipe.dtype}, {shapes}, {settings.memory_format}"),
     ]
     if destination.way != "memory":
-        lines.append(Line("device", "native" if fused else "torch", f"{destination.device}: {destination.why}"))
+        lines.append(Part("device", "native" if fused else "torch", f"{destination.device}: {destination.why}"))
     return lines
 
 
@@ -107,25 +107,25 @@ def explain_torch(settings: Settings, reasons: list[str]) -> Explanation:
     seed = "as in torch" if settings.seed is None else f"order and worker seeds follow from seed={settings.seed}"
     return Explanation(
         (
-            *(Line("all", "torch", f"handed to torch's DataLoader: {reason}") for reason in reasons),
-            Line("dataset", "Python", f"{kind.__module__}.{kind.__qualname__} in {workers}"),
-            Line("collate_fn", "Python", getattr(settings.collate_fn, "__qualname__", repr(settings.collate_fn))),
-            Line("randomness", "torch", seed),
+            *(Part("all", "torch", f"handed to torch's DataLoader: {reason}") for reason in reasons),
+            Part("dataset", "Python", f"{kind.__module__}.{kind.__qualname__} in {workers}"),
+            Part("collate_fn", "Python", getattr(settings.collate_fn, "__qualname__", repr(settings.collate_fn))),
+            Part("randomness", "torch", seed),
             *_ranks(settings),
         )
     )
 
 
-def _ranks(settings: Settings) -> list[Line]:
+def _ranks(settings: Settings) -> list[Part]:
     """Returns how a distributed job shares the samples; nothing without ranks."""
     world = settings.world
     if world.size == 1:
         whole = settings.reads_whole and World.found_out().size > 1
         how = "each reads all samples, as with torch's DataLoader; distributed=True shards them"
-        return [Line("ranks", "given", how)] if whole else []
+        return [Part("ranks", "given", how)] if whole else []
     found = f", as {world.found} says" if world.found else ""
     share = order_of(settings.sampler, settings.batch_sampler, 0, settings.seed).cut.share
     rest = "dropped" if share.drop_last else "padded with the first ones"
     what = "batch" if settings.batch_size is None and settings.batched else "sample"
     how = f"rank {world.rank} of {world.size}{found}: one {what} in {world.size} of the order; an incomplete round "
-    return [Line("ranks", "native", f"{how}is {rest}")]
+    return [Part("ranks", "native", f"{how}is {rest}")]

@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import DistributedSampler as TorchDistributedSampler
 
 from headrace.integrations.remake import remade
-from headrace.integrations.tickets import Place, Redeemed, Tickets
+from headrace.integrations.tickets import LoopPosition, Redeemed, Tickets
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler
 from headrace.sampler.plain import SeededRandomSampler
 from headrace.sampler.seeded import chain_of
@@ -164,8 +164,8 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
         self.__dict__.update({name: value for name, value in vars(shard).items() if name != "iteration"})
         self.base_dataloader, self.use_stateful_dataloader = loader, use_stateful_dataloader
         self._padded = padded
-        self._place = Place(loader, keeps_states=use_stateful_dataloader)
-        self.batch_sampler = Tickets(loader, self._place)
+        self._position = LoopPosition(loader, keeps_states=use_stateful_dataloader)
+        self.batch_sampler = Tickets(loader, self._position)
         self.dataset = Redeemed(loader)
 
     # A loader that Accelerate makes from our parts must not start processes or draw from the user's generator.
@@ -191,7 +191,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch of the next pass."""
-        self._place.set_epoch(epoch)
+        self._position.set_epoch(epoch)
 
     @property
     def total_batch_size(self) -> int:
@@ -222,12 +222,12 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
     def end(self) -> None:
         """Called at the end of a pass."""
         super().end()
-        self._place.leave()
+        self._position.leave()
 
     # ---- state -------------------------------------------------------------------------------------------------------
 
     def _update_state_dict(self) -> None:
-        self._place.take()
+        self._position.take()
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the state after the batches handed out so far; between passes, that of the next pass.
@@ -239,12 +239,12 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
             raise RuntimeError(
                 "Accelerate keeps states of loaders with DataLoaderConfiguration(use_stateful_dataloader=True)"
             )
-        return self._place.state()
+        return self._position.state()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Makes the next pass resume from the state."""
         super().load_state_dict(state_dict)
-        self._place.leave()
+        self._position.leave()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Accelerate's own method calls __init__. The gradient state is shared by the process and is not copied.

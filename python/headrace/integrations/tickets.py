@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 
-class Place:
+class LoopPosition:
     """Position of a loop over a loader. Accelerate's loops are one batch behind what the loader has handed out.
 
     Args:
@@ -70,14 +70,14 @@ class Tickets:
     It has no reference to the prepared loader, to avoid a cycle: threads end with the last reference to their loader.
     """
 
-    def __init__(self, loader: Any, place: Place) -> None:
-        self._loader, self._place = loader, place
+    def __init__(self, loader: Any, position: LoopPosition) -> None:
+        self._loader, self._position = loader, position
 
     def __iter__(self) -> Iterator[Ticket]:
-        delivery, number = Delivery(self._loader, self._place), 0
+        loop_pass, number = Pass(self._loader, self._position), 0
         for number in range(len(self)):
-            yield Ticket(delivery, number)
-        delivery.end_after(number)
+            yield Ticket(loop_pass, number)
+        loop_pass.end_after(number)
 
     def __len__(self) -> int:
         return len(self._loader)
@@ -89,7 +89,7 @@ class Tickets:
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the loader's next epoch."""
-        self._place.set_epoch(epoch)
+        self._position.set_epoch(epoch)
 
     @property
     def even_batches(self) -> bool:
@@ -103,16 +103,16 @@ class Tickets:
             self._loader.batch_sampler.even_batches = even
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("_loader", "_place", "batch_sampler"):  # hides the batch sampler that yields indices
+        if name in ("_loader", "_position", "batch_sampler"):  # hides the batch sampler that yields indices
             raise AttributeError(name)
         return getattr(self._loader.batch_sampler, name)
 
 
-class Delivery:
+class Pass:
     """One pass over a loader; it begins when the first batch is requested."""
 
-    def __init__(self, loader: Any, place: Place) -> None:
-        self._loader, self._place = loader, place
+    def __init__(self, loader: Any, position: LoopPosition) -> None:
+        self._loader, self._position = loader, position
         self._batches: Iterator[Any] | None = None
         self._next = 0
 
@@ -124,7 +124,7 @@ class Delivery:
                 self._loader.load_state_dict({**state, "position": state["position"] + number})
                 self._next = number
             self._batches = iter(self._loader)
-        self._place.take()
+        self._position.take()
         skipped, self._next = number - self._next, number + 1
         return next(itertools.islice(self._batches, skipped, None))
 
@@ -132,15 +132,15 @@ class Delivery:
         """Ends the loader's pass if its `last` batch was taken, so that the next pass is the next epoch."""
         if self._batches is not None and self._next == last + 1:
             next(self._batches, None)
-            self._place.leave()
+            self._position.leave()
 
 
 class Ticket:
     """Stands for one batch; a skipped ticket is never redeemed, so its batch is not made."""
 
-    def __init__(self, delivery: Delivery, number: int) -> None:
-        self._delivery, self._number = delivery, number
+    def __init__(self, loop_pass: Pass, number: int) -> None:
+        self._pass, self._number = loop_pass, number
 
     def redeem(self) -> Any:
         """Returns the batch."""
-        return self._delivery.batch(self._number)
+        return self._pass.batch(self._number)

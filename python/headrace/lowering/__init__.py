@@ -119,8 +119,8 @@ def _lower(steps: list[Any], builder: Builder, dtype: torch.dtype | None, native
 
 def _add(builder: Builder, transform: Any) -> None:
     builder.current = transform
-    home, name = class_origin(type(transform)) or ("", "")
-    lowers = timm.LOWERS if home == "timm" else _LOWERS
+    library, name = class_origin(type(transform)) or ("", "")
+    lowers = timm.LOWERS if library == "timm" else _LOWERS
     if has_hooks(transform):
         builder.refuse("has forward hooks or a replaced method, which would not run; remove them")
     if name == "Identity":
@@ -129,7 +129,7 @@ def _add(builder: Builder, transform: Any) -> None:
         _refuse_unknown(builder, transform)
     else:
         try:
-            lowered = lowers[name](builder, transform, home)
+            lowered = lowers[name](builder, transform, library)
         except (ValueError, TypeError) as error:
             if isinstance(error, LoweringError):
                 raise

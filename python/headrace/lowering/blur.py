@@ -12,14 +12,14 @@ from headrace.pixels import blur_rule
 from headrace.recipe.recipe import Column, GaussianWeight
 
 
-def gaussian_blur(builder: Builder, transform: Any, home: str) -> str:
+def gaussian_blur(builder: Builder, transform: Any, library: str) -> str:
     if builder.channels == 1:
         builder.refuse("blurs an image of one channel, whose terms torch adds in another order than the native blur")
     if not blur_rule.native():
         builder.refuse("blurs by torch's convolution, which adds in another order on this processor than headrace does")
     width, height = (operator.index(edge) for edge in transform.kernel_size)
     low, high = (float(sigma) for sigma in transform.sigma)
-    softmax, draw = home != "v1", len(builder.columns)
+    softmax, draw = library != "v1", len(builder.columns)
     builder.draw(Column(low, high))
     for size in (width, height):
         first = len(builder.columns)

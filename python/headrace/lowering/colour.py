@@ -23,7 +23,7 @@ _FACTORS: dict[str, Callable[[int], S.Step]] = {
 _NOTHING_TO_GRAY = ("saturation", "hue")
 
 
-def color_jitter(builder: Builder, transform: Any, home: str) -> str:
+def color_jitter(builder: Builder, transform: Any, library: str) -> str:
     branches: list[tuple[S.Step]] = []
     for name, kind in _FACTORS.items():
         bounds = getattr(transform, name)
@@ -36,7 +36,7 @@ def color_jitter(builder: Builder, transform: Any, home: str) -> str:
     return add_shuffled(builder, branches)
 
 
-def random_grayscale(builder: Builder, transform: Any, home: str) -> str:
+def random_grayscale(builder: Builder, transform: Any, library: str) -> str:
     if builder.channels == 1:
         return "nothing: images are gray already"
     return builder.add(S.When(float(transform.p), (S.Grayscale(3),), builder.draw(Column())))
@@ -52,7 +52,7 @@ def posterize(transform: Any) -> S.Step:
 def _when(step: Callable[[Any], S.Step]) -> Lower:
     """Lowers to `step(transform)`, done with the transform's probability."""
 
-    def lower(builder: Builder, transform: Any, home: str) -> str:
+    def lower(builder: Builder, transform: Any, library: str) -> str:
         return builder.add(S.When(float(transform.p), (step(transform),), builder.draw(Column())))
 
     return on_images(lower)

@@ -15,7 +15,7 @@ from headrace.recipe.recipe import Column
 _MOST_BRANCHES = 18  # 18! < 2^53: one draw of 53 bits can encode every order
 
 
-def random_apply(builder: Builder, transform: Any, home: str) -> str:
+def random_apply(builder: Builder, transform: Any, library: str) -> str:
     way = builder.branch(transform.transforms)
     _common_channels(builder, [way.channels, builder.channels])
     if not way.steps:
@@ -23,7 +23,7 @@ def random_apply(builder: Builder, transform: Any, home: str) -> str:
     return builder.add(S.When(float(transform.p), tuple(way.steps), builder.draw(Column())))
 
 
-def random_choice(builder: Builder, transform: Any, home: str) -> str:
+def random_choice(builder: Builder, transform: Any, library: str) -> str:
     ways = [builder.branch([one]) for one in transform.transforms]
     if not ways:
         builder.refuse("has no transforms to choose from; give it some")
@@ -34,7 +34,7 @@ def random_choice(builder: Builder, transform: Any, home: str) -> str:
     return builder.add(S.OneOf(tuple(tuple(way.steps) for way in ways), bounds, builder.draw(Column())))
 
 
-def random_order(builder: Builder, transform: Any, home: str) -> str:
+def random_order(builder: Builder, transform: Any, library: str) -> str:
     ways = [builder.branch([one]) for one in transform.transforms]
     if any(way.channels != builder.channels for way in ways):
         builder.refuse(
@@ -75,10 +75,10 @@ def _common_channels(builder: Builder, channels: Sequence[int]) -> int:
 
 
 def _on_images(lower: Lower) -> Lower:
-    def checked(builder: Builder, transform: Any, home: str) -> str:
+    def checked(builder: Builder, transform: Any, library: str) -> str:
         if builder.values is not None:
             builder.refuse(f"has a native twin on PIL images only; put it before {builder.converter}")
-        return lower(builder, transform, home)
+        return lower(builder, transform, library)
 
     return checked
 

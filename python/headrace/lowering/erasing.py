@@ -14,7 +14,7 @@ from headrace.lowering.images import Lower
 from headrace.recipe.recipe import Column
 
 
-def random_erasing(builder: Builder, transform: Any, home: str) -> str:
+def random_erasing(builder: Builder, transform: Any, library: str) -> str:
     if transform.value is None or isinstance(transform.value, str):
         builder.refuse('value="random" draws a number for every element, which has no native twin; give it a number')
     given = transform.value if isinstance(transform.value, Sequence) else [transform.value]

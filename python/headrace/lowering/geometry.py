@@ -23,15 +23,15 @@ from headrace.transforms import filter_name
 # with an Erase, so it stays after it.
 
 
-def flip_horizontal(builder: Builder, transform: Any, home: str) -> str:
+def flip_horizontal(builder: Builder, transform: Any, library: str) -> str:
     return builder.add(S.HorizontalFlip(float(transform.p), builder.draw(Column())))
 
 
-def flip_vertical(builder: Builder, transform: Any, home: str) -> str:
+def flip_vertical(builder: Builder, transform: Any, library: str) -> str:
     return builder.add(S.VerticalFlip(float(transform.p), builder.draw(Column())))
 
 
-def resize(builder: Builder, transform: Any, home: str) -> str:
+def resize(builder: Builder, transform: Any, library: str) -> str:
     size, max_size = transform.size, transform.max_size
     edges = [] if size is None else [size] if isinstance(size, int) else list(size)
     if len(edges) == 2 and max_size is not None:
@@ -46,16 +46,16 @@ def resize(builder: Builder, transform: Any, home: str) -> str:
     return builder.add(S.ResizeShorter(edge, limit, filter))
 
 
-def center_crop(builder: Builder, transform: Any, home: str) -> str:
+def center_crop(builder: Builder, transform: Any, library: str) -> str:
     height, width = pair(builder, transform.size)
     return builder.add(S.CenterCrop(height, width))
 
 
-def random_resized_crop(builder: Builder, transform: Any, home: str) -> str:
+def random_resized_crop(builder: Builder, transform: Any, library: str) -> str:
     return builder.add(*resized_crops(builder, transform, [_filter(builder, transform)]))
 
 
-def resized_center_crop(builder: Builder, transform: Any, home: str) -> str:
+def resized_center_crop(builder: Builder, transform: Any, library: str) -> str:
     """Appends a RandomResizedCrop that always takes its fall-back: each try asks for four times the image's area."""
     height, width = pair(builder, transform.size)
     never = Column(4.0, 4.0)
@@ -88,26 +88,26 @@ def area_and_ratio(builder: Builder, scale: Sequence[float], ratio: Sequence[flo
     return Column(float(low), float(high)), Column(float(Decimal(narrow).ln()), float(Decimal(wide).ln()), exp=True)
 
 
-def random_crop(builder: Builder, transform: Any, home: str) -> str:
+def random_crop(builder: Builder, transform: Any, library: str) -> str:
     height, width = pair(builder, transform.size)
     given = transform.padding or None
-    if home != "v1" and given:
+    if library != "v1" and given:
         left, right, top, bottom = given  # the order of the attribute in v2 and headrace
         given = left, top, right, bottom
-    padding, color, mode = _padding(builder, given, transform, home)
+    padding, color, mode = _padding(builder, given, transform, library)
     needed = bool(transform.pad_if_needed)
-    if home == "v1" and any(padding) and needed and mode in ("reflect", "symmetric"):
+    if library == "v1" and any(padding) and needed and mode in ("reflect", "symmetric"):
         builder.refuse("torchvision v1 pads a small image twice, mirroring the padding; use v2.RandomCrop")
     draw = builder.draw(Column(), Column())
     return builder.add(S.RandomCrop(height, width, padding, needed, color, mode, draw))
 
 
-def pad(builder: Builder, transform: Any, home: str) -> str:
-    return builder.add(S.Pad(*_padding(builder, transform.padding, transform, home)))
+def pad(builder: Builder, transform: Any, library: str) -> str:
+    return builder.add(S.Pad(*_padding(builder, transform.padding, transform, library)))
 
 
 def _padding(
-    builder: Builder, given: Any, transform: Any, home: str
+    builder: Builder, given: Any, transform: Any, library: str
 ) -> tuple[tuple[int, int, int, int], tuple[int, int, int], str]:
     """Returns the padding (left, top, right, bottom), the colour of the fill, and the mode."""
     padding = pillow_ops.four_paddings(given)
@@ -115,7 +115,7 @@ def _padding(
         builder.refuse("a negative padding crops; use CenterCrop or leave it out")
     if transform.padding_mode not in pillow_ops.PADDING_MODES:
         builder.refuse("padding_mode must be constant, edge, reflect or symmetric")
-    fill = transform.fill if home == "v1" else transform._fill.get(Image.Image, transform._fill.get("others"))
+    fill = transform.fill if library == "v1" else transform._fill.get(Image.Image, transform._fill.get("others"))
     color = pillow_ops.fill_color(fill, builder.channels)
     if builder.values is not None:
         if transform.padding_mode not in ("constant", "edge"):
@@ -125,7 +125,7 @@ def _padding(
     return padding, color, transform.padding_mode
 
 
-def grayscale(builder: Builder, transform: Any, home: str) -> str:
+def grayscale(builder: Builder, transform: Any, library: str) -> str:
     channels = transform.num_output_channels
     if channels not in (1, 3):
         builder.refuse(f"num_output_channels must be 1 or 3, got {channels}")
@@ -133,7 +133,7 @@ def grayscale(builder: Builder, transform: Any, home: str) -> str:
     return builder.add(S.Grayscale(channels))
 
 
-def rgb(builder: Builder, transform: Any, home: str) -> str:
+def rgb(builder: Builder, transform: Any, library: str) -> str:
     if builder.channels == 3:
         return "nothing: images are RGB already"
     builder.channels = 3

@@ -7,8 +7,8 @@ from typing import Any
 
 from headrace.lowering.builder import Builder
 
-#: Appends the steps of a transform to a builder; the string is the home of its class (see `origins`). Returns the line
-#: of `explain`.
+#: Appends the steps of a transform to a builder; the string is the library of its class (see `origins`). Returns its
+#: line of `explain`.
 Lower = Callable[[Builder, Any, str], str]
 
 #: torchvision v2 does the same on a uint8 tensor as on a PIL image, except for the filters.
@@ -19,13 +19,13 @@ _MIXES_PIXELS = {"Resize", "RandomResizedCrop", "Grayscale", "RandomGrayscale", 
 def on_images(lower: Lower) -> Lower:
     """Wraps `lower` to refuse tensors, except uint8 tensors that torchvision v2 treats like PIL images."""
 
-    def checked(builder: Builder, transform: Any, home: str) -> str:
+    def checked(builder: Builder, transform: Any, library: str) -> str:
         name = type(transform).__name__
-        if builder.values is not None and not (home == "v2" and builder.holds_bytes and name in _ON_BYTES):
+        if builder.values is not None and not (library == "v2" and builder.holds_bytes and name in _ON_BYTES):
             why = "other pixels than Pillow's" if name in _MIXES_PIXELS else "no native twin"
             builder.refuse(
                 f"works on a tensor here, through a kernel of torch with {why}; put it before {builder.converter}"
             )
-        return lower(builder, transform, home)
+        return lower(builder, transform, library)
 
     return checked

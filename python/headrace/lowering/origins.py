@@ -17,8 +17,8 @@ from torch import nn
 import headrace.transforms as _ours
 
 _V1 = "torchvision.transforms.transforms"
-#: (home, module) of the known classes. Modules that are not loaded need no check: no object of theirs can exist.
-_HOMES = (
+#: (library, module) of the known classes. Modules that are not loaded need no check: no object of theirs can exist.
+_LIBRARIES = (
     ("headrace", _ours.__name__),
     ("v1", _V1),
     ("v2", "torchvision.transforms.v2"),
@@ -32,10 +32,10 @@ _CONTAINERS = {("headrace", "Compose"), ("v1", "Compose"), ("v2", "Compose"), ("
 
 
 def class_origin(cls: type) -> tuple[str, str] | None:
-    """Returns (home, class name) if `cls` itself is defined in one of the homes; None for any other class."""
-    for home, module in _HOMES:
+    """Returns (library, class name) if `cls` itself is defined in one of the libraries; None for any other class."""
+    for library, module in _LIBRARIES:
         if module in sys.modules and getattr(sys.modules[module], cls.__name__, None) is cls:
-            return home, cls.__name__
+            return library, cls.__name__
     return None
 
 

@@ -16,7 +16,7 @@ _OF_BYTES = ("PILToTensor", "MaybePILToTensor")
 _CONVERTERS = (*_FROM_ARRAYS, *_OF_BYTES, "ToImage")
 
 
-def tensor_step(builder: Builder, transform: Any, home: str) -> str:
+def tensor_step(builder: Builder, transform: Any, library: str) -> str:
     """Runs the transform on the 256 byte values: their results define a pointwise transform completely."""
     name = type(transform).__name__
     converts = builder.values is None and name in _CONVERTERS

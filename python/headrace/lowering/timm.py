@@ -15,7 +15,7 @@ from headrace.recipe.recipe import Column
 from headrace.transforms import filter_name
 
 
-def random_resized_crop(builder: Builder, transform: Any, home: str) -> str:
+def random_resized_crop(builder: Builder, transform: Any, library: str) -> str:
     """Lowers to torchvision's crop; they differ only for images of a few pixels, where timm's box may be empty."""
     modes = transform.interpolation if isinstance(transform.interpolation, tuple) else (transform.interpolation,)
     # The choice of the filter does not affect the box: the crops share its columns.
@@ -26,14 +26,14 @@ def random_resized_crop(builder: Builder, transform: Any, home: str) -> str:
     return builder.add(S.OneOf(tuple((crop,) for crop in crops), bounds, builder.draw(Column())))
 
 
-def center_crop_or_pad(builder: Builder, transform: Any, home: str) -> str:
+def center_crop_or_pad(builder: Builder, transform: Any, library: str) -> str:
     height, width = pair(builder, transform.size)
     if transform.padding_mode != "constant" or any(pillow_ops.fill_color(transform.fill, builder.channels)):
         builder.refuse("pads with a fill other than black, which has no native twin; use fill=0")
     return builder.add(S.CenterCrop(height, width))
 
 
-def random_erasing(builder: Builder, transform: Any, home: str) -> str:
+def random_erasing(builder: Builder, transform: Any, library: str) -> str:
     if transform.rand_color or transform.per_pixel:
         builder.refuse(f'mode="{transform.mode}" draws the values, which has no native twin; use mode="const"')
     if (transform.min_count, transform.max_count) != (1, 1):
@@ -45,7 +45,7 @@ def random_erasing(builder: Builder, transform: Any, home: str) -> str:
 
 
 def _refused(reason: str) -> Lower:
-    def refuse(builder: Builder, transform: Any, home: str) -> str:
+    def refuse(builder: Builder, transform: Any, library: str) -> str:
         builder.refuse(reason)
 
     return refuse

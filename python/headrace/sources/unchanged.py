@@ -10,7 +10,7 @@ class NotNative(TypeError):
     """The native path cannot read the dataset; the message gives the reason and a remedy."""
 
 
-def home(cls: type, name: str) -> int:
+def mro_index(cls: type, name: str) -> int:
     """Returns the index in `cls.__mro__` of the class that defines `name`, or ``len(cls.__mro__)`` if none does."""
     return next((i for i, base in enumerate(cls.__mro__) if name in vars(base)), len(cls.__mro__))
 

@@ -18,13 +18,13 @@ _DROP = (S.Pad, S.Brightness, S.Contrast, S.Hue, S.GaussianBlur)
 
 def carried(steps: Sequence[S.Step]) -> Carried:
     """Returns whether images have metadata after `steps`, given that they have it before."""
-    found = [_behind(step) for step in steps]
+    found = [_carried_by(step) for step in steps]
     if False in found:
         return False
     return None if None in found else True
 
 
-def _behind(step: S.Step) -> Carried:
+def _carried_by(step: S.Step) -> Carried:
     if isinstance(step, _KEEP):
         return True
     if isinstance(step, _DROP):

@@ -10,7 +10,7 @@ from torch.utils.data import IterableDataset
 
 from headrace.sources.combined import Joined
 from headrace.sources.dataset import BlobDataset
-from headrace.sources.unchanged import home, refuse_override
+from headrace.sources.unchanged import mro_index, refuse_override
 
 METHOD = "headrace_source"
 
@@ -61,7 +61,7 @@ def named(dataset: Any) -> Joined | None:
     if not hasattr(cls, METHOD) or isinstance(dataset, (type, IterableDataset)):
         return None
     for method in ("__getitem__", "__getitems__"):
-        if home(cls, method) < home(cls, METHOD):
+        if mro_index(cls, method) < mro_index(cls, METHOD):
             refuse_override(cls, method, f"override {METHOD} with it")
     source = dataset.headrace_source()
     if not isinstance(source, BlobDataset):

@@ -12,7 +12,7 @@ from headrace.sources.recognised.opt_in import named
 from headrace.sources.recognised.torch_combined import concat, subset
 from headrace.sources.recognised.torchvision_arrays import recognise_array
 from headrace.sources.recognised.torchvision_files import recognise_folder, recognise_listed, recognise_pets
-from headrace.sources.unchanged import NotNative, check_samples, class_name, home, refuse_override
+from headrace.sources.unchanged import NotNative, check_samples, class_name, mro_index, refuse_override
 
 KNOWN = (
     "headrace.ImageFolder, ImageFiles, Blobs and Arrays, torchvision's folders, ImageNet, Food101, Flowers102, "
@@ -57,5 +57,5 @@ def as_source(dataset: Any) -> BlobDataset:
 def _check_ours(cls: type) -> None:
     check_samples(cls, BlobDataset)
     for method, twin in _PAIRS:
-        if home(cls, method) < home(cls, twin):
+        if mro_index(cls, method) < mro_index(cls, twin):
             refuse_override(cls, method, f"override {twin} with it")
