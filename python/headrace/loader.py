@@ -26,7 +26,7 @@ from headrace.engine.engine import Engine
 from headrace.epochs import state
 from headrace.epochs.epochs import Epochs
 from headrace.epochs.order import OrderedBatch
-from headrace.epochs.samplers import Samplers, deal
+from headrace.epochs.samplers import Samplers, shard
 from headrace.fallback.epochs import TorchEpochs
 from headrace.insight import report, stats, verification
 from headrace.recipe.recipe import Recipe
@@ -138,13 +138,13 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
             arguments.check_types(sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
             arguments.check_pinning(pin_memory, self._own.destination.device, self._own.destination.way)
             arguments.check_replaceable(self._route.recipe, on_error)
-        dealt = deal(dataset, self._own.world, given, drop_last, self._own.seed, generator)
+        sharded = shard(dataset, self._own.world, given, drop_last, self._own.seed, generator)
         super().__init__(
             dataset,
             batch_size,
-            dealt.shuffle,
-            dealt.sampler,
-            dealt.batch_sampler,
+            sharded.shuffle,
+            sharded.sampler,
+            sharded.batch_sampler,
             num_workers,
             collate_fn,
             pin_memory,
@@ -246,7 +246,7 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
         return self._epochs.upcoming if self.native else self._torch_epochs.upcoming(self)
 
     @property
-    def deals_itself_out(self) -> bool:
+    def shards_itself(self) -> bool:
         """Whether the loader itself shards its order, over the ranks that it found with ``distributed=True``."""
         return bool(self.world.found) and self.world.size > 1
 
@@ -281,7 +281,7 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
 
     def _get_iterator(self) -> Any:
         """Called by torch's ``__iter__`` if torch delivers."""
-        return self._torch_epochs.iterator(super()._get_iterator)
+        return self._torch_epochs.get_iterator(super()._get_iterator)
 
     @property
     def _engine(self) -> Engine | None:

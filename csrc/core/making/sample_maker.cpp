@@ -55,7 +55,7 @@ void SampleMaker::make_from_pixels(const RawImage& image, const double* draws, B
 }
 
 bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch,
-                       int sample, bool) {
+                       int sample, bool /*may_offload*/) {
   since_timed_ = (since_timed_ + 1) % kTimedShare;
   const bool timed = since_timed_ == 0 || stats.recording();
   const int64_t begin = timed ? now_ns() : 0;

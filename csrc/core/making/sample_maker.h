@@ -21,6 +21,8 @@ class SampleMaker final : public SampleWorker {
   SampleMaker(const Kernels& kernels, const SampleOptions& options, const uint8_t* lut)
       : options_(options), lut_(lut), fuser_(kernels) {}
 
+  /// As in SampleWorker. Returns true: there is no device that could finish the sample. Throws NeedsPillow as
+  /// plain_header does.
   bool make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch, int sample,
             bool may_offload) override;
   void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) override;
@@ -33,7 +35,7 @@ class SampleMaker final : public SampleWorker {
   JpegDecoder decoder_;
   RawRows raw_rows_;
   Fuser fuser_;
-  int since_timed_ = -1;
+  int since_timed_ = -1;  // samples since the last one that was timed; one of kTimedShare is
 };
 
 }  // namespace headrace

@@ -101,7 +101,7 @@ void DeviceBackend::prepare(Batch& batch, BatchMemory memory) {
   mine.allocated = std::make_shared<OwnedEvent>(device_);
   mine.written = std::make_shared<OwnedEvent>(device_);
   device_->record(mine.allocated->get(), static_cast<Stream>(memory.stream));
-  give_area(mine);
+  give_staging_area(mine);
 }
 
 void DeviceBackend::prepare_repair(Batch& batch, const Batch& first) {
@@ -110,11 +110,12 @@ void DeviceBackend::prepare_repair(Batch& batch, const Batch& first) {
   const DeviceScope current(*device_);
   mine.allocated = before.allocated;
   mine.written = before.written;
-  give_area(mine);
+  give_staging_area(mine);
 }
 
-// Gives the batch its staging area, and jobs that write nothing until workers replace them.
-void DeviceBackend::give_area(DeviceBatch& batch) {
+// Gives the batch its staging area, and jobs that write nothing (skip) until workers replace them. May wait or
+// allocate, as StagingRing::acquire does. The device must be current.
+void DeviceBackend::give_staging_area(DeviceBatch& batch) {
   batch.area = ring_->acquire();
   batch.jobs.assign(static_cast<size_t>(batch.size()), SampleJob{});
   for (SampleJob& job : batch.jobs) job.skip = true;

@@ -25,8 +25,9 @@ namespace headrace {
 /// The backend of a GPU, or of its emulation.
 class DeviceBackend final : public Backend, public DeviceSide {
  public:
-  /// `batches`: most batches in flight on the device; prepare() blocks while there are as many. `lane`: the device's
-  /// decoders; null: the CPU decodes everything. Throws std::runtime_error where the device refuses.
+  /// `batches`: areas of the staging ring (StagingRing::acquire tells when prepare() waits for one). `lane`: the
+  /// device's decoders; null: the CPU decodes everything. Uploads the tables and blocks until that is done; starts no
+  /// thread. Throws std::runtime_error where the device refuses.
   DeviceBackend(std::shared_ptr<Device> device, SampleOptions options, int batches,
                 std::unique_ptr<DecodeLane> lane = nullptr);
   ~DeviceBackend() override;
@@ -50,7 +51,7 @@ class DeviceBackend final : public Backend, public DeviceSide {
   std::string trouble() const override;
 
  private:
-  void give_area(DeviceBatch& batch);
+  void give_staging_area(DeviceBatch& batch);
   void run();
   void launch(DeviceBatch& batch);
   void drain(Stream stream) noexcept;

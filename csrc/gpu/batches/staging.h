@@ -49,8 +49,8 @@ class StagingArea final : public Stager {
 /// A ring of areas. A batch holds an area, then the device reads it, then it is free.
 class StagingRing : public std::enable_shared_from_this<StagingRing> {
  public:
-  /// `most`: areas that may be in use; acquire() blocks while there are as many. Needs a shared_ptr as owner: leases
-  /// share it.
+  /// `most`: number of areas from which on acquire() waits, if it can, instead of making one. Needs a shared_ptr as
+  /// owner: leases share it.
   StagingRing(std::shared_ptr<Device> device, int most);
   ~StagingRing();  // blocks while the device still reads an area
   StagingRing(const StagingRing&) = delete;

@@ -54,6 +54,7 @@ class Device {
   virtual void record(Event event, Stream stream) = 0;
   /// Work that is put on the stream from now on waits for the last recording of the event. Does not block.
   virtual void wait(Stream stream, Event event) = 0;
+  /// Whether the event has happened. Does not block.
   virtual bool happened(Event event) = 0;
   /// Blocks until the event has happened.
   virtual void synchronize(Event event) = 0;

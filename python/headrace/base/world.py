@@ -58,7 +58,7 @@ class World:
         return cls(rank, size, given=True)
 
     @classmethod
-    def asked_for(cls, rank: Any, size: Any, distributed: Any) -> World:
+    def requested(cls, rank: Any, size: Any, distributed: Any) -> World:
         """Returns the world among whose ranks a loader splits its order; one rank, unless the caller asks for more.
 
         Args:

@@ -48,7 +48,7 @@ class FaultLog:
         self._on_error, self._max_errors = on_error, max_errors
         self._progress = progress
         self._indices: set[int] = set()
-        self._told = False
+        self._reported = False
 
     def add(self, errors: Sequence[SampleError]) -> None:
         """Records errors.
@@ -68,16 +68,16 @@ class FaultLog:
 
     def give_up(self, why: str) -> NoReturn:
         """Raises RuntimeError, caused by the last error, and suppresses the warning at the end of the epoch."""
-        self._told = True
+        self._reported = True
         last = self._progress.errors[-1]
         raise RuntimeError(f"{why}; the last one: {last}") from last
 
     def warn(self) -> None:
         """Warns once per epoch, naming the first error, so that no sample is dropped silently."""
         noted = self._progress.errors
-        if not noted or self._told:
+        if not noted or self._reported:
             return
-        self._told = True
+        self._reported = True
         done = "skipped" if self._on_error == "skip" else "replaced by their neighbours"
         warnings.warn(
             f"epoch {self._progress.epoch}: {len(noted)} samples could not be made and were {done}; "

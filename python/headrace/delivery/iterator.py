@@ -159,7 +159,7 @@ class NativeIterator:
                 raise RuntimeError("the loader was closed while a batch was awaited")
             raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
         except BaseException:
-            self._engine.wait_for_no_step()  # closing must not wait for a Python step that may never end
+            self._engine.abandon_steps()  # closing must not wait for a Python step that may never end
             raise
 
     def _deliver(self, begun: Begun) -> Any:

@@ -122,6 +122,7 @@ class Line:
         return begun
 
     def _try_to_submit(self, begun: Begun) -> None:
+        """Submits the batch; an error is raised when the batch is due."""
         try:
             self.submit(begun)
         except MAY_PASS:

@@ -67,7 +67,7 @@ class OwnSettings:
         """
         arguments.check_own_arguments(own)
         destination = destinations.resolve(own["device"], own["decoder"], own["deterministic"])
-        world = World.asked_for(rank, world_size, own["distributed"])
+        world = World.requested(rank, world_size, own["distributed"])
         reads_whole = not (given.any or world.given or own["distributed"] or isinstance(dataset, IterableDataset))
         if own["seed"] is not None:
             own["seed"] = int(own["seed"])

@@ -58,7 +58,8 @@ class CallLane(PythonLane):
     def _waiting(self) -> int:
         return self._pipeline.calls_waiting
 
-    def _function(self, number: int) -> CallFunction:
+    def _own_function(self, number: int) -> CallFunction:
+        """Returns this thread's copy of a call's function; the original if it cannot be copied, or without threads."""
         if self.threads == 0:
             return self._calls[number].function
         mine: dict[int, CallFunction] = self._own.__dict__.setdefault("functions", {})
@@ -90,7 +91,7 @@ class CallLane(PythonLane):
                 as_worker(self.workers, self._number()),
                 sample_randomness(job.draw(call.draw), process_wide=call.process_wide),
             ):
-                made = self._function(job.call).on_pixels(job.pixels, self._metadata_of(job, call))
+                made = self._own_function(job.call).on_pixels(job.pixels, self._metadata_of(job, call))
             elements = self._elements(made) if isinstance(made, torch.Tensor) else np.ascontiguousarray(made)
         except Exception as error:
             self._fail(job, error, str(error) or type(error).__name__)

@@ -232,10 +232,10 @@ class Engine:
         """Returns whether the calling thread is one of this engine's Python threads, working on a sample."""
         return PythonLane.served_here() is self._pipeline
 
-    def wait_for_no_step(self) -> None:
+    def abandon_steps(self) -> None:
         """Makes `close` not wait for the jobs that Python threads are running."""
         for lane in self._lanes:
-            lane.wait_for_no_step()
+            lane.abandon_steps()
 
     def fits(self, recipe: Recipe) -> bool:
         """Returns whether this engine can be used for another epoch of `recipe`."""

@@ -106,7 +106,7 @@ class PythonLane:
         """Returns the pipeline that the calling thread serves; None if it is not a lane's thread."""
         return getattr(_here, "pipeline", None)
 
-    def wait_for_no_step(self) -> None:
+    def abandon_steps(self) -> None:
         """Makes `close` not wait for running jobs, which may never end."""
         self._waits = False
 
@@ -147,7 +147,7 @@ def _serve(
 @atexit.register
 def _close_all() -> None:
     for lane in list(_live):
-        lane.wait_for_no_step()
+        lane.abandon_steps()
         lane.close()
     for thread in list(_started):
         thread.join(_PARTING_S)

@@ -140,9 +140,9 @@ class VariantEngine(Engine):
     def serves_in_this_thread(self) -> bool:
         return any(engine.serves_in_this_thread() for engine in list(self._engines.values()))
 
-    def wait_for_no_step(self) -> None:
+    def abandon_steps(self) -> None:
         for engine in list(self._engines.values()):
-            engine.wait_for_no_step()
+            engine.abandon_steps()
 
     def close(self) -> None:
         self._closed = True

@@ -14,17 +14,17 @@ from headrace.epochs.order import Cut, EpochOrder, OrderedBatch, RandomState, ba
 from headrace.epochs.sampler_state import SamplerState, is_stateful
 from headrace.epochs.samplers import (
     Order,
-    asked_of,
     begin_with,
     followers,
+    foreign_epoch,
     late_epoch,
     order_of,
+    requested_epoch,
     samplers_of,
-    told_epoch,
 )
 from headrace.epochs.state import Progress, Resume, Start
 from headrace.randomness.python_randomness import generators_held
-from headrace.sampler.seeded import Seeded, chain_of, tell
+from headrace.sampler.seeded import Seeded, sampler_chain, tell
 
 _DATASETS = ("data_source", "dataset")  # samplers' attributes that hold the dataset; a sampler's copy shares it
 
@@ -64,7 +64,7 @@ class Epochs:
     @property
     def upcoming(self) -> int:
         """Number of the epoch that `begin` would begin."""
-        asked = asked_of(self._followers)
+        asked = requested_epoch(self._followers)
         return self._next if asked is None else asked
 
     @property
@@ -121,14 +121,14 @@ class Epochs:
 
     def _peek(self, batches: int | None) -> tuple[Progress, list[OrderedBatch]]:
         before = RandomState.now(self._generators)
-        told = [(one, one.epoch, one.asked) for one in self._followers]
+        told = [(one, one.epoch, one.requested) for one in self._followers]
         try:
             progress, order = self._begin(peek=True)
             return progress, list(itertools.islice(order, batches))
         finally:
             before.restore(self._generators)
             for one, epoch, asked in told:
-                one.told(epoch)
+                one.adopt(epoch)
                 if asked is not None:
                     one.set_epoch(asked)
 
@@ -152,7 +152,7 @@ class Epochs:
     def _draw(self, at: Resume, *, peek: bool = False) -> tuple[Progress, EpochOrder]:
         start, offset = at.start, at.offset
         for one in self._followers:
-            one.told(start.epoch)
+            one.adopt(start.epoch)
         order_of_all = self.order()
         items, cut = order_of_all.items, order_of_all.cut
         if peek:
@@ -170,9 +170,9 @@ class Epochs:
 
     def _copied(self, sampler: Any) -> Any:
         """Returns a sampler to look ahead with: itself, or a copy if iterating would change its own state."""
-        if not any(map(is_stateful, chain_of(sampler))):
+        if not any(map(is_stateful, sampler_chain(sampler))):
             return sampler
-        kept = [*self._generators, *(vars(one).get(name) for one in chain_of(sampler) for name in _DATASETS)]
+        kept = [*self._generators, *(vars(one).get(name) for one in sampler_chain(sampler) for name in _DATASETS)]
         return copy.deepcopy(sampler, {id(one): one for one in kept if one is not None})
 
     def order(self) -> Order:
@@ -182,7 +182,7 @@ class Epochs:
     def _upcoming(self) -> Start:
         with generators_held():
             now = RandomState.now(self._generators)
-        return Start(self.upcoming, False, self._base_seed, False, told_epoch(self._samplers), now)
+        return Start(self.upcoming, False, self._base_seed, False, foreign_epoch(self._samplers), now)
 
     @staticmethod
     def _count(items: Any, cut: Cut, offset: int) -> int:
@@ -214,7 +214,7 @@ class Epochs:
 
     def position(self) -> Resume:
         """Returns where a loader has to resume to deliver the remaining batches."""
-        progress, asked = self._progress, asked_of(self._followers)
+        progress, asked = self._progress, requested_epoch(self._followers)
         if self._resume is not None and asked in (None, self._resume.start.epoch):
             return self._resume
         told = progress is not None and progress.position == progress.first and asked not in (None, progress.epoch)
@@ -234,6 +234,6 @@ class Epochs:
         self._resume, self._progress = at, None
         self._next, self._base_seed = at.start.epoch, at.start.base_seed
         for one in self._followers:
-            one.told(at.start.epoch)
+            one.adopt(at.start.epoch)
         if at.start.sampler_epoch is not None:
             tell((one for one in self._samplers if not isinstance(one, Seeded)), at.start.sampler_epoch)

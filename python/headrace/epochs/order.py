@@ -194,7 +194,10 @@ class EpochOrder:
         return self._history.at(batches, self._head, counts)
 
     def skip(self, items: int, batches: int) -> None:
-        """Skips `items` items of the order, then `batches` batches of this rank.
+        """Skips `items` items of the order of all ranks, then the items of `batches` batches of this rank.
+
+        Must be called before the first ``next()``, since it may begin the sampler anew. Counts the occurrences of the
+        skipped items, but not the skipped batches.
 
         Raises:
             ValueError: the order ends before that.
@@ -217,15 +220,15 @@ class EpochOrder:
     def draw(self) -> None:
         """Takes the first item, so that the sampler draws its random numbers now instead of at the first batch."""
         if not self._drawn:
-            self._drawn = self._asked(1)
+            self._drawn = self._ask(1)
 
     def _take(self, count: int) -> list[Any]:
         drawn, self._drawn = self._drawn[:count], self._drawn[count:]
-        items = drawn + self._asked(count - len(drawn))
+        items = drawn + self._ask(count - len(drawn))
         self._head += items[: self._cut.share.world_size - len(self._head)]
         return items
 
-    def _asked(self, count: int) -> list[Any]:
+    def _ask(self, count: int) -> list[Any]:
         """Returns up to `count` items of the sampler."""
         try:
             return [] if self._ended else list(itertools.islice(self._items, count))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import BatchSampler
 
-from headrace.sampler.seeded import chain_of
+from headrace.sampler.seeded import sampler_chain
 
 Int64s = npt.NDArray[np.int64]
 
@@ -31,12 +31,12 @@ def state_of(one: Any) -> Any:
 
 def _keeper(sampler: Iterable[Any]) -> Any:
     """Returns the outermost sampler of a chain that has a state; None if there is none."""
-    return next((one for one in chain_of(sampler) if is_stateful(one)), None)
+    return next((one for one in sampler_chain(sampler) if is_stateful(one)), None)
 
 
 def _hides(sampler: Iterable[Any], keeper: Any) -> bool:
     """Whether a stateless outer sampler may have drawn ahead from `keeper`, by a number of items it does not reveal."""
-    above = itertools.takewhile(lambda one: one is not keeper, chain_of(sampler))
+    above = itertools.takewhile(lambda one: one is not keeper, sampler_chain(sampler))
     return keeper is not None and any(type(one) is not BatchSampler for one in above)
 
 

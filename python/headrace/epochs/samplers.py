@@ -16,9 +16,9 @@ from torch.utils.data.distributed import DistributedSampler as TorchDistributedS
 from headrace.base.world import World
 from headrace.epochs.order import Cut, is_headrace_sampler, names_each_once
 from headrace.sampler.aspect import AspectRatioBatchSampler
-from headrace.sampler.distributed import DealingSampler, DistributedSampler, ShardedSampler, Share
+from headrace.sampler.distributed import DistributedSampler, RankSampler, ShardedSampler, Share
 from headrace.sampler.plain import SeededRandomSampler, SeededSequentialSampler
-from headrace.sampler.seeded import Seeded, chain_of, tell
+from headrace.sampler.seeded import Seeded, sampler_chain, tell
 from headrace.sources import BlobDataset, image_sizes
 
 # Attributes of headrace's and torch's samplers that do not affect the order of all ranks together.
@@ -39,7 +39,7 @@ class Samplers(NamedTuple):
         return self.sampler is not None or self.batch_sampler is not None
 
 
-def deal(
+def shard(
     dataset: Any,
     world: World,
     given: Samplers,
@@ -81,7 +81,7 @@ def deal(
 
 
 def _sharded(sampler: Any, world: World, drop_last: bool) -> ShardedSampler:
-    for one in chain_of(sampler):
+    for one in sampler_chain(sampler):
         if type(one).__module__.startswith("torch.") and getattr(one, "generator", one) is None:
             warnings.warn(
                 f"{type(one).__qualname__} draws from torch's default generator, which must then be in the same state "
@@ -110,7 +110,7 @@ class Order(NamedTuple):
     @property
     def items(self) -> Iterable[Any]:
         """The items of all ranks, in the sampler's current epoch."""
-        whole: Iterable[Any] = self.sampler.whole if _deals_out(self.sampler) else self.sampler
+        whole: Iterable[Any] = self.sampler.whole if _is_sharded(self.sampler) else self.sampler
         return whole
 
 
@@ -126,14 +126,14 @@ def order_of(sampler: Any, batch_sampler: Any, length: int, seed: int | None) ->
     batch_size, drop_last = None, False
     # A batch sampler passed by the caller is an order of batches. Exception: a BatchSampler over a sampler that yields
     # one rank's share cuts that share into batches.
-    if type(outer) is BatchSampler and (outer.sampler is sampler or _deals_out(outer.sampler)):
+    if type(outer) is BatchSampler and (outer.sampler is sampler or _is_sharded(outer.sampler)):
         batch_size, drop_last, outer = outer.batch_size, outer.drop_last, outer.sampler
-    cut = Cut(batch_size, drop_last, outer.share if _deals_out(outer) else Share())
+    cut = Cut(batch_size, drop_last, outer.share if _is_sharded(outer) else Share())
     return Order(outer, names_each_once(outer, length), cut, _name(outer, seed))
 
 
-def _deals_out(sampler: Any) -> bool:
-    return isinstance(sampler, DealingSampler) and is_headrace_sampler(sampler)
+def _is_sharded(sampler: Any) -> bool:
+    return isinstance(sampler, RankSampler) and is_headrace_sampler(sampler)
 
 
 def _name(sampler: Any, seed: int | None) -> str:
@@ -159,8 +159,8 @@ def _name(sampler: Any, seed: int | None) -> str:
     elif isinstance(sampler, TorchDistributedSampler):
         decides["num_samples"] = ""  # left out: it is the number of one rank
     parts = [f"{name}={decides[name]}" for name in sorted(decides) if name not in _DO_NOT_DECIDE and decides[name]]
-    dealt = isinstance(sampler, TorchDistributedSampler) and not is_headrace_sampler(sampler)
-    return f"{kind}({', '.join(parts)})" + (f" of {sampler.num_replicas} ranks" if dealt else "")
+    sharded = isinstance(sampler, TorchDistributedSampler) and not is_headrace_sampler(sampler)
+    return f"{kind}({', '.join(parts)})" + (f" of {sampler.num_replicas} ranks" if sharded else "")
 
 
 def _shown(value: Any) -> str:
@@ -177,7 +177,7 @@ def _shown(value: Any) -> str:
 def samplers_of(sampler: Any, batch_sampler: Any) -> list[Any]:
     """Returns the samplers of a loader and those that they draw from, each once, outermost first."""
     found: list[Any] = []
-    for one in (*chain_of(sampler), *chain_of(batch_sampler)):
+    for one in (*sampler_chain(sampler), *sampler_chain(batch_sampler)):
         if all(one is not known for known in found):
             found.append(one)
     return found
@@ -196,10 +196,10 @@ def begin_with(samplers: Iterable[Any], epoch: int) -> None:
     samplers = list(samplers)
     tell(samplers, epoch)
     for one in followers(samplers):
-        one.told(epoch)
+        one.adopt(epoch)
 
 
-def told_epoch(samplers: Iterable[Any]) -> int | None:
+def foreign_epoch(samplers: Iterable[Any]) -> int | None:
     """Returns the epoch of the first foreign sampler that has both ``set_epoch`` and `epoch`; None if there is none."""
     for sampler in samplers:
         epoch = getattr(sampler, "epoch", None)
@@ -213,17 +213,17 @@ def followers(samplers: Iterable[Any]) -> list[Seeded]:
     return [sampler for sampler in samplers if isinstance(sampler, Seeded)]
 
 
-def asked_of(samplers: Iterable[Seeded]) -> int | None:
+def requested_epoch(samplers: Iterable[Seeded]) -> int | None:
     """Returns the epoch that the caller requested by ``set_epoch`` since the last epoch began; None if none was."""
-    return next((one.asked for one in samplers if one.asked is not None), None)
+    return next((one.requested for one in samplers if one.requested is not None), None)
 
 
 def late_epoch(samplers: Iterable[Seeded], epoch: int) -> int | None:
     """Returns another epoch that the caller requested since `epoch` began, or None; discards requests for `epoch`."""
     samplers = list(samplers)
-    asked = asked_of(samplers)
+    asked = requested_epoch(samplers)
     if asked == epoch:
         for one in samplers:
-            one.told(epoch)
+            one.adopt(epoch)
         return None
     return asked

@@ -10,7 +10,7 @@ from typing import Any
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace.epochs.sampler_state import is_stateful
-from headrace.epochs.samplers import asked_of, begin_with, followers, late_epoch, samplers_of
+from headrace.epochs.samplers import begin_with, followers, late_epoch, requested_epoch, samplers_of
 from headrace.fallback.iterators import missing_hook
 from headrace.fallback.layout import Saved, read, write
 from headrace.fallback.making import Making
@@ -40,7 +40,7 @@ class TorchEpochs:
 
     def upcoming(self, loader: Any) -> int:
         """Returns the number of the epoch that `begin` would begin."""
-        asked = asked_of(_told_by(loader))
+        asked = requested_epoch(_followers_of(loader))
         if asked is None and self._begun is not None and self._progress is not None:
             return self._progress.epoch
         return self._next if asked is None else asked
@@ -70,21 +70,21 @@ class TorchEpochs:
     def begin(self, loader: Any, start: Callable[[], Any]) -> Iterator[Any]:
         """Returns the next epoch's iterator, made by `start`, which is torch's ``__iter__`` for the loader."""
         begun, self._begun = self._begun, None
-        told = _told_by(loader)
-        iterator = self._begin(loader, start) if begun is None or asked_of(told) is not None else begun
+        told = _followers_of(loader)
+        iterator = self._begin(loader, start) if begun is None or requested_epoch(told) is not None else begun
         if not told:
             return iterator  # type: ignore[no-any-return]
         return _Heeding(iterator, told, lambda: self._begin(loader, start))
 
-    def iterator(self, stock: Callable[[], Any]) -> Any:
-        """Returns the iterator that torch's ``__iter__`` asks the loader for; `stock` makes torch's unmodified one."""
-        return stock() if self._making is None else self._making.iterator()
+    def get_iterator(self, stock: Callable[[], Any]) -> Any:
+        """The loader's ``_get_iterator``, which torch's ``__iter__`` calls; `stock` is torch's own."""
+        return stock() if self._making is None else self._making.get_iterator()
 
     def _begin(self, loader: Any, start: Callable[[], Any]) -> Any:
         epoch, saved = self.upcoming(loader), self._resumed(loader)
-        told = _told_by(loader)
+        told = _followers_of(loader)
         for one in told:
-            one.told(epoch)
+            one.adopt(epoch)
         self._making = making = Making(loader, start, self._seed, self._rank)
         try:
             iterator, progress = making.from_its_beginning(epoch) if saved is None else making.going_on(saved, epoch)
@@ -95,7 +95,7 @@ class TorchEpochs:
         self._next, self._loaded, self._progress = epoch + 1, None, progress  # only now: a refused state is kept
         if have_states(loader) and is_stateful(loader.dataset):
             self._fresh, ours = iterator, weakref.ref(self)
-            progress.when_asked = lambda asked: _let_go(ours(), asked)
+            progress.when_requested = lambda asked: _let_go(ours(), asked)
         return iterator
 
     # ---- state -------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class TorchEpochs:
         progress = self._progress
         if (
             progress is not None
-            and asked_of(_told_by(loader)) is not None
+            and requested_epoch(_followers_of(loader)) is not None
             and (progress.is_finished or progress.untouched)
         ):
             progress = None
@@ -145,7 +145,7 @@ class TorchEpochs:
         self._next = saved.start.epoch
         samplers = _samplers(loader)
         for one in followers(samplers):
-            one.told(self._next)
+            one.adopt(self._next)
         if saved.start.sampler_epoch is not None:
             tell((one for one in samplers if not isinstance(one, Seeded)), saved.start.sampler_epoch)
 
@@ -173,15 +173,15 @@ def _samplers(loader: Any) -> list[Any]:
     return samplers_of(loader.sampler, loader.batch_sampler)
 
 
-def _told_by(loader: Any) -> list[Seeded]:
+def _followers_of(loader: Any) -> list[Seeded]:
     return followers(_samplers(loader))
 
 
 class _Heeding:
     """torch's iterator, made again if a sampler is set to another epoch before the first batch is requested."""
 
-    def __init__(self, iterator: Any, told: list[Seeded], anew: Callable[[], Any]) -> None:
-        self._iterator, self._told, self._epoch = iterator, told, told[0].epoch
+    def __init__(self, iterator: Any, samplers: list[Seeded], anew: Callable[[], Any]) -> None:
+        self._iterator, self._followers, self._epoch = iterator, samplers, samplers[0].epoch
         self._anew: Callable[[], Any] | None = anew
 
     def __iter__(self) -> Iterator[Any]:
@@ -189,7 +189,7 @@ class _Heeding:
 
     def __next__(self) -> Any:
         anew, self._anew = self._anew, None
-        if anew is not None and late_epoch(self._told, self._epoch) is not None:
+        if anew is not None and late_epoch(self._followers, self._epoch) is not None:
             self._iterator = anew()
         return next(self._iterator)
 

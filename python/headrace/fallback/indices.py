@@ -15,7 +15,7 @@ from torch.utils.data import BatchSampler, RandomSampler
 
 from headrace.epochs.sampler_state import is_stateful, state_of
 from headrace.fallback.protocol import restore
-from headrace.sampler.seeded import chain_of
+from headrace.sampler.seeded import sampler_chain
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class IndexBatches:
             )
 
     def _refuse_hidden_states(self) -> None:
-        hidden = next((type(one).__qualname__ for one in chain_of(self._sampler) if is_stateful(one)), None)
+        hidden = next((type(one).__qualname__ for one in sampler_chain(self._sampler) if is_stateful(one)), None)
         if hidden is not None:
             raise ValueError(
                 f"the order of {type(self._sampler).__qualname__} cannot be resumed: it draws from {hidden}, which has "

@@ -143,7 +143,9 @@ def _single() -> type[Any]:
 @functools.cache
 def _several() -> type[Any]:
     class _MultiProcessingDataLoaderIter(_Watched, dataloader._MultiProcessingDataLoaderIter):  # type: ignore[misc]
-        _passed_by = 0
+        _passed_by = (
+            0  # workers that get no index first, so that the first batch is made by the worker whose turn it is
+        )
 
         def __init__(self, loader: Any, held: Held) -> None:
             self.held = held
@@ -152,9 +154,10 @@ def _several() -> type[Any]:
             self._dataset, self._collate_fn = loader._loader.dataset, loader._loader.collate_fn
 
         def _reset(self, loader: Any, first_iter: bool = False) -> None:
+            """Begins an epoch: torch calls this from the constructor and, with persistent workers, for later epochs."""
             self._passed_by = self.held.watch.first_worker()
             if not first_iter and self.held.watch.workers is not None:
-                self.held.watch.workers.renew()
+                self.held.watch.workers.renew()  # their states are those of a new epoch
             super()._reset(loader, first_iter)
 
         def _try_put_index(self) -> None:

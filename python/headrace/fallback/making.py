@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import IterableDataset
 
 from headrace.epochs.order import base_seed, generators_of
-from headrace.epochs.samplers import samplers_of, told_epoch
+from headrace.epochs.samplers import foreign_epoch, samplers_of
 from headrace.fallback.indices import restore_ended
 from headrace.fallback.iterators import begin
 from headrace.fallback.layout import Saved, TorchStart
@@ -29,7 +29,7 @@ class Making:
     """Makes the iterator of one loader and epoch.
 
     Args:
-        start: torch's ``__iter__`` of the loader, which calls `iterator`.
+        start: torch's ``__iter__`` of the loader, which calls `get_iterator`.
         seed, rank: the loader's arguments.
     """
 
@@ -38,7 +38,8 @@ class Making:
         self._samplers = samplers_of(loader.sampler, loader.batch_sampler)
         self._generators = generators_of(loader.generator, self._samplers)
         self._iterable = isinstance(loader.dataset, IterableDataset)
-        self._next: tuple[TorchProgress, torch.Generator | None] | None = None
+        # Progress and generator of the iterator that `start` is about to request.
+        self._prepared: tuple[TorchProgress, torch.Generator | None] | None = None
         self.fits = {
             "samples": None if self._iterable else _length(loader.dataset),
             "batch_size": loader.batch_size,
@@ -51,7 +52,7 @@ class Making:
         """Returns how the epoch would begin now."""
         default = may_draw_from_default(self._samplers, self._loader.dataset)
         random = Randomness.now(self._generators, default)
-        return TorchStart(epoch, random=random, sampler_epoch=told_epoch(self._samplers))
+        return TorchStart(epoch, random=random, sampler_epoch=foreign_epoch(self._samplers))
 
     def from_its_beginning(self, epoch: int) -> tuple[Any, TorchProgress]:
         """Returns torch's iterator at the epoch's beginning, and its observer."""
@@ -94,12 +95,12 @@ class Making:
                 self._once_more(iterator, saved)
             return iterator, progress
 
-    def iterator(self) -> Any:
-        """Returns the iterator that torch's ``__iter__`` asks for."""
-        assert self._next is not None
+    def get_iterator(self) -> Any:
+        """The loader's ``_get_iterator``, which torch's ``__iter__`` calls, while an epoch is begun here."""
+        assert self._prepared is not None
         if self._loader.num_workers:
             self._loader.check_worker_number_rationality()
-        return begin(self._loader, *self._next)
+        return begin(self._loader, *self._prepared)
 
     # ---- the parts ---------------------------------------------------------------------------------------------------
 
@@ -127,7 +128,7 @@ class Making:
                 restore(loader.dataset, inline.dataset, "dataset")
         if held is not None:
             held.watch = progress
-        self._next = progress, generator
+        self._prepared = progress, generator
         iterator = self._start()
         if inline is not None and self._iterable:
             with apart.users():

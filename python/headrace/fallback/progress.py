@@ -56,7 +56,7 @@ class TorchProgress:
         self._more: dict[str, Any] = {}
         self._blind: str | None = None  # why the epoch cannot be observed
         self.base_seed = start.base_seed
-        self.when_asked: Callable[[TorchProgress], None] | None = None  # called when the first batch is requested
+        self.when_requested: Callable[[TorchProgress], None] | None = None  # called when the first batch is requested
 
     # ---- what torch's iterator tells ---------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ class TorchProgress:
 
     def returned(self, iterator: Any) -> None:
         """Called after the iterator has tried to get a batch."""
-        asked, self.when_asked = self.when_asked, None
+        asked, self.when_requested = self.when_requested, None
         if asked is not None:
             asked(self)
         with self._reading_torchs_books():

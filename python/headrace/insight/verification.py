@@ -207,12 +207,18 @@ def _compare_own(source: BlobDataset, order: OrderedBatch) -> int:
 
 
 class _Off(NamedTuple):
+    """Differences in grey levels of 255."""
+
     greatest: int
     mean: float
 
 
 def grey_levels_off(images: torch.Tensor, expected: torch.Tensor, lut: torch.Tensor) -> tuple[int, float]:
-    """Returns the largest and mean difference of the bytes that two batches (n, C, H, W) were made from by `lut`."""
+    """Returns the largest and mean difference of the bytes that two batches (n, C, H, W) were made from by `lut`.
+
+    Args:
+        lut: (C, 256), the value of each byte; the batches hold only these values.
+    """
     greatest, total = 0, 0.0
     for channel, entries in enumerate(lut.double()):
         values, bytes_ = entries.sort()

@@ -23,7 +23,7 @@ from headrace.integrations.remake import remade
 from headrace.integrations.tickets import LoopPosition, Redeemed, Tickets
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler
 from headrace.sampler.plain import SeededRandomSampler
-from headrace.sampler.seeded import chain_of
+from headrace.sampler.seeded import sampler_chain
 
 
 def take_over(ours: type[Any]) -> None:
@@ -56,7 +56,7 @@ def _is_stream(loader: Any) -> bool:
 def _has_more_than_torchs(loader: Any) -> bool:
     """Returns whether a loader has arguments that Accelerate would lose. A loader that shards itself has seed 0 by
     default, which does not count."""
-    return loader.out_transform is not None or loader.seed not in ((None, 0) if loader.deals_itself_out else (None,))
+    return loader.out_transform is not None or loader.seed not in ((None, 0) if loader.shards_itself else (None,))
 
 
 def as_torchs(loader: Any) -> TorchDataLoader[Any]:
@@ -72,7 +72,7 @@ def as_torchs(loader: Any) -> TorchDataLoader[Any]:
         )
     if loader.resumes:
         raise RuntimeError("Accelerate replaces this loader: load the state after accelerator.prepare")
-    if _is_stream(loader) or not loader.deals_itself_out:
+    if _is_stream(loader) or not loader.shards_itself:
         return loader  # type: ignore[no-any-return]
     names = inspect.signature(TorchDataLoader.__init__).parameters
     kept = {name: getattr(loader, name) for name in names if hasattr(loader, name)}
@@ -100,7 +100,7 @@ def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
     if not dataloader.batched:
         raise ValueError("Accelerate shards batches, not samples: give the DataLoader a batch_size other than None")
     stateful = asked.pop("use_stateful_dataloader")  # headrace's loader has states without torchdata's
-    given = dealt_by_the_user(dataloader)
+    given = sharded_by_the_user(dataloader)
     if given:
         asked.update(num_processes=1, process_index=0, torch_device_mesh=None, split_batches=False)
     whole = whole_order(dataloader)
@@ -115,17 +115,17 @@ def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
             raise ValueError(f"split_batches cannot split the batches of {type(whole).__qualname__}: leave it out")
         else:  # Accelerate's own sharding drops batches that are not full
             share = ShardedSampler(whole, share.num_processes, share.process_index)
-    if share is not whole or dataloader.deals_itself_out or getattr(whole, "sampler", None) is not before:
+    if share is not whole or dataloader.shards_itself or getattr(whole, "sampler", None) is not before:
         dataloader = remade(dataloader, batch_sampler=share)
     padded = None if given or kept_whole else whole
     return PreparedLoader(shard, dataloader, padded, use_stateful_dataloader=stateful)
 
 
-def dealt_by_the_user(loader: Any) -> bool:
+def sharded_by_the_user(loader: Any) -> bool:
     """Returns whether the user gave the loader a sampler that shards already, which must not be sharded again."""
-    if loader.deals_itself_out:
+    if loader.shards_itself:
         return False
-    return any(isinstance(layer, TorchDistributedSampler) for layer in chain_of(loader.batch_sampler))
+    return any(isinstance(layer, TorchDistributedSampler) for layer in sampler_chain(loader.batch_sampler))
 
 
 def whole_order(loader: Any) -> Any:
@@ -134,7 +134,7 @@ def whole_order(loader: Any) -> Any:
     if type(sampler) is SeededRandomSampler and loader.batch_size is not None:
         # The same order without a `generator` attribute: Accelerate would set one that the order does not depend on.
         sampler = DistributedSampler(loader.dataset, 1, 0, seed=sampler.seed)
-    elif not loader.deals_itself_out:
+    elif not loader.shards_itself:
         return loader.batch_sampler
     elif isinstance(sampler, ShardedSampler):
         sampler = sampler.sampler
@@ -202,7 +202,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
         """
         if self._padded is not None:
             return int(super().total_batch_size)
-        parts = list(chain_of(self.base_dataloader.batch_sampler))
+        parts = list(sampler_chain(self.base_dataloader.batch_sampler))
         sizes = [size for part in parts if (size := getattr(part, "batch_size", None)) is not None]
         if not sizes:
             raise AttributeError("the batch sampler has no batch_size")

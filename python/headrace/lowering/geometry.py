@@ -151,7 +151,11 @@ def _filter(builder: Builder, transform: Any) -> str:
 
 
 def _tensor_filter(builder: Builder, transform: Any) -> str:
-    """Returns the filter of torch's resize kernel for uint8; refuses if torchvision would not use that kernel."""
+    """Returns the recipe's name of the filter of torch's uint8 resize kernel.
+
+    Raises:
+        LoweringError: torchvision would not use that kernel.
+    """
     name = f"tensor_{filter_name(transform.interpolation)}"
     if name not in S.TENSOR_FILTERS or not transform.antialias:
         builder.refuse("resizes a tensor in a way that has no native twin; use antialias=True with bilinear or bicubic")

@@ -1,4 +1,4 @@
-"""The order of the two passes of a resize in the installed Pillow: chosen by its version, checked by a probe.
+"""Pillow's resize weights, and the order of the two passes in the installed Pillow: by its version, checked by a probe.
 
 Up to Pillow 12.1 the horizontal pass comes first. Since 12.2 an image more than 100 times as high as wide that gets
 shorter is resized in two steps, the vertical one first. Since 13.0 the vertical pass comes first if it removes enough
@@ -40,6 +40,7 @@ def _hamming(x: float) -> float:
 
 
 def _bicubic(x: float) -> float:
+    # Keys' cubic convolution kernel with a = -0.5.
     x = abs(x)
     if x < 1.0:
         return (1.5 * x - 2.5) * x * x + 1.0

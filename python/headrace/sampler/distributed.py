@@ -13,7 +13,7 @@ from torch.utils.data.distributed import DistributedSampler as TorchDistributedS
 from headrace.base.whole_number import whole_number
 from headrace.base.world import World
 from headrace.sampler.plain import permutation
-from headrace.sampler.seeded import Seeded, chain_of, tell
+from headrace.sampler.seeded import Seeded, sampler_chain, tell
 
 Item = TypeVar("Item")
 
@@ -51,7 +51,7 @@ class Share(Generic[Item]):
         return items[self.rank :: self.world_size]
 
 
-class DealingSampler(Seeded, TorchDistributedSampler[Item]):
+class RankSampler(Seeded, TorchDistributedSampler[Item]):
     """Base class of the samplers that yield one rank's share of an order common to all ranks."""
 
     @property
@@ -69,7 +69,7 @@ class DealingSampler(Seeded, TorchDistributedSampler[Item]):
         return iter(self.share.of(self.share.even(order, order)))
 
 
-class DistributedSampler(DealingSampler[int]):
+class DistributedSampler(RankSampler[int]):
     """Like ``torch.utils.data.DistributedSampler``, but in the order of a single process.
 
     Rank r of W gets samples r, r + W, r + 2 W, ... of an order that follows from (seed, epoch) and equals that of
@@ -114,7 +114,7 @@ class DistributedSampler(DealingSampler[int]):
         return permutation(length, self.seed, self.epoch)
 
 
-class ShardedSampler(DealingSampler[Any]):
+class ShardedSampler(RankSampler[Any]):
     """Splits the items of another sampler or batch sampler: rank r of W gets items r, r + W, r + 2 W, ...
 
     The sampler must yield the same order on all ranks: give it the same seed, or a generator with the same seed.
@@ -156,4 +156,4 @@ class ShardedSampler(DealingSampler[Any]):
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch of the next ``iter(sampler)``, also on the inner samplers that have ``set_epoch``."""
         super().set_epoch(epoch)
-        tell(chain_of(self.sampler), epoch)
+        tell(sampler_chain(self.sampler), epoch)

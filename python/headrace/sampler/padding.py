@@ -27,8 +27,8 @@ class Padded(NamedTuple):
     @property
     def mask(self) -> torch.Tensor:
         """Attention mask, bool (n, longest), on the device of `values`: True for samples, False for padding."""
-        places = torch.arange(self.values.shape[1], device=self.values.device)
-        return places < self.lengths.to(self.values.device)[:, None]
+        entries = torch.arange(self.values.shape[1], device=self.values.device)
+        return entries < self.lengths.to(self.values.device)[:, None]
 
 
 class PaddingCollate:
@@ -85,17 +85,17 @@ def _collate(samples: Any, padding: Any, where: str, named: bool) -> Any:
         return default_collate(samples)
     first = samples[0]
     if isinstance(first, (tuple, Mapping)):
-        places = _places(samples, where)
+        entries = _entries(samples, where)
         if isinstance(padding, Mapping):
-            unknown = [place for place in padding if place not in places]
+            unknown = [entry for entry in padding if entry not in entries]
             if unknown:
-                raise ValueError(f"padding_value names {unknown[0]!r}{_at(where)}, but the samples have {places}")
+                raise ValueError(f"padding_value names {unknown[0]!r}{_at(where)}, but the samples have {entries}")
         batch = {}
         of = list if isinstance(first, Mapping) else tuple  # default_collate returns strings in the same container
-        for place in places:
-            inner = padding.get(place) if isinstance(padding, Mapping) else padding
-            column = of(sample[place] for sample in samples)
-            batch[place] = _collate(column, inner, f"{where}[{place!r}]", named or isinstance(padding, Mapping))
+        for entry in entries:
+            inner = padding.get(entry) if isinstance(padding, Mapping) else padding
+            column = of(sample[entry] for sample in samples)
+            batch[entry] = _collate(column, inner, f"{where}[{entry!r}]", named or isinstance(padding, Mapping))
         if isinstance(first, Mapping):
             return batch
         return type(first)(*batch.values()) if hasattr(first, "_fields") else list(batch.values())
@@ -106,16 +106,16 @@ def _collate(samples: Any, padding: Any, where: str, named: bool) -> Any:
     return default_collate(samples)
 
 
-def _places(samples: Sequence[Any], where: str) -> list[Any]:
+def _entries(samples: Sequence[Any], where: str) -> list[Any]:
     """Returns the keys of dicts or the positions of tuples. Raises if they are not the same in all samples."""
     found: list[Any] = []
     for number, sample in enumerate(samples):
         if not isinstance(sample, Mapping if isinstance(samples[0], Mapping) else tuple):
             raise TypeError(f"sample {number}{_at(where)} is {_kind(sample)}, but sample 0 is {_kind(samples[0])}")
-        places = list(sample) if isinstance(sample, Mapping) else list(range(len(sample)))
-        found = found if number else places
-        if set(places) != set(found):
-            raise ValueError(f"sample {number}{_at(where)} has the entries {places}, but sample 0 has {found}")
+        entries = list(sample) if isinstance(sample, Mapping) else list(range(len(sample)))
+        found = found if number else entries
+        if set(entries) != set(found):
+            raise ValueError(f"sample {number}{_at(where)} has the entries {entries}, but sample 0 has {found}")
     return found
 
 
@@ -150,7 +150,7 @@ def _pad(samples: Sequence[Any], padding: float, where: str) -> Padded:
                 f"sample {number}{_at(where)} has the shape {tuple(one.shape)}, but sample {first} "
                 f"{tuple(model.shape)}: only the first dimension may differ"
             )
-    _check_representable(padding, model.dtype, where)
+    _check_range(padding, model.dtype, where)
     return Padded(pad_sequence(filled, True, padding), torch.tensor([len(one) for one in filled]))
 
 
@@ -164,7 +164,8 @@ def _tensor(sample: Any, number: int, where: str) -> torch.Tensor:
         raise TypeError(f"sample {number}{_at(where)} cannot be converted to a tensor: {error}") from None
 
 
-def _check_representable(padding: float, dtype: torch.dtype, where: str) -> None:
+def _check_range(padding: float, dtype: torch.dtype, where: str) -> None:
+    """Raises ValueError if `dtype` cannot hold the padding value; a float is only compared with the largest one."""
     if dtype.is_floating_point or dtype.is_complex:
         if math.isfinite(padding) and abs(padding) > torch.finfo(dtype).max:
             raise ValueError(f"the sequences{_at(where)} are of {dtype}, which cannot hold padding_value={padding}")

@@ -1,4 +1,5 @@
-"""Base class of headrace's samplers: an order that follows from (seed, epoch), and how the epoch is set."""
+"""Base class of headrace's samplers: an order that follows from (seed, epoch), and how the epoch is set. Functions that
+walk from a sampler to the samplers inside it."""
 
 from __future__ import annotations
 
@@ -19,23 +20,23 @@ class Seeded:
 
     epoch = 0
     unique = True  # whether an epoch yields no sample twice
-    _asked: int | None = None  # the argument of set_epoch, until a loader has adopted it
+    _requested: int | None = None  # the argument of set_epoch, until a loader has adopted it
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch of the next ``iter(sampler)``; 0 or more."""
-        self.epoch = self._asked = whole_number("epoch", epoch, smallest=0)
+        self.epoch = self._requested = whole_number("epoch", epoch, smallest=0)
 
     @property
-    def asked(self) -> int | None:
+    def requested(self) -> int | None:
         """The epoch passed to ``set_epoch`` that no loader has adopted yet; None if there is none."""
-        return self._asked
+        return self._requested
 
-    def told(self, epoch: int) -> None:
+    def adopt(self, epoch: int) -> None:
         """Sets the epoch on behalf of a loader; discards an epoch requested by ``set_epoch``."""
-        self.epoch, self._asked = epoch, None
+        self.epoch, self._requested = epoch, None
 
 
-def chain_of(sampler: Any) -> Iterator[Any]:
+def sampler_chain(sampler: Any) -> Iterator[Any]:
     """Yields a sampler or batch sampler, then the sampler that it draws from, and so on, outermost first."""
     while sampler is not None:
         yield sampler

@@ -66,7 +66,7 @@ def test_a_rank_is_given_everything_as_by_torch(monkeypatch, make):
     """An evaluation on rank 0 alone, a dataset that shards itself: nothing is dealt out that is not asked for."""
     in_a_job(monkeypatch, 0, 4)
     loader = DataLoader(make(), 4)
-    assert not loader.deals_itself_out and len(loader) == len(TorchDataLoader(make(), 4)) == 6
+    assert not loader.shards_itself and len(loader) == len(TorchDataLoader(make(), 4)) == 6
     with pytest.warns(UserWarning, match="each of the 4 ranks of torchrun reads all samples .* distributed=True"):
         iter(loader)
     assert "each reads all samples" in str(loader.explain())
@@ -80,7 +80,7 @@ def test_a_rank_is_given_everything_as_by_torch(monkeypatch, make):
 def test_dealing_out_is_asked_for_by_one_word(monkeypatch):
     in_a_job(monkeypatch, 1, 2)
     asked, told = DataLoader(FEW, 4, distributed=True), DataLoader(FEW, 4, rank=1, world_size=2)
-    assert asked.deals_itself_out and torch.equal(*(torch.cat([y for _, y in one]) for one in (asked, told)))
+    assert asked.shards_itself and torch.equal(*(torch.cat([y for _, y in one]) for one in (asked, told)))
     given = DataLoader(FEW, 4, sampler=range(8), distributed=True)
     assert torch.cat([y for _, y in given]).tolist() == [1, 3, 5, 7]
 

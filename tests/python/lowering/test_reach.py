@@ -130,7 +130,7 @@ def test_what_a_step_may_do(step, draws, shares):
 def test_policies_of_torchvision_run_in_threads(torchvision):
     v1, v2 = torchvision.transforms, torchvision.transforms.v2
     for step in (v1.RandAugment(), v2.RandAugment(), v2.TrivialAugmentWide(), v1.AutoAugment(), v2.AugMix()):
-        assert not (Reach(step).draws or Reach(step).shares or Reach(step).looks)
+        assert not (Reach(step).draws or Reach(step).shares or Reach(step).reads_metadata)
     assert Reach(v1.RandomOrder([v1.RandAugment()])).draws  # by the module random
     assert Reach(v1.RandomApply([v1.Lambda(imports)], p=0.0)).draws
 
@@ -147,7 +147,7 @@ def test_policies_of_torchvision_run_in_threads(torchvision):
     ],
 )
 def test_who_may_look_at_metadata(step, looks):
-    assert Reach(step).looks is looks
+    assert Reach(step).reads_metadata is looks
 
 
 def test_a_changed_value_outside_shows():

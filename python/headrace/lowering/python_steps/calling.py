@@ -124,7 +124,7 @@ def _metadata(builder: Builder, transforms: list[Any], reaches: list[Reach]) -> 
     if builder.values is not None:
         return False
     known = carried(builder.steps)
-    looking = next((one for one, reach in zip(transforms, reaches, strict=True) if reach.looks), None)
+    looking = next((one for one, reach in zip(transforms, reaches, strict=True) if reach.reads_metadata), None)
     if known is None and looking is not None:
         raise LoweringError(
             f"{shown(looking)} may look at metadata of the image, such as its EXIF orientation, which the steps before "

@@ -78,31 +78,36 @@ class Reach:
 
     Attributes:
         draws: it may draw from random generators of the whole process.
-        looks: it may read the metadata of an image.
-        outside: it can access a mutable object outside of itself, which copies of the step share.
+        reads_metadata: it may read the metadata of an image.
+        reaches_outside: it can access a mutable object outside of itself, which copies of the step share.
         mutates: it may change an object.
         values: a string of the outside values, which changes when they change.
     """
 
     def __init__(self, step: Any) -> None:
-        self.draws = self.looks = self.outside = self.mutates = False
+        self.draws = self.reads_metadata = self.reaches_outside = self.mutates = False
         self._values: list[str] = []
         self._seen: dict[tuple[int, bool], Any] = {}  # holds the objects: an id may be reused after an object's death
         try:
-            self._look(step, outside=False)
+            self._examine(step, outside=False)
         except (_Enough, RecursionError):
-            self.draws = self.looks = self.outside = self.mutates = True
+            self.draws = self.reads_metadata = self.reaches_outside = self.mutates = True
 
     @property
     def shares(self) -> bool:
         """Whether the step, and so a trial of a copy, may change an object that copies of the step share."""
-        return self.outside and self.mutates
+        return self.reaches_outside and self.mutates
 
     @property
     def values(self) -> str:
         return "; ".join(self._values)
 
-    def _look(self, value: Any, outside: bool) -> None:
+    def _examine(self, value: Any, outside: bool) -> None:
+        """Examines an object that the step reaches, each object once.
+
+        Args:
+            outside: whether it was reached through something that copies of the step share.
+        """
         if (id(value), outside) in self._seen:
             return
         self._seen[id(value), outside] = value
@@ -112,52 +117,53 @@ class Reach:
             if outside:
                 self._values.append(repr(value))
         elif isinstance(value, FunctionType):
-            self._function(value)
+            self._examine_function(value)
         elif isinstance(value, MethodType):
-            self._each((value.__func__, value.__self__), outside)
+            self._examine_each((value.__func__, value.__self__), outside)
         elif isinstance(value, functools.partial):
-            self._each((value.func, *value.args, *value.keywords.values()), outside)
+            self._examine_each((value.func, *value.args, *value.keywords.values()), outside)
         elif isinstance(value, type):
-            self._class(value, made=False)
+            self._examine_class(value, made=False)
         elif isinstance(value, _GENERATORS):
             self.draws |= outside
         elif isinstance(value, BuiltinFunctionType):
-            self._builtin(value)
+            self._examine_builtin(value)
+        # An object with set_random_seed is seeded for each sample, so its generators are not the process's.
         elif not (_inspectable(value) and callable(getattr(value, "set_random_seed", None))):
-            self._object(value, outside)
+            self._examine_object(value, outside)
 
-    def _each(self, values: Any, outside: bool) -> None:
+    def _examine_each(self, values: Any, outside: bool) -> None:
         for value in values:
-            self._look(value, outside)
+            self._examine(value, outside)
 
-    def _builtin(self, value: Any) -> None:
+    def _examine_builtin(self, value: Any) -> None:
         self.draws |= not _is_known(getattr(value, "__module__", None) or type(value.__self__).__module__)
         self.draws |= isinstance(value.__self__, _GENERATORS) or value.__name__ in _DRAWING_NAMES
 
-    def _object(self, value: Any, outside: bool) -> None:
+    def _examine_object(self, value: Any, outside: bool) -> None:
         if isinstance(value, (tuple, frozenset)):
-            self._each(value, outside)
+            self._examine_each(value, outside)
             return
         if isinstance(value, _CONTAINERS):
-            self.outside |= outside
+            self.reaches_outside |= outside
             plain = isinstance(value, (bytearray, np.ndarray, torch.Tensor))
             if outside:
                 self._values.append(attributes(value) if plain else f"{len(value)} in a {type(value).__name__}")
             if not plain:
-                self._each([*value, *value.values()] if isinstance(value, dict) else list(value), outside)
+                self._examine_each([*value, *value.values()] if isinstance(value, dict) else list(value), outside)
             return
-        self.outside |= outside
+        self.reaches_outside |= outside
         cls = type(value)
         if cls.__module__.partition(".")[0] in _MACHINERY:
             return
         self.draws |= cls.__module__.startswith("torch.") and bool(_DRAWING_LAYERS.fullmatch(cls.__name__))
-        self._class(cls, made=True)
-        self._each(list(getattr(value, "__dict__", {}).values()), outside)
+        self._examine_class(cls, made=True)
+        self._examine_each(list(getattr(value, "__dict__", {}).values()), outside)
         slots = (getattr(one, "__slots__", ()) for one in cls.__mro__ if not _is_known(one.__module__))
         names = [name for slot in slots for name in ((slot,) if isinstance(slot, str) else slot)]
-        self._each([getattr(value, name) for name in names if hasattr(value, name)], outside)
+        self._examine_each([getattr(value, name) for name in names if hasattr(value, name)], outside)
 
-    def _class(self, cls: type, *, made: bool) -> None:
+    def _examine_class(self, cls: type, *, made: bool) -> None:
         """Examines the methods of a class; if an instance is `made` already, only those that a call may run."""
         for one in cls.__mro__:
             members = vars(one).items()
@@ -169,67 +175,71 @@ class Reach:
                 if made and name in _NOT_CALLED:
                     continue
                 if isinstance(member, property):
-                    self._each((member.fget, member.fset), True)
+                    self._examine_each((member.fget, member.fset), True)
                 elif isinstance(member, (staticmethod, classmethod)):
-                    self._look(member.__func__, True)
+                    self._examine(member.__func__, True)
                 elif isinstance(member, FunctionType) or not (
                     name.startswith("__") or isinstance(member, _DESCRIPTORS)
                 ):
-                    self._look(member, True)
+                    self._examine(member, True)
 
-    def _function(self, function: FunctionType) -> None:
+    def _examine_function(self, function: FunctionType) -> None:
+        """Examines a Python function: its code, the globals that it names, its closure and its defaults.
+
+        A function of a known package is judged by its name alone.
+        """
         if _is_known(function.__module__):
-            self.looks |= function.__name__ in _METADATA
+            self.reads_metadata |= function.__name__ in _METADATA
             self.draws |= function.__name__ in _DRAWING_NAMES or function.__module__ in _DRAWING_MODULES
             return
         names: set[str] = set()
         for code in _codes(function.__code__):
             names |= self._code(code, function.__code__.co_freevars)
         self.draws |= bool(names & _DRAWING_NAMES)
-        self.looks |= bool(names & _METADATA)
+        self.reads_metadata |= bool(names & _METADATA)
         self.mutates |= bool(names & _MUTATING) or any(name.endswith("_") and name[:2] != "__" for name in names)
         for name in names & function.__globals__.keys():
             if not name.startswith("@"):  # names that pytest inserts when it rewrites assertions
-                self._named(function.__globals__[name], names)
+                self._examine_named(function.__globals__[name], names)
         for cell in function.__closure__ or ():
             try:
                 content = cell.cell_contents
             except ValueError:  # not filled yet
                 continue
-            self._named(content, names)
-        self._each(function.__defaults__ or (), True)
-        self._each((function.__kwdefaults__ or {}).values(), True)
+            self._examine_named(content, names)
+        self._examine_each(function.__defaults__ or (), True)
+        self._examine_each((function.__kwdefaults__ or {}).values(), True)
 
     def _code(self, code: CodeType, free: tuple[str, ...]) -> set[str]:
         """Returns the names that a function's code uses; records its stores and imports."""
         for instruction in dis.get_instructions(code):
             name = instruction.opname
             if name in ("STORE_GLOBAL", "DELETE_GLOBAL") or (name == "STORE_DEREF" and instruction.argval in free):
-                self.outside = self.mutates = True
+                self.reaches_outside = self.mutates = True
             elif name == "IMPORT_NAME":
-                self._imported(instruction.argval, set(code.co_names))
+                self._examine_import(instruction.argval, set(code.co_names))
             in_place = name.startswith("INPLACE") or (name == "BINARY_OP" and instruction.argrepr.endswith("="))
             self.mutates |= in_place or name in _MUTATING_OPS
         strings = {one for one in code.co_consts if isinstance(one, str) and one.isidentifier()}
         return {*code.co_names, *(strings & (_METADATA | _DRAWING_NAMES))}
 
-    def _imported(self, name: str, names: set[str]) -> None:
+    def _examine_import(self, name: str, names: set[str]) -> None:
         module = sys.modules.get(name)
         if module is not None:
-            self._named(module, names)
+            self._examine_named(module, names)
         else:
             self.draws |= name in _DRAWING_MODULES or not _is_known(name)
 
-    def _named(self, value: Any, names: set[str]) -> None:
+    def _examine_named(self, value: Any, names: set[str]) -> None:
         """Examines a value that code names; for a module, the members that the code names."""
         if not isinstance(value, ModuleType):
-            self._look(value, True)
+            self._examine(value, True)
             return
         self.draws |= value.__name__ in _DRAWING_MODULES
         self.draws |= value.__name__ == "numpy" and "random" in names
         if not _is_known(value.__name__):
             for name in names & vars(value).keys():
-                self._named(vars(value)[name], names)
+                self._examine_named(vars(value)[name], names)
 
 
 def _inspectable(value: Any) -> bool:
