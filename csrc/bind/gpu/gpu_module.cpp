@@ -44,8 +44,8 @@ std::shared_ptr<NvjpegLibrary> new_nvjpeg(const std::shared_ptr<Device>& device,
   return std::make_shared<NvjpegLibrary>(device, candidates, decoder == "hardware");
 }
 
-// One handle for each GPU and backend, kept until the process ends: making one takes nvJPEG a good while, and a loader
-// without persistent workers needs one for each epoch. Never destroyed: the driver may be unloaded before.
+// One handle for each GPU and backend, kept until the process ends: nvJPEG takes half a second to make one, and every
+// loader needs one. Never destroyed: the driver may be unloaded before.
 std::shared_ptr<NvjpegLibrary> nvjpeg_of(int index, const std::string& decoder,
                                          const std::vector<std::string>& candidates) {
   using Key = std::tuple<int, std::string, std::vector<std::string>>;
