@@ -1,4 +1,4 @@
-// Plain numbers on cache lines: grows without clearing or keeping what it held, so that reuse costs nothing.
+// An array of trivial elements, aligned to cache lines. resize() neither clears nor copies, so reuse costs nothing.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ class AlignedArray {
   static_assert(std::is_trivial_v<T>);
 
  public:
-  /// The elements' values are anything afterwards.
+  /// Leaves the values of all elements unspecified. Throws std::bad_alloc.
   void resize(size_t size) {
     const size_t bytes = (size * sizeof(T) + kCacheLine - 1) / kCacheLine * kCacheLine;
     if (bytes > capacity_) {
-      memory_.reset();  // first: the old and the new one need not be held together
+      memory_.reset();  // before the allocation, so that the two blocks never coexist
       capacity_ = 0;
       memory_.reset(static_cast<T*>(std::aligned_alloc(kCacheLine, bytes)));
       if (!memory_) throw std::bad_alloc();

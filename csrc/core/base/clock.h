@@ -6,7 +6,7 @@
 
 namespace headrace {
 
-/// Nanoseconds of a clock that never steps: the one of Python's time.perf_counter_ns.
+/// Nanoseconds of the monotonic clock that Python's time.perf_counter_ns reads.
 inline int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();

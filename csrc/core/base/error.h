@@ -1,4 +1,4 @@
-// The one exception of the core: which stage failed, why, and what the user can do about it.
+// The exception for a sample that cannot be made: the stage that failed, and the reason.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ inline const char* stage_name(Stage stage) {
   return kNames[static_cast<int>(stage)];
 }
 
-/// A sample that cannot be made. Thrown inside the core only; the pipeline catches it per sample and adds which sample.
+/// A sample cannot be made. In a pipeline Batch::attempt records it with its sample; elsewhere it reaches the caller.
 class Error : public std::exception {
  public:
   Error(Stage stage, std::string reason, int os_errno = 0)
       : stage_(stage), os_errno_(os_errno), reason_(std::move(reason)) {}
   const char* what() const noexcept override { return reason_.c_str(); }
   Stage stage() const noexcept { return stage_; }
-  int os_errno() const noexcept { return os_errno_; }  // 0 unless the operating system refused
+  int os_errno() const noexcept { return os_errno_; }  // 0: no system call failed
 
  private:
   Stage stage_;
@@ -30,8 +30,8 @@ class Error : public std::exception {
   std::string reason_;
 };
 
-/// Not a failure: the file is for Pillow to judge (not a clean, plain JPEG). `what()` is the reason shown by
-/// explain/stats.
+/// Not a failure: the file is not a clean, plain JPEG, so Pillow decodes or refuses it. explain() and stats() show
+/// what() as the reason.
 class NeedsPillow : public Error {
  public:
   using Error::Error;

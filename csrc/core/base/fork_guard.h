@@ -1,4 +1,4 @@
-// Tells whether this object was made before a fork: threads do not survive one, and a lock may be held for ever.
+// Detects objects that were made before a fork: threads do not survive a fork, and a lock may stay held for ever.
 #pragma once
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 
 namespace headrace {
 
-/// How many forks lie between the first process and this one (since the first call).
+/// Number of forks between the process that called this first and the current process. Any thread.
 inline uint32_t fork_generation() {
   static std::atomic<uint32_t> generation{0};
   static const int registered = pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1); });
@@ -16,7 +16,7 @@ inline uint32_t fork_generation() {
   return generation.load(std::memory_order_relaxed);
 }
 
-/// A member of every object that owns threads or locks: in a forked child such an object must be left alone.
+/// A member of every object that owns threads or locks. A forked child must not use such an object.
 class ForkGuard {
  public:
   bool forked() const { return fork_generation() != born_; }

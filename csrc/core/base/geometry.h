@@ -1,4 +1,4 @@
-// Plain geometry shared by every stage: boxes in pixels and the pixel format that the stages hand to one another.
+// Geometry shared by all stages: boxes in pixels, the pixel format between stages, and the interface of row sinks.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +19,15 @@ struct Box {
   bool inside(Size image) const { return x >= 0 && y >= 0 && x + width <= image.width && y + height <= image.height; }
 };
 
-/// What lies outside an image, named as torchvision's padding_mode.
+/// The values of pixels outside an image. The names are those of torchvision's padding_mode.
 enum class PadMode : uint8_t { kConstant, kEdge, kReflect, kSymmetric };
 
-/// Between stages a pixel is four bytes R, G, B, X, as in Pillow's memory: one 32-bit load each, and four taps of a
-/// filter in one 16-byte load. X is never looked at.
+/// Bytes of a pixel between stages: R, G, B, X, as in Pillow's memory. A pixel is one 32-bit load, and four taps of a
+/// filter are one 16-byte load. The value of X is ignored.
 inline constexpr int kPixelBytes = 4;
 
-/// Every row that stages hand on may be read (not written) this far past its last pixel, so that vector loads need no
-/// tail code.
+/// Bytes past the last pixel of a row that the next stage may read, but not write, so that vector loads need no tail
+/// code.
 inline constexpr size_t kRowSlack = 64;
 
 /// Takes the rows of an image from top to bottom. Stages are chained as sinks: decoder -> resampler -> store.

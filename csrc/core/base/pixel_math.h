@@ -5,11 +5,11 @@
 
 #include "core/base/geometry.h"
 
-// Functions that are also compiled for a GPU where nvcc reads them. Those of this file are static: loops that are
-// compiled for wider instructions keep their copies to themselves, so that the linker cannot pick one for all.
+// Marks functions that nvcc compiles for the GPU as well. Those of this file are static: each file that is compiled for
+// wider instructions has its own copies, so the linker cannot pick one of them for the whole program.
 #if defined(__CUDACC__)
 #define HEADRACE_HD __host__ __device__
-// Before a loop of few turns, or a long body: copies of it would cost registers and instruction cache.
+// Disables unrolling of a loop with few iterations or a long body: copies would cost registers and instruction cache.
 #define HEADRACE_SHORT_LOOP _Pragma("unroll 1")
 #else
 #define HEADRACE_HD
@@ -18,14 +18,14 @@
 
 namespace headrace {
 
-/// 22 bits: 8 for the result, 2 spare, since weights can be negative and sum to over 1 (Pillow, Resample.c).
+/// Fraction bits of a weight: 32 - 8 (result) - 2 (spare: weights can be negative, sums exceed 1). Pillow, Resample.c.
 inline constexpr int kWeightBits = 22;
-/// Where a sum of weighted bytes starts, so that it is rounded.
+/// Initial value of a sum of weighted bytes: the shift by kWeightBits then rounds to nearest.
 inline constexpr int32_t kWeightHalf = 1 << (kWeightBits - 1);
 
 HEADRACE_HD static inline int clamp_to_byte(int value) { return value < 0 ? 0 : value > 255 ? 255 : value; }
 
-/// The byte of a sum of bytes times weights.
+/// The byte of a sum of weighted bytes that began with kWeightHalf.
 HEADRACE_HD static inline uint8_t byte_of_sum(int32_t sum) {
   return static_cast<uint8_t>(clamp_to_byte(sum >> kWeightBits));
 }
@@ -40,12 +40,12 @@ HEADRACE_HD static inline uint32_t packed(int r, int g, int b) {
   return static_cast<uint32_t>(r) | static_cast<uint32_t>(g) << 8 | static_cast<uint32_t>(b) << 16;
 }
 
-/// Where numpy.pad and torchvision take the pixel at position `at` of an axis of `size` pixels from; -1: fill.
+/// The source of position `at` on a padded axis of `size` pixels, as in numpy.pad and torchvision; -1: the fill value.
 HEADRACE_HD static inline int padded_source(int at, int size, PadMode mode) {
   if (at >= 0 && at < size) return at;
   if (mode == PadMode::kConstant) return -1;
   if (mode == PadMode::kEdge || size == 1) return at < 0 ? 0 : size - 1;
-  // reflect does not repeat the edge pixel, symmetric does; both go on periodically
+  // reflect does not repeat the edge pixel, symmetric does; both are periodic
   const int period = mode == PadMode::kReflect ? 2 * size - 2 : 2 * size;
   const int phase = ((at % period) + period) % period;
   return phase < size ? phase : (mode == PadMode::kReflect ? period - phase : period - 1 - phase);

@@ -1,4 +1,4 @@
-// Things that are dear to make and that one thread at a time uses: taken, used, given back.
+// A pool of objects that are expensive to make and that one thread at a time uses.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace headrace {
 template <class T>
 class Pool {
  public:
-  /// One that nobody uses, or a new one. Any thread.
+  /// An unused object, or a new one from make(). Any thread.
   template <class Make>
   std::unique_ptr<T> take(Make make) {
     {
@@ -24,7 +24,7 @@ class Pool {
     }
     return make();
   }
-  /// Any thread.
+  /// Returns an object to the pool. Any thread.
   void give(std::unique_ptr<T> one) {
     const std::lock_guard lock(mutex_);
     spare_.push_back(std::move(one));

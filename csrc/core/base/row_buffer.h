@@ -1,4 +1,4 @@
-// Scratch rows: cache-line aligned, with the slack that vector loads need, memory kept between samples.
+// Scratch rows, aligned to cache lines and followed by kRowSlack. Their memory is reused between samples.
 #pragma once
 
 #include "core/base/aligned_array.h"
@@ -8,7 +8,7 @@ namespace headrace {
 
 class RowBuffer {
  public:
-  /// Makes room for `rows` rows of `row_bytes` bytes; what the buffer held is lost.
+  /// Makes room for `rows` rows of `row_bytes` bytes. Their contents are unspecified. Throws std::bad_alloc.
   void reset(int rows, int row_bytes) {
     stride_ = (size_t(row_bytes) + kRowSlack + kCacheLine - 1) / kCacheLine * kCacheLine;
     bytes_.resize(stride_ * size_t(rows));

@@ -9,7 +9,7 @@
 namespace headrace {
 
 void ThreadPool::start(int count, const std::function<void(int)>& body) {
-  // Threads inherit the mask: Ctrl-C and the like stay with the main thread, where Python handles them.
+  // Threads inherit this mask, so signals such as SIGINT go to the main thread, where Python handles them.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -24,7 +24,7 @@ void ThreadPool::start(int count, const std::function<void(int)>& body) {
       });
       {
         const std::lock_guard lock(mutex_);
-        ++running_;  // below 0 for a moment where the thread was faster
+        ++running_;  // may be negative before this: the thread can end first
       }
       pthread_setname_np(threads_.back().native_handle(), ("headrace-" + std::to_string(i)).substr(0, 15).c_str());
     }

@@ -1,4 +1,4 @@
-// Native threads that run one function each until it returns; they take no signals and touch no Python.
+// Native threads that run one function each until it returns. They block all signals and use no Python objects.
 #pragma once
 
 #include <chrono>
@@ -13,15 +13,16 @@ namespace headrace {
 class ThreadPool {
  public:
   ThreadPool() = default;
-  /// Joins: whoever owns the pool makes the functions return first.
+  /// Joins the threads. The owner makes their functions return first.
   ~ThreadPool() { join(); }
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  /// Starts `count` threads; thread i runs body(i). A body lets no exception out. Once, from the owner's thread.
+  /// Starts `count` threads; thread i runs body(i), which must not throw. Once, from the owner's thread. Throws
+  /// std::system_error if a thread cannot start; those that did start continue.
   void start(int count, const std::function<void(int)>& body);
   void join();
-  /// True once every function has returned, false when `patience` ran out. Any thread.
+  /// Waits until every function has returned; false if `patience` runs out first. Any thread.
   bool wait(std::chrono::milliseconds patience);
   int size() const { return static_cast<int>(threads_.size()); }
 

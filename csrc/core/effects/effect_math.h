@@ -1,8 +1,8 @@
-// What effects do to single pixels and bytes, to Pillow's bit: shared by the CPU loops and by the CUDA kernel.
+// Effects on single pixels and bytes, equal to Pillow's to the bit; shared by the CPU loops and by the CUDA kernel.
 //
-// Note [hue]: Pillow goes through HSV in a mix of float and double. The float32 formulas here were compared with it on
-// all 2^24 inputs both ways, and differ in none (test_effects_exact.py does so again). They have no branches, so that
-// compilers make vectors of them, and no sum of a product, which a GPU would round once where a CPU rounds twice.
+// Note [hue]: Pillow converts to HSV and back in a mix of float and double. The float32 formulas here gave the same
+// bytes for all 2^24 inputs of both conversions; test_effects_exact.py checks the effect on all colours. They have no
+// branches, so that compilers vectorise them, and no sum of a product, which a GPU would round once and a CPU twice.
 #pragma once
 
 #include <cmath>
@@ -17,7 +17,7 @@ HEADRACE_HD static inline int red(uint32_t pixel) { return static_cast<int>(pixe
 HEADRACE_HD static inline int green(uint32_t pixel) { return static_cast<int>(pixel >> 8 & 255); }
 HEADRACE_HD static inline int blue(uint32_t pixel) { return static_cast<int>(pixel >> 16 & 255); }
 
-/// a + b c with the product rounded before the sum, as a CPU without contraction does.
+/// a + b * c with the product rounded before the sum, as a CPU without contraction does.
 HEADRACE_HD static inline float add_product(float a, float b, float c) {
 #if defined(__CUDA_ARCH__)
   return __fadd_rn(a, __fmul_rn(b, c));
@@ -36,8 +36,8 @@ HEADRACE_HD static inline double add_product(double a, double b, double c) {
 HEADRACE_HD static inline int least(int a, int b) { return a < b ? a : b; }
 HEADRACE_HD static inline int most(int a, int b) { return a > b ? a : b; }
 
-/// PIL.Image.blend of two bytes. Its shortcuts for factors 0 and 1, and the clipping that it does beyond them only,
-/// change nothing here. `factor`: within kMostFactor, so that the sum fits an int.
+/// PIL.Image.blend of two bytes. Pillow's shortcuts for factors 0 and 1, and its clipping only outside these, do not
+/// change the result. `factor`: within kMostFactor, so that the sum fits int.
 HEADRACE_HD static inline int blended(int from, int to, float factor) {
   return clamp_to_byte(static_cast<int>(add_product(static_cast<float>(from), factor, static_cast<float>(to - from))));
 }
@@ -60,7 +60,7 @@ HEADRACE_HD static inline uint32_t turned(uint32_t pixel, int turn) {
   const int max = most(r, most(g, b)), min = least(r, least(g, b)), range = max - min;
   const int middle = r + g + b - max - min;
 
-  // H is a whole number of sixths plus or minus how far the middle channel is from the largest.
+  // H is a whole number of sixths plus or minus the distance of the middle channel from the largest.
   const float part = static_cast<float>(max - middle) / static_cast<float>(most(range, 1));
   const bool plus = r == max ? min != b : g == max ? min == b : min == r;
   const int whole = r == max ? (min == b ? 1 : -1) : g == max ? (min == b ? 1 : 3) : min == r ? 3 : 5;
@@ -69,23 +69,23 @@ HEADRACE_HD static inline uint32_t turned(uint32_t pixel, int turn) {
   const int hue = (static_cast<int>(h * 255.0f) + turn) & 255;
   const int saturation = static_cast<int>(static_cast<float>(range) / static_cast<float>(most(max, 1)) * 255.0f);
 
-  // Back: what each channel falls short of the largest is a trapezoid of six times H.
+  // Back: the difference between the largest channel and each channel is a trapezoid function of six times H.
   const int six = 6 * hue, depth = max * saturation;
   const auto channel = [max, depth](int share) {
-    const int product = depth * least(most(share, 0), 255);  // at most 255^3: exact as a float, the half added too
+    const int product = depth * least(most(share, 0), 255);  // at most 255^3: exact as a float, even with the half
     return max - static_cast<int>(static_cast<float>(product + 32512) * (1.0f / 65025.0f));
   };
   return packed(channel(least(six - 255, 1275 - six)), channel(most(255 - six, six - 765)),
                 channel(most(765 - six, six - 1275)));
 }
 
-/// Whether an effect maps each byte by itself, once what it looks at is known.
+/// Whether an effect maps each byte by itself, given the mean or the histograms that it needs.
 HEADRACE_HD static inline bool is_table(Effect::Kind kind) {
   return kind != Effect::Kind::kGray && kind != Effect::Kind::kSaturation && kind != Effect::Kind::kHue &&
          kind != Effect::Kind::kBlur;
 }
 
-/// a b + c, rounded once, as torch's convolution adds a term.
+/// a * b + c, rounded once, as torch's convolution adds a term.
 HEADRACE_HD static inline float fused(float a, float b, float c) {
 #if defined(__CUDA_ARCH__)
   return __fmaf_rn(a, b, c);
@@ -102,7 +102,7 @@ HEADRACE_HD static inline int rounded_mean(int64_t sum, int64_t count) {
   return static_cast<int>(static_cast<double>(sum) / static_cast<double>(count) + 0.5);
 }
 
-/// An entry of the table of an effect that looks at no histogram. `mean`: of Contrast.
+/// An entry of the table of an effect that needs no histogram. `mean`: for Contrast.
 HEADRACE_HD static inline uint8_t mapped(const Effect& effect, int value, int mean) {
   switch (effect.kind) {
     case Effect::Kind::kBrightness:
@@ -133,7 +133,7 @@ HEADRACE_HD static inline void autocontrast_table(const int32_t* histogram, uint
 
 /// PIL.ImageOps.equalize's table of one channel.
 HEADRACE_HD static inline void equalize_table(const int32_t* histogram, uint8_t* table) {
-  int32_t pixels = 0, last = 0;  // `last`: how many have the largest value there is
+  int32_t pixels = 0, last = 0;  // `last`: number of pixels with the largest value present
   for (int i = 0; i < 256; ++i) {
     pixels += histogram[i];
     if (histogram[i] != 0) last = histogram[i];

@@ -1,4 +1,4 @@
-// The inner loops of effects, one set an instruction set: all sets give the same bytes as the scalar one.
+// The inner loops of effects, one set per instruction set. All sets give the same bytes as the scalar one.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace headrace {
 
-/// `count` RGBX pixels in a row are changed in place. Tables and histograms hold 256 entries a channel.
+/// Loops over `count` consecutive RGBX pixels, changed in place. Tables and histograms have 256 entries per channel.
 struct EffectLoops {
   void (*gray)(uint8_t* pixels, size_t count);
   void (*saturate)(uint8_t* pixels, size_t count, float factor);
@@ -15,11 +15,11 @@ struct EffectLoops {
   int64_t (*sum_of_luma)(const uint8_t* pixels, size_t count);
   /// Adds each byte to its channel's histogram.
   void (*add_to_histograms)(const uint8_t* pixels, size_t count, int32_t* histograms);
-  /// One row of a convolution: out[x] = sum of kernel[i * taps + j] * rows[i][x + j * step], a fused term at a time, i
-  /// outside and j inside. Rows and out may be read and written up to a multiple of kBlurBlock elements.
+  /// One row of a convolution: out[x] = sum of kernel[i * taps + j] * rows[i][x + j * step], by fused multiply-adds
+  /// with i in the outer loop. May read rows and write `out` up to a multiple of kBlurBlock elements.
   void (*convolve)(const float* const* rows, int row_count, int taps, int step, const float* kernel, size_t count,
                    float* out);
-  /// Blurred values as bytes.
+  /// Rounds blurred values to bytes.
   void (*round)(const float* values, size_t count, uint8_t* bytes);
 };
 

@@ -13,7 +13,7 @@ struct Table {
   explicit Table(const uint8_t* entries) {
     for (int i = 0; i < 4; ++i) quarter[i] = _mm512_loadu_si512(entries + 64 * i);
   }
-  /// The entries of 64 bytes; bit 6 chooses within a half, bit 7 the half.
+  /// Looks up 64 bytes: bit 6 selects the quarter within a half, bit 7 the half.
   __m512i operator()(__m512i bytes) const {
     const __m512i low = _mm512_permutex2var_epi8(quarter[0], bytes, quarter[1]);
     const __m512i high = _mm512_permutex2var_epi8(quarter[2], bytes, quarter[3]);

@@ -1,4 +1,4 @@
-// The inner loops of effects in plain C++: the ones to read.
+// The inner loops of effects in plain C++: the reference for all other sets.
 #include <cstring>
 
 #include "core/effects/effect_math.h"

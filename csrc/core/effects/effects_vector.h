@@ -1,5 +1,5 @@
-// The inner loops of effects, written so that compilers make vectors of them: without branches, a block of pixels at a
-// time. Each instruction set's file includes this text once; all is internal to that file.
+// The inner loops of effects, written so that compilers vectorise them: no branches, one block of pixels at a time.
+// The file of each instruction set includes this header; all definitions are internal to that file.
 #pragma once
 
 #include <cstring>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kBlock = 64;  // pixels
 
-// Pixels as words: in a block of their own, so that the loops know its length and that nothing else lies there.
+// A copy of pixels as words, so that the loops have a constant length and nothing aliases their data.
 struct Block {
   alignas(64) uint32_t pixel[kBlock];
 };
@@ -61,7 +61,7 @@ int64_t sum_of_luma(const uint8_t* pixels, size_t count) {
   return sum + luma_of_block(block);
 }
 
-// Two histograms a channel: neighbours are often equal, and a count that was just stored is slow to load again.
+// Two histograms per channel: neighbours are often equal, and a count that was just stored is slow to load again.
 void add_to_histograms(const uint8_t* pixels, size_t count, int32_t* histograms) {
   int32_t other[3 * 256] = {};
   const auto add = [](const uint8_t* pixel, int32_t* to) {
@@ -80,7 +80,7 @@ void add_to_histograms(const uint8_t* pixels, size_t count, int32_t* histograms)
   for (int k = 0; k < 3 * 256; ++k) histograms[k] += other[k];
 }
 
-// A block of outputs in registers, while all terms are added to it.
+// Keeps a block of outputs in registers while it adds all terms.
 void convolve(const float* const* rows, int row_count, int taps, int step, const float* kernel, size_t count,
               float* out) {
   for (size_t x = 0; x < count; x += kBlurBlock) {

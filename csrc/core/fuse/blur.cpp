@@ -1,8 +1,8 @@
 // torchvision's GaussianBlur of a PIL image.
 //
-// Note [order of terms]: floats do not add up alike in every order, and what lies near a half is rounded up or down by
-// it. torch's depthwise convolution (oneDNN) adds the terms of an output one after the other, rows outside, columns
-// inside, each fused. headrace.blur_rule asks it whether it does so here, too.
+// Note [order of terms]: a sum of floats depends on the order of its terms, so a value near a half may round up or
+// down. torch's depthwise convolution (oneDNN) adds the terms of an output one after the other by fused multiply-adds,
+// rows in the outer loop, columns in the inner one. headrace.pixels.blur_rule checks that it does so on this machine.
 #include "core/fuse/blur.h"
 
 #include <algorithm>

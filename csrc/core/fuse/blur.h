@@ -9,17 +9,17 @@
 
 namespace headrace {
 
-/// The weights of a row and of a column of the kernel; the kernel's own are their products.
+/// The weights of a row and of a column of the kernel, whose own weights are their products.
 struct BlurWeights {
   std::span<const float> row, column;
 };
 
-/// One a worker, for its memory.
+/// Each worker has one, which reuses its memory.
 class Blur {
  public:
-  /// Blurs an image, RGBX rows without gaps, in place. It has more pixels along each axis than half the kernel.
+  /// Blurs an image, RGBX rows without gaps, in place. Along each axis it must have more pixels than half the kernel.
   void run(uint8_t* pixels, Size size, const BlurWeights& weights, const EffectLoops& loops);
-  /// The same before it is rounded to bytes: `to` gets four floats a pixel.
+  /// The same without rounding to bytes: writes four floats per pixel to `to`.
   void run(const uint8_t* pixels, Size size, const BlurWeights& weights, const EffectLoops& loops, float* to);
 
  private:
@@ -31,7 +31,7 @@ class Blur {
   size_t stride_ = 0;           // floats from row to row of source_
   AlignedArray<float> source_;  // the image with its borders mirrored left and right
   AlignedArray<float> kernel_, out_;
-  AlignedArray<const float*> rows_;  // of source_, under the kernel
+  AlignedArray<const float*> rows_;  // rows of source_ under the kernel
 };
 
 }  // namespace headrace

@@ -49,7 +49,7 @@ struct Fuser::State {
   std::vector<std::unique_ptr<StageSinks>> stages;
   Taker last;
   RowStore store;
-  RowBuffer tail;  // rows at the end of an image in memory, copied to where they have slack
+  RowBuffer tail;  // the last rows of an image in memory, copied so that they have slack
 };
 
 Fuser::Fuser(const Kernels& kernels) : state_(std::make_unique<State>(kernels)) {}
@@ -57,7 +57,7 @@ Fuser::~Fuser() = default;
 
 RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
   State& s = *state_;
-  Box have = decode_box(plan, image);  // the part of `image` whose rows come by, from one link of the chain to the next
+  Box have = decode_box(plan, image);  // the part of `image` whose rows the current stage gets
   int plane_stride = 0;
   for (size_t i = 0; i < plan.stages.size(); ++i) {
     const PlanStage& stage = plan.stages[i];

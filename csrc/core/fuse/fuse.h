@@ -11,16 +11,16 @@
 
 namespace headrace {
 
-/// The part of an image of size `image` whose pixels show in the plan's sample: all that has to be decoded.
+/// The part of an image of size `image` that affects the plan's sample, and so must be decoded.
 Box decode_box(const Plan& plan, Size image);
 
-/// Scratch memory and sinks of one worker; kept between samples so that steady state allocates nothing.
+/// Scratch memory and sinks of one worker, reused between samples so that the steady state allocates nothing.
 class Fuser {
  public:
   explicit Fuser(const Kernels& kernels);
   ~Fuser();
-  /// The sink to push the rows of decode_box(plan, image) into, top to bottom. Valid until the next call; after its
-  /// last row the whole sample is written. `plan` and `output` must outlive the pushing.
+  /// The sink for the rows of decode_box(plan, image), top to bottom. Valid until the next call. After the last row the
+  /// whole sample is written; `plan` and `output` must live until then.
   RowSink& begin(const Plan& plan, Size image, const Output& output);
   /// The same for an image that lies in memory, `stride` bytes a row, with no slack after its last row.
   void run(const Plan& plan, const uint8_t* pixels, size_t stride, Size image, const Output& output);

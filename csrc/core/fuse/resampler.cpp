@@ -7,7 +7,7 @@
 namespace headrace {
 namespace {
 
-constexpr int kBlockRows = 16;  // rows taken in between two looks at which windows are complete: half of L1 at most
+constexpr int kBlockRows = 16;  // rows taken in between two checks for complete windows; of 224 RGBX pixels: 14 KiB
 
 }  // namespace
 
@@ -73,7 +73,7 @@ void Resampler::collect(const uint8_t* rows, size_t stride, int count) {
 }
 
 void Resampler::emit_ready() {
-  // A horizontal pass likes many rows at once; the store likes them one by one, its memory traffic between the sums.
+  // A horizontal pass is faster on many rows; the store on single rows, with its memory traffic between the sums.
   const int batch = vertical_first_ ? kBlockRows : 1;
   int made = 0;  // rows in tall_
   const auto hand_on = [&] {

@@ -20,7 +20,7 @@ struct ResizeJob {
 class Resampler final : public RowSink {
  public:
   explicit Resampler(const Kernels& kernels) : kernels_(kernels) {}
-  /// The rows of job.want go to `next`.
+  /// Begins an image: the rows of job.have are pushed, those of job.want go to `next`.
   void begin(const ResizeJob& job, RowSink& next);
   void push(const uint8_t* rows, size_t stride, int count) override;
 
@@ -36,7 +36,7 @@ class Resampler final : public RowSink {
   int crop_x_ = 0;               // pixels to leave out at the left where the width stays
   int plane_stride_ = 0;         // of rows that the horizontal pass made
   int kept_bytes_ = 0;           // of a row in window_
-  Span used_;                    // pushed rows that matter
+  Span used_;                    // pushed rows that are needed
   int seen_ = 0;                 // rows pushed so far
   int next_row_ = 0;             // first output row still to come
   int first_ = 0;                // pushed row at window_.row(0)

@@ -1,4 +1,4 @@
-// Does a stage's effects: collects the rows of an image, changes their values, passes them on.
+// Applies a stage's effects: collects the rows of an image, changes their values, passes them on.
 #include "core/fuse/retoucher.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Does a stage's effects: collects the rows of an image, changes their values, passes them on.
+// Applies a stage's effects: collects the rows of an image, changes their values, passes them on.
 #pragma once
 
 #include <span>
@@ -11,13 +11,13 @@
 
 namespace headrace {
 
-/// The tables of a run of effects that map each byte by itself, composed into one. 256 entries a channel.
+/// The tables of a run of effects that map each byte by itself, composed into one. 256 entries per channel.
 class ByteTables {
  public:
   void reset();
   bool identity() const { return identity_; }
   const uint8_t* data() const { return entries_; }
-  /// Composes with an effect that looks at no histogram. `mean`: of Contrast.
+  /// Composes with an effect that needs no histogram. `mean`: for Contrast.
   void then(const Effect& effect, int mean);
   /// Composes with Autocontrast or Equalize of an image that has these histograms before the tables.
   void then(const Effect& effect, const int32_t* histograms);
@@ -30,8 +30,8 @@ class ByteTables {
 class Retoucher final : public RowSink {
  public:
   explicit Retoucher(const Kernels& kernels) : loops_(*kernels.effects) {}
-  /// All rows of an image of this size are pushed, and go to `next` once the last has come. `effects` and `weights`,
-  /// the plan's, must outlive the pushing.
+  /// Begins an image of this size. Its changed rows go to `next` after the last row is pushed; `effects` and `weights`,
+  /// the plan's, must live until then.
   void begin(std::span<const Effect> effects, std::span<const float> weights, Size image, RowSink& next);
   void push(const uint8_t* rows, size_t stride, int count) override;
 
@@ -47,8 +47,8 @@ class Retoucher final : public RowSink {
   int collected_ = 0;
   AlignedArray<uint8_t> image_;  // rows without gaps
   Blur blur_;
-  ByteTables pending_;           // effects that the pixels have not seen yet
-  int32_t histograms_[3 * 256];  // of the pixels, where counted_
+  ByteTables pending_;           // effects that are not applied to image_ yet
+  int32_t histograms_[3 * 256];  // of image_, if counted_
   bool counted_ = false;
 };
 

@@ -1,5 +1,5 @@
-// Writes finished rows into the output: gray, mirrored and upside down where asked, each byte through its table; then
-// the erased boxes.
+// Writes finished rows into the output: gray, mirrored or upside down on request, each byte through its table; then the
+// erased boxes.
 #include "core/fuse/row_store.h"
 
 #include <cstring>

@@ -27,7 +27,7 @@ Span reach(int from, int count, int size, PadMode mode) {
   return span.size() > 0 ? span : Span{0, 1};  // nothing but fill: a decoder still needs a box
 }
 
-// Turns positions of the image into positions of the part at hand.
+// Converts positions in the image to positions in the part that is pushed.
 void shift(std::vector<int>& map, int origin, int count) {
   for (int& at : map) {
     if (at < 0) continue;

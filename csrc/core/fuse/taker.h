@@ -18,14 +18,14 @@ bool is_plain(const Take& take, Size image);
 /// The part of the image that a take reads.
 Box needed_box(const Take& take, Size image);
 
-/// The part of a stage's resized image that is made where `after` takes from it: effects look at all of it.
+/// The part of a stage's resized image that must be made if `after` takes from it: with effects, all of it.
 Box made_box(const PlanStage& stage, const Take& after);
 
-/// Passes on a take's rows. A plain take streams (the rows at hand are passed on whole, even those outside its box);
-/// any other collects the image first.
+/// Passes on a take's rows. A plain take streams: it passes on whole rows as pushed, even pixels outside its box. Any
+/// other take collects the image first.
 class Taker final : public RowSink {
  public:
-  /// Rows pushed are those of `have`, a part of the image of size `image` that holds needed_box.
+  /// Begins an image of size `image`. The rows of `have`, a part of it that contains needed_box, are pushed.
   void begin(const Take& take, Size image, Box have, RowSink& next);
   void push(const uint8_t* rows, size_t stride, int count) override;
 
@@ -39,7 +39,7 @@ class Taker final : public RowSink {
   bool plain_ = true;
   int collected_ = 0;
   RowBuffer image_, row_;
-  std::vector<int> map_x_, map_y_;  // column and row of image_ for each of the output, -1: fill
+  std::vector<int> map_x_, map_y_;  // for each output column and row, that of image_; -1: fill
 };
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// Finds the FF bytes of entropy-coded data, where markers and stuffing are; some 60 of them come in a thousand bytes.
+// Finds the FF bytes of entropy-coded data, which begin markers and stuffing: about 3 in a thousand bytes.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace headrace {
 /// The first FF in [p, end), or `end`.
 inline const uint8_t* find_ff(const uint8_t* p, const uint8_t* end) {
 #if defined(__SSE2__)
-  // memchr does the same, but its call and start cost more than the stretch between two FFs.
+  // memchr does the same, but its call and setup cost more than the scan between two FFs.
   const __m128i ff = _mm_set1_epi8(-1);
   for (; end - p >= 64; p += 64) {
     const auto equal = [&](int at) {
@@ -30,7 +30,7 @@ inline const uint8_t* find_ff(const uint8_t* p, const uint8_t* end) {
   return found == nullptr ? end : static_cast<const uint8_t*>(found);
 }
 
-/// How far past *out copy_until_ff may write.
+/// Bytes past *out that copy_until_ff may overwrite.
 inline constexpr size_t kCopySlack = 16;
 
 /// Copies bytes up to the first FF in [p, end), or all of them, and moves *out past them; returns where it stopped.

@@ -1,5 +1,5 @@
-// Decodes the Huffman codes of a baseline scan, faster than libjpeg-turbo does: whole blocks where they are wanted, and
-// only their lengths and DC values where they are not.
+// Decodes the Huffman codes of a baseline scan, faster than libjpeg-turbo does: wanted blocks completely, of all others
+// only the lengths of the codes and the DC values.
 #include "core/jpeg/huffman.h"
 
 #include <algorithm>
@@ -17,11 +17,11 @@
 namespace headrace {
 namespace {
 
-// Zeros after the data: more than an MCU can read past its end, at most 31 bits for each of 64 symbols.
+// Zero bytes after the data: more than an MCU can read past the end, at most 31 bits for each of a block's 64 symbols.
 constexpr size_t kPadding = kMaxBlocksInMcu * 64 * 4 + 16;
 
-// Room for positions past the end of a block (63 + a run + kEndOfBlock): they all lead to the last coefficient, which
-// is then still zero, and only zeros are written there.
+// Zigzag to natural order. Positions past the end of a block, up to 63 + kEndOfBlock, map to the last coefficient: it
+// is still zero then, and only zeros are written to it.
 constexpr auto kNaturalOrder = [] {
   std::array<uint8_t, 256> order{};
   size_t n = 0;
@@ -48,7 +48,7 @@ struct Bits {
   unsigned count = 0;  // valid bits
 
   ALWAYS_INLINE uint64_t lookup() const { return bits >> (64 - kLookupBits); }
-  /// To at least 56 bits. Bits past `count` may be there already; writing the same ones again does no harm.
+  /// Makes at least 56 bits valid. Bits past `count` may be set already; the OR sets them to the same values.
   ALWAYS_INLINE void refill() {
     bits |= load_big_endian(next) >> count;
     next += (63 - count) >> 3;
@@ -60,7 +60,7 @@ struct Bits {
   }
 };
 
-/// The value of the 63 - `complement` bits that `bits` begin with. Without a branch: sizes are as good as random.
+/// The signed value of the first 63 - `complement` bits. Branch-free, since sizes are hard to predict.
 ALWAYS_INLINE int extend(uint64_t bits, unsigned complement) {
   const uint64_t negative = ~static_cast<uint64_t>(static_cast<int64_t>(bits) >> 63);  // all ones if the first bit is 0
   const int magnitude = static_cast<int>((bits ^ negative) >> 1 >> (complement & 63));
@@ -76,9 +76,9 @@ struct Step {
   Outcome outcome;
 };
 
-/// One symbol of AC, for all that the tables leave open: a long code, a long value, a block filled to its end, damage.
-/// Needs 31 valid bits. Scalars go in and come out, since the caller's Bits must never need an address: they would then
-/// live in memory, and every block would wait for a store to be loaded again.
+/// Decodes one AC symbol that the tables do not cover: a long code, a long value, a block filled to its end, damage.
+/// Needs 31 valid bits. Takes and returns scalars: if the address of the caller's Bits were taken, they would live in
+/// memory, and every block would wait for a store to be loaded again.
 [[gnu::noinline]] Step single_step(uint64_t bits, const uint8_t* next, unsigned count, size_t k, const AcTable& table,
                                    int16_t* block) {
   Bits in{bits, next, count};
@@ -99,7 +99,7 @@ struct Step {
   in.refill();
   if (advance == kEndOfBlock) return result(Step::kBlockDone);
   k += advance;
-  if (k > 64) return result(Step::kWrong);  // libjpeg would go on with what comes
+  if (k > 64) return result(Step::kWrong);  // libjpeg would continue
   if (block != nullptr) block[kNaturalOrder[k - 1]] = static_cast<int16_t>(value);
   return result(k == 64 ? Step::kBlockDone : Step::kGoOn);
 }
@@ -114,7 +114,7 @@ ALWAYS_INLINE Step::Outcome step(Bits* in, size_t* k, const AcTable& table, int1
   return after.outcome;
 }
 
-/// The AC coefficients of a block into `block`.
+/// Decodes the AC coefficients of a block into `block`. False: damage.
 ALWAYS_INLINE bool read_ac(Bits* in, const AcTable& table, int16_t* block) {
   size_t k = 1;  // the next coefficient's place in zigzag order
   uint64_t entry;
@@ -130,7 +130,7 @@ ALWAYS_INLINE bool read_ac(Bits* in, const AcTable& table, int16_t* block) {
   };
   const auto take = [&] {
     extend_first();
-    // The second first: where there is none its place is the first one's.
+    // The second value first: if there is none, both places are equal, and the first value must remain.
     block[kNaturalOrder[both - 1]] = static_cast<int16_t>(entry >> 32);
     block[kNaturalOrder[first - 1]] = static_cast<int16_t>(value);
     k = both;
@@ -158,7 +158,7 @@ ALWAYS_INLINE bool read_ac(Bits* in, const AcTable& table, int16_t* block) {
   }
 }
 
-/// Skips the AC coefficients of a block.
+/// Skips the AC coefficients of a block. False: damage.
 ALWAYS_INLINE bool skip_ac(Bits* in, const AcTable& table) {
   size_t k = 1;
   for (;;) {
@@ -224,7 +224,7 @@ struct HuffmanDecoder::State {
   bool decode_fast(int16_t (*const* out)[64]);
 };
 
-/// Parts between FFs are copied whole. At a restart marker a segment ends.
+/// Copies the scan without stuffing and restart markers; a segment ends at each marker.
 void HuffmanDecoder::State::copy_data(std::span<const uint8_t> scan) {
   if (data.size() < scan.size() + kPadding) data.resize(scan.size() + kPadding);
   segment_ends.clear();
@@ -246,7 +246,7 @@ void HuffmanDecoder::State::copy_data(std::span<const uint8_t> scan) {
   std::memset(out, 0, kPadding);
 }
 
-/// false: bytes of the last segment are left over, or there is no further one.
+/// Begins the next segment. False: bytes of the current one are left over, or it is the last.
 bool HuffmanDecoder::State::next_segment() {
   const size_t end = segment_ends[segment];
   if ((bits_read() + 7) / 8 != end || segment + 1 == segment_ends.size()) return false;
@@ -257,16 +257,16 @@ bool HuffmanDecoder::State::next_segment() {
   return true;
 }
 
-/// libjpeg stops where a DC value leaves the range of int. A row of MCUs adds less than 2^30.
+/// Checked once per row: libjpeg stops if a DC value leaves the range of int, and a row of MCUs adds less than 2^30.
 bool HuffmanDecoder::State::row_fits() const {
   constexpr int64_t kLimit = int64_t{1} << 30;
   return std::all_of(std::begin(last_dc), std::end(last_dc), [](int64_t v) { return -kLimit < v && v < kLimit; });
 }
 
-/// One MCU into `out`; if not wanted, to nowhere.
+/// Decodes an MCU into `out`, or skips it unless kWanted. False: damage.
 template <bool kWanted>
 ALWAYS_INLINE bool HuffmanDecoder::State::decode(int16_t (*const* out)[64]) {
-  Bits local{in.bits, in.next, in.count};  // so that it stays in registers
+  Bits local{in.bits, in.next, in.count};  // a local copy stays in registers
   for (int i = 0; i < blocks; ++i) {
     const HuffmanScan::Block& kind = block[i];
     int difference;
@@ -291,7 +291,7 @@ bool HuffmanDecoder::State::decode_plain(int16_t (*const* out)[64]) {
 }
 
 #if defined(__x86_64__)
-// The same code; shifts by a variable are one instruction here.
+// The same code with BMI2, where a shift by a variable is one instruction.
 __attribute__((target("bmi,bmi2"))) bool HuffmanDecoder::State::decode_fast(int16_t (*const* out)[64]) {
   return out == nullptr ? decode<false>(out) : decode<true>(out);
 }
@@ -312,7 +312,7 @@ void HuffmanDecoder::begin(const HuffmanScan& scan) {
   State& s = *state_;
   s.copy_data(scan.data);
   for (size_t i = 0; i < 4; ++i) {
-    // Many files share the standard's tables, and the last image's are still there.
+    // Keeps the last image's tables where they are the same: many files use the standard's.
     if (scan.dc[i] != nullptr && s.dc[i].spec != *scan.dc[i]) s.dc[i].build(*scan.dc[i]);
     if (scan.ac[i] != nullptr && s.ac[i].spec != *scan.ac[i]) s.ac[i].build(*scan.ac[i]);
   }

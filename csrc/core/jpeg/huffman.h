@@ -1,11 +1,11 @@
-// Decodes the Huffman codes of a baseline scan, faster than libjpeg-turbo does: whole blocks where they are wanted, and
-// only their lengths and DC values where they are not.
+// Decodes the Huffman codes of a baseline scan, faster than libjpeg-turbo does: wanted blocks completely, of all others
+// only the lengths of the codes and the DC values.
 //
-// Note [Huffman loop]: two thirds of decoding a crop is this loop, since the data has no index: all codes above and
-// beside the crop must be walked. What makes it fast: the stuffing is taken out of the data once, so that 56 bits are
-// refilled without looking at them; a look-up holds two symbols, and in blocks nobody wants, as many as fit; and no
-// step waits for the refill, because a refill is only needed after the next look-up.
-// It accepts less than libjpeg does: whatever is not plainly right returns false, and the image goes to Pillow.
+// Note [Huffman loop]: decoding a crop spends two thirds of its time in this loop, since a JPEG has no index: all codes
+// above and beside the crop must be decoded. The loop is fast because stuffing is removed once, so a refill loads 56
+// bits without checks; a look-up returns two symbols, or as many as fit in blocks that are skipped; and no step waits
+// for a refill, since it is needed only after the next look-up. The loop accepts less than libjpeg does: it returns
+// false for any irregularity, and the image goes to Pillow.
 #pragma once
 
 #include <cstddef>
@@ -20,16 +20,16 @@ namespace headrace {
 inline constexpr int kMaxBlocksInMcu = 10;
 
 struct HuffmanScan {
-  std::span<const uint8_t> data;  // entropy-coded, as in the file; restart markers in it, in order and none missing
+  std::span<const uint8_t> data;  // entropy-coded, as in the file; restart markers in order, none missing
   int blocks = 0;                 // in an MCU
   struct Block {
-    uint8_t component = 0, dc_table = 0, ac_table = 0;  // all 0 to 3; the component's place in the scan
+    uint8_t component = 0, dc_table = 0, ac_table = 0;  // each 0 to 3; `component`: its place in the scan
   };
   Block block[kMaxBlocksInMcu];
   const HuffmanSpec* dc[4] = {};  // null where no block uses it
   const HuffmanSpec* ac[4] = {};
   int mcus_per_row = 0;
-  int first_column = 0, last_column = 0;  // MCUs outside these are only skipped
+  int first_column = 0, last_column = 0;  // MCUs outside these are skipped
   int restart_interval = 0;               // MCUs; 0: none
 };
 
@@ -37,10 +37,10 @@ class HuffmanDecoder {
  public:
   HuffmanDecoder();
   ~HuffmanDecoder();
-  /// Gets ready for the first MCU of a scan. The scan's pointers are not used afterwards.
+  /// Prepares for the first MCU of a scan. Does not keep its pointers. Throws std::bad_alloc.
   void begin(const HuffmanScan& scan);
-  /// The next MCU, into blocks[i] of 64 zeroed coefficients in natural order; nullptr: its pixels are not wanted.
-  /// false: damaged, or odd; the decoder is then of no more use for this scan.
+  /// Decodes the next MCU into blocks[i], 64 zeroed coefficients each, in natural order; nullptr: skips it. Returns
+  /// false if the data are damaged or irregular; this scan cannot be continued then.
   bool next_mcu(int16_t (*const* blocks)[64]);
 
  private:
@@ -48,7 +48,7 @@ class HuffmanDecoder {
   std::unique_ptr<State> state_;
 };
 
-/// HEADRACE_HUFFMAN=library leaves the loop to libjpeg-turbo (for tests and comparisons); read once.
+/// False if HEADRACE_HUFFMAN=library selects libjpeg-turbo's loop, for tests and comparisons. Read once.
 bool own_huffman_wanted();
 
 }  // namespace headrace

@@ -16,24 +16,24 @@ void for_each_short_code(const HuffmanSpec& spec, Fill fill) {
   for (unsigned length = 1; length <= kLookupBits; ++length) {
     const unsigned span = 1u << (kLookupBits - length);
     for (unsigned i = 0; i < spec.lengths[length]; ++i, at += span) {
-      if (at + span > kEntries || symbol >= spec.symbols.size()) return;  // more codes than there can be
+      if (at + span > kEntries || symbol >= spec.symbols.size()) return;  // more codes than can exist
       fill(at, span, length, spec.symbols[symbol++]);
     }
   }
 }
 
-/// The value of `size` bits: the upper half of the numbers stands for itself, the lower half for negative ones.
+/// The signed value of `size` bits: numbers with the first bit set are positive, all others negative.
 int extend(unsigned bits, unsigned size) {
   if (size == 0) return 0;
   const int value = static_cast<int>(bits);
   return value >= 1 << (size - 1) ? value : value - (1 << size) + 1;
 }
 
-/// A symbol of AC with a short code.
+/// An AC symbol with a short code.
 struct Symbol {
-  uint8_t length = 0;   // of the code; 0: none such
+  uint8_t length = 0;   // of the code; 0: not a short code
   uint8_t size = 0;     // bits of the value after it
-  uint8_t total = 0;    // both
+  uint8_t total = 0;    // length + size
   uint8_t advance = 0;  // see kEndOfBlock
 };
 
@@ -44,13 +44,13 @@ Symbol ac_symbol(unsigned length, unsigned symbol) {
           static_cast<uint8_t>(advance)};
 }
 
-/// What an entry gains by the symbols after its first, if `left` bits of the look-up are left and read `bits`: an
-/// addend to the entry, at [1 << left | bits]. Entries are sums of such fields, so all that begin with one symbol are
-/// made by adding; tables of its own are what most images have, and this must not cost what they save.
+/// What the symbols after the first add to an entry, at [1 << left | bits], if `left` bits of the look-up remain and
+/// have the value `bits`. The fields of an entry are sums, so one addition completes it. Most images have tables of
+/// their own, so building these must cost less than they save.
 template <typename Entry>
 using Addends = std::array<Entry, kEntries>;
 
-/// Whatever has its code and its value in the bits left: one symbol.
+/// For AcTable::pair: one symbol, if its code and its value lie in the remaining bits.
 void fill_pair_addends(const std::array<Symbol, kEntries>& symbols, Addends<uint64_t>* addends) {
   (*addends)[1] = 0;  // no bits left
   for (unsigned left = 1; left < kLookupBits; ++left)
@@ -64,13 +64,13 @@ void fill_pair_addends(const std::array<Symbol, kEntries>& symbols, Addends<uint
     }
 }
 
-/// As many symbols as have their codes in the bits left; the last one's value may reach out.
+/// For AcTable::skip: all symbols whose codes lie in the remaining bits; the last one's value may extend past them.
 void fill_skip_addends(const std::array<Symbol, kEntries>& symbols, Addends<uint16_t>* addends) {
   (*addends)[1] = 0;
   for (unsigned left = 1; left < kLookupBits; ++left)
     for (unsigned bits = 0; bits < 1u << left; ++bits) {
       const Symbol& next = symbols[bits << (kLookupBits - left)];
-      // Those before it have less than kLookupBits together.
+      // The symbols before it have less than kLookupBits bits, so all fit into kMaxEntryBits.
       const bool fits = next.length != 0 && next.length <= left && next.total <= kMaxEntryBits - kLookupBits + 1;
       const bool end = next.advance == kEndOfBlock;
       const unsigned rest = end || next.total >= left ? 0 : left - next.total;

@@ -6,21 +6,22 @@
 
 namespace headrace {
 
-/// A table as a DHT segment gives it: how many codes of each length (1 to 16), and their symbols in order.
+/// A table as in a DHT segment: the number of codes of each length (1 to 16), and their symbols in order.
 struct HuffmanSpec {
   std::array<uint8_t, 17> lengths{};  // [0] unused
   std::array<uint8_t, 256> symbols{};
   bool operator==(const HuffmanSpec&) const = default;
 };
 
-/// So many bits select an entry. 10: all tables of an image stay in L1, and under 1% of the symbols have longer codes.
+/// Bits that select an entry. With 10, all tables of an image stay in L1, and under 1% of symbols have longer codes.
 inline constexpr int kLookupBits = 10;
 
-/// A code that no entry holds, found by its length. Codes of one length are consecutive numbers.
+/// Finds codes that are too long for an entry, by their length. Codes of one length are consecutive numbers.
 class LongCodes {
  public:
   void build(const HuffmanSpec& spec);
-  /// The symbol that `bits` (left-aligned) begin with, if its code is longer than kLookupBits; -1 if there is none.
+  /// The symbol whose code begins `bits` (left-aligned), if the code is longer than kLookupBits; sets *length to the
+  /// code's. -1: there is none.
   int find(uint64_t bits, int* length) const;
 
  private:
@@ -29,7 +30,7 @@ class LongCodes {
   std::array<uint8_t, 256> symbols_{};
 };
 
-/// DC: the symbol is a number of bits. Entry: total length | code length << 8 | size << 16; 0: a long code.
+/// A DC symbol is the number of bits of its value. Entry: total length | code length << 8 | size << 16; 0: a long code.
 struct DcTable {
   HuffmanSpec spec;
   std::array<uint32_t, 1 << kLookupBits> entry{};
@@ -37,25 +38,25 @@ struct DcTable {
   void build(const HuffmanSpec& from);
 };
 
-/// How far a symbol moves the position in its block: run + 1 coefficients, or this far past the end.
+/// Advance of an end of block: past the end from any position. Any other symbol advances by run + 1 coefficients.
 inline constexpr unsigned kEndOfBlock = 128;
-/// In AcTable::pair: this entry is not a pair, take one symbol by its length and size (length 0: a long code).
+/// In AcTable::pair: the entry is no pair; decode one symbol by its length and size (length 0: a long code).
 inline constexpr unsigned kSingle = 512;
-/// In AcTable::skip: how far the position moves at an end of block, beside the coefficients before it.
+/// In AcTable::skip: the advance of an end of block, added to that of the coefficients before it.
 inline constexpr unsigned kSkipEnd = 192;
-/// In AcTable::skip: take one symbol with the help of `pair`.
+/// In AcTable::skip: decode one symbol with `pair`.
 inline constexpr unsigned kSkipSingle = 128;
-/// No entry consumes more, so that two entries and the next look-up fit the 56 bits of one refill: 2 * 22 + 10 < 56.
+/// Most bits that an entry consumes: two entries and the next look-up fit into one refill, 2 * 22 + 10 < 56.
 inline constexpr unsigned kMaxEntryBits = 22;
 
 struct AcTable {
-  AcTable() { build({}); }  // of no codes: every symbol is wrong
+  AcTable() { build({}); }  // no codes: every symbol is invalid
   HuffmanSpec spec;
-  /// The next symbol, and the one after it if the look-up holds that one whole with its value:
+  /// The next symbol, and the one after it if its code and its value lie in the look-up:
   /// total length | advance of the first << 8 | (63 - its size) << 16 | its code length << 24 | value of the second <<
   /// 32 | advance of both << 48.
   std::array<uint64_t, 1 << kLookupBits> pair{};
-  /// As many symbols as have their codes in the look-up, for blocks that nobody wants: total length | advance << 6.
+  /// All symbols whose codes lie in the look-up, for blocks that are skipped: total length | advance << 6.
   std::array<uint16_t, 1 << kLookupBits> skip{};
   LongCodes long_codes;
   void build(const HuffmanSpec& from);

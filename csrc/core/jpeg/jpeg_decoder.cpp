@@ -1,4 +1,4 @@
-// Turns JPEG bytes into the RGBX rows of a box, through libjpeg-turbo; one decoder a worker.
+// Decodes a box of a JPEG to RGBX rows with libjpeg-turbo. Each worker has one decoder.
 #include "core/jpeg/jpeg_decoder.h"
 
 #include <algorithm>
@@ -10,19 +10,19 @@
 namespace headrace {
 namespace {
 
-// Libjpeg-turbo's colour conversion writes rows that are aligned to its vectors with stores that go around the cache,
-// and the next stage wants the rows from the cache. 8 bytes off alignment keeps them there.
+// libjpeg-turbo's colour conversion uses non-temporal stores for rows that are aligned to its vectors, but the next
+// stage reads the rows from the cache. Rows that are 8 bytes off this alignment stay in the cache.
 constexpr int kRowOffset = 8;
 
-// A crop narrower than this is decoded wider: below two samples of a component libjpeg-turbo changes to an upsampling
-// that a full decode does not use. The coarsest sampling has one sample to 4 pixels; twice what that asks for.
+// Narrower crops are decoded wider: below two samples of a component libjpeg-turbo switches to an upsampling that a
+// full decode does not use. The coarsest sampling has one sample per 4 pixels and needs 8; this is twice that.
 constexpr int kMinCropWidth = 16;
 
 }  // namespace
 
 struct JpegDecoder::State {
   JpegSession session;
-  RowBuffer rows;  // so many are handed on at once: enough to make the hand-over cheap, few enough to stay in L1
+  RowBuffer rows;  // the rows of one push: enough to make a push cheap, few enough to stay in L1
 };
 
 JpegDecoder::JpegDecoder() : state_(std::make_unique<State>()) {
@@ -36,7 +36,7 @@ void JpegDecoder::decode(std::span<const uint8_t> data, const JpegHeader& header
   RowBuffer& rows = state_->rows;
   const JpegImage image(session);
 
-  // One pixel of margin on both sides: fancy upsampling looks at the neighbour, and at the cut there is none.
+  // One pixel of margin on both sides: fancy upsampling reads the neighbouring sample, which a tight cut would omit.
   int left = std::max(box.x - 1, 0), right = std::min(box.x + box.width + 1, header.size.width);
   right = std::min(std::max(right, left + kMinCropWidth), header.size.width);
   left = std::max(std::min(left, right - kMinCropWidth), 0);

@@ -1,4 +1,4 @@
-// Turns JPEG bytes into the RGBX rows of a box, through libjpeg-turbo; one decoder a worker.
+// Decodes a box of a JPEG to RGBX rows with libjpeg-turbo. Each worker has one decoder.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@ class JpegDecoder {
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
-  /// Pushes exactly box.height rows of box.width pixels, the very bytes that a full decode by Pillow has there.
-  /// `header` is parse_jpeg_header(data) with not_plain == nullptr; `box` lies inside the image.
-  /// Throws NeedsPillow at the first warning or error of libjpeg: rows already pushed are then void.
+  /// Pushes box.height rows of box.width pixels, equal to those of a full decode by Pillow. `header`:
+  /// parse_jpeg_header(data) with not_plain == nullptr; `box` lies inside the image. Throws NeedsPillow at the first
+  /// warning or error of libjpeg: rows that are already pushed are invalid then.
   void decode(std::span<const uint8_t> data, const JpegHeader& header, Box box, RowSink& sink);
 
  private:

@@ -1,9 +1,9 @@
 // Reads a JPEG's markers without decoding: size, sampling, coding, and whether it is plain enough for the native
 // decoder.
 //
-// Two readers must agree with a plain file: Pillow's Python parser, which walks the segments up to the first SOS, and
-// libjpeg, which walks all of them. Hence the refusals below: each is a file that one of the two rejects, warns about,
-// or reads in a way of its own. Damage inside entropy-coded data is libjpeg's to find while it decodes.
+// A plain file is one that two readers accept and read alike: Pillow's Python parser, which reads the segments up to
+// the first SOS, and libjpeg, which reads all of them. Each refusal below is a file that one of them rejects, warns
+// about, or reads differently. Damage inside entropy-coded data is not found here but by the decoder.
 #include "core/jpeg/jpeg_header.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class Parser {
 
  private:
   void walk();
-  // Each returns false when parsing cannot go on; refuse() says why, once.
+  // Each returns false if parsing cannot continue. refuse() records the first reason.
   bool refuse(const char* reason) {
     if (out_.not_plain == nullptr) out_.not_plain = reason;
     return false;
@@ -105,7 +105,7 @@ bool Parser::read_frame(int marker, Bytes body) {
   out_.arithmetic = marker >= kJpg;
   const int components = body[5];
   if (components > 4 || body.size() != 6 + 3 * static_cast<size_t>(components))
-    return refuse("an odd number of components");
+    return refuse("an unsupported number of components");
   out_.components = components;
   for (size_t i = 0; i < static_cast<size_t>(components); ++i) {
     const uint8_t* entry = &body[6 + 3 * i];
@@ -113,17 +113,17 @@ bool Parser::read_frame(int marker, Bytes body) {
     quantization_table_[i] = entry[2];
     missing_bits_[i].fill(-1);
     for (size_t j = 0; j < i; ++j)
-      if (out_.component[j].id == entry[0]) refuse("two components of one name");
+      if (out_.component[j].id == entry[0]) refuse("two components with one id");
     max_h_ = std::max<int>(max_h_, out_.component[i].h);
     max_v_ = std::max<int>(max_v_, out_.component[i].v);
   }
-  if (body[0] != 8) return refuse("not 8 bits a sample");
+  if (body[0] != 8) return refuse("not 8 bits per sample");
   if (out_.arithmetic) return refuse("arithmetic coding");
   if (marker > kSof2) return refuse("lossless or hierarchical coding");
   if (components != 1 && components != 3)
-    return refuse(components == 4 ? "CMYK or YCCK" : "an odd number of components");
+    return refuse(components == 4 ? "CMYK or YCCK" : "an unsupported number of components");
   if (out_.size.width < 1 || out_.size.height < 1) return refuse("an empty image");
-  if (out_.size.width > kMaxDimension || out_.size.height > kMaxDimension) return refuse("a side above 65500 pixels");
+  if (out_.size.width > kMaxDimension || out_.size.height > kMaxDimension) return refuse("an edge above 65500 pixels");
   for (int i = 0; i < components; ++i) {
     const JpegComponent& c = out_.component[static_cast<size_t>(i)];
     if (c.h < 1 || c.h > 4 || c.v < 1 || c.v > 4) return refuse("a sampling factor outside 1 to 4");
@@ -136,7 +136,7 @@ bool Parser::read_quantization(Bytes body) {
   while (!body.empty()) {
     const int bytes_each = body[0] >> 4, table = body[0] & 15;
     const size_t length = bytes_each == 0 ? 65 : 129;
-    if (bytes_each > 1 || table > 3 || body.size() < length) return refuse("an odd quantization table");
+    if (bytes_each > 1 || table > 3 || body.size() < length) return refuse("an invalid quantization table");
     quantization_seen_[static_cast<size_t>(table)] = true;
     body = body.subspan(length);
   }
@@ -144,7 +144,7 @@ bool Parser::read_quantization(Bytes body) {
 }
 
 bool Parser::read_huffman(Bytes body) {
-  constexpr const char* kOdd = "an odd Huffman table";
+  constexpr const char* kOdd = "an invalid Huffman table";
   while (!body.empty()) {
     const bool ac = body[0] >> 4 == 1;
     const size_t table = body[0] & 15;
@@ -168,7 +168,7 @@ bool Parser::read_huffman(Bytes body) {
 }
 
 bool Parser::read_scan(Bytes body, Scan* scan) {
-  constexpr const char* kOdd = "an odd scan header";
+  constexpr const char* kOdd = "an invalid scan header";
   if (!frame_seen_) return refuse("a scan without a frame");
   if (body.empty() || body[0] < 1 || body[0] > out_.components || body.size() != 4 + 2 * static_cast<size_t>(body[0]))
     return refuse(kOdd);
@@ -176,7 +176,7 @@ bool Parser::read_scan(Bytes body, Scan* scan) {
   int index = 0;
   for (size_t i = 0; i < body[0]; ++i, ++index) {
     const uint8_t* entry = &body[1 + 2 * i];
-    // In the frame's order, as the standard has it.
+    // The standard requires the frame's order.
     while (index < out_.components && out_.component[static_cast<size_t>(index)].id != entry[0]) ++index;
     if (index == out_.components) return refuse(kOdd);
     scan->component[i] = index;
@@ -191,7 +191,7 @@ bool Parser::read_scan(Bytes body, Scan* scan) {
   return true;
 }
 
-/// Whether libjpeg takes the image for gray, YCbCr or RGB without a warning.
+/// Whether libjpeg recognises gray, YCbCr or RGB, and neither it nor Pillow warns about the application segments.
 bool Parser::colours_known() {
   if (const char* doubt = metadata_.verdict()) return refuse(doubt);
   if (out_.components == 3 && !metadata_.jfif && metadata_.adobe_transform > 1)
@@ -217,7 +217,7 @@ bool Parser::allowed(const Scan& scan) {
 }
 
 bool Parser::progression_allowed(const Scan& scan) {
-  constexpr const char* kOdd = "an odd order of scans";
+  constexpr const char* kOdd = "an invalid order of scans";
   if (!out_.progressive) {
     if (scan.first != 0 || scan.last != 63 || scan.high != 0 || scan.low != 0) return refuse(kOdd);
   } else {
@@ -230,7 +230,7 @@ bool Parser::progression_allowed(const Scan& scan) {
     auto& missing = missing_bits_[static_cast<size_t>(scan.component[i])];
     if (scan.first > 0 && missing[0] < 0) return refuse(kOdd);
     for (size_t k = static_cast<size_t>(scan.first); k <= static_cast<size_t>(scan.last); ++k) {
-      // A first pass of a coefficient has high = 0, and there is only one; a later one goes on where the last ended.
+      // Only the first pass of a coefficient has high = 0; each later pass continues where the last one ended.
       const bool first_time = missing[k] < 0;
       if (first_time ? scan.high != 0 : (scan.high == 0 || scan.high != missing[k])) return refuse(kOdd);
       missing[k] = static_cast<int8_t>(scan.low);
@@ -239,17 +239,17 @@ bool Parser::progression_allowed(const Scan& scan) {
   return true;
 }
 
-/// All coefficients to the last bit: else libjpeg smoothes across blocks, in ways that changed between its versions.
+/// Requires all bits of all coefficients: else libjpeg smooths across blocks, in ways that differ between its versions.
 bool Parser::complete() {
   for (size_t i = 0; i < static_cast<size_t>(out_.components); ++i)
     for (const int8_t bits : missing_bits_[i])
-      if (bits != 0) return refuse("scans that leave coefficients out");
+      if (bits != 0) return refuse("scans that omit bits of coefficients");
   return true;
 }
 
 int64_t Parser::mcus(const Scan& scan) const {
   int64_t h = 8 * max_h_, v = 8 * max_v_, width = out_.size.width, height = out_.size.height;
-  if (scan.count == 1) {  // not interleaved: one block of the component itself
+  if (scan.count == 1) {  // not interleaved: an MCU is one block of the component
     const JpegComponent& c = out_.component[static_cast<size_t>(scan.component[0])];
     width *= c.h;
     height *= c.v;
@@ -257,7 +257,7 @@ int64_t Parser::mcus(const Scan& scan) const {
   return divide_up(width, h) * divide_up(height, v);
 }
 
-/// Leaves at_ on the FF of the marker that ends the scan.
+/// Moves at_ to the FF of the marker that ends the scan.
 bool Parser::skip_entropy_coded(const Scan& scan) {
   int64_t restarts = 0;
   const uint8_t* const end = data_.data() + data_.size();
@@ -273,7 +273,7 @@ bool Parser::skip_entropy_coded(const Scan& scan) {
     while (marker < end && *marker == 0xFF) ++marker;
     if (marker == end) return refuse("no EOI");
     if (*marker < kRst0 || *marker >= kRst0 + 8) {
-      if (*marker == 0) return refuse("odd fill bytes in a scan");
+      if (*marker == 0) return refuse("invalid fill bytes in a scan");
       break;
     }
     if (restart_interval_ == 0 || *marker != kRst0 + restarts % 8) return refuse("restart markers out of order");
@@ -287,7 +287,7 @@ bool Parser::skip_entropy_coded(const Scan& scan) {
 }
 
 void Parser::walk() {
-  // Pillow wants FF D8 FF.
+  // Pillow requires FF D8 FF.
   if (data_.size() < 4 || data_[0] != 0xFF || data_[1] != 0xD8 || data_[2] != 0xFF) {
     refuse("not a JPEG");
     return;
@@ -298,7 +298,7 @@ void Parser::walk() {
       if (out_.scans == 0) {
         refuse("no scan");
       } else {
-        complete();  // what follows an EOI is looked at by nobody
+        complete();  // neither reader reads past an EOI
       }
       return;
     }
@@ -319,10 +319,10 @@ void Parser::walk() {
     } else if (marker == kDqt) {
       go_on = read_quantization(body);
     } else if (marker == kDri) {
-      go_on = body.size() == 2 || refuse("an odd restart interval");
+      go_on = body.size() == 2 || refuse("an invalid restart interval");
       if (go_on) restart_interval_ = read_u16(body, 0);
     } else if (marker >= kApp0 && marker <= kApp15) {
-      if (out_.scans == 0) metadata_.read_app(marker, body);  // neither reader heeds later ones
+      if (out_.scans == 0) metadata_.read_app(marker, body);  // both readers ignore later ones
     } else if (marker == kSos) {
       Scan scan;
       if (!read_scan(body, &scan)) return;

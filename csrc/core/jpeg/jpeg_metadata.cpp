@@ -1,5 +1,4 @@
-// Reads what application segments say that matters here: the orientation, and what would make Pillow refuse the file or
-// warn of it.
+// Reads application segments: the orientation, and contents that make Pillow or libjpeg refuse the file or warn.
 #include "core/jpeg/jpeg_metadata.h"
 
 #include <cstring>
@@ -23,7 +22,7 @@ uint32_t read_uint(Bytes bytes, size_t at, int size, bool big_endian) {
   return value;
 }
 
-/// A TIFF structure, as EXIF and MPF segments hold one.
+/// A TIFF structure, as in EXIF and MPF segments.
 struct Tiff {
   Bytes bytes;
   bool big_endian = false;
@@ -33,17 +32,17 @@ struct Tiff {
 
 struct TiffEntry {
   uint32_t tag = 0, type = 0, items = 0;
-  uint64_t length = 0;  // of its value, in bytes; 0: of no known type, or empty
-  size_t value_at = 0;  // in the four bytes of the entry, or where they point to
-  bool inside = false;  // all of its value lies inside
+  uint64_t length = 0;  // of its value, in bytes; 0: of unknown type, or empty
+  size_t value_at = 0;  // in the entry's last four bytes, or where they point
+  bool inside = false;  // the whole value lies inside
 };
 
 constexpr uint32_t kShort = 3, kLong = 4, kRational = 5, kUndefined = 7;
 
-/// Calls `visit` for each entry of the first directory, until it says false. false: stopped, or not whole.
+/// Calls `visit` for each entry of the first directory until it returns false. False: stopped, or incomplete.
 template <typename Visit>
 bool visit_directory(const Tiff& tiff, Visit visit) {
-  constexpr uint8_t kBytesEach[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8};  // as Pillow knows them
+  constexpr uint8_t kBytesEach[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8};  // by type, as in Pillow
   const size_t size = tiff.bytes.size();
   if (size < 8) return false;
   const size_t directory = tiff.u32(4);
@@ -61,13 +60,13 @@ bool visit_directory(const Tiff& tiff, Visit visit) {
   return true;
 }
 
-/// Of a whole directory: whether the offset of the next one is there, which Pillow reads as well.
+/// Whether a complete directory is followed by the offset of the next one, which Pillow reads as well.
 bool next_directory_named(const Tiff& tiff) {
   const size_t directory = tiff.u32(4);
   return directory + 2 + size_t{12} * tiff.u16(directory) + 4 <= tiff.bytes.size();
 }
 
-/// Whether Pillow reads these values without a warning: each lies inside, and all together are no more than the file.
+/// Whether Pillow reads values without a warning: each lies inside, and their sum is at most the structure's size.
 class SoundValues {
  public:
   explicit SoundValues(Bytes tiff) : left_(tiff.size()) {}
@@ -87,9 +86,9 @@ bool open_tiff(Bytes bytes, Tiff* tiff) {
   return tiff->big_endian || starts_with(bytes, std::string_view("II*\0", 4));
 }
 
-/// Pillow reads the resolution out of IFD 0 at opening, and lets an IndexError through when that is an empty string:
-/// so a resolution that is not one RATIONAL, or a unit that is not one SHORT, is left to Pillow.
-/// `sound`: whether it warns of nothing where it does so.
+/// Pillow reads the resolution from IFD 0 when it opens a file, and does not catch the IndexError of an empty string.
+/// So this returns false for a resolution that is not one RATIONAL, or a unit that is not one SHORT. *sound: whether
+/// Pillow reads IFD 0 without a warning.
 bool read_exif(Bytes bytes, int* orientation, bool* sound) {
   constexpr uint32_t kOrientation = 0x112, kResolution = 0x11A, kResolutionY = 0x11B, kUnit = 0x128;
   Tiff tiff;
@@ -110,8 +109,8 @@ bool read_exif(Bytes bytes, int* orientation, bool* sound) {
   return readable;
 }
 
-/// A file of several pictures (MPF) opens as its first one, but only if Pillow, and each of its versions in its own
-/// way, makes sense of the index. So every entry must be whole, and the list of pictures as the standard has it.
+/// Pillow opens a file of several pictures (MPF) as the first one, but only if it can read the index, by rules that
+/// differ between its versions. So every entry must be complete, and the list of pictures must follow the standard.
 bool pictures_readable(Bytes bytes) {
   constexpr uint32_t kNumber = 0xB001, kPictures = 0xB002, kPictureBytes = 16;
   constexpr uint32_t kFormat = 7u << 24;  // of a picture; 0 is JPEG
@@ -120,7 +119,7 @@ bool pictures_readable(Bytes bytes) {
   SoundValues values(bytes);
   const bool whole = open_tiff(bytes, &tiff) && visit_directory(tiff, [&](const TiffEntry& entry) {
                        if (entry.length == 0 || !entry.inside || !values.add(entry)) return false;
-                       if (entry.type != kUndefined && entry.items != 1) return false;  // too many, it may warn
+                       if (entry.type != kUndefined && entry.items != 1) return false;  // too many: Pillow may warn
                        if (entry.tag == kNumber) {
                          if (entry.type != kLong || entry.items != 1 || number != 0) return false;
                          number = tiff.u32(entry.value_at);
@@ -135,8 +134,8 @@ bool pictures_readable(Bytes bytes) {
   return whole && next_directory_named(tiff) && number > 0 && listed == uint64_t{number} * kPictureBytes;
 }
 
-/// The walk of Pillow's own parser: running out of data is fine everywhere but at a resource's name, where the
-/// IndexError makes it refuse the file.
+/// Follows Pillow's parser, which accepts data that end anywhere but at a resource's name: the IndexError there makes
+/// it refuse the file.
 bool photoshop_readable(Bytes body) {
   constexpr uint64_t kHeader = 14;  // "Photoshop 3.0\0"
   uint64_t at = kHeader;
@@ -158,7 +157,7 @@ bool photoshop_readable(Bytes body) {
 }  // namespace
 
 const char* JpegMetadata::verdict() const {
-  if (doubt == nullptr && exif_seen && !exif_sound && !resolution) return "an EXIF segment that Pillow warns of";
+  if (doubt == nullptr && exif_seen && !exif_sound && !resolution) return "an EXIF segment that Pillow warns about";
   return doubt;
 }
 
@@ -170,7 +169,7 @@ void JpegMetadata::read_app(int marker, Bytes body) {
     if (body.size() < 14) doubtful("a JFIF segment cut short");
     if (body.size() >= 14 && body[4] == 0) {
       jfif = true;
-      if (body[5] != 1) doubtful("a JFIF version that libjpeg warns of");
+      if (body[5] != 1) doubtful("a JFIF version that libjpeg warns about");
     }
     if (body.size() >= 14 && (body[7] == 1 || body[7] == 2)) resolution = true;
   } else if (marker == 0xE1 && starts_with(body, std::string_view("Exif\0\0", 6))) {

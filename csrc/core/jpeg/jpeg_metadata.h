@@ -1,5 +1,4 @@
-// Reads what application segments say that matters here: the orientation, and what would make Pillow refuse the file or
-// warn of it.
+// Reads application segments: the orientation, and contents that make Pillow or libjpeg refuse the file or warn.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +6,20 @@
 
 namespace headrace {
 
-/// What the APPn segments of one file have said so far. Pixels never depend on it: Pillow parses these segments while
-/// it opens a file, and an exception or a warning there is one that libjpeg knows nothing about.
+/// What the APPn segments of one file contain, as far as they are read. Only JFIF and Adobe segments affect pixels.
+/// Others matter because Pillow parses them when it opens a file, and may raise or warn where libjpeg does not.
 struct JpegMetadata {
-  bool jfif = false;         // as libjpeg sees it: this decides the colour space
-  int adobe_transform = -1;  // as libjpeg sees it; -1: no Adobe marker
+  bool jfif = false;         // as libjpeg reads it; affects the colour space
+  int adobe_transform = -1;  // the same; -1: no Adobe marker
   int exif_orientation = 0;  // of IFD 0; 0: none
   bool exif_seen = false, pictures_seen = false;
-  bool resolution = false;      // a JFIF segment has one: then Pillow does not look for it in the EXIF segment
-  bool exif_sound = true;       // Pillow reads the whole of IFD 0 without a warning
-  const char* doubt = nullptr;  // a static sentence: why Pillow may refuse the file, or libjpeg warn
+  bool resolution = false;      // a JFIF segment has one, so Pillow does not read it from the EXIF segment
+  bool exif_sound = true;       // Pillow reads all of IFD 0 without a warning
+  const char* doubt = nullptr;  // why Pillow may refuse the file, or libjpeg warn; static storage
 
-  /// The same when all segments up to the first scan were read; nullptr: neither does.
+  /// `doubt`, or that Pillow warns about EXIF; nullptr: neither. Call once all segments up to the first scan are read.
   const char* verdict() const;
-  /// `marker` is 0xE0 to 0xEF, `body` the segment without its length.
+  /// Reads one segment. `marker`: 0xE0 to 0xEF; `body`: the segment without its length.
   void read_app(int marker, std::span<const uint8_t> body);
 };
 

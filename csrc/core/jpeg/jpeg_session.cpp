@@ -1,4 +1,4 @@
-// Drives libjpeg-turbo: sets it up, leaves it at the first warning or error, reads rows of pixels or of samples.
+// Drives libjpeg-turbo: set-up, exit at the first warning or error, rows of pixels or of samples.
 #include "core/jpeg/jpeg_session.h"
 
 #include <jerror.h>
@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <type_traits>
 
-// jpegint.h declares this one; not every distribution ships it. These two members have begun it since libjpeg 5.
-static_assert(LIBJPEG_TURBO_VERSION_NUMBER < 4000000, "look whether jpeg_entropy_decoder still begins like this");
+// Declared in jpegint.h, which not every distribution has. It has begun with these two members since libjpeg 5.
+static_assert(LIBJPEG_TURBO_VERSION_NUMBER < 4000000, "check that jpeg_entropy_decoder still begins like this");
 struct jpeg_entropy_decoder {
   void (*start_pass)(j_decompress_ptr cinfo);
   boolean (*decode_mcu)(j_decompress_ptr cinfo, JBLOCKROW* mcu_data);
@@ -33,16 +33,16 @@ void JpegSession::on_error(j_common_ptr cinfo) {
   std::longjmp(self.escape_, 1);
 }
 
-// Level -1 is a warning, others are tracing. A warning means concealed damage: Pillow's to conceal.
+// Level -1 is a warning, others are traces. libjpeg warns where it conceals damage, which is left to Pillow.
 void JpegSession::on_message(j_common_ptr cinfo, int level) {
   if (level < 0) on_error(cinfo);
 }
 
-// In the place of libjpeg's own decode_mcu, see Note [Huffman loop].
+// Replaces libjpeg's decode_mcu, see Note [Huffman loop].
 boolean JpegSession::on_mcu(j_decompress_ptr cinfo, JBLOCKROW* blocks) {
   static_assert(std::is_same_v<JCOEF, int16_t>);
   JpegSession& self = of(reinterpret_cast<j_common_ptr>(cinfo));
-  if (!self.huffman_.next_mcu(blocks)) self.leave("Huffman-coded data that are damaged or odd");
+  if (!self.huffman_.next_mcu(blocks)) self.leave("damaged or irregular Huffman-coded data");
   return TRUE;
 }
 
@@ -51,7 +51,7 @@ boolean JpegSession::source_empty(j_decompress_ptr cinfo) {
   return FALSE;
 }
 
-// libjpeg's skip_input_data. Leaves by longjmp if the data end first.
+// libjpeg's skip_input_data. Exits by longjmp if the data end first.
 void JpegSession::source_skip(j_decompress_ptr cinfo, long count) {
   if (count <= 0) return;
   if (static_cast<size_t>(count) > cinfo->src->bytes_in_buffer) ERREXIT(cinfo, JERR_INPUT_EOF);
@@ -84,7 +84,7 @@ bool JpegSession::start(std::span<const uint8_t> data, const JpegHeader& header,
   if (static_cast<int>(cinfo.image_width) != header.size.width ||
       static_cast<int>(cinfo.image_height) != header.size.height || cinfo.num_components != header.components ||
       header.scan_begin > header.scan_end || header.scan_end > data.size())
-    leave("a header that is not of these data");
+    leave("a header that does not match the data");
   cinfo.out_color_space = JCS_EXT_RGBX;
   cinfo.dct_method = JDCT_ISLOW;
   cinfo.do_fancy_upsampling = TRUE;
@@ -141,16 +141,16 @@ bool JpegSession::read(uint8_t* first, size_t stride, int count) {
   return true;
 }
 
-// jpeg_crop_scanline wants a decompressor that makes pixels, jpeg_read_raw_data one that does not; what they share, the
-// coefficient controller, serves both. So it is started for pixels, cropped, and then told to be the other kind.
+// jpeg_crop_scanline requires a decompressor that outputs pixels, jpeg_read_raw_data one that outputs samples, but both
+// use the coefficient controller. So decompression starts for pixels, is cropped, and then changes its state.
 bool JpegSession::use_planes() {
   if (setjmp(escape_) != 0) return false;
-  if (cinfo.global_state != kScanning) leave("a libjpeg-turbo whose states have other numbers");
+  if (cinfo.global_state != kScanning) leave("a libjpeg-turbo with other state numbers");
   cinfo.global_state = kRawOk;
   return true;
 }
 
-// What jpeg_skip_scanlines does, without the upsampler's part in it.
+// Does what jpeg_skip_scanlines does, except for the upsampler.
 bool JpegSession::skip_imcu_rows(int count) {
   if (setjmp(escape_) != 0) return false;
   const JDIMENSION rows = static_cast<JDIMENSION>(count);

@@ -1,8 +1,8 @@
-// One libjpeg-turbo decompressor with our error handling, our source and our Huffman loop in it.
+// A libjpeg-turbo decompressor with headrace's error handling, source and Huffman loop.
 //
-// Note [setjmp]: libjpeg reports by calling back, and we leave it by longjmp. Every call into libjpeg therefore sits in
-// one of the functions of JpegSession that return bool and hold a setjmp; these own nothing with a destructor, change
-// no local after the setjmp, and never call a sink, which may throw.
+// Note [setjmp]: libjpeg reports errors by callbacks, which exit it by longjmp. Every libjpeg call that can fail is
+// therefore in a JpegSession function that returns bool and calls setjmp. These functions own nothing with a
+// destructor, read no local variable after the longjmp, and never call a sink, which may throw.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 #include "core/jpeg/huffman.h"
 #include "core/jpeg/jpeg_header.h"
 
-// Each of these needs the ones before it.
+// Each of these headers needs those before it.
 // clang-format off
 #include <cstddef>
 #include <cstdio>
@@ -27,8 +27,7 @@
 
 namespace headrace {
 
-/// Where a call returns false, `message` says why, in libjpeg's words; `abort` makes the session fit for the next
-/// image.
+/// If a call returns false, `message` says why, and abort() prepares the session for the next image. Not thread-safe.
 class JpegSession {
  public:
   JpegSession() = default;
@@ -36,20 +35,20 @@ class JpegSession {
   JpegSession(const JpegSession&) = delete;
   JpegSession& operator=(const JpegSession&) = delete;
 
-  /// Once, before anything else.
+  /// Creates the decompressor. Once, before all other calls.
   bool create();
-  /// Reads the header and gets ready to read rows of [*left, *left + *width), widened to what libjpeg can cut.
+  /// Reads the header and prepares to read columns [*left, *left + *width), which it widens to what libjpeg can crop.
   bool start(std::span<const uint8_t> data, const JpegHeader& header, JDIMENSION* left, JDIMENSION* width);
-  /// Skips rows of pixels.
+  /// Skips `count` rows of pixels.
   bool skip(JDIMENSION count);
-  /// The next `count` rows (at most kBatchRows) as RGBX.
+  /// Reads the next `count` rows (at most kBatchRows) as RGBX: `stride` bytes apart, the first to `first`.
   bool read(uint8_t* first, size_t stride, int count);
 
-  /// From here on the samples of the components themselves are read, a row of iMCUs at a time.
+  /// From now on the samples of the components are read instead of pixels, one row of iMCUs at a time.
   bool use_planes();
   /// Skips `count` rows of iMCUs; only before the first read_planes.
   bool skip_imcu_rows(int count);
-  /// The next row of iMCUs: rows[component][row] point to where its rows of samples go.
+  /// Reads the next row of iMCUs. rows[component][row] points to where a row of samples goes.
   bool read_planes(JSAMPIMAGE rows);
 
   void abort() { jpeg_abort_decompress(&cinfo); }
@@ -57,7 +56,7 @@ class JpegSession {
   static constexpr int kBatchRows = 16;
 
   jpeg_decompress_struct cinfo{};
-  char message[JMSG_LENGTH_MAX] = {};  // what it stopped at
+  char message[JMSG_LENGTH_MAX] = {};  // why the last call failed
 
  private:
   static JpegSession& of(j_common_ptr cinfo) { return *static_cast<JpegSession*>(cinfo->client_data); }
@@ -78,7 +77,7 @@ class JpegSession {
   std::array<HuffmanSpec, 8> specs_;  // DC 0 to 3, AC 0 to 3
 };
 
-/// One image: whatever ends it, the session is fit for the next one. Rows that were not read stay unread.
+/// The scope of one image: at its end the session is prepared for the next one, even if rows were not read.
 class JpegImage {
  public:
   explicit JpegImage(JpegSession& session) : session_(session) {}
@@ -86,7 +85,7 @@ class JpegImage {
   JpegImage(const JpegImage&) = delete;
   JpegImage& operator=(const JpegImage&) = delete;
 
-  /// For what a call to the session returned; throws NeedsPillow where it is false.
+  /// Throws NeedsPillow if `fine`, the result of a call to the session, is false.
   void require(bool fine) const {
     if (!fine) throw NeedsPillow(Stage::kDecode, session_.message);
   }

@@ -16,7 +16,7 @@ bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
 }
 
-// Ice Lake, Zen 4 and newer: byte permutes (VBMI) and byte dot products (VNNI) are what these loops are made of.
+// Ice Lake, Zen 4 and newer: these loops need byte permutes (VBMI) and byte dot products (VNNI).
 bool has_avx512() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&

@@ -1,16 +1,16 @@
 // The inner loops for AVX2.
 //
 // Note [word dot products]
-// vpmaddwd multiplies signed 16-bit words and adds two products to a 32-bit lane. A pixel is one word, a 22-bit weight
-// two: weight = (high << 16) + low with low signed. Both sums are exact modulo 2^32, and the true total fits.
+// vpmaddwd multiplies signed 16-bit words and adds pairs of products to 32-bit lanes. A byte is one word, a 22-bit
+// weight two: weight = (high << 16) + low with low signed. Both sums are exact modulo 2^32, and the true total fits.
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 
 #include "core/base/geometry.h"
 #include "core/kernels/kernel_sets.h"
 
-// No std:: here, nor anything else inline that the linker might pick for the whole program: this file's code runs on
-// processors with AVX2 only.
+// No std:: and no other inline functions here: the linker might pick this file's copies for the whole program, and they
+// run only on processors with AVX2.
 namespace headrace {
 namespace {
 
@@ -30,21 +30,21 @@ struct Sums {
   Vec low, high;
 };
 
-/// (high << 16) + low, rounded to the byte's place.
+/// (high << 16) + low, rounded to an integer.
 Vec total(const Sums& sums) {
   const Vec half = _mm256_set1_epi32(1 << (kWeightBits - 1));
   const Vec sum = _mm256_add_epi32(_mm256_add_epi32(_mm256_slli_epi32(sums.high, 16), half), sums.low);
   return _mm256_srai_epi32(sum, kWeightBits);
 }
 
-/// The weights of four taps of two outputs, one output a lane: pairs of taps, each pair four times.
+/// The weights of four taps of two outputs, one output per lane: pairs of taps, each pair four times.
 struct Pair {
   Vec low01, low23, high01, high23;
 };
 
 Pair load_pair(const int32_t* a, const int32_t* b) {
   const Vec weight = two(a, b);
-  const Vec up = _mm256_add_epi32(weight, _mm256_set1_epi32(0x8000));  // what a negative low half borrows
+  const Vec up = _mm256_add_epi32(weight, _mm256_set1_epi32(0x8000));  // a negative low half borrows from the high one
   const auto words = [](Vec from, int bytes) {
     return _mm256_shuffle_epi8(from, in_lanes(bytes, bytes, bytes, bytes));
   };
@@ -53,7 +53,7 @@ Pair load_pair(const int32_t* a, const int32_t* b) {
 
 /// Adds four taps of two outputs; `pixels` holds four RGBX pixels of each.
 void add(Sums& sums, Vec pixels, const Pair& weights) {
-  const int none = static_cast<int>(0x80008000u);  // a shuffle's byte 0x80 makes zero: bytes become words
+  const int none = static_cast<int>(0x80008000u);  // selector 0x80 gives zero, which widens bytes to words
   const Vec taps01 =
       _mm256_shuffle_epi8(pixels, in_lanes((none & ~0x00ff00ff) | 0x00040000, (none & ~0x00ff00ff) | 0x00050001,
                                            (none & ~0x00ff00ff) | 0x00060002, (none & ~0x00ff00ff) | 0x00070003));
@@ -66,7 +66,7 @@ void add(Sums& sums, Vec pixels, const Pair& weights) {
                                                            _mm256_madd_epi16(taps23, weights.high23)));
 }
 
-/// Two pairs of outputs, (0, 2) and (1, 3), of which the first `count` are written.
+/// Writes the first `count` of four outputs, given as the pairs (0, 2) and (1, 3).
 void write_four(Vec pair02, Vec pair13, int count, uint8_t* to) {
   const Vec words = _mm256_packs_epi32(pair02, pair13);
   const Vec bytes = _mm256_packus_epi16(words, words);
@@ -80,7 +80,7 @@ void write_four(Vec pair02, Vec pair13, int count, uint8_t* to) {
   }
 }
 
-/// Outputs 0 and 1, one a lane.
+/// Writes the first `count` of outputs 0 and 1, one per lane.
 void write_two(Vec pair, int count, uint8_t* to) {
   const Vec words = _mm256_packs_epi32(pair, pair);
   const Vec bytes = _mm256_packus_epi16(words, words);
@@ -89,11 +89,11 @@ void write_two(Vec pair, int count, uint8_t* to) {
   if (count >= 2) __builtin_memcpy(to + kPixelBytes, &second, kPixelBytes);
 }
 
-/// The last pixel of a row that any window holds. Where a window has fewer taps than its neighbours, weights of zero
-/// meet some pixel or other, none behind this one but for the row's slack.
+/// The last pixel of a row in any window. A window with fewer taps than its neighbours multiplies arbitrary pixels by
+/// weights of zero: none after this one except in the row's slack.
 int last_tap(const TableView& table) { return table.start[table.count - 1] + table.taps[table.count - 1] - 1; }
 
-// Windows of up to kGroups times four taps: four outputs at a time, whose weights are made once for all rows.
+// Windows of up to 4 * kGroups taps: four outputs at a time, whose weights are prepared once for all rows.
 template <int kGroups>
 void resample_x_few(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
                     size_t dst_stride) {
@@ -119,7 +119,7 @@ void resample_x_few(const uint8_t* src, size_t src_stride, int rows, const Table
   }
 }
 
-/// Any number of taps: two outputs in kRows rows, which share what is made of the weights.
+/// Any number of taps: two outputs in kRows rows, which share the prepared weights.
 template <int kRows>
 void resample_x_pair(const uint8_t* src, size_t src_stride, const TableView& table, int x, uint8_t* dst,
                      size_t dst_stride) {
@@ -168,7 +168,7 @@ TwoTaps load_two_taps(const int32_t* weight) {
   return {words(weight[0], weight[1]), words((weight[0] + 0x8000) >> 16, (weight[1] + 0x8000) >> 16)};
 }
 
-/// kPairs times two taps, or any number of them where it is 0.
+/// 2 * kPairs taps, or any number of them if kPairs is 0.
 template <int kPairs>
 void resample_columns(const uint8_t* src, size_t src_stride, int taps, const int32_t* weight, int bytes, uint8_t* dst) {
   const Vec zero = _mm256_setzero_si256();
@@ -178,7 +178,7 @@ void resample_columns(const uint8_t* src, size_t src_stride, int taps, const int
     Sums sums[4];
     for (Sums& s : sums) s = {zero, zero};
     const auto add_two = [&](int tap, const TwoTaps& weights) {
-      const auto row = [&](int t) {  // past the window a weight of zero meets its last row
+      const auto row = [&](int t) {  // past the window: its last row, with weight zero
         return _mm256_loadu_si256(reinterpret_cast<const Vec*>(src + size_t(least(t, taps - 1)) * src_stride + x));
       };
       const Vec row0 = row(tap), row1 = row(tap + 1);
@@ -222,10 +222,10 @@ void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, i
 }
 
 // Note [look-ups]
-// A gather is no faster than eight loads (Zen 5: 58 us a sample of 224 x 224, this loop 36), and sixteen byte shuffles
-// with their selections for each byte of an element are slower than both.
+// A gather is no faster than eight loads (Zen 5, a sample of 224 x 224: 58 us, this loop 36 us). Byte shuffles are
+// slower than both: each byte of an element needs sixteen, and as many selections.
 
-/// Three channels, kStep elements from pixel to pixel.
+/// Stores three channels; kStep elements from pixel to pixel.
 template <class Element, int kStep>
 void store_three(const uint8_t* row, int pixels, bool mirror, const Lut& lut, const RowTarget& target) {
   const auto* entries = static_cast<const Element*>(lut.entries);

@@ -2,9 +2,9 @@
 //
 // Note [byte dot products]
 // vpdpbusd adds four products of an unsigned and a signed byte to a 32-bit lane. A 22-bit weight is three signed
-// digits, so four taps of a channel cost three of them, and the sum is put together by Horner's rule: with
-// s = sum(pixel * digit2), then (s << 8) + sum(pixel * digit1), then (that << 8) + sum(pixel * digit0). All of it is
-// exact modulo 2^32 and the true sum fits.
+// digits, so four taps of a channel need three instructions. Horner's rule combines the sums: s = sum(pixel * digit2),
+// s = (s << 8) + sum(pixel * digit1), s = (s << 8) + sum(pixel * digit0). All steps are exact modulo 2^32, and the true
+// sum fits.
 #if defined(__x86_64__) || defined(_M_X64)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12 warns of its own header (PR 105593)
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -13,8 +13,8 @@
 #include "core/base/geometry.h"
 #include "core/kernels/kernel_sets.h"
 
-// No std:: here, nor anything else inline that the linker might pick for the whole program: this file's code runs on
-// processors with AVX-512 only.
+// No std:: and no other inline functions here: the linker might pick this file's copies for the whole program, and they
+// run only on processors with AVX-512.
 namespace headrace {
 namespace {
 
@@ -22,7 +22,7 @@ using Vec = __m512i;
 
 constexpr int kHalf = 1 << (kWeightBits - 1);
 constexpr int kDigitBytes = 64;               // one digit of four taps of a block of outputs
-constexpr int kGroupBytes = 3 * kDigitBytes;  // all digits of these
+constexpr int kGroupBytes = 3 * kDigitBytes;  // all digits of these taps
 
 int least(int a, int b) { return a < b ? a : b; }
 int most(int a, int b) { return a > b ? a : b; }
@@ -33,7 +33,7 @@ struct Digits {
   Vec d0, d1, d2;
 };
 
-/// The weighted sum of kGroups times four taps.
+/// The weighted sum of 4 * kGroups taps.
 template <int kGroups>
 Vec horner(const Vec* pixels, const Digits* digits) {
   Vec sum = _mm512_set1_epi32(kHalf >> 16);
@@ -45,7 +45,7 @@ Vec horner(const Vec* pixels, const Digits* digits) {
   return sum;
 }
 
-/// The same for any number of taps: one sum a digit until the end.
+/// The same for any number of taps: one sum per digit, combined at the end.
 struct Sums {
   Vec s0 = _mm512_set1_epi32(kHalf), s1 = _mm512_setzero_si512(), s2 = _mm512_setzero_si512();
 
@@ -59,14 +59,14 @@ struct Sums {
   }
 };
 
-/// Four registers of sums -> bytes, lane by lane: those of a, of b, of c, of d.
+/// Four registers of sums -> bytes. Each lane has those of a, then of b, c and d.
 Vec to_bytes(Vec a, Vec b, Vec c, Vec d) {
   const Vec ab = _mm512_packs_epi32(_mm512_srai_epi32(a, kWeightBits), _mm512_srai_epi32(b, kWeightBits));
   const Vec cd = _mm512_packs_epi32(_mm512_srai_epi32(c, kWeightBits), _mm512_srai_epi32(d, kWeightBits));
   return _mm512_packus_epi16(ab, cd);
 }
 
-// ---- horizontal: a block of sixteen outputs fills a register a channel ----------------------------------------------
+// ---- horizontal: a block of sixteen outputs fills one register per channel ------------------------------------------
 
 struct Rgb {
   Vec r, g, b;
@@ -74,13 +74,13 @@ struct Rgb {
 
 Digits load_digits(const int8_t* from) { return {load(from), load(from + kDigitBytes), load(from + 2 * kDigitBytes)}; }
 
-/// For vpermt2b: where the first four taps of sixteen outputs lie in 32 pixels, a channel each.
+/// Selectors for vpermt2b: the first four taps of sixteen outputs in 32 pixels, one register per channel.
 Rgb near_taps(const uint32_t* near) {
   const Vec red = load(near), one = _mm512_set1_epi8(1), green = _mm512_add_epi8(red, one);
   return {red, green, _mm512_add_epi8(green, one)};
 }
 
-/// The same for outputs 0 to 7 and 8 to 15, each half in 32 pixels of its own.
+/// The same where outputs 0 to 7 and 8 to 15 have 32 pixels each.
 Rgb half_taps(const int32_t* start) {
   const Vec all = load(start);
   const Vec base = _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 8, 8, 8), all);
@@ -90,14 +90,14 @@ Rgb half_taps(const int32_t* start) {
   return {red, green, _mm512_add_epi8(green, one)};
 }
 
-/// Else GCC loads again for each use, and nearly all of these loads cross a cache line.
+/// Prevents GCC from loading again for each use: nearly all of these loads cross a cache line.
 Vec load_once(const uint8_t* from) {
   Vec v = load(from);
   asm("" : "+v"(v));
   return v;
 }
 
-/// 32 pixels of a row, or 16 twice where the row ends before the others, which may lie past its slack.
+/// Gathers from 32 pixels of a row, or 16 twice if the row ends before the others, which may lie past its slack.
 [[gnu::always_inline]] inline Rgb gather_near(const uint8_t* row, int start, int end, const Rgb& taps) {
   const uint8_t* at = row + ptrdiff_t(start) * kPixelBytes;
   const Vec first = load_once(at), second = load_once(start + 16 <= end ? at + 64 : at);
@@ -112,8 +112,8 @@ Vec load_once(const uint8_t* from) {
           _mm512_mask_blend_epi32(0xff00, low.b, high.b)};
 }
 
-/// Four registers, each with four outputs' taps a lane, R, G, B and X apart -> a channel each. Lane l of four[j] is
-/// output 4 l + j of the result.
+/// Four registers with the taps of one output per lane, R, G, B and X apart -> one register per channel. Lane l of
+/// four[j] becomes output 4 l + j.
 Rgb by_channel(const Vec* four) {
   const Vec rg01 = _mm512_unpacklo_epi32(four[0], four[1]), rg23 = _mm512_unpacklo_epi32(four[2], four[3]);
   const Vec bx01 = _mm512_unpackhi_epi32(four[0], four[1]), bx23 = _mm512_unpackhi_epi32(four[2], four[3]);
@@ -122,7 +122,7 @@ Rgb by_channel(const Vec* four) {
 
 Vec channels_apart() { return _mm512_broadcast_i32x4(_mm_setr_epi32(0x0c080400, 0x0d090501, 0x0e0a0602, 0x0f0b0703)); }
 
-/// For vpermt2b: where the taps of four outputs lie, in 32 pixels of their own; an output a lane.
+/// Selectors for vpermt2b: the taps of four outputs in their 32 pixels, one output per lane.
 Vec quarter_taps(const int32_t* start) {
   const Vec lane = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
   const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(start));
@@ -130,8 +130,8 @@ Vec quarter_taps(const int32_t* start) {
   return _mm512_add_epi8(_mm512_permutexvar_epi32(lane, _mm512_castsi128_si512(bytes)), channels_apart());
 }
 
-// In the next two, where a window has fewer taps than its neighbours, weights of zero meet some pixel or other: none
-// past the end of the row.
+// In the next two functions a window with fewer taps than its neighbours multiplies arbitrary pixels by weights of
+// zero: none past the row and its slack.
 
 /// `taps`: quarter_taps of outputs 0 to 3, 4 to 7, ...
 [[gnu::always_inline]] inline Rgb gather_quarters(const uint8_t* row, const int32_t* start, int tap, int end,
@@ -148,7 +148,7 @@ Vec quarter_taps(const int32_t* start) {
           _mm512_permutexvar_epi32(order, mixed.b)};
 }
 
-/// From sixteen places anywhere.
+/// Gathers from sixteen arbitrary positions.
 [[gnu::always_inline]] inline Rgb gather_far(const uint8_t* row, const int32_t* start, int tap, int end) {
   Vec four[4];
   for (int j = 0; j < 4; ++j) {
@@ -165,7 +165,7 @@ Vec quarter_taps(const int32_t* start) {
   return by_channel(four);
 }
 
-/// Writes the outputs of a block, all or `count` of them. Planes have room for all.
+/// Writes the outputs of a block: all to planes, which have room for them, or the first `count` as RGBX.
 void write_block(const Rgb& sum, int count, int plane_stride, uint8_t* to) {
   if (plane_stride) {
     const auto put = [&](int c, Vec v) {
@@ -182,15 +182,15 @@ void write_block(const Rgb& sum, int count, int plane_stride, uint8_t* to) {
   }
 }
 
-/// Into how many parts a block falls whose windows start within kNearReach of one another; far: more than four.
+/// Into how many parts a block is split so that windows of a part start within kNearReach; kFar: more than four.
 enum class Reach { kNear, kHalves, kQuarters, kFar };
 
-/// A block of outputs and the rows to make them in.
+/// A block of outputs.
 struct Block {
   const int32_t* start;
   const uint32_t* near;
   const int8_t* digits;
-  int taps;   // the most of a window
+  int taps;   // of the longest window
   int end;    // of the rows, in pixels
   int count;  // outputs that exist
 };
@@ -204,7 +204,7 @@ struct Rows {
   int plane_stride;
 };
 
-/// kGroups times four taps, or any number of them where it is 0.
+/// 4 * kGroups taps, or any number of them if kGroups is 0.
 template <Reach kReach, int kGroups>
 void resample_block(const Block& block, const Rows& rows, uint8_t* to) {
   const int32_t* start = block.start;
@@ -224,7 +224,7 @@ void resample_block(const Block& block, const Rows& rows, uint8_t* to) {
   const auto digits_of = [&](int group) { return load_digits(digits + ptrdiff_t(group) * kGroupBytes); };
   Digits few[kGroups + 1];
   for (int g = 0; g < kGroups; ++g) few[g] = digits_of(g);
-  // Copies, since for all the compiler knows the bytes written are those of `rows`.
+  // Copies, since the compiler must assume that the bytes written alias `rows`.
   const uint8_t* row = rows.src;
   const size_t src_stride = rows.src_stride, dst_stride = rows.dst_stride;
   const int height = rows.count, plane_stride = rows.plane_stride;
@@ -273,7 +273,7 @@ void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView
   block.end = table.start[table.count - 1] + table.taps[table.count - 1];
   for (int x = 0; x < table.count; x += kTableBlock) {
     block.taps = table.taps_stride;
-    if (block.taps > 4) {  // the row may end before taps that no window of this block has
+    if (block.taps > 4) {  // the row may end before taps that only other blocks have
       block.taps = table.taps[x];
       for (int i = 1; i < kTableBlock; ++i) block.taps = most(block.taps, table.taps[x + i]);
     }
@@ -296,10 +296,9 @@ void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView
   }
 }
 
-// ---- vertical: 64 bytes of the row at a time, whatever they are -----------------------------------------------------
+// ---- vertical: 64 bytes of the row at a time, in any format ---------------------------------------------------------
 
-/// Four registers of dwords, each the bytes of a column in four rows. to_bytes undoes their order, which is lane by
-/// lane.
+/// Four registers of dwords, each with a column's bytes from four rows, in a per-lane order that to_bytes undoes.
 struct Columns {
   Vec c[4];
 
@@ -326,7 +325,7 @@ void resample_columns(const uint8_t* src, size_t src_stride, int taps, const int
     const int8_t* at = digits + ptrdiff_t(group) * kGroupBytes;
     return {same_dword(at), same_dword(at + kDigitBytes), same_dword(at + 2 * kDigitBytes)};
   };
-  const auto columns = [&](int tap, int x) -> Columns {  // past the window weights of zero meet its last row
+  const auto columns = [&](int tap, int x) -> Columns {  // past the window: its last row, with weight zero
     const auto row = [&](int t) { return src + size_t(least(t, taps - 1)) * src_stride + x; };
     return {row(tap), row(tap + 1), row(tap + 2), row(tap + 3)};
   };

@@ -1,4 +1,4 @@
-// The inner loops in plain C++: the ones to read, and what every other instruction set must equal byte for byte.
+// The inner loops in plain C++: the reference, which all other sets must equal byte for byte.
 #include <algorithm>
 #include <cstring>
 
@@ -31,7 +31,7 @@ void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView
 
 void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, int index, int bytes, uint8_t* dst) {
   const int32_t* weight = &table.weight[size_t(index) * table.taps_stride];
-  constexpr int kColumns = 64;  // at a time, side by side: compilers make vectors of the inner loops
+  constexpr int kColumns = 64;  // at a time, so that compilers vectorise the inner loops
   for (int x = 0; x < bytes; x += kColumns, src += kColumns, dst += kColumns) {
     const int n = std::min(kColumns, bytes - x);
     int32_t sum[kColumns];

@@ -1,4 +1,4 @@
-// Searches mean and deviation near where the first and the last entry put them.
+// Searches for mean and deviation near the values that the first and the last entry imply.
 #include "core/kernels/normalisation.h"
 
 #include <cmath>
@@ -8,7 +8,7 @@ namespace headrace {
 namespace {
 
 constexpr int kUlps =
-    8;  // on both sides; of 9,000 random channels the roundings of two entries moved none by more than three
+    8;  // on both sides; rounding of the two entries moved none of 9,000 random channels by more than three
 
 float divided(float value, float by, float inverse) {
   const float near = value * inverse;

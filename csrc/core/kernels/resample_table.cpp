@@ -15,7 +15,7 @@ namespace {
 // Pillow's Resample.c: a weight that differs in its last bit of 53 may round to another 22-bit integer. So no fused
 // multiply-add, no reciprocal instead of a division, sums from left to right, and libm's sin and cos.
 
-// The filters: their value at x, and how far they reach in an enlargement, in source pixels.
+// The filters: their value at x, and half their width in source pixels in an enlargement.
 struct BoxShape {
   static constexpr double kSupport = 0.5;
   static double at(double x) { return x > -0.5 && x <= 0.5 ? 1.0 : 0.0; }
@@ -92,7 +92,7 @@ struct Axis {
   }
 };
 
-// Pillow's ImagingScaleAffine adds the scale up, so position i carries the rounding of all the positions before it.
+// Pillow's ImagingScaleAffine adds up the scale, so position i has the rounding errors of all positions before it.
 template <class Visit>
 void visit_nearest(int in, int out, int first, int count, Visit visit) {
   const double scale = static_cast<double>(in) / out;
@@ -102,15 +102,14 @@ void visit_nearest(int in, int out, int first, int count, Visit visit) {
   }
 }
 
-// To a multiple of 2^-bits, in units of 2^-22.
+// A weight rounded to a multiple of 2^-bits, in units of 2^-22.
 int32_t rounded(double weight, int bits) {
   return static_cast<int32_t>(std::copysign(0.5, weight) + weight * (1 << bits)) * (1 << (kWeightBits - bits));
 }
 
 // Note [short weights]
-// torch's kernels for bytes keep weights in 16 bits: as many of them behind the point as let the largest weight of the
-// whole axis fit. Sums of such weights are sums of ours with zeros below, and both are rounded at the same place, so
-// the loops need not know.
+// torch's kernels for bytes have 16-bit weights, with as many fraction bits as the largest weight of the axis permits.
+// In units of 2^-22 their lowest bits are zero, and sums are rounded at the same place, so the loops are the same.
 template <class Shape>
 int short_weight_bits(int in, int out) {
   const Axis axis(in, out, Shape::kSupport);
@@ -176,12 +175,12 @@ void ResampleTable::nearest(int in, int out, int first) {
   });
 }
 
-// Sixteen outputs side by side and no branches, so that the compiler makes vectors of them.
+// Sixteen outputs at a time and no branches, so that the compiler vectorises the loops.
 template <class Shape>
 void ResampleTable::weigh(int in, int out, int first, int bits) {
   const Axis axis(in, out, Shape::kSupport);
   const double inverse = 1.0 / axis.filter_scale;
-  // Locals: for all the compiler knows, what is written to an array of integers might be a member.
+  // Locals, since the compiler must assume that writes to an array of integers alias the members.
   const int outputs = count;
   int32_t *const start = this->start.data(), *const taps = this->taps.data();
   int most = 1;
@@ -207,7 +206,7 @@ void ResampleTable::weigh(int in, int out, int first, int bits) {
       double* real = &real_[size_t(t) * kTableBlock];
       for (int i = 0; i < kTableBlock; ++i) {
         const double value = Shape::at((t + from[i] - center[i] + 0.5) * inverse);
-        real[i] = t < length[i] ? value : 0.0;  // adding nothing changes no bit of the sum
+        real[i] = t < length[i] ? value : 0.0;  // adding 0.0 does not change the sum
         sum[i] += real[i];
       }
     }
@@ -243,7 +242,7 @@ void ResampleTable::finish(int origin) {
       uint32_t word[3][kTableBlock];
       for (size_t i = 0; i < kTableBlock; ++i) {
         const int32_t* four = &weight[((block + i) * groups + group) * 4];
-        // Digits from -128 to 127 are digits from 0 to 255 of the number that has 128 added to each.
+        // Adding 128 to each digit makes all digits 0 to 255; flipping their top bits subtracts 128 again.
         const auto shifted = [&](int t) { return (static_cast<uint32_t>(four[t]) + 0x808080) ^ 0x808080; };
         const uint32_t a = shifted(0), b = shifted(1), c = shifted(2), d = shifted(3);
         word[0][i] = (a & 0xff) | (b & 0xff) << 8 | (c & 0xff) << 16 | d << 24;

@@ -1,4 +1,4 @@
-// Windows and integer weights of a resize along one axis, as Pillow's or torch's; the same table serves every
+// Windows and integer weights of a resize along one axis, equal to Pillow's or torch's; the same table serves every
 // instruction set and the GPU.
 #pragma once
 
@@ -21,11 +21,11 @@ Span source_span(int in, int out, Filter filter, int first, int count);
 
 /// Outputs per block of the vector loops; tables are padded to whole blocks.
 inline constexpr int kTableBlock = 16;
-/// Windows that start within so many pixels of one another find four taps each in 32 pixels.
+/// Four taps of each of several windows lie in 32 pixels if the windows start within this many pixels of one another.
 inline constexpr int kNearReach = 28;
 
-/// A table as the inner loops see it. Plain pointers, since those files must not instantiate inline functions with
-/// their own instruction set.
+/// A table for the inner loops. Plain pointers, since the files of the loops must not instantiate inline functions with
+/// their instruction set.
 struct TableView {
   int count = 0;
   int taps_stride = 0;
@@ -39,26 +39,26 @@ struct TableView {
 /// For each of `out` positions in [first, first + count): window start, taps, and weights in units of 2^-22. torch's
 /// weights are coarser: their lowest bits are zero.
 /// Weights are stored `taps_stride` apart (a multiple of 4, zero beyond a window's taps). All is padded to whole blocks
-/// of kTableBlock outputs with copies of the last window and weights of zero, and aligned to cache lines.
+/// of kTableBlock outputs with copies of the last window and weights of zero, and are aligned to cache lines.
 struct ResampleTable {
   int count = 0;
   int taps_stride = 0;
-  AlignedArray<int32_t> start;   // first source position of the window; never falls from one to the next
+  AlignedArray<int32_t> start;   // first source position of the window; never decreases
   AlignedArray<int32_t> taps;    // length of the window
   AlignedArray<int32_t> weight;  // [output][taps_stride]
 
-  // For instructions that multiply or shuffle bytes. The weights again, split into signed bytes,
+  // For instructions that multiply or shuffle bytes: the weights split into signed bytes,
   // weight = (digit[2] << 16) + (digit[1] << 8) + digit[0]:
   // [output / kTableBlock][taps_stride / 4][digit][output % kTableBlock][tap % 4].
   AlignedArray<int8_t> digits;
-  // Where the first byte of an output's first four taps lies in RGBX pixels that begin at its block's first window, a
-  // byte each. Void where block_reach > kNearReach.
+  // Byte offsets of an output's first four taps in the RGBX pixels that begin at its block's first window, one byte
+  // each. Invalid if the windows of the block start more than kNearReach pixels apart.
   AlignedArray<uint32_t> near;
 
   /// Table of the resize in -> out for outputs [first, first + count). Reuses its memory. kNearest gives single taps of
-  /// weight 1. Starts count from source position `origin`.
+  /// weight 1. Starts are relative to source position `origin`.
   void build(int in, int out, Filter filter, int first, int count, int origin = 0);
-  /// The source positions read, counted from `origin`.
+  /// The source positions that the table reads, relative to `origin`.
   Span span() const { return {start[0], start[count - 1] + taps[count - 1]}; }
   TableView view() const {
     return {count, taps_stride, start.data(), taps.data(), weight.data(), digits.data(), near.data()};

@@ -13,7 +13,7 @@ namespace {
 using Vec = __m512i;
 
 constexpr int kBlock = 64;          // pixels that share a register of bytes
-constexpr int kChunk = 4 * kBlock;  // pixels whose channels are taken apart before a channel's table is loaded
+constexpr int kChunk = 4 * kBlock;  // pixels whose channels are separated before a channel's table is loaded
 
 int least(int a, int b) { return a < b ? a : b; }
 Vec load(const void* from) { return _mm512_loadu_si512(from); }
@@ -72,7 +72,7 @@ struct Table<4> {
 };
 
 /// R, G and B of output pixels [x, x + 64), `count` of which exist. Byte b of dword d of lane l is pixel 16 d + 4 l +
-/// b: the order in which RGBX pixels come apart lane by lane, and the one that Table<4> puts right.
+/// b: the order in which per-lane shuffles separate RGBX pixels, and from which Table<4> restores the pixels' order.
 void channels_of_pixels(const uint8_t* row, int pixels, int x, int count, bool mirror, Vec* out) {
   const Vec backwards = _mm512_setr_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   const Vec apart = _mm512_broadcast_i32x4(_mm_setr_epi32(0x0c080400, 0x0d090501, 0x0e0a0602, 0x0f0b0703));
@@ -113,7 +113,7 @@ void channel_bytes(const uint8_t* row, int plane_stride, int pixels, int x, int 
   } else {
     channels_of_pixels(row, pixels, x, count, mirror, out);
   }
-  if constexpr (kBytes < 4) {  // the narrower tables want another permutation of the dwords
+  if constexpr (kBytes < 4) {  // the narrower tables need other permutations of the dwords
     const Vec order = kBytes == 1 ? _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
                                   : _mm512_setr_epi32(0, 4, 2, 6, 8, 12, 10, 14, 1, 5, 3, 7, 9, 13, 11, 15);
     for (int c = 0; c < 3; ++c) out[c] = _mm512_permutexvar_epi32(order, out[c]);
@@ -152,11 +152,11 @@ void store_planar(const uint8_t* row, int plane_stride, int pixels, bool mirror,
   }
 }
 
-/// Where the elements of three registers RGBRGB... come from: element e of them is channel e % 3 of pixel e / 3.
+/// The sources of the elements of three registers RGBRGB...: element e is channel e % 3 of pixel e / 3.
 template <int kBytes>
 struct Interleave {
   static constexpr int kElements = 64 / kBytes;
-  alignas(64) uint8_t red_green[3][64];  // byte selectors for vpermt2b: 64 and above is green
+  alignas(64) uint8_t red_green[3][64];  // byte selectors for vpermt2b: 64 and above select green
   alignas(64) uint8_t blue[3][64];
   uint64_t is_blue[3];
 
@@ -197,7 +197,7 @@ void store_as(const uint8_t* row, int plane_stride, int pixels, bool mirror, con
   if (lut.channels == 3 && target.channel_stride == kBytes && target.pixel_stride == 3 * kBytes) {
     return store_interleaved<kBytes>(row, plane_stride, pixels, mirror, lut, target);
   }
-  kScalarKernels.store(row, plane_stride, pixels, mirror, lut, target);  // strides of no known layout
+  kScalarKernels.store(row, plane_stride, pixels, mirror, lut, target);  // strides of an unknown layout
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The store of normalised float32 for AVX2: computed eight elements at a time, where a table means one load for each.
+// The store of normalised float32 for AVX2: computes eight elements at a time, where a table needs one load for each.
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 
@@ -6,8 +6,8 @@
 #include "core/kernels/kernel_sets.h"
 #include "core/kernels/normalisation.h"
 
-// No std:: here, nor anything else inline that the linker might pick for the whole program: this file's code runs on
-// processors with AVX2 only.
+// No std:: and no other inline functions here: the linker might pick this file's copies for the whole program, and they
+// run only on processors with AVX2.
 namespace headrace {
 namespace {
 
@@ -16,7 +16,7 @@ constexpr int kStep = 8;  // pixels
 int least(int a, int b) { return a < b ? a : b; }
 int most(int a, int b) { return a > b ? a : b; }
 
-/// Of eight elements in a row.
+/// For eight consecutive elements.
 struct Constants {
   __m256 mean, deviation, inverse;
 };
@@ -54,8 +54,7 @@ void planar(const uint8_t* row, int pixels, bool mirror, const Normalisation& by
   }
 }
 
-/// Where the elements 8 k to 8 k + 7 of eight pixels RGBRGB... come from: bytes of four pixels, of the eight, from
-/// pixel `from` on.
+/// Elements 8 k to 8 k + 7 of eight pixels RGBRGB... come from these bytes of the four pixels that begin at `from`.
 struct Third {
   int from;
   __m128i bytes;

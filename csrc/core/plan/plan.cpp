@@ -13,24 +13,24 @@
 namespace headrace {
 namespace {
 
-// Pixels along an edge; a row of so many has fewer bytes than an int counts. Pillow's limit is twice as far away.
+// Most pixels along an edge: the number of bytes of such a row fits int. Pillow's limit is twice this.
 constexpr int kMostEdge = 1 << 28;
 
 std::string pair(int64_t height, int64_t width) {
   return "(" + std::to_string(height) + ", " + std::to_string(width) + ")";
 }
 
-// The size of an image that a step is about to make.
+// The size of an image that a step makes. Throws Error(kPlan) if it is too large.
 Size checked(int64_t width, int64_t height) {
   if (std::max(width, height) > kMostEdge) {
-    throw Error(Stage::kPlan, "an image of " + pair(height, width) + " pixels (height, width) would be made, and " +
+    throw Error(Stage::kPlan, "an image of " + pair(height, width) + " pixels (height, width) is too large: at most " +
                                   std::to_string(kMostEdge) +
-                                  " is the most along an edge; take less padding, or resize");
+                                  " pixels along an edge are supported; use less padding, or resize");
   }
   return {static_cast<int>(width), static_cast<int>(height)};
 }
 
-// Follows the image through the steps. `take_` is what has been cut from the last real image (size `source_`) so far.
+// Applies the steps in order. `take_` is the part cut so far from the last real image, which has size `source_`.
 class Resolver {
  public:
   Resolver(const Recipe& recipe, const double* draws, Size image) : recipe_(recipe), draws_(draws) {
@@ -64,7 +64,7 @@ class Resolver {
   }
 
   void apply(const Step& step) {
-    const double draw = recipe_.draws > 0 ? draws_[step.draw] : 0;  // not looked at by steps that have none
+    const double draw = recipe_.draws > 0 ? draws_[step.draw] : 0;  // ignored by steps without draws
     const auto factor = static_cast<float>(std::clamp<double>(draw, -kMostFactor, kMostFactor));
     switch (step.kind) {
       case Step::Kind::kRandomResizedCrop:
@@ -124,7 +124,7 @@ class Resolver {
     }
   }
 
-  // In permutation floor(u n!) of itertools.permutations: the first factor of n! names the first branch, and so on.
+  // Applies permutation floor(u n!) of itertools.permutations: the first factor of n! selects the first branch, etc.
   void shuffled(const std::vector<std::vector<Step>>& branches, double u) {
     std::vector<size_t> rest(branches.size());
     std::iota(rest.begin(), rest.end(), size_t{0});
@@ -145,8 +145,8 @@ class Resolver {
     if (box.width > 0 && box.height > 0) {
       crop(box);
     } else {
-      // The fall-back's rounding can leave nothing of a sliver, and Pillow resizes nothing to black: here a pixel of
-      // padding is resized.
+      // For a sliver, rounding can make the fall-back box empty. Pillow resizes an empty image to black, which is the
+      // resize of one pixel of padding here.
       take_ = Take{};
       take_.box = {-1, -1, 1, 1};
     }
@@ -174,7 +174,7 @@ class Resolver {
                                     " does not have");
     }
     still_an_image();
-    // A mirrored image has its terms summed up in another order.
+    // Pending flips are applied first: on the unflipped image the terms would be added in reverse order.
     if (take_.flip_horizontal || take_.flip_vertical) {
       make_real();
     } else {
@@ -187,7 +187,7 @@ class Resolver {
     plan_.stages.back().effects.push_back({Effect::Kind::kBlur, 0, 0, step.width, step.height, begin});
   }
 
-  // The flips stay pending: effects cannot tell a mirrored image, and taking the window alone needs no whole image.
+  // Flips stay pending: effects do not depend on them, and a take without flips needs no buffer for the whole image.
   void make_real_for_effects() {
     if (whole() && !plan_.stages.empty()) {
       if (take_.gray) plan_.stages.back().effects.push_back({Effect::Kind::kGray});
@@ -244,11 +244,11 @@ class Resolver {
   void pad(const Step& step) {
     const auto [width, height] = padded(step.padding);
     const Box box{-step.padding[0], -step.padding[1], width, height};
-    if (box.width < 1 || box.height < 1) throw Error(Stage::kPlan, "Pad takes away every pixel of the image");
+    if (box.width < 1 || box.height < 1) throw Error(Stage::kPlan, "Pad removes every pixel of the image");
     pad_and_crop(box, step.pad_mode, step.fill);
   }
 
-  // `box` is in the coordinates of the image as the user sees it now and lies inside it.
+  // `box` is in the coordinates of the image after the steps so far. Only pad_and_crop passes one that reaches outside.
   void crop(Box box) {
     still_an_image();
     if (take_.flip_horizontal) box.x = size().width - box.x - box.width;
@@ -258,7 +258,7 @@ class Resolver {
 
   void pad_and_crop(Box box, PadMode mode, std::array<uint8_t, 3> fill) {
     if (!box.inside(size())) {
-      // Beyond a window there is padding even where its source has pixels, and a gray image may get a coloured border.
+      // Padding surrounds a window even where its source has pixels, and a gray image may get a coloured border.
       const bool gray_fill = fill[0] == fill[1] && fill[1] == fill[2];
       if (!whole() || (take_.gray && !gray_fill)) make_real();
       take_.pad_mode = mode;
@@ -271,7 +271,7 @@ class Resolver {
 
   void make_real() { push_stage(size(), Filter::kNearest); }
 
-  // Boxes are erased from the finished sample, so nothing but a flip may come after one.
+  // Boxes are erased in the finished sample, so only flips and other Erase steps may follow an Erase step.
   void still_an_image() const {
     if (!plan_.erased.empty()) throw Error(Stage::kPlan, "only flips can follow RandomErasing; move it to the end");
   }

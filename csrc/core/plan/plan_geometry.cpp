@@ -1,9 +1,8 @@
 // The sizes and boxes of single steps, with the rounding rules of torchvision.
 //
-// Note [pass order]: Pillow resizes in two passes with 8-bit rounding between them, so the order shows in the pixels.
-// Up to 12.1 the horizontal pass came first. From 12.2 an image over 100 times as high as wide that gets shorter is
-// split into two resizes, the vertical one first. From 13.0 the vertical pass comes first wherever it removes enough
-// rows.
+// Note [pass order]: Pillow resizes in two passes with 8-bit rounding between them, so their order affects the pixels.
+// Up to 12.1 the horizontal pass comes first. Since 12.2 an image over 100 times as high as wide that gets shorter is
+// resized in two steps, the vertical one first. Since 13.0 the vertical pass comes first if it removes enough rows.
 #include "core/plan/plan_geometry.h"
 
 #include <algorithm>
@@ -16,7 +15,7 @@ int round_half_even(double value) { return static_cast<int>(std::nearbyint(value
 int uniform_below(double u, int n) { return std::min(static_cast<int>(u * n), n - 1); }
 
 bool vertical_first(PassOrder order, Size in, Size out) {
-  if (in.width == out.width || in.height == out.height) return false;  // one pass alone
+  if (in.width == out.width || in.height == out.height) return false;  // at most one pass
   switch (order) {
     case PassOrder::kHorizontalFirst:
       return false;
@@ -36,7 +35,7 @@ Box random_resized_box(const Step& step, const double* draws, Size image) {
     const double target_area = area * draws[2 * attempt];
     const double aspect = draws[2 * attempt + 1];
     const double exact_w = std::sqrt(target_area * aspect), exact_h = std::sqrt(target_area / aspect);
-    // Compared before the conversion: a user's scale may ask for more pixels than an int holds.
+    // Compared before the conversion: with a user's scale the size may not fit int.
     if (!(exact_w < width + 1.0 && exact_h < height + 1.0)) continue;
     const int w = round_half_even(exact_w), h = round_half_even(exact_h);
     if (0 < w && w <= width && 0 < h && h <= height) {
@@ -71,7 +70,7 @@ Size shorter_edge(const Step& step, Size image) {
   return upright ? Size{s, l} : Size{l, s};
 }
 
-// torchvision RandomErasing.get_params: ten tries of a box smaller than the image both ways.
+// torchvision RandomErasing.get_params: ten tries of a box smaller than the image along both axes.
 Box erased_box(const double* draws, Size image) {
   const double area = static_cast<double>(image.height) * image.width;
   for (int attempt = 0; attempt < 10; ++attempt) {

@@ -1,5 +1,5 @@
-// A decoded image as the planes of samples that its file holds, and its pixels: libjpeg's fancy upsampling and colour
-// conversion, to the bit.
+// A decoded image as the planes of samples that its file contains, and its pixels: equal to those of libjpeg's fancy
+// upsampling and colour conversion, to the bit.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace headrace {
 
-/// How the samples of a component become as many as the image has pixels. Fancy (triangle) upsampling is jdsample.c's.
+/// How a component is upsampled to the image's size. kH2V1, kH1V2, kH2V2: jdsample.c's fancy (triangle) upsampling.
 enum class Upsampling : uint8_t { kNone, kH2V1, kH1V2, kH2V2, kReplicate };
 
-/// What the planes are. kRgbx: one plane of four-byte pixels.
+/// The contents of the planes. kRgbx: one plane of four-byte pixels.
 enum class Colour : uint8_t { kRgbx, kGray, kYcc, kRgb };
 
 /// The samples of one component, or a part of them.
@@ -36,7 +36,7 @@ HEADRACE_HD inline int sample_at(const Plane& plane, int x, int y) {
   return plane.data[static_cast<ptrdiff_t>(y - plane.y0) * plane.stride + (x - plane.x0)];
 }
 
-/// The sample next to `at` on the side where the pixel is that it is the nearest one of.
+/// The second-nearest sample of a pixel whose nearest one is `at`: the next for an odd pixel, else the previous one.
 HEADRACE_HD inline int neighbour(int at, bool odd, int size) {
   const int next = odd ? at + 1 : at - 1;
   return next < 0 ? 0 : next >= size ? size - 1 : next;
@@ -78,7 +78,7 @@ HEADRACE_HD inline uint32_t rgb_of_ycc(int y, int cb, int cr) {
   return packed(clamp_to_byte(r), clamp_to_byte(g), clamp_to_byte(b));
 }
 
-/// One pixel, packed; (x, y) lies inside the image and what it needs is present.
+/// The pixel (x, y), packed. It must lie inside the image, and its samples must be present.
 HEADRACE_HD inline uint32_t pixel_at(const PlanarImage& image, int x, int y) {
   const Plane* plane = image.plane;
   switch (image.colour) {

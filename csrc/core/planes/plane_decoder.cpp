@@ -1,4 +1,4 @@
-// Reads raw samples a row of iMCUs at a time, straight to where they are wanted.
+// Reads raw samples one row of iMCUs at a time, directly to their destination.
 #include "core/planes/plane_decoder.h"
 
 #include "core/base/error.h"
@@ -30,7 +30,7 @@ void PlaneDecoder::decode(std::span<const uint8_t> data, const JpegHeader& heade
   image.require(session.start(data, header, &from, &width));
   const J_COLOR_SPACE colours = session.cinfo.jpeg_color_space;
   if (colours != JCS_GRAYSCALE && (colours == JCS_RGB) != (layout.image.colour == Colour::kRgb))
-    throw NeedsPillow(Stage::kDecode, "a colour space that the markers do not tell");
+    throw NeedsPillow(Stage::kDecode, "a colour space that the markers do not specify");
   image.require(session.use_planes());
   if (layout.first_imcu_row > 0) image.require(session.skip_imcu_rows(layout.first_imcu_row));
 

@@ -1,4 +1,4 @@
-// Turns JPEG bytes into the planes of samples of a box, through libjpeg-turbo; one decoder a worker.
+// Decodes a box of a JPEG to planes of samples with libjpeg-turbo. Each worker has one decoder.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@ class PlaneDecoder {
   PlaneDecoder(const PlaneDecoder&) = delete;
   PlaneDecoder& operator=(const PlaneDecoder&) = delete;
 
-  /// Writes layout.bytes to `to`: the samples that libjpeg's own upsampling and colour conversion would start from.
-  /// `header` is parse_jpeg_header(data) with not_plain == nullptr, `layout` made from it.
-  /// Throws NeedsPillow at the first warning or error of libjpeg.
+  /// Writes layout.bytes bytes to `to`: the samples that libjpeg's own upsampling and colour conversion start from.
+  /// `header`: parse_jpeg_header(data) with not_plain == nullptr; `layout`: made from it. Throws NeedsPillow at the
+  /// first warning or error of libjpeg.
   void decode(std::span<const uint8_t> data, const JpegHeader& header, const PlaneLayout& layout, uint8_t* to);
 
  private:

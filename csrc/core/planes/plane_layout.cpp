@@ -44,14 +44,14 @@ PlaneLayout plane_layout(const JpegHeader& header, Box box) {
     max_v = std::max<int>(max_v, header.component[static_cast<size_t>(i)].v);
   }
 
-  // Fancy upsampling looks at the sample beyond the box.
+  // Fancy upsampling reads the samples next to the box.
   layout.left = std::max(box.x - 1, 0);
   layout.right = std::min(box.x + box.width + 1, image.width);
   const int top = std::max(box.y - 1, 0), bottom = std::min(box.y + box.height + 1, image.height);
-  // An image of one component has MCUs of one block, whatever its sampling factors are; its rows keep them.
+  // In an image of one component an MCU is one block, whatever the sampling factors; but rows of iMCUs depend on them.
   const int unit_x = gray ? kBlock : kBlock * max_h, unit_y = kBlock * max_v;
   const int first_column = layout.left / unit_x, columns = (layout.right - 1) / unit_x + 1 - first_column;
-  layout.first_imcu_row = gray && max_v > 1 ? 0 : top / unit_y;  // libjpeg counts the rows of such an image otherwise
+  layout.first_imcu_row = gray && max_v > 1 ? 0 : top / unit_y;  // libjpeg counts the rows of these differently
   layout.imcu_rows = (bottom - 1) / unit_y + 1 - layout.first_imcu_row;
 
   for (size_t i = 0; i < static_cast<size_t>(header.components); ++i) {

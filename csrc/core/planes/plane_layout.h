@@ -1,4 +1,4 @@
-// Where the samples that a box of a JPEG needs lie in memory: whole rows and columns of iMCUs, as a decoder writes
+// The memory layout of the samples that a box of a JPEG needs: whole rows and columns of iMCUs, as a decoder writes
 // them.
 #pragma once
 
@@ -11,23 +11,23 @@
 
 namespace headrace {
 
-/// The planes of a box, one behind the other.
+/// The planes of a box, one after the other.
 struct PlaneLayout {
   PlanarImage image;               // its planes' `data` are null
   std::array<size_t, 3> offset{};  // of each plane
   std::array<int, 3> rows{};       // of samples
   size_t bytes = 0;                // of all planes
-  int left = 0, right = 0;         // the pixels to ask of the decoder: the box and what its upsampling looks at
+  int left = 0, right = 0;         // columns to decode: the box and the margin for upsampling
   int first_imcu_row = 0, imcu_rows = 0;
 
-  /// The image whose planes lie at `base`, there or in a copy of them elsewhere.
+  /// The image with its planes at `base`, which is the decoder's memory or a copy of it.
   PlanarImage at(const uint8_t* base) const;
 };
 
-/// Libjpeg's rule for what three components are: red, green and blue, or luma and chroma.
+/// Whether the components are red, green and blue, by libjpeg's rule. If not, three are luma and chroma.
 bool holds_rgb(const JpegHeader& header);
 
-/// `header` is plain; `box` lies inside the image.
+/// The layout for a box that lies inside the image. `header` is plain.
 PlaneLayout plane_layout(const JpegHeader& header, Box box);
 
 }  // namespace headrace

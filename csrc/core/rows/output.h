@@ -14,8 +14,8 @@ struct Output {
   uint8_t* base = nullptr;
   ptrdiff_t channel_stride = 0, row_stride = 0, pixel_stride = 0;  // bytes
   Lut lut;
-  const uint8_t* erased = nullptr;  // [value][lut.channels] elements, of the plan's erased boxes
-  bool rgbx = false;                // pixels as they are between stages: nothing is mapped, and nothing erased
+  const uint8_t* erased = nullptr;  // [value][lut.channels] elements, for the plan's erased boxes
+  bool rgbx = false;                // stores RGBX pixels: nothing is mapped or erased
 };
 
 /// The order of a batch's values in memory: (n, C, H, W), or (n, H, W, C).

@@ -1,4 +1,4 @@
-// Turns pixels that are bytes in memory into the RGBX rows that the stages hand on.
+// Converts pixels that are bytes in memory to the RGBX rows that stages pass on.
 #include "core/rows/raw_rows.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kChunkBytes = 16 << 10;
 
-// Inlined with constants for the usual strides, so that compilers know them.
+// Inlined with constants for the usual strides, so that compilers optimise for them.
 inline void expand_row(const uint8_t* from, ptrdiff_t pixel, ptrdiff_t channel, int pixels, uint8_t* to) {
   for (int x = 0; x < pixels; ++x, from += pixel, to += kPixelBytes) {
     const uint8_t rgbx[kPixelBytes] = {from[0], from[channel], from[2 * channel], 0};

@@ -1,4 +1,4 @@
-// Turns pixels that are bytes in memory into the RGBX rows that the stages hand on.
+// Converts pixels that are bytes in memory to the RGBX rows that stages pass on.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@ namespace headrace {
 /// Writes `box`, which lies inside the image, as RGBX rows `stride` bytes apart. Gray becomes R = G = B.
 void expand(const RawImage& image, Box box, uint8_t* to, size_t stride);
 
-/// Pushes images into sinks; one a worker, for the memory of its rows.
+/// Pushes images into sinks. Each worker has one, which reuses the memory of its rows.
 class RawRows {
  public:
-  /// The rows of `box`, some at a time: they stay in the first-level cache.
+  /// Pushes the rows of `box`, which lies inside the image, in chunks that stay in the L1 cache.
   void push(const RawImage& image, Box box, RowSink& sink);
 
  private:

@@ -1,4 +1,4 @@
-// An output of bytes as they are, four a pixel.
+// An output of unmapped bytes, four per pixel.
 #include "core/rows/rgbx_output.h"
 
 #include <array>

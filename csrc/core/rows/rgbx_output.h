@@ -1,4 +1,4 @@
-// An output of bytes as they are, four a pixel: an image for somebody who goes on with it.
+// An output of unmapped bytes, four per pixel: an image for further steps.
 #pragma once
 
 #include <span>
@@ -8,13 +8,13 @@
 
 namespace headrace {
 
-/// The element table of three channels that leaves bytes as they are.
+/// The table [3][256] that maps each byte to itself.
 std::span<const uint8_t> byte_entries();
 
-/// Where a sample of this size goes, RGBX, rows without gaps.
+/// The output that writes a sample of this size to `pixels`: RGBX, rows without gaps.
 Output rgbx_output(uint8_t* pixels, Size size);
 
-/// The plan that leaves an image as it is.
+/// The plan that leaves an image unchanged.
 inline Plan as_it_is(Size size) {
   Plan plan;
   plan.last.box = {0, 0, size.width, size.height};

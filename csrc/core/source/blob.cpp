@@ -64,7 +64,7 @@ class Parts final : public BlobTable {
 
  private:
   const std::vector<std::shared_ptr<const BlobTable>> parts_;
-  std::vector<int64_t> ends_;  // behind the last row of each part
+  std::vector<int64_t> ends_;  // one past the last row of each part
 };
 
 class Rows final : public BlobTable {

@@ -12,11 +12,11 @@
 namespace headrace {
 
 /// Decoded pixels in memory. Byte c of pixel (x, y) lies at data + y * row_stride + x * pixel_stride +
-/// c * channel_stride; strides have any sign.
+/// c * channel_stride; strides may be negative.
 struct RawImage {
   const uint8_t* data = nullptr;
   Size size;
-  int channels = 3;  // 1: gray; 3: R, G, B; 4: R, G, B, X, a pixel's bytes side by side and all readable
+  int channels = 3;  // 1: gray; 3: R, G, B; 4: R, G, B, X, adjacent bytes, all readable
   ptrdiff_t row_stride = 0, pixel_stride = 0, channel_stride = 0;
 };
 
@@ -30,7 +30,7 @@ struct Blob {
   const char* path = nullptr;     // zero-terminated; nullptr: memory
   const uint8_t* data = nullptr;  // memory
   uint64_t size = 0;              // of memory
-  RawImage raw;                   // with data: there is nothing to decode
+  RawImage raw;                   // raw.data not null: nothing to decode
 };
 
 /// Immutable, so any thread may read it. Rows are numbered from 0.
@@ -38,16 +38,16 @@ class BlobTable {
  public:
   virtual ~BlobTable() = default;
   virtual int64_t size() const = 0;
-  /// `row` lies in [0, size()).
+  /// The blob of a row, which must lie in [0, size()).
   virtual Blob at(int64_t row) const = 0;
 
-  /// `paths`: all paths, each zero-terminated, behind one another; path i begins at offsets[i].
+  /// `paths`: all paths, each zero-terminated, one after the other; path i begins at offsets[i].
   static std::shared_ptr<const BlobTable> of_files(std::string paths, std::vector<uint64_t> offsets);
   /// Spans of memory, which must outlive the table.
   static std::shared_ptr<const BlobTable> of_memory(std::vector<Blob> spans);
   /// `count` images of one size, the first at `first`, `stride` bytes apart; their memory must outlive the table.
   static std::shared_ptr<const BlobTable> of_pixels(const RawImage& first, ptrdiff_t stride, int64_t count);
-  /// The rows of all `parts`, one table behind the other.
+  /// The rows of all `parts`, one table after the other.
   static std::shared_ptr<const BlobTable> of_parts(std::vector<std::shared_ptr<const BlobTable>> parts);
   /// Some rows of `table`. Throws std::out_of_range for a row that it lacks.
   static std::shared_ptr<const BlobTable> of_rows(std::shared_ptr<const BlobTable> table, std::vector<int64_t> rows);

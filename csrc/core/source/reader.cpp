@@ -1,5 +1,5 @@
-// Reads whole files with as few system calls as there are: open, fstat, read, close. No more of what cannot be an image
-// than a first piece: a folder may hold devices, and files of any size.
+// Reads a whole file with few system calls: open, fstat, two reads, close. Does not read devices, and of a large file
+// that is not a JPEG only the first piece, since folders may contain both.
 #include "core/source/reader.h"
 
 #include <fcntl.h>
@@ -56,14 +56,14 @@ bool begins_as_jpeg(std::span<const uint8_t> bytes) {
   return bytes.size() >= sizeof kBegin && std::memcmp(bytes.data(), kBegin, sizeof kBegin) == 0;
 }
 
-/// Of a file of which `bytes` are read and `expected` are known to come. Throws as Reader::read.
+/// Checks the size of a file by the `bytes` read so far and the number `expected`. Throws as Reader::read does.
 void check_size(std::span<const uint8_t> bytes, size_t expected, bool pipe) {
   const size_t size = std::max(bytes.size(), expected);
   if (size <= Reader::kMostOther) return;
   if (pipe && size > Reader::kMostJpeg) throw Error(Stage::kRead, std::generic_category().message(EFBIG), EFBIG);
   if (pipe) return;
-  if (size > Reader::kMostJpeg) leave_to_pillow("a file of more than 256 MiB");
-  if (!begins_as_jpeg(bytes)) leave_to_pillow("a file of more than 16 MiB, and no JPEG");
+  if (size > Reader::kMostJpeg) leave_to_pillow("a file larger than 256 MiB");
+  if (!begins_as_jpeg(bytes)) leave_to_pillow("a file larger than 16 MiB that is not a JPEG");
 }
 
 }  // namespace
@@ -73,11 +73,11 @@ std::span<const uint8_t> Reader::read(const Blob& blob) {
   const File file(blob.path);
   const struct stat info = file.info();
   if (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) leave_to_pillow("a device");
-  // Bytes to read if nothing changes; a pipe or a file of /proc says 0.
+  // The size that fstat reports: 0 for a pipe and for a file in /proc.
   const size_t expected = info.st_size > 0 ? static_cast<size_t>(info.st_size) : 0;
   const bool large = expected > kMostOther;
   size_t filled = 0;
-  size_t wanted = large ? kGrain : expected + 1;  // one byte more than expected, so that one read sees the end
+  size_t wanted = large ? kGrain : expected + 1;  // one byte more: room for the read that sees the end
   for (;;) {
     if (capacity_ < wanted) {
       const size_t capacity = (wanted + wanted / 4 + kGrain) / kGrain * kGrain;

@@ -1,4 +1,4 @@
-// Brings a blob's bytes into memory; one reader a worker, whose buffer is used again and again.
+// Reads a blob's bytes into memory. Each worker has one reader, which reuses its buffer.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace headrace {
 
 class Reader {
  public:
-  /// What is read whole at most: of a JPEG, and of anything else.
+  /// Largest files that are read as a whole, in bytes: JPEGs, and all others.
   static constexpr size_t kMostJpeg = size_t{256} << 20, kMostOther = size_t{16} << 20;
 
-  /// The blob's bytes, valid until the next call. Throws Error(kRead) with the operating system's errno; NeedsPillow
-  /// for a file that is not to be read whole, of which Pillow, given its path, takes what it needs: a device, which may
-  /// have no end, and what is larger than the above. A pipe can be read but once, and ends with EFBIG there. One file
-  /// is open at a time, and only inside the call: open files are bounded by the number of workers.
+  /// The blob's bytes, valid until the next call. Throws Error(kRead) with errno if a system call fails, and with EFBIG
+  /// for a pipe, which can be read only once, of more than kMostJpeg bytes. Throws NeedsPillow for a device, which may
+  /// be endless, and for a file above these limits: Pillow opens it by path and reads only what it needs. Files are
+  /// open only inside the call, so there are no more open files than workers.
   std::span<const uint8_t> read(const Blob& blob);
 
  private:

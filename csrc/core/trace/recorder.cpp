@@ -1,4 +1,4 @@
-// Buffers that only their thread fills, and that live until the recording ends, whether or not the thread does.
+// Each thread fills a buffer of its own, which lives until the recording ends, even if the thread ends before.
 #include "core/trace/recorder.h"
 
 #include <sys/syscall.h>
@@ -27,12 +27,12 @@ struct Recorder::Track {
   }
 
   const int64_t started_ns;
-  std::mutex mutex;   // nobody waits for it but at the end of a recording
-  bool over = false;  // guarded by mutex, as is said
+  std::mutex mutex;   // contended only at the end of a recording
+  bool over = false;  // guarded by mutex, like `said`
   ThreadSpans said;
 };
 
-// Of the calling thread. A recording's number is never used again, so it tells whether the track is of this one.
+// State of one thread. Numbers of recordings are never reused, so `recording` tells whether `track` is current.
 struct Recorder::Own {
   uint64_t recording = 0;
   std::shared_ptr<Track> track;
@@ -57,7 +57,7 @@ bool Recorder::start(int64_t most) {
 }
 
 std::vector<ThreadSpans> Recorder::stop() {
-  const std::lock_guard lock(mutex_);  // to the end: no late thread may take the next recording's room
+  const std::lock_guard lock(mutex_);  // until the end: a late append() must not use the next recording's room
   recording_.store(0);
   const auto tracks = std::exchange(tracks_, {});
   std::vector<ThreadSpans> all;
@@ -69,7 +69,7 @@ std::vector<ThreadSpans> Recorder::stop() {
   return all;
 }
 
-// Null: the recording has ended.
+// Adds a track for the calling thread. Null: the recording has ended.
 std::shared_ptr<Recorder::Track> Recorder::enrol(uint64_t recording, const std::string& thread) {
   const std::lock_guard lock(mutex_);
   if (recording_.load() != recording) return nullptr;
@@ -90,7 +90,7 @@ void Recorder::append(const TimeSpan& span) noexcept {
     Track& track = *mine.track;
     const std::lock_guard lock(track.mutex);
     if (track.over || span.end_ns < track.started_ns) return;
-    // One by one: what threads claimed ahead would be missing to the others. Spans are microseconds apart at least.
+    // No thread reserves room ahead, since the others would lack it. Spans are at least microseconds apart.
     if (room_.fetch_sub(1, std::memory_order_relaxed) <= 0) {
       dropped_.fetch_add(1, std::memory_order_relaxed);
       return;
@@ -98,7 +98,7 @@ void Recorder::append(const TimeSpan& span) noexcept {
     track.said.spans.push_back(span);
     TimeSpan& kept = track.said.spans.back();
     kept.begin_ns = std::max(kept.begin_ns, track.started_ns);
-  } catch (const std::bad_alloc&) {  // a timeline is not worth a sample
+  } catch (const std::bad_alloc&) {  // drops the span: a sample must not fail because of a timeline
     dropped_.fetch_add(1, std::memory_order_relaxed);
   }
 }

@@ -1,4 +1,4 @@
-// Records what threads did and when: spans for a timeline, each thread into a buffer of its own.
+// Records time spans of threads for a timeline. Each thread has a buffer of its own.
 #pragma once
 
 #include <atomic>
@@ -12,22 +12,22 @@
 namespace headrace {
 
 struct TimeSpan {
-  const char* name = nullptr;  // of static storage
+  const char* name = nullptr;  // has static storage
   int64_t begin_ns = 0, end_ns = 0;
   int64_t items = 1;
 };
 
-/// In the order in which they ended.
+/// The spans of one thread, in the order in which they ended.
 struct ThreadSpans {
-  std::string thread;          // empty: it has told no name
-  int64_t tid = 0;             // the system's number
-  std::deque<TimeSpan> spans;  // grows without moving what is there
+  std::string thread;          // empty: name_thread was not called
+  int64_t tid = 0;             // id in the operating system
+  std::deque<TimeSpan> spans;  // grows without moving its elements
 };
 
 /// Every method may be called from any thread, at any time.
 ///
-/// Note [one recorder]: two modules hold copies of this code, and would keep a thread's buffer twice. What looks at the
-/// thread is virtual: whoever calls it runs the code of the module that made the recorder.
+/// Note [one recorder]: two modules contain copies of this code, each with thread_local buffers of its own. The methods
+/// that use these are virtual, so every caller runs the code of the module that made the recorder.
 class Recorder {
  public:
   Recorder() = default;
@@ -35,19 +35,20 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// Begins a recording of up to `most` spans. False: one is going on.
+  /// Begins a recording of up to `most` spans. False: one is running already.
   bool start(int64_t most);
-  /// Ends the recording. Spans that have not ended are not in it, and those that began before it begin with it.
+  /// Ends the recording and returns its spans. Spans that have not ended are omitted; spans that began before the
+  /// recording begin with it.
   std::vector<ThreadSpans> stop();
-  /// Spans of the last recording for which there was no room.
+  /// Number of spans of the last recording that were dropped for lack of room or memory.
   int64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
   bool recording() const { return recording_.load(std::memory_order_relaxed) != 0; }
-  /// `name` is of static storage.
+  /// Records a span of the calling thread; times are those of now_ns(). `name`: has static storage.
   void add(const char* name, int64_t begin_ns, int64_t end_ns, int64_t items = 1) {
     if (recording()) append({name, begin_ns, end_ns, items});
   }
-  /// What the calling thread is called in recordings, from its next one on.
+  /// Names the calling thread in recordings, from its next one on.
   virtual void name_thread(std::string name);
 
  private:
@@ -57,8 +58,8 @@ class Recorder {
   virtual void append(const TimeSpan& span) noexcept;
   std::shared_ptr<Track> enrol(uint64_t recording, const std::string& thread);
 
-  std::atomic<uint64_t> recording_{0};  // its number, 0: none; written under mutex_
-  std::atomic<int64_t> room_{0};        // for so many more spans; below 0 where there was none
+  std::atomic<uint64_t> recording_{0};  // number of the current one, 0: none; written under mutex_
+  std::atomic<int64_t> room_{0};        // spans that still fit; negative once some did not
   std::atomic<int64_t> dropped_{0};
   std::mutex mutex_;
   std::vector<std::shared_ptr<Track>> tracks_;  // guarded by mutex_, as is started_ns_

@@ -1,5 +1,5 @@
-// Counts what each stage did: items and busy nanoseconds, one counter set a worker, added up when somebody asks; and
-// has it recorded while somebody records.
+// Counters of each stage: items and busy nanoseconds, one set per worker, summed on request. Passes the times to a
+// recorder as well.
 #pragma once
 
 #include <array>
@@ -15,21 +15,21 @@ enum class Clock : uint8_t { kRead, kHeader, kDecode, kResize, kIdle, kCount };
 inline constexpr int kClocks = static_cast<int>(Clock::kCount);
 inline constexpr std::array<const char*, kClocks> kClockNames = {"read", "header", "decode", "resize", "idle"};
 
-/// One worker's counters, alone on its cache lines. Written by that worker, read by any thread.
+/// One worker's counters, on cache lines of their own. Written by that worker, read by any thread.
 struct alignas(128) StageStats {
   std::array<std::atomic<int64_t>, kClocks> items{};
   std::array<std::atomic<int64_t>, kClocks> busy_ns{};
-  Recorder* recorder = nullptr;  // null: nobody records
+  Recorder* recorder = nullptr;  // null: no recording
 
   bool recording() const { return recorder != nullptr && recorder->recording(); }
 
-  /// One item, and when the thread worked on it.
+  /// Counts one item and the time spent on it; times are those of now_ns().
   void add(Clock clock, int64_t begin_ns, int64_t end_ns) {
     count(clock, end_ns - begin_ns);
     if (recorder != nullptr) recorder->add(kClockNames[static_cast<size_t>(clock)], begin_ns, end_ns);
   }
 
-  /// One item that took no time to speak of.
+  /// Counts one item of negligible time.
   void add(Clock clock) { count(clock, 0); }
 
  private:

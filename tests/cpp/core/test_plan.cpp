@@ -297,8 +297,8 @@ TEST_CASE("a size that the batch does not hold is refused, and so is an image wi
 TEST_CASE("what no memory holds is refused, whatever the numbers add up to") {
   constexpr int kFar = 1 << 30, kMost = 1 << 28;
   const std::string words =
-      "an image of (2147483653, 2147483654) pixels (height, width) would be made, and 268435456 "
-      "is the most along an edge; take less padding, or resize";
+      "an image of (2147483653, 2147483654) pixels (height, width) is too large: at most 268435456 "
+      "pixels along an edge are supported; use less padding, or resize";
   CHECK(reason_of({{.kind = Kind::kPad, .padding = {kFar, kFar, kFar, kFar}}}, {6, 5}, {1, 1}) == words);
   CHECK(reason_of({random_crop(4, 4, 0, {kFar, kFar, kFar, kFar})}, {6, 5}, {4, 4}, {0, 0}) == words);
   Step needed = random_crop(4, kMost, 0);
