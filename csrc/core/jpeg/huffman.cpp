@@ -263,7 +263,8 @@ bool HuffmanDecoder::State::row_fits() const {
   return std::all_of(std::begin(last_dc), std::end(last_dc), [](int64_t v) { return -kLimit < v && v < kLimit; });
 }
 
-/// Decodes an MCU into `out`, or skips it unless kWanted. False: damage.
+/// Decodes an MCU into `out` (see next_mcu), or skips it unless kWanted. False: damaged or irregular data; the state is
+/// of no further use.
 template <bool kWanted>
 ALWAYS_INLINE bool HuffmanDecoder::State::decode(int16_t (*const* out)[64]) {
   Bits local{in.bits, in.next, in.count};  // a local copy stays in registers

@@ -165,7 +165,8 @@ Vec quarter_taps(const int32_t* start) {
   return by_channel(four);
 }
 
-/// Writes the outputs of a block: all to planes, which have room for them, or the first `count` as RGBX.
+/// Shifts, clamps and stores the sums of a block of sixteen outputs: all of them to three planes, which have room, or
+/// (`plane_stride` 0) the first `count` as RGBX, where X is arbitrary.
 void write_block(const Rgb& sum, int count, int plane_stride, uint8_t* to) {
   if (plane_stride) {
     const auto put = [&](int c, Vec v) {
@@ -185,7 +186,7 @@ void write_block(const Rgb& sum, int count, int plane_stride, uint8_t* to) {
 /// Into how many parts a block is split so that windows of a part start within kNearReach; kFar: more than four.
 enum class Reach { kNear, kHalves, kQuarters, kFar };
 
-/// A block of outputs.
+/// A block of sixteen outputs.
 struct Block {
   const int32_t* start;
   const uint32_t* near;

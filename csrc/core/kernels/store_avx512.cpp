@@ -71,12 +71,13 @@ struct Table<4> {
   }
 };
 
-/// R, G and B of output pixels [x, x + 64), `count` of which exist. Byte b of dword d of lane l is pixel 16 d + 4 l +
-/// b: the order in which per-lane shuffles separate RGBX pixels, and from which Table<4> restores the pixels' order.
-void channels_of_pixels(const uint8_t* row, int pixels, int x, int count, bool mirror, Vec* out) {
+/// Loads output pixels [x, x + 64) of an RGBX row of `row_pixels` pixels: out[0..2] are R, G, B. Only the first `count`
+/// exist, the others are 0; where the address lies outside of the row, the mask reads nothing. Byte b of dword d of
+/// lane l is pixel 16 d + 4 l + b: the order in which per-lane shuffles separate RGBX pixels. Table<4> undoes it.
+void channels_of_pixels(const uint8_t* row, int row_pixels, int x, int count, bool mirror, Vec* out) {
   const Vec backwards = _mm512_setr_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   const Vec apart = _mm512_broadcast_i32x4(_mm_setr_epi32(0x0c080400, 0x0d090501, 0x0e0a0602, 0x0f0b0703));
-  const uint8_t* at = row + ptrdiff_t(mirror ? pixels - x - 16 : x) * kPixelBytes;
+  const uint8_t* at = row + ptrdiff_t(mirror ? row_pixels - x - 16 : x) * kPixelBytes;
   Vec part[4];
   for (int i = 0; i < 4; ++i, at += mirror ? -64 : 64) {
     const int n = count - 16 * i;
@@ -93,11 +94,11 @@ void channels_of_pixels(const uint8_t* row, int pixels, int x, int count, bool m
 }
 
 /// The same from planes.
-void channels_of_planes(const uint8_t* row, int plane_stride, int pixels, int x, int count, bool mirror, Vec* out) {
+void channels_of_planes(const uint8_t* row, int plane_stride, int row_pixels, int x, int count, bool mirror, Vec* out) {
   const Vec order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   const Vec backwards = _mm512_setr_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
   const Vec swapped = _mm512_broadcast_i32x4(_mm_setr_epi32(0x00010203, 0x04050607, 0x08090a0b, 0x0c0d0e0f));
-  const uint8_t* at = row + (mirror ? pixels - x - 64 : x);
+  const uint8_t* at = row + (mirror ? row_pixels - x - 64 : x);
   const __mmask64 mask = count >= 64 ? ~0ull : mirror ? ~0ull << (64 - count) : (1ull << count) - 1;
   for (int c = 0; c < 3; ++c, at += plane_stride) {
     out[c] = _mm512_maskz_loadu_epi8(mask, at);
@@ -106,12 +107,13 @@ void channels_of_planes(const uint8_t* row, int plane_stride, int pixels, int x,
   }
 }
 
+/// The same from planes (`plane_stride` not 0) or RGBX, in the order that Table<kBytes> expects.
 template <int kBytes>
-void channel_bytes(const uint8_t* row, int plane_stride, int pixels, int x, int count, bool mirror, Vec* out) {
+void channel_bytes(const uint8_t* row, int plane_stride, int row_pixels, int x, int count, bool mirror, Vec* out) {
   if (plane_stride) {
-    channels_of_planes(row, plane_stride, pixels, x, count, mirror, out);
+    channels_of_planes(row, plane_stride, row_pixels, x, count, mirror, out);
   } else {
-    channels_of_pixels(row, pixels, x, count, mirror, out);
+    channels_of_pixels(row, row_pixels, x, count, mirror, out);
   }
   if constexpr (kBytes < 4) {  // the narrower tables need other permutations of the dwords
     const Vec order = kBytes == 1 ? _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)

@@ -118,14 +118,15 @@ class Resolver {
         return apply(step.branches[static_cast<size_t>(chosen - step.bounds.begin())]);
       }
       case Step::Kind::kShuffled:
-        return shuffled(step.branches, draw);
+        return apply_shuffled(step.branches, draw);
       case Step::Kind::kErase:
         return draw < step.p ? erase(step) : void();
     }
   }
 
-  // Applies permutation floor(u n!) of itertools.permutations: the first factor of n! selects the first branch, etc.
-  void shuffled(const std::vector<std::vector<Step>>& branches, double u) {
+  // Applies all branches in the order of permutation floor(u n!) of itertools.permutations, u in [0, 1). The digits of
+  // that number in the factorial base select the branches one after the other.
+  void apply_shuffled(const std::vector<std::vector<Step>>& branches, double u) {
     std::vector<size_t> rest(branches.size());
     std::iota(rest.begin(), rest.end(), size_t{0});
     uint64_t orders = 1;

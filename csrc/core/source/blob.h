@@ -38,7 +38,7 @@ class BlobTable {
  public:
   virtual ~BlobTable() = default;
   virtual int64_t size() const = 0;
-  /// The blob of a row, which must lie in [0, size()).
+  /// The blob of a row, which must lie in [0, size()): not checked. Its pointers are valid as long as the table is.
   virtual Blob at(int64_t row) const = 0;
 
   /// `paths`: all paths, each zero-terminated, one after the other; path i begins at offsets[i].
