@@ -1,1 +1,1 @@
-"""Measures headrace beside what people use today. Start with README.md, then run.py."""
+"""Compares the speed of headrace with that of other loaders. Start with README.md, then run.py."""

@@ -2,9 +2,9 @@
 
     python -m bench.against [COMMIT] [--loss 0.15] [--rounds 6]
 
-Both are built in the same way. Their runs take turns, each in a process of its own; a run reads one folder of images
-through one native thread and counts the CPU time of the whole process, which other processes disturb less than the
-time of a clock. A loss counts where the median of the ratios is below 1 - `--loss` twice in a row.
+Both are built in the same way. Their runs alternate, each in its own process. A run reads one folder of images through
+one native thread and measures the CPU time of the whole process, which other processes disturb less than wall time.
+A loss counts if the median of the ratios is below 1 - `--loss` twice in a row.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ print(json.dumps(took))
 
 
 def built(name: str, tree: Path, *options: str) -> Path:
-    """A folder with the package that a source tree makes, as pip installs it; `options` of pip."""
+    """A folder with the package built from a source tree by pip with `options`."""
     site = BUILDS / f"{name}-site"
     shutil.rmtree(site, ignore_errors=True)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -71,14 +71,14 @@ def checked_out(commit: str) -> tuple[str, Path]:
 
 
 def files(most: int = 160) -> list[str]:
-    """ImageNet's files where they are, else the photographs inside headrace."""
+    """ImageNet's files if they exist, otherwise headrace's photographs."""
     found = sorted(path for path in (datasets.data_folder() / "imagenet_dev").rglob("*") if path.is_file())
     found = found or sorted(datasets.PHOTOS.glob("*.jpg"))
     return [str(path) for path in found[:most]] * (1 if len(found) >= most else most // len(found))
 
 
 def seconds(site: Path, images: list[str]) -> dict[str, float]:
-    """CPU seconds an image, by recipe, of one run."""
+    """CPU seconds per image of one run, by recipe."""
     command = [sys.executable, "-c", RUN, str(site), json.dumps(images)]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     made: dict[str, float] = json.loads(out)
@@ -86,7 +86,7 @@ def seconds(site: Path, images: list[str]) -> dict[str, float]:
 
 
 def ratios(now: Path, then: Path, rounds: int) -> dict[str, list[float]]:
-    """How much faster the first is, by recipe, a ratio a round."""
+    """The speed of `now` over that of `then`, by recipe, one ratio per round."""
     images, found = files(), {}
     for number in range(rounds):
         sites = [now, then] if number % 2 else [then, now]
@@ -103,7 +103,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=6)
     options = parser.parse_args()
     sha, tree = checked_out(options.commit)
-    # The working tree's objects are there already, where the editable install has left them.
+    # The editable install has left the object files of the working tree, so its build is short.
     then, now = built(sha, tree, f"-Cbuild-dir={BUILDS / f'{sha}-build'}"), built("now", datasets.REPOSITORY)
     for _ in range(2):
         found = ratios(now, then, options.rounds)

@@ -1,4 +1,4 @@
-"""Compares loaders over small images in memory: CIFAR's training recipe on 50,000 of 32 x 32 pixels, equality first."""
+"""Compares loaders of images in memory: CIFAR's training recipe on 50,000 of 32 x 32 pixels, after a verification."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def recipe(T: Any) -> Any:
 
 
 def seconds(loader: Iterable[Any], limit: float) -> tuple[float, int]:
-    """Time of whole batches, and their samples; epochs go on until `limit` seconds are over."""
+    """(time, samples) of whole batches, over as many epochs as `limit` seconds take."""
     samples, begin = 0, time.perf_counter()
     while True:
         for _, labels in loader:
@@ -37,7 +37,7 @@ def seconds(loader: Iterable[Any], limit: float) -> tuple[float, int]:
 
 
 def main() -> None:
-    """Runs all loaders in turn, some rounds of each, on the same cores."""
+    """Runs all loaders in turn for several rounds, on the same cores."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", type=int, default=50_000)
     parser.add_argument("--batch", type=int, default=128)
@@ -71,7 +71,7 @@ def main() -> None:
         for name, make in (("torch", torchs), ("headrace", ours))
     }
     rates: dict[str, list[float]] = {name: [] for name in contenders}
-    for loader in contenders.values():  # starts workers, and pays for what is made once
+    for loader in contenders.values():  # starts workers, and makes what is made once
         seconds(loader, 0.2)
     for _ in range(options.rounds):
         for name, loader in contenders.items():

@@ -1,4 +1,4 @@
-"""Says what batches by aspect ratio save: pixels cut off against plain square crops, and images/s of both loaders."""
+"""Compares batches by aspect ratio with square crops: the share of pixels cut off, and images/s of both loaders."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ENDINGS = {".jpg", ".jpeg", ".png", ".webp"}
 
 
 def crop(size: tuple[int, int]) -> Any:
-    """The largest centred box of a size's ratio, as a normalised tensor."""
+    """The largest centred box of the size's ratio, resized to it, as a normalised tensor."""
     return transforms.Compose(
         [transforms.ResizedCenterCrop(size), transforms.ToTensor(), transforms.Normalize(MEAN, STD)]
     )
 
 
 def rate(loader: DataLoader, seconds: float) -> float:
-    """Images/s of whole epochs, for at least so many seconds."""
+    """Images/s of whole epochs, over at least `seconds`."""
     samples, begin = 0, time.perf_counter()
     while time.perf_counter() - begin < seconds:
         samples += sum(len(images) for images in loader)
@@ -35,7 +35,7 @@ def rate(loader: DataLoader, seconds: float) -> float:
 
 
 def main() -> None:
-    """One folder: pixels first, then equality, then speed."""
+    """For each folder: the pixels cut off and a verification, then the speed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--batch", type=int, default=32)

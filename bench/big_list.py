@@ -1,4 +1,4 @@
-"""Prints what a dataset of 1.3 million files costs in memory and time: the bar is 300 MB and a matter of seconds."""
+"""Prints the memory and the time that a dataset of 1.3 million files takes. The limit is 300 MB and a few seconds."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def resident_mb() -> float:
 
 
 def names(files: int, classes: int, root: str) -> Iterator[str]:
-    """Paths as ImageNet has them."""
+    """Paths like those of ImageNet."""
     for i in range(files):
         label = i * classes // files
         yield f"{root}/n{label:08}/n{label:08}_{i}.JPEG"
 
 
 def main() -> None:
-    """Measures a list of paths, and a folder of links to nothing if asked for."""
+    """Measures a list of paths and, with --folder, a folder of empty files."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=1_300_000)
     parser.add_argument("--classes", type=int, default=1000)

@@ -1,8 +1,8 @@
-"""Lays out the data sets: trees of links that every contender reads as an ImageFolder.
+"""Lays out the data sets as trees of links, which every contender reads as an ImageFolder.
 
-A tree is long enough that hardly a measurement runs over the end of an epoch (a set of 160 files is repeated
-by links) and small enough for the page cache (of a large set an even sample is taken). Only what every
-contender can read goes in: RGB and gray JPEG files.
+A tree is long enough that few measurements cross the end of an epoch (a set of 160 files is repeated by links) and
+small enough for the page cache (a large set is sampled evenly). It holds only what every contender can read: RGB and
+gray JPEG files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PIXEL_IMAGES = 128
 
 @dataclass(frozen=True)
 class Dataset:
-    """A laid-out tree, what it is made of, and how it is to be measured."""
+    """A tree, its contents, and the batch size of its measurements."""
 
     name: str
     root: Path
@@ -51,7 +51,7 @@ def _readable(files: Sequence[Path]) -> list[Path]:
 
 
 def _sample(folder: Path) -> list[Path]:
-    """The JPEG files of a folder, or an even sample of them where they are very many."""
+    """The JPEG files of a folder, or an even sample of them if they exceed MOST_BYTES."""
     files = sorted(f for f in folder.rglob("*") if f.suffix.lower() in (".jpg", ".jpeg"))
     total = sum(f.stat().st_size for f in files)
     step = max(1, -(-total // MOST_BYTES))
@@ -59,7 +59,7 @@ def _sample(folder: Path) -> list[Path]:
 
 
 def _link_tree(name: str, files: Sequence[Path], images: int) -> Path:
-    """Links class/000123_name.jpg -> file, the set repeated up to `images`; kept from run to run."""
+    """Links class/000123_name.jpg -> file, with the set repeated up to `images`; later runs reuse the tree."""
     total = sum(f.stat().st_size for f in files)
     repeats = max(1, min(-(-images // len(files)), MOST_BYTES // max(total, 1)))
     classes = {f: "all" if name.endswith("pixels") or f.parent.name == name else f.parent.name for f in files}
@@ -78,7 +78,7 @@ def _link_tree(name: str, files: Sequence[Path], images: int) -> Path:
 
 
 def _reencode(files: Sequence[Path], name: str) -> list[Path]:
-    """The same pictures as Pillow writes them at quality 85 with 4:2:0, as most of the web has them."""
+    """The same pictures, written by Pillow at quality 85 with 4:2:0, as is usual on the web."""
     from PIL import Image
 
     digest = sha256(repr([(str(f), f.stat().st_size) for f in files]).encode()).hexdigest()[:8]
@@ -96,7 +96,7 @@ def _reencode(files: Sequence[Path], name: str) -> list[Path]:
 
 
 def _main_files() -> tuple[str, list[Path]]:
-    """The pictures of the main set and its name: ImageNet files, or the photographs in headrace itself."""
+    """The name and the files of the main set: ImageNet files, the given folder, or headrace's photographs."""
     folder = data_folder()
     named = folder / "imagenet_dev"
     if named.is_dir():
@@ -107,7 +107,7 @@ def _main_files() -> tuple[str, list[Path]]:
 
 
 def lay_out(names: Sequence[str]) -> list[Dataset]:
-    """The data sets that are there, in the order asked for; the missing are said aloud."""
+    """The data sets that exist, in the requested order; prints those that are missing."""
     from PIL import Image
 
     found = []

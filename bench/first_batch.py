@@ -1,4 +1,4 @@
-"""Prints how long a user waits from constructing a loader to its first batch of 64: the bar is 0.3 s on two cores."""
+"""Prints the time from the construction of a loader to its first batch of 64. The limit is 0.3 s on two cores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace import DataLoader, ImageFolder, transforms
 
 
 def main() -> None:
-    """Constructs the loader anew a few times; the first one pays for what is made once a process."""
+    """Constructs the loader several times; the first time includes what a process makes once."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("root", type=Path, help="a folder of class folders")
     parser.add_argument("--workers", type=int, default=2)

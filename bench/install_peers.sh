@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs the peers of the benchmark into the virtual environment $VENV (made where it is not there).
+# Installs the peers of the benchmark into the virtual environment $VENV, which is made if it does not exist.
 #
 #   VENV=.venv-bench bench/install_peers.sh
 #
-# FFCV is built from source against the system's OpenCV and libjpeg-turbo, the ceiling against libjpeg-turbo alone.
-# As root the system packages are installed; otherwise the command is printed. A peer that cannot be installed is
-# said aloud and left out: the benchmark then lists it as not installed.
+# FFCV is built from source with the system's OpenCV and libjpeg-turbo, the ceiling with libjpeg-turbo only. Root
+# installs the system packages; for other users the script prints the command. A peer that cannot be installed is
+# reported and left out: the benchmark then lists it as not installed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 venv=$(realpath -sm "${VENV:-.venv-bench}")

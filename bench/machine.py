@@ -1,4 +1,4 @@
-"""Says what machine this is, picks the CPUs that a measurement may use, and reads its options."""
+"""Describes the machine, picks the CPUs of a measurement, and reads the common options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _cpu_model() -> str:
 
 
 def describe() -> dict[str, Any]:
-    """What a reader must know to judge a figure: CPU, cores, memory, kernel, C library, Python."""
+    """The facts that a reader needs to judge a figure: CPU, cores, memory, kernel, C library, Python."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "cpu": _cpu_model(),
@@ -31,9 +31,9 @@ def describe() -> dict[str, Any]:
 
 
 def pick_cpus(count: int) -> set[int]:
-    """The first `count` usable CPUs, one hardware thread of every physical core before any second one.
+    """The first `count` usable CPUs; the first hardware threads of all physical cores come before second ones.
 
-    Two hardware threads of one core are not two cores: "2 cores" measured on siblings would be wrong.
+    Two hardware threads of one core are not two cores: a measurement of "2 cores" on siblings would be wrong.
     """
     usable = sorted(os.sched_getaffinity(0))
     if count > len(usable):
@@ -50,7 +50,7 @@ def pick_cpus(count: int) -> set[int]:
 
 
 def options_of(parser: argparse.ArgumentParser, *, cores: int, rounds: int) -> argparse.Namespace:
-    """The options of a small benchmark, those that all have among them; from here on it keeps to its cores, and torch
+    """Parses the options of a small benchmark, with the common ones; pins the process to its cores, and limits torch
     to one thread."""
     import torch
 

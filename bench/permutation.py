@@ -1,10 +1,10 @@
-"""Times a shuffle that is computed against one that is stored: ns an index and memory, after a check that both are one.
+"""Compares a computed shuffle with a stored one: ns per index and memory, after a check that both are permutations.
 
     python -m bench.permutation [--samples 10000000] [--rounds 5] [--cores 1] [--out NAME.json]
 
 Contenders, interleaved: torch's RandomSampler and PermutationSampler over the same number of samples, and
-PermutationSampler over 10**10; each read index by index and in batches of torch's BatchSampler. Memory is the growth of
-the largest resident set, each in a process of its own.
+PermutationSampler over 10**10; each is read index by index and in batches of torch's BatchSampler. Memory is the growth
+of the peak resident set, measured in a separate process for each.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def exhaust(indices: Iterable[object]) -> None:
 
 
 def work(samples: int) -> dict[str, tuple[Callable[[], None], int]]:
-    """name -> (what is timed, how many indices it makes)."""
+    """name -> (the timed function, the number of indices that it makes)."""
     ours, many, theirs = PermutationSampler(samples), PermutationSampler(BILLIONS), RandomSampler(range(samples))
     positions = np.random.default_rng(0).integers(0, BILLIONS, samples // 10)
     batches = samples // 10 // BATCH
@@ -56,30 +56,30 @@ def work(samples: int) -> dict[str, tuple[Callable[[], None], int]]:
 
 
 def largest_mib() -> float:
-    """The largest resident set of this process so far. Not getrusage's, which a process inherits from its parent."""
+    """The peak resident set of this process. getrusage's value is inherited from the parent process."""
     line = next(one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
 
 
 def growth_mib(name: str, samples: int) -> float:
-    """Of the largest resident set, by one pass."""
+    """The growth of the peak resident set by one pass."""
     run = work(samples)[name][0]
-    exhaust(RandomSampler(range(1000)))  # what is loaded once
+    exhaust(RandomSampler(range(1000)))  # loads what is loaded once
     exhaust(PermutationSampler(1000))
-    Path("/proc/self/clear_refs").write_text("5")  # the largest so far is now the present one
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak to the present size
     before = largest_mib()
     run()
     return largest_mib() - before
 
 
 def main() -> None:
-    """Runs all contenders in turn, some rounds of each, on the same cores."""
+    """Runs all contenders in turn for several rounds, on the same cores."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=10**7)
     options = options_of(parser, cores=1, rounds=5)
     for sampler in (RandomSampler(range(options.samples)), PermutationSampler(options.samples)):
         order = np.fromiter(sampler, dtype=np.int64)
-        assert np.array_equal(np.bincount(order), np.ones(options.samples)), "an epoch names each sample once"
+        assert np.array_equal(np.bincount(order), np.ones(options.samples)), "an epoch must hold each sample once"
     del order
 
     contenders = work(options.samples)

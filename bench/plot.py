@@ -1,4 +1,4 @@
-"""Draws a run as horizontal bars: medians with their spread, and the decoding ceiling as a line.
+"""Draws a run as horizontal bars: medians with their range, and the ceiling of decoding as a line.
 
     python -m bench.plot bench/results/NAME.json [--datasets imagenet_dev] [--recipes train] [--out NAME.png]
 
@@ -52,7 +52,7 @@ def _panel(axes: Any, names: Sequence[str], rows: Mapping[str, Any], absent: Map
         limit = rows[CEILING]["images_per_s"]
         axes.axvspan(limit["min"], limit["max"], color=LIMIT, alpha=0.12, linewidth=0, zorder=0)
         axes.axvline(limit["median"], color=LIMIT, linestyle="--", linewidth=1.2)
-        # Above the bars, on the side where there is room, so that it never covers one.
+        # Above the bars, so that it covers none.
         axes.annotate(f"ceiling, decoding alone: {limit['median']:,.0f}", (limit["median"], 1), (-4, 3),
                       xycoords=("data", "axes fraction"), textcoords="offset points",
                       ha="right", va="bottom", color=LIMIT, fontsize=8.5)  # fmt: skip
@@ -87,7 +87,7 @@ def draw(
     lines = [(dataset, recipe) for dataset in sets for recipe in wanted]
     names = [name for name in options["contenders"] if name != CEILING]
     medians = {row["name"]: row["images_per_s"]["median"] for row in reversed(result["summary"])}
-    names.sort(key=lambda name: -medians.get(name, 0))  # one order for all panels: that of the first
+    names.sort(key=lambda name: -medians.get(name, 0))  # all panels have the order of the first
     height = BAR_INCHES * len(names) + 0.95
     figure, grid = plt.subplots(
         len(lines), len(options["cores"]), figsize=(6.2 * len(options["cores"]), height * len(lines) + 1.0),

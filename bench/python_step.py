@@ -1,9 +1,9 @@
-"""What one transform that Python does costs a recipe: against the transform alone, and in torch's loader.
+"""Measures the cost of one Python step in a recipe, compared with the step alone and with torch's loader.
 
     python -m bench.python_step FOLDER [--rounds 5] [--seconds 3] [--cores 1] [--out NAME.json]
 
-Times, interleaved: the train recipe without and with RandAugment behind the flip, in headrace's and torch's DataLoader,
-and RandAugment alone on the very images that it gets there. The batches are compared with the oracle before.
+Times, interleaved: the train recipe without and with RandAugment after the flip, in headrace's and torch's DataLoader,
+and RandAugment alone on crops like those that it gets there. The batches are compared with the oracle first.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def loader_of(kind: str, recipe: str, job: Job) -> Any:
 
 
 def ms_a_sample(loader: Any, seconds: float) -> float:
-    """Of steady state: the first batches are not counted."""
+    """Milliseconds per sample in steady state: the first batches are not counted."""
     taken, start, begun = 0, 0.0, False
     while True:
         for number, (images, _) in enumerate(loader):
@@ -47,7 +47,7 @@ def ms_a_sample(loader: Any, seconds: float) -> float:
 
 
 def step_alone(root: Path) -> Callable[[], float]:
-    """Times RandAugment on crops of the folder's images, in one thread: ms an image."""
+    """Times RandAugment on crops of the folder's images, in one thread: ms per image."""
     from PIL import Image
     from torchvision import transforms as T
 

@@ -18,7 +18,7 @@ RECIPES = {
 
 
 def spread(values: Iterable[float]) -> dict[str, float]:
-    """Median, least and greatest."""
+    """Median, minimum and maximum."""
     values = list(values)
     return {"median": median(values), "min": min(values), "max": max(values)}
 
@@ -58,7 +58,7 @@ def _cells(row: Mapping[str, Any] | None) -> list[str]:
 
 
 def conditions(result: Mapping[str, Any]) -> str:
-    """One line under a table or a title: where and how the figures came about."""
+    """One line under a table or a title: the conditions of the measurement."""
     machine, options = result["machine"], result["options"]
     return (
         f"{machine['cpu']}, {machine['usable_cpus']} CPUs, Linux {machine['kernel']}; {result['date'][:10]}; "

@@ -1,9 +1,9 @@
-"""Runs the contenders, interleaved, each in a subprocess of its own, and writes JSON, a table and a plot.
+"""Runs the contenders, interleaved, each in its own subprocess, and writes JSON, a table and a plot.
 
     python -m bench.run --out bench/results/NAME.json
 
-Before anything is timed: every contender is probed (and listed where it is not installed) and makes the files
-that it reads, headrace verifies itself against torchvision and Pillow, and everybody's pixels are compared.
+Before the timing, every contender is probed (and listed if it is not installed) and makes the files that it reads,
+headrace is verified against torchvision and Pillow, and the pixels of all contenders are compared.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ TIMEOUT_S = 900
 
 
 def call(name: str, *arguments: str) -> dict[str, Any]:
-    """One contender, one job, one process; its line of JSON, or `failed` with the end of what it said.
+    """Runs one job of one contender in a process; returns its line of JSON, or `failed` with its last line of output.
 
-    A line that is there counts even if the library crashes on its way out. Whatever it leaves running is
-    ended, so that it cannot disturb the next one.
+    A printed line counts even if the library crashes at exit. Processes that it leaves are killed, so that they cannot
+    disturb the next one.
     """
     contender = CONTENDERS[name]
     command = [sys.executable, "-m", f"bench.contenders.{contender.module}", "--variant", contender.variant]
@@ -61,7 +61,7 @@ def call(name: str, *arguments: str) -> dict[str, Any]:
 
 
 def _without_paths(text: str) -> str:
-    """A result is read elsewhere, where this machine's folders mean nothing."""
+    """Removes this machine's folders, which mean nothing to a reader of the results."""
     return text.replace(str(datasets.REPOSITORY), ".").replace(sys.prefix, "$VENV")
 
 
@@ -71,12 +71,12 @@ def _job(dataset: datasets.Dataset, recipe: str, cores: int) -> list[str]:
 
 
 def _why_not(answer: Mapping[str, Any]) -> str:
-    """Why there is no figure: the recipe, an import that failed, or an exception."""
+    """The reason for a missing figure: the recipe, a failed import, or an exception."""
     return _without_paths(str(answer.get("unsupported") or answer.get("missing") or answer.get("failed")))
 
 
 def probe(names: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Versions of what is installed; reasons for what is not."""
+    """The versions of installed contenders, and the reasons why the others are missing."""
     versions, missing = {}, {}
     for name in names:
         answer = call(name, "--probe")
@@ -89,7 +89,7 @@ def probe(names: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def verify(sets: Sequence[datasets.Dataset], recipes: Sequence[str], cores: int) -> list[dict[str, Any]]:
-    """headrace's own oracle, on every data set and recipe that will be timed. No timing without it."""
+    """Verifies headrace with its oracle on every data set and recipe that will be timed; exits on a difference."""
     checks = []
     for dataset in sets:
         for recipe in recipes:
@@ -103,7 +103,7 @@ def verify(sets: Sequence[datasets.Dataset], recipes: Sequence[str], cores: int)
 
 
 def compare_pixels(names: Sequence[str], cores: int) -> dict[str, Any]:
-    """How far every contender's pixels are from torchvision's on Pillow images."""
+    """The differences of every contender's pixels from torchvision's on Pillow images."""
     import numpy as np
 
     root = datasets.pixel_tree()
@@ -140,7 +140,7 @@ def compare_pixels(names: Sequence[str], cores: int) -> dict[str, Any]:
 
 
 def time_rounds(result: dict[str, Any], sets: Sequence[datasets.Dataset], out: Path) -> None:
-    """Round by round, every combination, A B C A B C ...; saved after every round."""
+    """Times every combination, round by round: A B C A B C ...; saves after every round."""
     options = result["options"]
     names = [name for name in options["contenders"] if name not in result["missing"]]
     places = list(product(sets, options["recipes"], options["cores"]))
@@ -151,7 +151,7 @@ def time_rounds(result: dict[str, Any], sets: Sequence[datasets.Dataset], out: P
                 continue
             answer = call(name, "--seconds", str(options["seconds"]), *_job(dataset, recipe, cores))
             answer.pop("versions", None)
-            if "libjpeg_turbo" in answer:  # known once it has run
+            if "libjpeg_turbo" in answer:  # known only after a run
                 result["versions"][name]["libjpeg-turbo"] = answer.pop("libjpeg_turbo")
             if "unsupported" in answer:
                 unsupported.add((name, recipe))
@@ -185,7 +185,7 @@ def _note(result: dict[str, Any], text: str) -> None:
 
 
 def save(result: dict[str, Any], out: Path) -> None:
-    """JSON, the table beside it, and the plot where matplotlib is there."""
+    """Writes JSON, the table next to it and, if matplotlib is installed, the plot."""
     result["summary"] = report.summarise(result["figures"])
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(result, indent=1) + "\n")
@@ -211,7 +211,7 @@ def main() -> None:
     parser.add_argument("--no-pixels", action="store_true", help="leave out the comparison of pixels")
     args = parser.parse_args()
 
-    sys.stdout.reconfigure(line_buffering=True)  # a long run is followed in a file
+    sys.stdout.reconfigure(line_buffering=True)  # so that a log file shows the progress
     sets = datasets.lay_out(args.datasets)
     versions, missing = probe(args.contenders)
     names = [name for name in args.contenders if name not in missing]

@@ -1,11 +1,10 @@
-"""Times the training examples with headrace's loader and with the oracle's in worker processes; losses equal first.
+"""Times the training examples with headrace's loader and with the oracle's in processes; the losses must be equal.
 
     python -m bench.trainers [FOLDER] [--rounds 3] [--examples ddp timm_train ...] [--out NAME.json]
 
-Each run is a process of its own on the same cores, and both loaders take turns: A B A B. The oracle makes the same
-batches by Pillow and torch in as many processes as headrace has threads. What is timed is the whole loop, from the end
-of its first step on: decoding, the network, the optimiser. FOLDER is an ImageFolder; without it the photographs inside
-headrace are trained on.
+Each run is a separate process on the same cores, and the loaders alternate: A B A B. The oracle makes the same batches
+with Pillow and torch, in as many processes as headrace has threads. The timed part is the whole loop after its first
+step: decoding, the network, the optimiser. FOLDER is an ImageFolder; the default is a folder of headrace's photographs.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ LOADERS = ("native", "processes")
 
 
 def run(whose: str, name: str, options: list[str], ranks: int) -> tuple[dict[int, str], float]:
-    """The losses of an example, and its images a second."""
+    """The losses of an example, and its images per second."""
     torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"] if ranks > 1 else []
     command = [sys.executable, *torchrun, str(RUNNER), whose, str(ROOT / "examples" / f"{name}.py"), *options]
     folders = [str(ROOT / "examples"), str(ROOT / "tests/python"), os.environ.get("PYTHONPATH", "")]
@@ -58,7 +57,7 @@ def run(whose: str, name: str, options: list[str], ranks: int) -> tuple[dict[int
 
 
 def versions() -> dict[str, str]:
-    """Of what is installed."""
+    """The versions of the installed packages."""
     found = {}
     for package in PACKAGES:
         try:
@@ -93,7 +92,7 @@ def main() -> None:
             if missing:
                 print(f"| {name} | {missing[0]} is not installed | | |")
                 continue
-            # As many threads, or processes, over all ranks as there are cores.
+            # The threads, or processes, of all ranks together are as many as the cores.
             dealt = 2 if name in ("ddp", "ray_train") else 1
             numbers = {"--epochs": args.epochs, "--batch-size": args.batch_size // dealt, "--size": args.size}
             numbers["--workers"] = max(1, args.cores // dealt)
@@ -101,8 +100,8 @@ def main() -> None:
             rates: dict[str, list[float]] = {whose: [] for whose in LOADERS}
             curves: list[dict[int, str]] = []
             if name == "ray_train":
-                options += ["--every", str(2**31)]  # Ray keeps no checkpoint on the way
-            for _ in range(1 if name == "ray_train" else args.rounds):  # Ray takes most of a minute to start
+                options += ["--every", str(2**31)]  # no checkpoints during the run
+            for _ in range(1 if name == "ray_train" else args.rounds):  # Ray needs most of a minute to start
                 for whose in LOADERS:
                     losses, rate = run(whose, name, options, ranks)
                     curves.append(losses)

@@ -1,13 +1,13 @@
-// Decodes just the crops of a list of JPEG files with libjpeg-turbo, and does nothing else: the ceiling of a loader.
+// Decodes only the crops of a list of JPEG files with libjpeg-turbo: the upper limit of a loader's speed.
 //
 //   g++ -O3 -std=c++17 -pthread ceiling.cpp -o ceiling -ljpeg
 //   ./ceiling LIST THREADS SECONDS CHECKED
 //
-// LIST holds lines of `path x y w h`. The first CHECKED crops are decoded once, untimed, for a checksum that another
-// decoder can be held against. Then THREADS threads take lines from one counter, round and round, for SECONDS.
+// LIST holds lines of `path x y w h`. The first CHECKED crops are decoded once, untimed, for a checksum to compare with
+// another decoder's. Then THREADS threads take lines from one counter, cyclically, for SECONDS.
 // Prints one line of JSON.
 //
-// Rows go to one row of memory, used again and again: what becomes of them is the loader's business, not decoding's.
+// All rows go to one row of memory: writing them elsewhere is the loader's work, not the decoder's.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -25,7 +25,7 @@
 #include <thread>
 #include <vector>
 
-// jpeglib.h needs the other before it.
+// jpeglib.h needs cstdio before it.
 // clang-format off
 #include <cstdio>
 #include <jpeglib.h>
@@ -45,7 +45,7 @@ std::vector<Crop> read_list(const char* name) {
   std::ifstream lines(name);
   std::vector<Crop> crops;
   for (std::string line; std::getline(lines, line);) {
-    // From the right, since a path may hold spaces.
+    // From the right, since a path may contain spaces.
     unsigned box[4];
     for (int i = 3; i >= 0; --i) {
       const size_t blank = line.rfind(' ');
@@ -59,7 +59,7 @@ std::vector<Crop> read_list(const char* name) {
   return crops;
 }
 
-/// zlib's checksum: any language can repeat it.
+/// zlib's checksum, which the Python side computes as well.
 class Adler32 {
  public:
   void add(const unsigned char* bytes, size_t count) {
@@ -74,7 +74,7 @@ class Adler32 {
   uint32_t a_ = 1, b_ = 0;
 };
 
-/// One per thread. Keeps its buffers and its decompressor from file to file.
+/// One per thread. Reuses its buffers and its decompressor for all files.
 class Decoder {
  public:
   Decoder() {
@@ -87,7 +87,7 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  /// False where the file cannot be read or decoded.
+  /// Returns false if the file cannot be read or decoded.
   bool decode(const Crop& crop, Adler32* sum = nullptr) {
     const size_t bytes = read_file(crop.path);
     if (bytes == 0) return false;
@@ -175,7 +175,7 @@ Tally run(const std::vector<Crop>& crops, unsigned threads, double seconds) {
   for (const Tally& one : tallies) {
     all.images += one.images;
     all.undecoded += one.undecoded;
-    all.seconds += one.seconds / threads;  // the mean: a thread that ends first is not a thread that was slow
+    all.seconds += one.seconds / threads;  // the mean, since threads end at different times
   }
   return all;
 }

@@ -1,4 +1,4 @@
-"""The list of contenders: name -> module, variant and the words for tables and plots."""
+"""The contenders: name -> module, variant, and label for tables and plots."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Contender:
-    """One row of the table. `module` is a file of this package, run in a subprocess of its own."""
+    """One row of the table. `module` is a file of this package, which runs in its own subprocess."""
 
     module: str
     label: str

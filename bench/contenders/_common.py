@@ -1,7 +1,7 @@
-"""What every contender shares: the job, the stopwatch and the command line of one measured subprocess.
+"""Shared by all contenders: the job, the measurement and the command line of one subprocess.
 
-A contender's file imports its library inside its functions only, because `run` pins the process and limits
-the thread pools first, and most libraries read both when they are imported.
+A contender's file imports its library only inside functions: `run` first pins the process and limits the thread
+pools, and most libraries read both at import.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
 SIZE = 224
 SHORTER_SIDE = 256
-# A multiple of the usual worker counts, since torch's workers deliver in volleys of one batch each.
+# A multiple of the usual worker counts, since torch's workers finish their batches at about the same time.
 WARM_UP_BATCHES = 4
 LEAST_BATCHES = 4
 RECIPES = ("train", "eval")
-#: Of torchvision's transforms, which not everybody has.
+#: Recipes with torchvision's transforms, which only some contenders support.
 TORCHVISION_RECIPES = (*RECIPES, "jitter", "reference", "randaugment")
 
 
 class Unsupported(Exception):
-    """This contender has no way to do this recipe."""
+    """This contender does not support this recipe."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One measurement: which files, what is done to them, on how many cores.
+    """One measurement: the files, the recipe, the number of cores.
 
     Recipe `train`: RandomResizedCrop(224) + flip + normalise, shuffled.
     Recipe `eval`: Resize(256) + CenterCrop(224) + normalise, in order.
-    Recipe `jitter`: train with ColorJitter(0.4, 0.4, 0.4, 0.1) behind the flip. Recipe `randaugment`: train with
-    RandAugment there. Recipe `reference`: train with RandomErasing(0.1) at the end, as torchvision's reference does.
-    Recipe `pixels`: the whole image to 224x224 + normalise, in order, one pass, nothing left out.
+    Recipe `jitter`: train with ColorJitter(0.4, 0.4, 0.4, 0.1) after the flip. Recipe `randaugment`: train with
+    RandAugment there. Recipe `reference`: train with RandomErasing(0.1) at the end, as in torchvision's reference.
+    Recipe `pixels`: the whole image to 224x224 + normalise, in order, one pass over all files.
     """
 
     root: Path
@@ -61,7 +61,7 @@ class Job:
         return self.recipe not in ("eval", "pixels")
 
     def epochs(self) -> Iterable[int]:
-        """0, 1, 2, ... without end; one pass is enough to compare pixels."""
+        """0, 1, 2, ... without end; only 0 for a comparison of pixels."""
         return range(1) if self.recipe == "pixels" else count()
 
     def files(self) -> list[Path]:
@@ -69,11 +69,11 @@ class Job:
         return sorted(path for path in self.root.rglob("*") if not path.is_dir())
 
     def unique_files(self) -> list[Path]:
-        """The files behind the links of the tree, each once, in the order of their first link."""
+        """The files that the links of the tree point to, each once, in the order of their first link."""
         return list(dict.fromkeys(path.resolve() for path in self.files()))
 
     def derived(self, suffix: str, write: Callable[[Path], object]) -> Path:
-        """A file made once from the tree and kept beside it. `suffix` names everything that it depends on."""
+        """A file made once from the tree and stored next to it. `suffix` must name everything that it depends on."""
         path = self.root.parent / (self.root.name + suffix)
         if not path.exists():
             unfinished = path.with_name(path.name + ".part")
@@ -83,10 +83,10 @@ class Job:
 
 
 def import_torchvision() -> None:
-    """Imports torchvision also where its C++ operators do not match the installed torch.
+    """Imports torchvision even if its C++ operators do not match the installed torch.
 
-    PyPI has no build of torchvision for a CPU-only torch. Its datasets and its transforms of PIL images need
-    none of those operators; only the import asks for the schemas of two.
+    PyPI has no build of torchvision for a CPU-only torch. Its datasets and its transforms of PIL images need none of
+    those operators; only the import looks up the schemas of two.
     """
     import sys
 
@@ -106,7 +106,7 @@ def import_torchvision() -> None:
 
 
 def torchvision_transform(recipe: str) -> Any:
-    """The recipe in torchvision's words. On PIL images v1 gives the pixels of v2 and costs a little less."""
+    """The recipe as torchvision's transforms. On PIL images v1 gives the pixels of v2, and is slightly faster."""
     from torchvision import transforms as T
 
     train, tensor = [T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip()], [T.ToTensor(), T.Normalize(MEAN, STD)]
@@ -122,7 +122,7 @@ def torchvision_transform(recipe: str) -> Any:
 
 
 def _check_batch(images: torch.Tensor, job: Job) -> None:
-    """Refuses to time a contender whose batch is not what the job asks for."""
+    """Raises AssertionError if the batch is not what the job requires."""
     import torch
 
     problem = None
@@ -137,7 +137,7 @@ def _check_batch(images: torch.Tensor, job: Job) -> None:
 
 
 def measure(batches: Iterator[torch.Tensor], job: Job, seconds: float) -> dict[str, Any]:
-    """Takes batches as a training loop does and touches nothing in them; times from batch to batch."""
+    """Takes batches as a training loop does, without reading them, and measures the time after the warm-up."""
     _check_batch(next(batches), job)
     for _ in range(WARM_UP_BATCHES - 1):
         next(batches)
@@ -154,14 +154,14 @@ def measure(batches: Iterator[torch.Tensor], job: Job, seconds: float) -> dict[s
 def _save_pixels(batches: Iterator[torch.Tensor], path: Path) -> dict[str, Any]:
     import numpy as np
 
-    # Copied at once: some contenders hand out memory that they use again.
+    # Copied at once: some contenders reuse the memory of their batches.
     images = np.concatenate([batch.numpy().copy() for batch in batches])
     np.save(path, images)
     return {"images": len(images)}
 
 
 def _limit_threads(cores: int) -> None:
-    """Pins this process and its children, and keeps every pool of a library within the cores of the job."""
+    """Pins this process and its children, and limits the thread pools of libraries to the cores of the job."""
     os.sched_setaffinity(0, pick_cpus(cores))
     for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[variable] = "1"  # parallel over images, never within one
@@ -185,10 +185,10 @@ def run(
     recipes: Sequence[str] = RECIPES,
     measure: Callable[[Iterator[torch.Tensor], Job, float], dict[str, Any]] = measure,
 ) -> None:
-    """The command line of a contender: does one thing and prints one line of JSON.
+    """The command line of a contender: does one task and prints one line of JSON.
 
-    The line holds `missing` where a module cannot be imported and `unsupported` where the recipe cannot be
-    done; both are answers, not failures. Any other exception is a failure and leaves a traceback.
+    The line holds `missing` if a module cannot be imported, and `unsupported` if the recipe is not supported; both
+    are results, not failures. Any other exception is a failure with a traceback.
     """
     parser = argparse.ArgumentParser(prog=f"python -m bench.contenders.{name}")
     parser.add_argument("--root", type=Path, help="an ImageFolder of JPEG files")
@@ -231,4 +231,4 @@ def run(
     except Unsupported as error:
         line["unsupported"] = str(error)
     print(json.dumps(line), flush=True)
-    os._exit(0)  # libraries with threads of their own may hang on the way out
+    os._exit(0)  # libraries with their own threads may hang at exit

@@ -1,4 +1,4 @@
-"""The ceiling: libjpeg-turbo decoding just the crops, in a native loop: no loader, no tensors.
+"""The ceiling: libjpeg-turbo decodes only the crops, in a native loop, without a loader or tensors.
 
 The crops have the distribution of the train recipe. For the eval recipe they are the pixels under the filter
 of Resize(256) + CenterCrop(224). The first crops are compared with Pillow's, byte for byte.
@@ -30,7 +30,7 @@ CHECKED = 64
 
 
 def program() -> Path:
-    """Built by one plain command, again whenever the source changes."""
+    """The program, built by one compiler command whenever the source has changed."""
     binary = CACHE / f"ceiling-{sha256(SOURCE.read_bytes()).hexdigest()[:12]}"
     if not binary.exists():
         compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++")
@@ -62,7 +62,7 @@ def _eval_box(width: int, height: int) -> tuple[int, int, int, int]:
 
 
 def crops(job: Job) -> Path:
-    """The list that the program reads, made once with a fixed seed."""
+    """The list of crops that the program reads, made once with a fixed seed."""
     import torch
     from PIL import Image
     from torchvision.transforms import RandomResizedCrop

@@ -1,4 +1,4 @@
-"""NVIDIA DALI, a pipeline on the CPU alone: crop decoding, antialiased resize, crop_mirror_normalize."""
+"""NVIDIA DALI, a CPU-only pipeline: crop decoding, antialiased resize, crop_mirror_normalize."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _graph(job: Job) -> tuple[Any, Any]:
-    """The operators. EXIF orientation is left alone, as torchvision's ImageFolder leaves it."""
+    """The operators. EXIF orientation is ignored, as by torchvision's ImageFolder."""
     from nvidia.dali import fn, types
 
     files = [str(path) for path in job.files()]
@@ -71,7 +71,7 @@ def batches(job: Job) -> Iterator[torch.Tensor]:
 
 
 if __name__ == "__main__":
-    for_cuda = "13"  # of several packages with one content; the CPU pipeline uses no CUDA
+    for_cuda = "13"  # several packages have the same content; the CPU pipeline uses no CUDA
     run(
         "dali",
         modules=["nvidia.dali.plugin.pytorch"],

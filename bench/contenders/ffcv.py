@@ -1,9 +1,8 @@
-"""FFCV on its own .beton file, page-cached by the system, decoding and resizing by its own C library.
+"""FFCV on its own .beton file in the page cache, with its own C library for decoding and resizing.
 
-As its documents show, the file is written with every image re-encoded (JPEG, quality 90), which makes it
-smaller and quicker to decode than the files it was made from. Variant `same` stores the very bytes of the
-files, so that the decoding is the same work as everybody's. Batches are NCHW in shape and channels-last in
-memory: FFCV's way, and the cheaper one for it.
+As in its documentation, the writer re-encodes every image (JPEG, quality 90), so the file is smaller and faster to
+decode than the original files. Variant `same` stores the bytes of the files, so that all contenders decode the same
+bytes. Batches are NCHW in shape and channels-last in memory, FFCV's default and its faster layout.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Samples:
-    """Index -> (image, label), in the form that FFCV's writer asks for."""
+    """Index -> (image, label), in the form that FFCV's writer requires."""
 
     def __init__(self, job: Job) -> None:
         links = {file.resolve(): file.parent.name for file in reversed(job.files())}
@@ -53,7 +52,7 @@ def beton(job: Job) -> Path:
     def write(path: Path) -> None:
         field = RGBImageField(write_mode="jpg", jpeg_quality=90)
         if job.variant == "same":
-            # The writer notes the class of the field, and the reader looks for that very class.
+            # The writer records the class of the field, and the reader requires the same class.
             field.encode = SameBytes().encode
         fields = {"image": field, "label": IntField()}
         DatasetWriter(str(path), fields, num_workers=1).from_indexed_dataset(_Samples(job))
@@ -92,7 +91,7 @@ def batches(job: Job) -> Iterator[torch.Tensor]:
         os_cache=True,
         order=OrderOption.RANDOM if job.shuffle else OrderOption.SEQUENTIAL,
         seed=0,
-        # The tree repeats a small data set by links; here the index does, and the file stays small.
+        # The tree repeats a small data set by links. Here the indices repeat it, so the file stays small.
         indices=np.tile(np.arange(unique), links // unique),
         drop_last=job.shuffle,
         batches_ahead=2,

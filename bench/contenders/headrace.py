@@ -1,4 +1,4 @@
-"""headrace's DataLoader over the very dataset and transform objects of the torch contender."""
+"""headrace's DataLoader over the same dataset and transform objects as the torch contender."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def batches(job: Job) -> Iterator[torch.Tensor]:
 
 
 def verify(job: Job) -> str:
-    """Raises where one value of two batches differs from torchvision + Pillow with the same draws."""
+    """Raises if a value of two batches differs from torchvision + Pillow with the same draws."""
     loader = _loader(job)
     report = loader.verify(n=2)
     loader.close()

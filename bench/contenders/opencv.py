@@ -1,9 +1,9 @@
-"""OpenCV and simplejpeg in a thread pool: the loader that people write by hand, written with care.
+"""OpenCV and simplejpeg in a thread pool: a carefully written version of the usual hand-written loader.
 
-Whole-image decode by libjpeg-turbo, crop, INTER_AREA resize where it shrinks (plain bilinear where it
-enlarges, as OpenCV itself advises), numpy for the arithmetic. Variant `scaled` lets libjpeg-turbo decode at
-the smallest scale that leaves the crop at least 224 wide and high: faster on big photographs, other pixels.
-Batches live in a ring of three buffers, so the batch in hand is overwritten three batches later.
+libjpeg-turbo decodes the whole image; then crop, resize (INTER_AREA to shrink, plain bilinear to enlarge, as OpenCV
+recommends), and numpy for the arithmetic. Variant `scaled` lets libjpeg-turbo decode at the smallest scale that leaves
+the crop at least 224 wide and high: faster on large photographs, with other pixels. Batches use a ring of three
+buffers, so a batch is overwritten three batches later.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import torch
 
 RING = 3
-# Large enough to hide what a task costs in Python, small enough that two threads end a batch together.
+# Large enough to hide Python's cost per task, small enough that two threads finish a batch at about the same time.
 IMAGES_A_TASK = 4
 
 

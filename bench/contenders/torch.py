@@ -21,7 +21,7 @@ def batches(job: Job) -> Iterator[torch.Tensor]:
         shuffle=job.shuffle,
         num_workers=job.cores,
         drop_last=job.shuffle,
-        persistent_workers=True,  # as a careful user does; else every epoch pays for new processes
+        persistent_workers=True,  # otherwise every epoch starts new processes
     )
     for _ in job.epochs():
         for images, _labels in loader:

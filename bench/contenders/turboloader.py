@@ -1,9 +1,9 @@
 """TurboLoader's fused C++ path over a TAR of the same files, with its own recommended settings.
 
-`train_aug=True` is its RandomResizedCrop + flip; `pin_memory=True` its ring of recycled buffers, so that no
-batch pays for fresh pages. It decodes at a reduced DCT scale where the target allows, which is part of its
-speed and of its pixel difference. Its one pool of threads has the size of the machine, whatever `num_workers`
-says; the process is pinned to the job's cores. Variant `noaa` resizes without antialias, its default.
+`train_aug=True` is its RandomResizedCrop + flip; `pin_memory=True` is its ring of reused buffers, so no batch needs
+new pages. It decodes at a reduced DCT scale if the target allows, which explains part of its speed and of its pixel
+differences. Its one thread pool has the size of the machine whatever `num_workers` is; the process is pinned to the
+job's cores. Variant `noaa` resizes without antialias, its default.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def batches(job: Job) -> Iterator[torch.Tensor]:
         antialias=job.variant != "noaa",
         drop_last=job.shuffle,
         pin_memory=True,
-        prefetch_batches=1,  # one batch ahead keeps the threads busy; a larger ring only takes more cache
+        prefetch_batches=1,  # one batch ahead keeps the threads busy; a larger ring only uses more cache
     )
     for epoch in job.epochs():
         loader.set_epoch(epoch)

@@ -1,1 +1,1 @@
-"""Benchmarks that need an NVIDIA GPU; `make gpu-check` and `make gpu-bench` run them."""
+"""Benchmarks that need an NVIDIA GPU. `make gpu-check` and `make gpu-bench` run them."""

@@ -1,10 +1,10 @@
-"""Everything about the GPU path that needs a GPU, in two runs of less than ten minutes: proofs, then figures.
+"""Runs all checks of the GPU path that need a GPU, in two runs of less than ten minutes: proofs, then figures.
 
     python -m bench.gpu.check proofs  --out FOLDER [--images DIR]
     python -m bench.gpu.check figures --out FOLDER [--images DIR]
 
-Each part is a process of its own with a limit on its time; what it said, JSON of its figures and verdicts are left in
-the folder. Exit status 1 where a test failed, a sanitizer found something or a part did not end.
+Each part is a separate process with a time limit. The folder receives its output, JSON of its figures, and verdicts.
+The exit status is 1 if a test failed, a sanitizer found something or a part did not end.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from bench.gpu import verdicts
 
 TOO_LONG = 124
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-p", "no:benchmark"]
-# Of the CUDA tests, for the sanitizers: they slow kernels down a hundred times.
+# The CUDA tests that the sanitizers run: a sanitizer slows kernels down a hundred times.
 SMALL_RUN = ["tests/python/contract", "-k", "cuda and (test_ops or (every_dtype and float32))"]
-# For racecheck, which did not end within 150 s on one of these tests.
+# For racecheck, which did not end within 150 s on one of the tests above.
 SMALLEST_RUN = [sys.executable, "-m", "bench.gpu.kernels", "--parts", "fuse", "--batch", "4", "--repeats", "1"]
 ENDURANCE, DURATIONS = ["tests/python/engine/test_endurance.py"], ["--durations", "12"]
 MANY = {"HEADRACE_GPU_BATCHES": "10000"}
@@ -42,7 +42,7 @@ TIMELINE += ["--threads", str(len(os.sched_getaffinity(0)))]
 
 @dataclass(frozen=True)
 class Part:
-    """A command, the most seconds it may take, and what is set for it. `figures`: the JSON that it leaves there."""
+    """A command, its time limit in seconds, and its environment. `figures`: the JSON file that it writes."""
 
     command: list[str]
     limit: int
@@ -51,9 +51,9 @@ class Part:
 
 
 def _sanitizer(tool: str, limit: int, program: list[str]) -> Part:
-    ours = [f"--kernel-name=kns={name}" for name in ("fuse_kernel", "retouch_kernel")]  # and not all of torch's
+    ours = [f"--kernel-name=kns={name}" for name in ("fuse_kernel", "retouch_kernel")]  # not torch's kernels
     command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *ours]
-    # Memory of torch's caching allocator would hide where ours ends.
+    # Blocks of torch's caching allocator would hide accesses beyond the end of headrace's memory.
     return Part([*command, *program], limit, {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
 
 
@@ -65,7 +65,7 @@ RUNS: dict[str, dict[str, Part]] = {
     "proofs": {
         "tests": Part([*PYTEST, "tests/python/contract", "tests/python/engine/test_cuda.py", "-k", "cuda"], 80),
         "endurance": Part([*PYTEST, "-n", "8", *DURATIONS, *ENDURANCE, "-k", "not memory"], 270, MANY),
-        "memory": Part([*PYTEST, *DURATIONS, *ENDURANCE, "-k", "memory"], 60, MANY),  # alone: it asks what is free
+        "memory": Part([*PYTEST, *DURATIONS, *ENDURANCE, "-k", "memory"], 60, MANY),  # alone: reads the free memory
         "memcheck": _sanitizer("memcheck", 60, [*PYTEST, *SMALL_RUN]),
         "racecheck": _sanitizer("racecheck", 60, SMALLEST_RUN),
         "initcheck": _sanitizer("initcheck", 60, [*PYTEST, *SMALL_RUN]),
@@ -82,7 +82,7 @@ RUNS: dict[str, dict[str, Part]] = {
 
 
 def call(name: str, part: Part, images: Path | None, out: Path) -> dict[str, Any]:
-    """Runs one part; its exit status (TOO_LONG: ended), its time, and the end of what it said (all of it in a file)."""
+    """Runs one part; returns its exit status (TOO_LONG: killed), time, last line of output, and figures."""
     command, begin = list(part.command), time.monotonic()
     if shutil.which(command[0]) is None:
         return {"status": None, "seconds": 0.0, "last_line": f"{command[0]} is not on the PATH"}
@@ -90,7 +90,7 @@ def call(name: str, part: Part, images: Path | None, out: Path) -> dict[str, Any
     if part.figures:
         target = made if made.parent == out.resolve() else made.parent
         command += ["--out", str(target), *(["--images", str(images)] if images else [])]
-        made.unlink(missing_ok=True)  # an earlier run's
+        made.unlink(missing_ok=True)  # of an earlier run
     with (out / f"{name}.txt").open("wb") as said:
         process = subprocess.Popen(
             command,
@@ -105,7 +105,7 @@ def call(name: str, part: Part, images: Path | None, out: Path) -> dict[str, Any
         except subprocess.TimeoutExpired:
             status = TOO_LONG
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # nothing of it may use the GPU beside the next part
+            os.killpg(process.pid, signal.SIGKILL)  # no process of it may use the GPU during the next part
         process.wait()
     text = (out / f"{name}.txt").read_text(errors="replace")
     last = [line for line in text.strip().splitlines() if line][-1:]
@@ -116,7 +116,7 @@ def call(name: str, part: Part, images: Path | None, out: Path) -> dict[str, Any
 
 
 def gpu() -> dict[str, Any]:
-    """What the figures were taken on."""
+    """The GPU, driver and libraries of the measurement."""
     from importlib.metadata import PackageNotFoundError, version
 
     import torch
@@ -152,7 +152,7 @@ def gpu() -> dict[str, Any]:
 
 
 def failures(parts: dict[str, dict[str, Any]]) -> list[str]:
-    """Parts that failed. Not there (a sanitizer that is not installed) is no failure, but is said."""
+    """Parts that failed. A missing program, such as a sanitizer, is no failure, but is printed."""
     return [name for name, part in parts.items() if part["status"] not in (0, None)]
 
 
@@ -183,7 +183,7 @@ def main() -> None:
         if args.only and name not in args.only:
             continue
         parts[name] = call(name, part, images, args.out)
-        (args.out / f"{args.run}.json").write_text(json.dumps(result, indent=1) + "\n")  # what ends early is kept
+        (args.out / f"{args.run}.json").write_text(json.dumps(result, indent=1) + "\n")  # kept if the run ends early
 
     print(f"\n{result['device']['gpu']}, driver {result['device']['driver']}, {result['device']['nvjpeg']}\n")
     for name in parts:

@@ -1,7 +1,7 @@
-"""Who is timed on the GPU: streams of batches of the same files, cropped, resized and flipped at random, normalised.
+"""The contenders on the GPU: streams of batches of the same files, randomly cropped, resized and flipped, normalised.
 
-Every stream reads JPEG files and yields float32 NCHW batches of 224 x 224 on the GPU, for ever. Only headrace's pixels,
-decoded by the CPU, are torchvision's on Pillow's images.
+Every stream reads JPEG files and yields float32 NCHW batches of 224 x 224 on the GPU, without end. The pixels equal
+those of torchvision on Pillow's images only for headrace with CPU decoding, and for torch's DataLoader.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Batches = Iterator[torch.Tensor]
 
 @dataclass(frozen=True)
 class Work:
-    """What every stream does. `device`: "cuda"; or "emulated", for those that run without a GPU too."""
+    """The input of every stream. `device`: "cuda", or "emulated" for streams that also run without a GPU."""
 
     paths: list[Path]
     batch: int
@@ -30,7 +30,7 @@ class Work:
 
 
 def headrace(decoder: str, **options: Any) -> Callable[[Work], Batches]:
-    """headrace's loader with one of its decoders. After the first batch, a twin's is compared with the oracle's."""
+    """headrace's loader with one of its decoders. After the first batch a second loader is verified by the oracle."""
 
     def batches(work: Work) -> Batches:
         from headrace import DataLoader, ImageFiles
@@ -55,7 +55,7 @@ def headrace(decoder: str, **options: Any) -> Callable[[Work], Batches]:
 
 
 class _Decoded(torch.utils.data.Dataset[torch.Tensor]):
-    """Files as torchvision's transforms see them."""
+    """Files opened by Pillow, with torchvision's transforms."""
 
     def __init__(self, paths: list[Path]) -> None:
         from torchvision import transforms as T
@@ -74,7 +74,7 @@ class _Decoded(torch.utils.data.Dataset[torch.Tensor]):
 
 
 def torchs(work: Work) -> Batches:
-    """torch's DataLoader, torchvision on Pillow, pinned memory and a copy that is not waited for."""
+    """torch's DataLoader, torchvision on Pillow, pinned memory and an asynchronous copy."""
     loader = torch.utils.data.DataLoader(
         _Decoded(work.paths),
         work.batch,
@@ -90,7 +90,7 @@ def torchs(work: Work) -> Batches:
 
 
 def _read_ahead(work: Work) -> Iterator[list[bytes]]:
-    """Batches of encoded files in a shuffled order, two of them read ahead by threads."""
+    """Batches of encoded files in a shuffled order; threads read two batches ahead."""
     if work.batch > len(work.paths):
         raise ValueError(f"a batch of {work.batch} needs as many files, not {len(work.paths)}")
     with ThreadPoolExecutor(work.workers) as pool:
@@ -109,7 +109,7 @@ def _read_ahead(work: Work) -> Iterator[list[bytes]]:
 
 
 def _v2() -> tuple[Callable[[torch.Tensor], torch.Tensor], Callable[[torch.Tensor], torch.Tensor]]:
-    """torchvision's transforms on the GPU: of one image, and of a batch."""
+    """torchvision's transforms on the GPU: for one image, and for a batch."""
     from torchvision.transforms import v2
 
     one = v2.Compose([v2.RandomResizedCrop(SIZE, antialias=True), v2.RandomHorizontalFlip()])
@@ -130,7 +130,7 @@ def torchvision(work: Work) -> Batches:
 
 
 def nvimgcodec(work: Work) -> Batches:
-    """nvImageCodec decodes (engines and CUDA cores as it sees fit), torchvision's v2 transforms on the GPU."""
+    """nvImageCodec decodes (it chooses engines or CUDA cores), with torchvision's v2 transforms on the GPU."""
     from nvidia import nvimgcodec as codec
 
     decoder = codec.Decoder()
@@ -176,7 +176,7 @@ CONTENDERS: dict[str, Callable[[Work], Batches]] = HEADRACE | PEERS
 
 
 def first_batch(batches: Batches, work: Work) -> torch.Tensor:
-    """The first batch of a stream, which must be what was asked for."""
+    """The first batch of a stream; raises if its shape, dtype or device is wrong."""
     made = next(batches)
     where = "cuda" if work.device == "cuda" else "cpu"
     if made.shape != (work.batch, 3, SIZE, SIZE) or made.device.type != where or made.dtype != torch.float32:

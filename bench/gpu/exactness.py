@@ -2,8 +2,8 @@
 
     python -m bench.gpu.exactness [--device emulated] [--images DIR] [--hard DIR] [--out FILE.json]
 
-The pixels of the files that nvJPEG takes are compared, without a resize: a difference is one of grey levels. Files that
-Pillow refuses are skipped. `made`: photographs and noise, saved in each quality, sampling and edge that matters.
+Compares the pixels of the files that nvJPEG takes, without a resize, so differences are grey levels. Files that Pillow
+refuses are skipped. `made`: photographs and noise, saved with all relevant qualities, samplings and sizes.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def made() -> list[bytes]:
 
 
 def corpora(images: Path | None, hard: Path | None) -> dict[str, list[bytes]]:
-    """Files by the name of their corpus."""
+    """The files of each corpus, by name."""
     found: dict[str, list[bytes]] = {}
     for name, folder in (("images", images or PHOTOS), ("hard", hard)):
         if folder is not None:
@@ -71,21 +71,21 @@ def taken(data: bytes) -> bool:
     """Whether headrace sends the file to nvJPEG."""
     try:
         return destination.required().route(data) is None
-    except ValueError:  # not JPEG at all
+    except ValueError:  # not a JPEG
         return False
 
 
 def reference(data: Blobs, options: dict[str, Any]) -> list[Any]:
-    """The oracle's batches; of more than FEW files, those of the CPU path, which tests hold equal to the oracle's."""
+    """The oracle's batches; for more than FEW files those of the CPU path, whose equality the tests check."""
     loader = DataLoader(data, 64, **options)
     return list(loader.reference() if len(data) <= FEW else loader)
 
 
 def compare(files: list[bytes], device: str, decoder: str, threads: int) -> dict[str, Any]:
-    """The differences between an epoch of `decoder` and the oracle's, in grey levels, crop by crop."""
+    """The differences between an epoch of `decoder` and the oracle's, in grey levels."""
     data = Blobs(files, list(range(len(files))), T.Compose([T.CenterCrop(EDGE), T.ToImage()]))
     options: dict[str, Any] = {"num_workers": threads, "on_error": "skip", "max_errors": len(files)}
-    options["persistent_workers"] = True  # the counts below are the engine's
+    options["persistent_workers"] = True  # keeps the engine, whose counts are read below
     exact: dict[int, torch.Tensor] = {}
     for images, labels in reference(data, options):
         exact |= dict(zip(labels.tolist(), images, strict=True))
@@ -113,7 +113,7 @@ def compare(files: list[bytes], device: str, decoder: str, threads: int) -> dict
 
 
 def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Every corpus with every decoder."""
+    """Compares every corpus with every decoder."""
     for corpus, files in corpora(options.images, options.hard).items():
         for decoder in DECODERS:
             row: dict[str, Any] = {"corpus": corpus, "decoder": decoder}
@@ -131,7 +131,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--out", type=Path, metavar="FILE.json")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # of skipped samples, and Pillow's of damaged files
+    warnings.simplefilter("ignore")  # about skipped samples, and Pillow's about damaged files
     Image.MAX_IMAGE_PIXELS = None
     destination.required()
     rows = []

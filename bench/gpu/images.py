@@ -1,4 +1,4 @@
-"""The files that the GPU benchmarks read: a folder of yours, or headrace's photographs, repeated."""
+"""The files that the GPU benchmarks read: a given folder, or headrace's photographs, repeated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WANTED = 2048
 
 
 def files(folder: Path | None, count: int = WANTED) -> list[Path]:
-    """`count` JPEG files below the folder; repeated in order where it holds fewer."""
+    """`count` JPEG files below the folder, repeated in order if it holds fewer."""
     found = sorted(path for path in (folder or PHOTOS).rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
     if not found:
         raise SystemExit(f"there are no JPEG files below {folder}")
@@ -19,7 +19,7 @@ def files(folder: Path | None, count: int = WANTED) -> list[Path]:
 
 
 def engine_files(paths: Iterable[Path]) -> list[bytes]:
-    """The bytes of those that the GPU's decoders take; each file is read and judged once."""
+    """The bytes of the files that headrace routes to the GPU's decoders. Each file is read and routed once."""
     from headrace.engine import destination
 
     route, paths = destination.required().route, list(paths)
@@ -29,7 +29,7 @@ def engine_files(paths: Iterable[Path]) -> list[bytes]:
 
 
 def colour(files: list[bytes], count: int) -> list[bytes]:
-    """`count` of those with three components, repeated in order."""
+    """`count` of the files with three components, repeated in order."""
     from headrace.base.native import core
 
     found = [data for data in files if len(core.jpeg_header(data)["components"]) == 3]

@@ -1,4 +1,4 @@
-"""Times the fused kernel and the decoders alone: CUDA events, a cold cache, and a copy in the same run to compare with.
+"""Times the fused kernel and the decoders alone: with CUDA events, a cold cache, and a copy in the same run as a scale.
 
 python -m bench.gpu.kernels [--device emulated] [--images DIR] [--out FILE.json]
 """
@@ -72,7 +72,7 @@ def fuse(
     return rows
 
 
-#: Threads that call nvJPEG, and images of a call. The CUDA cores take a tenth of a second for any call: many at a time.
+#: Threads that call nvJPEG, and images per call. CUDA cores take 0.1 s for any call, so their calls are large.
 WAYS = {
     "hardware": [(lanes, group) for lanes in (1, 2, 3) for group in (14, 28, 63, 126)],
     "cuda": [(2, 64), (4, 64), (8, 64), (16, 64), (4, 256), (8, 256)],
@@ -81,7 +81,7 @@ EMULATED_WAYS = {"hardware": [(1, 8), (2, 8)], "cuda": [(2, 8)]}
 
 
 def decoders(where: destination.Destination, files: list[bytes], repeats: int) -> Iterator[dict[str, Any]]:
-    """nvJPEG alone, whole images to planes, in calls of several sizes on several threads."""
+    """nvJPEG alone, from whole images to planes, with calls of several sizes on several threads."""
     module = destination.required()
     ways = EMULATED_WAYS if where.kind == destination.EMULATED else WAYS
     for decoder in ways:
@@ -108,7 +108,7 @@ def decoders(where: destination.Destination, files: list[bytes], repeats: int) -
 
 
 def run(device: str, folder: Path | None, batch: int, repeats: int, parts: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The figures, one by one."""
+    """Yields the figures one by one."""
     where = destination.resolve(device, "cpu")
     if where.way != "fused":
         raise SystemExit(where.why)
@@ -125,7 +125,7 @@ def run(device: str, folder: Path | None, batch: int, repeats: int, parts: Seque
 
 
 def line(row: dict[str, Any]) -> str:
-    """A figure for people."""
+    """A figure as text."""
     if "failed" in row:
         return f"{row['what']}: {row['failed']}"
     said = [row["what"] + ":"]

@@ -1,4 +1,4 @@
-"""Times whole loaders that end on the GPU: the same files, the same work, in turns; and nvJPEG alone beside them.
+"""Times whole loaders that deliver to the GPU, in turns on the same files and the same work; and nvJPEG alone.
 
 python -m bench.gpu.loaders [--images DIR] [--seconds S] [--rounds N] [--out FILE.json]
 """
@@ -24,9 +24,9 @@ from bench.gpu.turns import by_name, finish_with, options_of, spread, take_turns
 from headrace.engine import destination
 
 BARE = "nvjpegDecodeBatched alone, on the engines"
-BARE_STATES, BARE_BATCH = 2, 64  # as headrace calls it
+BARE_STATES, BARE_BATCH = 2, 64  # the values with which headrace calls it
 WARM_UP_BATCHES = 4
-Clock = Callable[[float], dict[str, float]]  # seconds to measure for -> images a second, cores
+Clock = Callable[[float], dict[str, float]]  # seconds of the measurement -> images per second, cores
 
 
 def finish(work: Work) -> None:
@@ -36,7 +36,7 @@ def finish(work: Work) -> None:
 
 
 def cpu_seconds() -> float:
-    """CPU time of this process and its living children, which getrusage() counts only once they have ended."""
+    """CPU time of this process and its live children, which getrusage() counts only after they have ended."""
     ours, ticks = os.getpid(), 0
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -47,9 +47,9 @@ def cpu_seconds() -> float:
 
 
 def stream_clock(batches: Batches, work: Work, first: dict[str, float]) -> Clock:
-    """Images a second from batch to batch, the GPU's work included, and the CPU cores that were busy meanwhile.
+    """Images per second, with the GPU's work included, and the CPU cores that were busy meanwhile.
 
-    `first` gets the seconds until the first batch, and the GPU's memory that was taken by then.
+    `first` gets the seconds until the first batch, and the GPU memory that was taken by then.
     """
     used, begin = memory_used(work), time.perf_counter()
     first_batch(batches, work)
@@ -71,7 +71,7 @@ def stream_clock(batches: Batches, work: Work, first: dict[str, float]) -> Clock
 
 
 def memory_used(work: Work) -> int:
-    """Bytes of the GPU's memory that are taken, by whatever process."""
+    """Bytes of GPU memory that all processes together use."""
     if work.device != "cuda":
         return 0
     free, total = torch.cuda.mem_get_info()
@@ -79,7 +79,7 @@ def memory_used(work: Work) -> int:
 
 
 def bare_clock(work: Work) -> Clock:
-    """The JPEG engines alone, called as headrace calls them: files in pinned memory, planes out, nothing else."""
+    """The JPEG engines alone, called as by headrace: from files in pinned memory to planes."""
     files = images.engine_files(dict.fromkeys(work.paths))
     colour = images.colour(files, max(len(files), 2 * BARE_STATES * BARE_BATCH))
     place, candidates = Place("cuda" if work.device == "cuda" else "cpu"), destination.nvjpeg_candidates()
@@ -93,7 +93,7 @@ def bare_clock(work: Work) -> Clock:
 
 
 def run(work: Work, options: argparse.Namespace, contenders: Mapping[str, Callable[[Work], Batches]]) -> dict[str, Any]:
-    """All contenders in turns."""
+    """Measures all contenders in turns."""
 
     first: dict[str, dict[str, float]] = {}
 
@@ -107,7 +107,7 @@ def run(work: Work, options: argparse.Namespace, contenders: Mapping[str, Callab
 
 
 def table(result: dict[str, Any]) -> str:
-    """For people."""
+    """The figures as a markdown table."""
     lines = [
         f"{result['workers']} threads, batches of {result['batch']}",
         "",

@@ -1,10 +1,10 @@
-"""A ResNet-50's training step (bfloat16, channels_last), fed by each loader in turns and by one batch that is there.
+"""Times a ResNet-50's training step (bfloat16, channels_last) with each loader in turns, and with a resident batch.
 
     python -m bench.gpu.training [--images DIR] [--seconds S] [--rounds N] [--out FILE.json]
 
-`starved`: the share of the time in which the step's stream had nothing to do because it waited for the next batch (or
-ran the loader's own work): CUDA events around every `next()`. `of_resident`: images a second, as a share of what the
-step reaches on a batch that never leaves the GPU; what the loader's kernels and copies take away shows there.
+`starved`: the share of the time in which the step's stream waited for the next batch (or ran the loader's own work),
+measured with CUDA events around every `next()`. `of_resident`: images per second, relative to the step on a batch that
+stays on the GPU; this includes the cost of the loader's kernels and copies.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Step:
 
 
 def network(name: str) -> torch.nn.Module:
-    """torchvision's ResNet-50; or a few layers, to try this script where there is no GPU."""
+    """torchvision's ResNet-50, or a few layers to try this script without a GPU."""
     if name == "tiny":
         layers = [torch.nn.Conv2d(3, 8, 7, 4), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten()]
         return torch.nn.Sequential(*layers, torch.nn.Linear(8, 1000))
@@ -57,14 +57,14 @@ def network(name: str) -> torch.nn.Module:
 
 
 def resident(work: Work) -> Batches:
-    """The same batch for ever."""
+    """The same batch without end."""
     batch = torch.randn(work.batch, 3, SIZE, SIZE, device="cuda" if work.device == "cuda" else "cpu")
     while True:
         yield batch
 
 
 class _Stopwatch:
-    """Time on the current stream between two marks: events of a GPU, or the clock."""
+    """Measures time on the current stream between marks, by events of a GPU or by the clock."""
 
     def __init__(self, work: Work) -> None:
         self._cuda = work.device == "cuda"
@@ -79,13 +79,13 @@ class _Stopwatch:
             self._marks.append(time.perf_counter())
 
     def between(self) -> float:
-        """Seconds from every mark to the next one, every second pair left out: mark, next(), mark, step, mark, ..."""
+        """The seconds inside next(): the marks are mark, next(), mark, step, mark, next(), ..."""
         pairs = zip(self._marks[::2], self._marks[1::2], strict=True)
         return sum(a.elapsed_time(b) / 1e3 if self._cuda else b - a for a, b in pairs)
 
 
 def measure(batches: Batches, step: Step, work: Work, seconds: float) -> dict[str, float]:
-    """Images a second, and the share of the time that the step's stream waited for batches."""
+    """Images per second, and the share of the time in which the step's stream waited for batches."""
     for _ in range(WARM_UP_STEPS):
         step(next(batches))
     finish(work)
@@ -103,7 +103,7 @@ def measure(batches: Batches, step: Step, work: Work, seconds: float) -> dict[st
 
 
 def run(work: Work, options: argparse.Namespace) -> dict[str, Any]:
-    """All feeders in turns."""
+    """Measures the step with each source of batches in turns."""
     contenders = VARIANTS_BY_NAME if options.tuning else CONTENDERS
     step = Step(network(options.model), work)
 
@@ -122,7 +122,7 @@ def run(work: Work, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """For people."""
+    """The figures as a markdown table."""
     lines = [f"{result['model']}, batches of {result['batch']}, {result['workers']} threads", ""]
     lines += ["| fed by | images/s | of the resident batch | starved |", "|---|---|---|---|"]
     for name, rows in by_name(result).items():

@@ -1,9 +1,9 @@
-"""Times headrace's loader with other numbers of threads, images a call and batches in flight, in turns.
+"""Times headrace's loader with other numbers of threads, images per call and batches in flight, in turns.
 
     python -m bench.gpu.tuning [--images DIR] [--seconds S] [--rounds N] [--only NAME ...] [--out FILE.json]
-    python -m bench.gpu.training --tuning ...    the same in front of a training step
+    python -m bench.gpu.training --tuning ...    the same with a training step
 
-Shows what the defaults in headrace/engine/device_engine.py (CALLS) and of the loader cost or bring on this machine.
+Shows the effect of the defaults in headrace/engine/device_engine.py (CALLS) and in the loader on this machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headrace.engine.device_engine import Calls
 
 
 def variant(decoder: str, calls: Calls, **options: Any) -> Callable[[Work], Batches]:
-    """headrace's loader whose decoder is called so."""
+    """headrace's loader with `calls` for its decoder."""
     begin = headrace(decoder, **options)
 
     def batches(work: Work) -> Batches:
@@ -53,7 +53,7 @@ VARIANTS: list[tuple[str, Calls, dict[str, Any]]] = [
 
 
 def name_of(decoder: str, calls: Calls, options: dict[str, Any]) -> str:
-    """Such as "auto, 2 x 64, 2 cores left to them, prefetch_factor=4"."""
+    """For example "auto, 2 x 64, 2 cores left to them, prefetch_factor=4"."""
     said = [f"{decoder}, {calls.lanes} x {calls.group}, {calls.cores} cores left to them"]
     return ", ".join([*said, *(f"{name}={value}" for name, value in options.items())])
 

@@ -1,4 +1,4 @@
-"""What the benchmarks of whole loaders share: taking turns, their options, and figures for people."""
+"""Shared by the benchmarks of whole loaders: rounds of turns, options, and output."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from bench.gpu.contenders import Work
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Median, least and greatest."""
+    """Median, minimum and maximum."""
     return {"median": statistics.median(values), "least": min(values), "greatest": max(values)}
 
 
 def options_of(parser: argparse.ArgumentParser, *, seconds: float) -> argparse.Namespace:
-    """The options, those that both have among them."""
+    """Parses the options, with those that both benchmarks have."""
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--images", type=Path, metavar="DIR")
     parser.add_argument("--batch", type=int, default=256)
@@ -35,7 +35,7 @@ def options_of(parser: argparse.ArgumentParser, *, seconds: float) -> argparse.N
 
 
 def work_of(options: argparse.Namespace) -> Work:
-    """What everybody is to do."""
+    """The input of all contenders."""
     paths = images.files(options.images, options.files)
     return Work(paths, options.batch, len(os.sched_getaffinity(0)), options.device)
 
@@ -46,9 +46,9 @@ def take_turns(
     options: argparse.Namespace,
     always: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Rounds of all, or of `options.only` and `always`, until they are done or the time is up.
+    """Runs rounds of all contenders, or of `options.only` and `always`, until they are done or the time is up.
 
-    Each is made at its first turn and kept. `measure` is told what was made and the round's figures so far.
+    A contender is made at its first turn and kept. `measure` gets it and the round's figures so far.
     """
     deadline = time.monotonic() + options.most_seconds
     made: dict[str, Any] = {}
@@ -64,19 +64,19 @@ def take_turns(
                 if name not in made:
                     made[name] = make()
                 rounds[-1][name] = measure(made[name], rounds[-1])
-            except Exception as error:  # not installed, no such decoder, a driver: each library has words of its own
+            except Exception as error:  # not installed, no such decoder, a driver: every library raises its own type
                 failed[name] = f"{type(error).__name__}: {error}"
     return {"rounds": rounds, "failed": failed}
 
 
 def by_name(result: dict[str, Any]) -> dict[str, list[Any]]:
-    """The figures of each, round by round."""
+    """The figures of each contender, round by round."""
     names = dict.fromkeys(name for row in result["rounds"] for name in row)
     return {name: [row[name] for row in result["rounds"] if name in row] for name in names}
 
 
 def finish_with(result: dict[str, Any], table: str, options: argparse.Namespace) -> None:
-    """Writes and prints the result and ends the process: libraries with threads of their own may hang on the way."""
+    """Writes and prints the result, and ends the process at once: libraries with their own threads may hang at exit."""
     if options.out:
         options.out.write_text(json.dumps(result, indent=1) + "\n")
     print(table, flush=True)

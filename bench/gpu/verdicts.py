@@ -1,8 +1,8 @@
-"""Holds the figures of a GPU against what they are meant to reach.
+"""Compares the figures of a GPU with their targets.
 
     python -m bench.gpu.verdicts FOLDER/proofs.json FOLDER/figures.json
 
-What was not measured is said to be so, and never counts as reached.
+A target that was not measured is reported as such, and never counts as reached.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Round = dict[str, dict[str, float]]
 
 
 class Missing(Exception):
-    """A figure that is needed is not there."""
+    """A required figure is missing."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """What is meant to be reached. `judge` says what was measured and whether that is enough, or raises Missing."""
+    """A target. `judge` returns the measured value as text and whether it reaches the target, or raises Missing."""
 
     what: str
     asked: str
@@ -38,7 +38,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A bar and what came of it."""
+    """A target and its result."""
 
     bar: Bar
     measured: str
@@ -63,7 +63,7 @@ def _answers(parts: Parts, question: str) -> list[dict[str, Any]]:
 
 
 def _passes(part: str, what: str, says: str = " passed") -> Bar:
-    """A part whose last line must say that something was tried, and must not speak of tests skipped."""
+    """The target of a part whose last line must report success, and no skipped tests."""
 
     def judge(parts: Parts) -> tuple[str, bool]:
         if part not in parts:
@@ -77,7 +77,7 @@ def _passes(part: str, what: str, says: str = " passed") -> Bar:
 
 
 def _ratio(what: str, least: float, over: Sequence[str], under: Sequence[str]) -> Bar:
-    """The rates of some loaders, added, over those of others: round by round, the median counts."""
+    """The sum of the rates of some loaders over that of others, taken per round; the median over the rounds counts."""
 
     def rate(row: Round, names: Sequence[str]) -> float:
         return sum(row[name]["images_per_s"] for name in names)
@@ -170,7 +170,7 @@ BARS = [
 
 
 def judge(parts: Parts) -> list[Verdict]:
-    """Every bar."""
+    """The verdicts of all targets."""
     made = []
     for bar in BARS:
         try:
@@ -181,7 +181,7 @@ def judge(parts: Parts) -> list[Verdict]:
 
 
 def table(verdicts: list[Verdict]) -> str:
-    """For people."""
+    """The verdicts as a markdown table."""
     lines = ["| what | asked | measured | reached |", "|---|---|---|---|"]
     for one in verdicts:
         lines.append(f"| {one.bar.what} | {one.bar.asked} | {one.measured} | {'yes' if one.met else 'no'} |")

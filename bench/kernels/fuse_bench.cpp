@@ -2,9 +2,9 @@
 //
 //   fuse_bench [in_width in_height out_width out_height [rounds]]
 //
-// Each round runs every contender in turn; the medians and quartiles over the rounds are printed, in microseconds a
-// sample, and the best. Rows come from a small buffer, hot as a decoder's; outputs go to a mapped batch of 64 samples
-// that does not fit in cache, as a loader's slots do.
+// Each round runs every contender in turn. Prints median, quartiles and best over the rounds, in microseconds per
+// sample. Rows come from a small buffer in the cache, as a decoder's do; outputs go to a mapped batch of 64 samples
+// that does not fit into the cache, as a loader's slots do.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -1,1 +1,1 @@
-"""One epoch in a trace: how busy threads and a GPU were, and a picture of it."""
+"""One epoch as a trace: the load of threads and of a GPU, and a picture of it."""

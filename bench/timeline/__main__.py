@@ -1,11 +1,11 @@
-"""Records one epoch of a loader and shows where its time goes: a trace, shares of it, and a picture.
+"""Records one epoch of a loader and shows where its time goes: a trace, shares of the time, and a picture.
 
     python -m bench.timeline --out FOLDER [--device cpu|emulated|cuda] [--decoder auto] [--images DIR]
                              [--batch 64] [--batches 40] [--threads 2]
 
-writes FOLDER/trace.json.gz (for https://ui.perfetto.dev; with a GPU, torch.profiler's record of it in the same file),
-timeline.json (shares) and, where there is matplotlib, timeline.png (five batches). Nothing is done with the batches,
-so the consumer's time is waiting.
+writes FOLDER/trace.json.gz (for https://ui.perfetto.dev; with a GPU it includes torch.profiler's records),
+timeline.json (shares) and, if matplotlib is installed, timeline.png (five batches). The consumer does nothing with the
+batches, so its time is waiting.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from bench.timeline.shares import shares
 from headrace import transforms as T
 from headrace.insight.chrome_trace import read
 
-WARM_BATCHES = 4  # threads, memory and a GPU's libraries are there when the recording begins
+WARM_BATCHES = 4  # so that threads, memory and a GPU's libraries exist when the recording begins
 
 
 def make_loader(options: argparse.Namespace) -> headrace.DataLoader:
-    """The usual training recipe over as many files as the epoch takes, the same ones again if need be."""
+    """The usual training recipe over as many files as the epoch needs, repeated if there are too few."""
     paths = files(options.images, options.batch * options.batches)
     recipe = T.Compose([T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)])
     dataset = headrace.ImageFiles(paths, [0] * len(paths), recipe)
@@ -44,7 +44,7 @@ def make_loader(options: argparse.Namespace) -> headrace.DataLoader:
 
 
 def record(loader: headrace.DataLoader, out: Path, *, on_gpu: bool) -> headrace.profile:
-    """One epoch, and the trace of it in `out`."""
+    """Records one epoch, and writes its trace to `out`."""
     torch_trace = out.with_name("torch.json")
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
     both = torch.profiler.profile(activities=activities) if on_gpu else nullcontext()
@@ -93,7 +93,7 @@ def main() -> None:
     print(json.dumps(result["shares"], indent=1))
     title = f"device={options.device}, decoder={options.decoder}: batches of {options.batch}, {options.threads} threads"
     try:
-        from bench.timeline.plot import draw  # here: trace and shares need no matplotlib
+        from bench.timeline.plot import draw  # imported here: trace and shares need no matplotlib
     except ImportError as missing:
         print(f"no timeline.png: {missing}")
     else:

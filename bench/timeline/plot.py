@@ -1,4 +1,4 @@
-"""Draws a few consecutive batches of a trace: one row a thread or stream, coloured by what it does.
+"""Draws a few consecutive batches of a trace: one row per thread or stream, coloured by stage.
 
 python -m bench.timeline.plot FOLDER/trace.json.gz [--batches 5] [--out FOLDER/timeline.png]
 """
@@ -19,7 +19,7 @@ from matplotlib.patches import Patch
 from bench.timeline.shares import Bar, Trace, bars, rows_of
 from headrace.insight.chrome_trace import read
 
-# Stage: colour, in the order of the legend. What only surrounds other spans, and waiting, are pale.
+# Stage: colour, in the order of the legend. Spans that surround others, and waiting, are pale.
 COLOURS = {
     "read": "#8d6e63",
     "header": "#c9b037",
@@ -48,7 +48,7 @@ MEANING = {"wait": "wait for a batch", "idle": "idle: no work", "__next__": "res
 
 
 def stretch(made: list[Bar], batches: int) -> tuple[float, float]:
-    """From the delivery of a batch in the middle to that of the last of the next `batches`."""
+    """The time from the delivery of a batch in the middle to that of the `batches`-th one after it."""
     delivered = sorted(one.end for one in made if one.row == "consumer" and one.stage == "__next__")
     if not delivered:
         raise SystemExit("this trace has no batch of headrace's")
@@ -67,7 +67,7 @@ def draw(trace: Trace, out: Path, title: str, batches: int = 5) -> None:
     figure, axes = plt.subplots(figsize=(13, ROW_INCHES * len(rows) + 2.0), layout="constrained")
     for y in range(len(rows)):
         axes.axhspan(y - 0.5, y + 0.5, color="#f7f7f7" if y % 2 else "#ffffff", zorder=0)
-    # A thread's outer spans begin first, so what lies within is drawn over them.
+    # By stage, since the zorder of a stage draws inner spans over outer ones.
     for stage in {one.stage for one in shown}:
         _draw_stage(axes, [one for one in shown if one.stage == stage], place, begin, end)
     for at in sorted(one.end for one in shown if one.row == "consumer" and one.stage == "__next__"):
@@ -83,7 +83,7 @@ def draw(trace: Trace, out: Path, title: str, batches: int = 5) -> None:
     stages = {one.stage for one in shown}
     known = [stage for stage in COLOURS if stage in stages] + sorted(stages - COLOURS.keys())
     legend = [Patch(color=COLOURS.get(stage, OTHER), label=MEANING.get(stage, stage)) for stage in known]
-    columns = -(-len(legend) // -(-len(legend) // 9))  # as few rows as there can be, all of them full
+    columns = -(-len(legend) // -(-len(legend) // 9))  # the fewest rows, filled evenly
     figure.legend(handles=legend, loc="outside lower center", ncols=columns, fontsize=9, frameon=False)
     figure.savefig(out, dpi=150, facecolor="white")
     plt.close(figure)
@@ -99,7 +99,7 @@ def _draw_stage(axes: Any, mine: list[Bar], place: dict[str, int], begin: float,
             (place[row] - 0.4, 0.8),
             facecolors=COLOURS.get(stage, OTHER),
             edgecolors=COLOURS.get(stage, OTHER),
-            linewidth=0.7 if stage in RARE else 0,  # or the short ones could not be seen
+            linewidth=0.7 if stage in RARE else 0,  # otherwise short ones would be invisible
             zorder=1 if around else 2 if stage in ("wait", "idle") else 3,
         )
 

@@ -1,6 +1,6 @@
-"""How busy threads and the GPU were, from a trace of headrace.profile, alone or merged with torch.profiler's.
+"""The load of threads and of the GPU, from a trace of headrace.profile, alone or merged with torch.profiler's.
 
-A trace is what `json.load` makes of the file. All shares are of the time that headrace.profile recorded.
+A trace is the result of `json.load` for the file. All shares are of the time that headrace.profile recorded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEVICE_ROWS = ("kernel", "gpu_memcpy", "gpu_memset")  # Kineto's categories of w
 
 @dataclass(frozen=True)
 class Bar:
-    """One span: what it is drawn and added up as, when, and on which row."""
+    """One span: its row, its stage and its time."""
 
     row: str
     stage: str
@@ -28,7 +28,7 @@ class Bar:
 
 
 def window(trace: Trace) -> Interval:
-    """The stretch that headrace recorded."""
+    """The time that headrace recorded."""
     about, base = trace["headrace"], trace["baseTimeNanoseconds"]
     return (about["begin_unix_ns"] - base) / 1e3, (about["end_unix_ns"] - base) / 1e3
 
@@ -47,7 +47,7 @@ def _natural(name: str) -> list[Any]:
 
 
 def bars(trace: Trace) -> list[Bar]:
-    """headrace's threads and the GPU's streams; the consumer is called so, whatever its thread is called."""
+    """The spans of headrace's threads and of the GPU's streams. The consumer's row is named "consumer"."""
     spans = [one for one in trace["traceEvents"] if one.get("ph") == "X"]
     ours = [one for one in spans if one.get("cat") == "headrace"]
     pids = {one["pid"] for one in ours}
@@ -73,7 +73,7 @@ def rows_of(made: Iterable[Bar]) -> list[str]:
 
 
 def union_us(intervals: Iterable[Interval], within: Interval) -> float:
-    """How long at least one of the intervals lasts, inside `within`."""
+    """The length of the union of the intervals inside `within`."""
     total, reached = 0.0, within[0]
     for begin, end in sorted(intervals):
         begin, end = max(begin, reached), min(end, within[1])
@@ -83,7 +83,7 @@ def union_us(intervals: Iterable[Interval], within: Interval) -> float:
 
 
 def _mean_shares(made: Sequence[Bar], kind: str, within: Interval) -> dict[str, float]:
-    """Each stage's share of the time of all threads of a kind."""
+    """The share of each stage in the time of all threads of a kind."""
     mine = [one for one in made if one.row.startswith(kind)]
     sums: dict[str, float] = defaultdict(float)
     for one in mine:
@@ -93,7 +93,7 @@ def _mean_shares(made: Sequence[Bar], kind: str, within: Interval) -> dict[str, 
 
 
 def shares(trace: Trace) -> dict[str, Any]:
-    """Of workers by stage; of decode lanes and launcher, busy; of the GPU, where torch recorded it."""
+    """Shares of consumer, workers, decode lanes and launcher, and of the GPU if torch recorded it."""
     made, within = bars(trace), window(trace)
     whole = within[1] - within[0]
     consumer = [one for one in made if one.row == "consumer"]

@@ -1,4 +1,4 @@
-"""Programs that use Accelerate, each run in a process of its own: Accelerate keeps its state in classes."""
+"""Programs that use Accelerate, each run in its own process: Accelerate keeps its state in classes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from accelerate.utils import DataLoaderConfiguration
 
 
 def run(folder: Path, tmp_path: Path, program: str, ranks: int = 1) -> list[str]:
-    """What a program prints that begins with BEGIN."""
+    """Runs BEGIN followed by `program`, and returns the lines that it prints."""
     needs("accelerate")
     path = tmp_path / "program.py"
     path.write_text(BEGIN + textwrap.dedent(program))

@@ -20,18 +20,18 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 def rows(recipe: Recipe, count: int) -> np.ndarray:
     drawn = Draws(recipe.columns, 17).batch(1, np.arange(count), np.zeros(count, dtype=np.int64))
     for step in recipe.steps:
-        if isinstance(step, RandomCrop):  # torchvision takes one number where one edge alone has a choice
+        if isinstance(step, RandomCrop):  # torchvision draws one number where only one edge has a choice
             drawn[1::2, step.draw + 1] = drawn[1::2, step.draw]
     return drawn
 
 
 def in_common(error: ValueError) -> str:
-    """The message without the words that v2 has over v1."""
+    """The message without the words that only v2 has."""
     return str(error).replace("padded ", "").removesuffix(".")
 
 
 def assert_equal_on(images: list[Image.Image], feeder: Feeder, transform, count: int = 3) -> None:
-    """The oracle and torchvision make the same tensors, or refuse an image in the same words."""
+    """Asserts that the oracle and torchvision make the same tensors, or refuse an image with the same message."""
     recipe = lower(transform)
     for image in images:
         for row in rows(recipe, count).tolist():

@@ -1,4 +1,4 @@
-"""Fixtures: torchvision, run on draws of ours where asked for, and images to test on."""
+"""Fixtures: torchvision, a feeder that runs it on headrace's draws, and test images."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["place"]  # a fixture, too
 
 @pytest.fixture(autouse=True)
 def _said_already(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The warnings that come once a process, which pytest would make errors, came before the test."""
+    """Marks the warnings that come once per process as issued: pytest would turn them into errors."""
     monkeypatch.setattr(routing, "_warned", True)
     monkeypatch.setattr(world, "_warned", True)
 
@@ -72,7 +72,7 @@ def photographs() -> list[Path]:
 
 @pytest.fixture(scope="session")
 def images(photographs: list[Path]) -> list[Image.Image]:
-    """A dozen small RGB images of many shapes, cut from photographs: wide, tall, tiny, odd."""
+    """Eleven small RGB images, resized from photographs to many shapes: wide, tall, tiny, odd."""
     shapes = [
         (90, 60),
         (60, 90),

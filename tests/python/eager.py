@@ -1,4 +1,4 @@
-"""What headrace's and torchvision v2's transforms make of the same sample under the same seed, to be compared."""
+"""Results of headrace's and torchvision v2's transforms for the same sample and seed, in comparable form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODES = ("RGB", "L", "RGBA", "LA", "1", "I;16", "P", "I", "F", "CMYK", "YCbCr", 
 
 
 def image_of(mode: str, width: int = 23, height: int = 17, seed: int = 0) -> Image.Image:
-    """Noise of a mode of Pillow; of P with a palette of its own."""
+    """Noise in a mode of Pillow; P and PA get a random palette."""
     numbers = np.random.default_rng(seed)
     if mode == "I;16":
         return Image.fromarray(numbers.integers(0, 65536, (height, width), dtype=np.uint16))
@@ -35,7 +35,7 @@ def image_of(mode: str, width: int = 23, height: int = 17, seed: int = 0) -> Ima
 
 
 def both(torchvision: ModuleType, call: str, **names: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """headrace's transform and torchvision v2's, of the same words."""
+    """headrace's transform and torchvision v2's, made by the same expression."""
     tv = torchvision.tv_tensors
     homes = (H, torchvision.transforms.v2)
     with warnings.catch_warnings():
@@ -45,7 +45,7 @@ def both(torchvision: ModuleType, call: str, **names: Any) -> tuple[Callable[...
 
 
 def made(transform: Callable[..., Any], *sample: Any, seed: int = 0) -> tuple[Any, Any]:
-    """(what it makes, torch's generator afterwards), or (the type of what it raises, None)."""
+    """(result, state of torch's generator afterwards), or (type of the exception, None)."""
     torch.manual_seed(seed)
     try:
         with warnings.catch_warnings():
@@ -57,7 +57,7 @@ def made(transform: Callable[..., Any], *sample: Any, seed: int = 0) -> tuple[An
 
 
 def plain(value: Any) -> Any:
-    """A sample as what compares: containers keep their types, images become their mode, size, palette and bytes."""
+    """A sample in comparable form: containers keep their types, images become mode, size, palette and bytes."""
     if isinstance(value, Image.Image):
         return "image", value.mode, value.size, value.getpalette() if value.mode == "P" else None, value.tobytes()
     if isinstance(value, torch.Tensor):

@@ -1,11 +1,11 @@
-"""A DataLoader whose batches `reference()` makes, and a runner that puts it in headrace's place in any program.
+"""A DataLoader whose batches `reference()` makes, and a runner that replaces headrace's by it in any program.
 
     python tests/python/oracle_loader.py WHOSE PROGRAM [ARGUMENTS]
 
-WHOSE loader the program gets: `native` headrace's own, `oracle` the oracle's, `processes` the oracle's in torch's
-worker processes, as many as the program asks for threads.
+WHOSE selects the program's loader: `native` is headrace's own, `oracle` is the oracle's, `processes` is the oracle's
+in torch's worker processes, one for each thread that the program requests.
 
-What it delivers comes from Pillow and torch alone: a process that has an oracle's loader can make no native engine.
+The oracle's batches come from Pillow and torch alone: in its process, the constructor of the native engine raises.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from torchvision_shim import import_torchvision
 
 
 class OracleLoader(headrace.DataLoader):
-    """headrace's DataLoader, its epochs and its state, but with the oracle's batches."""
+    """headrace's DataLoader with its epochs and its state, but with the oracle's batches."""
 
-    processes = False  # whether torch's worker processes make the batches, as many as the loader has threads
+    processes = False  # whether torch's worker processes make the batches, one for each of the loader's threads
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         reference = self.reference()  # of the epoch that begins here
@@ -36,8 +36,8 @@ class OracleLoader(headrace.DataLoader):
             reference.num_workers, reference.prefetch_factor = self.num_workers, 2
         progress, _order = self._epochs.begin()
         self._runner.progress = progress
-        engine.Engine.__init__ = _no_engine  # type: ignore[method-assign]  # also where Ray has started the process
-        if "HEADRACE_ORACLE_LOG" in os.environ:  # that it was the oracle who delivered, in whatever process
+        engine.Engine.__init__ = _no_engine  # type: ignore[method-assign]  # also in processes that Ray started
+        if "HEADRACE_ORACLE_LOG" in os.environ:  # records that the oracle delivered, in any process
             with open(os.environ["HEADRACE_ORACLE_LOG"], "a") as file:  # noqa: PTH123
                 print(f"epoch {progress.epoch}", file=file)
         return _Counted(iter(reference), progress)
@@ -48,7 +48,7 @@ def _no_engine(*_: Any, **__: Any) -> None:
 
 
 class _Counted:
-    """Counts the batches that the oracle has yielded, as the native iterator does: states are saved by that."""
+    """Counts the batches that the oracle has yielded, as the native iterator does: a saved state uses the count."""
 
     def __init__(self, batches: Iterator[Any], progress: Progress) -> None:
         self._batches, self._progress = batches, progress
@@ -67,7 +67,7 @@ class _Counted:
 
 
 def main() -> None:
-    # As a module of a name that other processes import too: those that Ray and torchrun start.
+    # Not __main__: the processes that Ray and torchrun start import the module by this name.
     import oracle_loader
 
     whose, program, *rest = sys.argv[1:]
@@ -78,7 +78,7 @@ def main() -> None:
         engine.Engine.__init__ = _no_engine  # type: ignore[method-assign]
         headrace.DataLoader = oracle_loader.OracleLoader  # type: ignore[misc]
     if importlib.util.find_spec("torchvision") and re.search("timm|lightning|transformers", Path(program).name):
-        import_torchvision()  # as they would; its operators may not load here
+        import_torchvision()  # before these programs do: its operators may not load here
     sys.argv = [program, *rest]
     sys.path.insert(0, str(Path(program).resolve().parent))
     runpy.run_path(program, run_name="__main__")

@@ -1,4 +1,4 @@
-"""The places where batches may end: this machine's memory, the emulated device, a GPU. Each test here runs on all."""
+"""The destinations of batches: host memory, the emulated device, a GPU. The fixture `place` runs a test on each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EMULATED_MOST = 200_000  # bytes of a file: the emulation takes seconds for imag
 
 @dataclass(frozen=True)
 class Place:
-    """One of them; a device's batches are decoded by the CPU, which is exact."""
+    """One destination. For a device the CPU decodes, which is exact."""
 
     name: str
 
@@ -28,18 +28,18 @@ class Place:
         return DataLoader(dataset, **{"batch_size": 16, "num_workers": 2, "seed": 3, **where, **options})
 
     def takes(self, file: Path) -> bool:
-        """Whether it makes the file's image within a second or so."""
+        """Whether the place makes the file's image within about a second."""
         return self.name != "emulated" or file.stat().st_size < EMULATED_MOST
 
     @staticmethod
     def fetched(batches: Iterable[Any]) -> list[Any]:
-        """Batches as they are in this machine's memory."""
+        """The batches, moved to host memory."""
         return [moved(batch, torch.device("cpu")) for batch in batches]
 
 
 @pytest.fixture(scope="module", params=["cpu", "emulated", "cuda"])
 def place(request: pytest.FixtureRequest) -> Place:
-    """Skips a GPU that there is not, unless FAIL_WITHOUT_CUDA is set: then that is a failure."""
+    """Skips `cuda` on a machine without a GPU, or fails there if FAIL_WITHOUT_CUDA=1."""
     if request.param == "cuda" and not torch.cuda.is_available():
         if os.environ.get("FAIL_WITHOUT_CUDA") == "1":
             pytest.fail("FAIL_WITHOUT_CUDA=1, and torch finds no NVIDIA GPU")

@@ -18,12 +18,12 @@ def ranks(world_size: int, data: Any = FEW, **options: Any) -> list[DataLoader]:
 
 
 def steps(loaders: Iterable[Any]) -> list[list[Any]]:
-    """Of each step, the ranks' batches."""
+    """The batches of all ranks, step by step."""
     return [list(step) for step in zip(*loaders, strict=True)]
 
 
 def interleaved(parts: list[torch.Tensor]) -> torch.Tensor:
-    """The global batch in the order's order: item i is rank i mod W's."""
+    """The global batch in sampler order: item i comes from rank i mod W."""
     return torch.stack(parts, 1).flatten(0, 1)
 
 

@@ -1,4 +1,4 @@
-"""Loaders of all kinds to record, and what a recording adds up to."""
+"""Loaders of each kind, to be recorded by a profile, and the totals of a recording."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BY_PILLOW = SAMPLES // 6  # a PNG and a CMYK file in each dozen
 
 
 class Negative:
-    """A step that Python does."""
+    """A Python step: it inverts the image."""
 
     def __call__(self, image: Any) -> Any:
         return image.point(lambda value: 255 - value)
@@ -45,7 +45,7 @@ def make(name: str) -> DataLoader:
 
 
 def totals(prof: headrace.profile, thread: str = "") -> dict[str, tuple[int, int, int]]:
-    """(spans, items, nanoseconds) by stage, of the threads whose names begin so."""
+    """(spans, items, nanoseconds) of each stage, summed over the threads whose names start with `thread`."""
     sums: Counter[tuple[str, str]] = Counter()
     for one in prof.threads:
         if one.thread.startswith(thread):

@@ -11,7 +11,7 @@ from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
 
 
 class Plain(Dataset[Any]):
-    """The index, and random numbers of the process."""
+    """A dataset of indices, without a state. It counts the samples that were fetched."""
 
     def __init__(self, samples: int = 20) -> None:
         self.samples, self.fetched = samples, 0
@@ -25,7 +25,7 @@ class Plain(Dataset[Any]):
 
 
 class Counting(Plain):
-    """Each sample says how many this copy of the dataset has made, which its state knows."""
+    """Each sample holds the number of samples that this copy of the dataset has made; the state saves that number."""
 
     made = 0
 
@@ -41,7 +41,7 @@ class Counting(Plain):
 
 
 class Stream(IterableDataset[Any]):
-    """A generator without a state; each worker has its part. Its numbers are those of the process's generator, too."""
+    """A generator without a state. Each worker yields its part, with random numbers of the process's generator."""
 
     def __init__(self, sizes: tuple[int, ...] = (3, 11, 6)) -> None:
         self.sizes = sizes
@@ -81,7 +81,7 @@ class Resumed(Stream):
 
 
 class OfIterator(Stream):
-    """The iterator has the state, the generator of its process among it."""
+    """The iterator has the state, which includes the random generator of the process."""
 
     class Iterator:
         def __init__(self, part: range) -> None:
@@ -108,7 +108,7 @@ class OfIterator(Stream):
 
 
 class Deck(Sampler[int]):
-    """Draws from a generator that no loader knows of; the sampler has the state."""
+    """The sampler has the state, and draws from its own generator, which no loader knows."""
 
     def __init__(self, samples: int = 20, seed: int = 0) -> None:
         self.random, self.samples = np.random.default_rng(seed), samples
@@ -165,7 +165,7 @@ class Stepping(Sampler[int]):
 
 
 class BatchesOfDeck(Sampler[list[int]]):
-    """A batch sampler of one's own, with a state."""
+    """A custom batch sampler with a state."""
 
     def __init__(self, size: int = 3) -> None:
         self.deck, self.size = Deck(), size
@@ -189,10 +189,10 @@ class BatchesOfDeck(Sampler[list[int]]):
 
 
 def same(samples: Any) -> Any:
-    """The collate_fn that leaves samples as they are."""
+    """A collate_fn that returns the samples unchanged."""
     return samples
 
 
 def drawing(samples: Any) -> Any:
-    """One that draws."""
+    """A collate_fn that draws a random number."""
     return samples, int(torch.randint(1000, ()))

@@ -1,4 +1,4 @@
-"""What the behaviour tests share: recipes, small datasets, comparisons, and looks at the process from outside."""
+"""Helpers of the behaviour tests: recipes, small datasets, comparisons, and measurements of the process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TENSOR = (T.ToTensor(), T.Normalize(MEAN, STD))
 REPOSITORY = Path(__file__).parents[2]
 PHOTOS = REPOSITORY / "python" / "headrace" / "photos"
 
-# The oracle in this process: torch's own threads would spin for the two cores that headrace's threads work on.
+# The oracle runs in this process: torch's own threads would compete with headrace's threads for the cores.
 torch.set_num_threads(1)
 
 
@@ -49,7 +49,7 @@ def evaluation(resize: int = 256, crop: int = 224) -> T.Compose:
 def pictures(count: int = 24, edge: int = 90) -> tuple[bytes, ...]:
     """Encoded photographs of many shapes, about `edge` pixels wide.
 
-    Mostly JPEG, of all samplings; a PNG, a CMYK JPEG and a gray one in each dozen.
+    Mostly JPEG, with all chroma subsamplings; each dozen has a PNG, a CMYK JPEG and a gray JPEG.
     """
     made = []
     sources = sorted(PHOTOS.glob("*.jpg"))
@@ -76,7 +76,7 @@ def blobs(count: int = 24, transform: Any = None, **options: Any) -> headrace.Bl
 
 
 def write_folder(root: Path, count: int = 24, classes: int = 3) -> Path:
-    """`pictures` as the files of an ImageFolder; all are named .jpg, as in the wild."""
+    """`pictures` as the files of an ImageFolder; all are named .jpg, whatever their format."""
     for i, data in enumerate(pictures(count)):
         folder = root / f"class_{i % classes}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -85,12 +85,12 @@ def write_folder(root: Path, count: int = 24, classes: int = 3) -> Path:
 
 
 def truncated(data: bytes) -> bytes:
-    """A JPEG file of which the second half is missing: Pillow refuses it."""
+    """A JPEG file without its second half, which Pillow refuses."""
     return data[: len(data) // 2]
 
 
 def assert_same(batches: Iterable[Any], expected: Iterable[Any]) -> int:
-    """Both are the same batches, bit for bit; returns how many."""
+    """Asserts that the batches are equal to the bit, and returns their number."""
     count = 0
     for ours, theirs in zip(batches, expected, strict=True):
         assert type(ours) is type(theirs)
@@ -122,7 +122,7 @@ def same(a: Any, b: Any) -> bool:
 
 @contextmanager
 def silent_pillow() -> Iterator[None]:
-    """Pillow may warn, and libtiff may print, about odd files."""
+    """Hides the warnings of Pillow and the output of libtiff about odd files."""
     sys.stderr.flush()
     saved, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
@@ -155,18 +155,18 @@ def hard_files(folder: Path) -> list[Path]:
 
 
 def threads() -> int:
-    """Threads of this process, native ones too."""
+    """The number of threads of this process, native ones included."""
     return len(list(Path("/proc/self/task").iterdir()))
 
 
 def threads_without_ours() -> int:
-    """Threads of this process, once those of loaders that earlier tests dropped have ended."""
+    """The number of threads of this process, after those of earlier tests' loaders have ended."""
 
     def ended() -> bool:
         gc.collect()  # an exception of an earlier test may hold its loader in a cycle
         try:
             native = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
-        except OSError:  # one ended just now
+        except OSError:  # a thread ended during the scan
             return False
         return not any(name.startswith("headrace") for name in (*native, *(one.name for one in threading.enumerate())))
 
@@ -185,7 +185,7 @@ def resident_mb() -> float:
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
-    """Whether the condition holds within some time: for what a thread of ours does after it was told to end."""
+    """Whether the condition becomes true within `seconds`: threads end some time after the request to end."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -195,7 +195,7 @@ def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
 
 
 def python(code: str, *options: str) -> subprocess.Popen[str]:
-    """Starts Python on a program that finds headrace, this file, and torch kept to one thread."""
+    """Starts Python on a program that can import headrace and this module."""
     path = os.pathsep.join([str(Path(headrace.__file__).parents[1]), str(Path(__file__).parent)])
     return subprocess.Popen(
         [sys.executable, *options, "-c", code],
@@ -204,13 +204,13 @@ def python(code: str, *options: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": path},
-        # A shell that runs the tests in the background ignores Ctrl-C, and what it starts would do so too.
+        # A background shell ignores SIGINT, and the processes that it starts inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
 def output_of(code: str, *options: str, seconds: float = 60) -> str:
-    """What a program prints; it must end with status 0 and an empty stderr."""
+    """What a program prints; it must exit with status 0 and an empty stderr."""
     with python(code, *options) as process:
         try:
             out, err = process.communicate(timeout=seconds)
@@ -225,7 +225,7 @@ def data_folder(name: str) -> Path:
 
     A test is skipped where it is missing, and fails where HEADRACE_REQUIRE_DATA is set.
     """
-    import pytest  # here: programs that tests start use this module, too
+    import pytest  # imported here: programs that tests start use this module, too
 
     root = Path(os.environ.get("HEADRACE_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
     if not (root / name).is_dir():

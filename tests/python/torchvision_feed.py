@@ -1,4 +1,4 @@
-"""Runs torchvision's own transforms on headrace's draws, by answering the calls they make to random generators."""
+"""Runs torchvision's own transforms on headrace's draws, by replacing the random generators that they call."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Value:
 
 
 class FedTorch:
-    """Stands for the module torch inside torchvision: everything is torch's but the random numbers."""
+    """Replaces the module torch inside torchvision: only the random numbers differ from torch's."""
 
     def __init__(self) -> None:
         self._tries: list[float] = []
@@ -66,7 +66,7 @@ class FedTorch:
         return getattr(torch, name)
 
     def feed(self, step: S.Step | None, draws: Sequence[float], transform: Any = None) -> None:
-        """The next transform is `step`: its columns are the next random numbers. None: it changes nothing."""
+        """Makes the columns of `step`, the next transform, the next random numbers. None: it changes nothing."""
         if type(transform).__name__ == "ColorJitter":
             self._feed_jitter(step, draws, transform)
         elif step is None:
@@ -89,7 +89,7 @@ class FedTorch:
             self._places = list(draws[step.draw + 21 : step.draw + 23])
 
     def _feed_jitter(self, step: S.Step | None, draws: Sequence[float], jitter: Any) -> None:
-        """ColorJitter asks for an order of all four factors, then for those that it has, in the order of _FACTORS."""
+        """ColorJitter draws an order of all four factors, then the factors that it has, in the order of _FACTORS."""
         done: list[Any] = [] if step is None else [step]
         if isinstance(step, S.Shuffled):
             done = [step.branches[i][0] for i in _permutation(step, draws)]
@@ -97,7 +97,7 @@ class FedTorch:
         self._order = [kinds.index(type(one)) for one in done]
         self._order += [i for i in range(4) if i not in self._order]
         drawn = {type(one): draws[one.draw] for one in done}
-        # Some factors change nothing in a gray image, and are not drawn for it.
+        # Factors that do not change a gray image have no draw there.
         self._tries = [drawn.get(kind, 0.25) for name, kind in _FACTORS.items() if getattr(jitter, name) is not None]
 
     # What v2 calls: empty(1).uniform_(a, b).item(), exp(...).item(), rand(1) < p, randint(0, n, size), randperm(n),
@@ -128,7 +128,7 @@ class FedTorch:
 
 
 class FedRandom:
-    """Stands for the module random inside v1 and timm: everything is Python's but what they draw."""
+    """Replaces the module random inside v1 and timm: only the random numbers differ from Python's."""
 
     def __init__(self, fed: FedTorch) -> None:
         self._fed = fed
@@ -157,7 +157,7 @@ class FedRandom:
 
 
 class FedMath:
-    """Stands for the module math inside timm: the draw is the ratio itself, not its logarithm."""
+    """Replaces the module math inside timm: the draw is the ratio itself, not its logarithm."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(math, name)
@@ -183,7 +183,7 @@ class Feeder:
         self.watch(v1.RandomChoice)
 
     def feed_timm(self) -> None:
-        """timm's own transforms are fed as well."""
+        """Feeds timm's own transforms, too."""
         transforms, erasing = (sys.modules[f"timm.data.{name}"] for name in ("transforms", "random_erasing"))
         for module in (transforms, erasing):
             self._monkeypatch.setattr(module, "random", FedRandom(self.torch))
@@ -192,7 +192,7 @@ class Feeder:
         self.watch(erasing.RandomErasing)
 
     def watch(self, cls: type) -> None:
-        """Objects of the class are fed when they are called, also by a container."""
+        """Feeds the objects of the class whenever they are called, also by a container."""
         called = cls.__call__
 
         def fed_call(transform: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Lets torchvision's Python part (datasets, transforms) import beside a torch that its C++ operators do not load into.
+"""Makes torchvision's Python part (datasets, transforms) importable with a torch that cannot load its C++ operators.
 
-There is no CPU build of torchvision on PyPI. Installed there with ``pip install --no-deps``, it only lacks the schemas
-of two operators, which nothing here calls. Where they do load, nothing is declared.
+PyPI has no CPU build of torchvision. The build that ``pip install --no-deps`` installs lacks only the schemas of two
+operators, which nothing here calls. Where the operators load, nothing is declared.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from types import ModuleType
 
 import torch
 
-# Those that importing looks up, as torchvision 0.28's csrc/ops declares them.
+# The schemas that the import looks up, as torchvision 0.28's csrc/ops declares them.
 _SCHEMAS = (
     "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
 )
 
-_library: torch.library.Library | None = None  # owns the declarations: they end with it
+_library: torch.library.Library | None = None  # owns the declarations, which end with it
 
 
 def import_torchvision() -> ModuleType:

@@ -27,7 +27,7 @@ def needs(*modules: str) -> None:
 
 
 def start(*command: object, **more: str) -> subprocess.Popen[str]:
-    """Starts Python with headrace, these tests and the examples in its path, and torch kept to one thread."""
+    """Starts Python with headrace, these tests and the examples on its path, and torch limited to one thread."""
     folders = [Path(headrace.__file__).parents[1], Path(__file__).parent, EXAMPLES]
     variables = {"PYTHONPATH": os.pathsep.join(map(str, folders)), "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
     return subprocess.Popen(
@@ -40,7 +40,7 @@ def start(*command: object, **more: str) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str], *, killed: bool = False, ranks: int = 1) -> list[str]:
-    """The lines that a program printed; it must end well, or by SIGKILL, which torchrun says by 1."""
+    """The lines that a program printed. It must exit with 0, or if `killed` by SIGKILL, which torchrun reports as 1."""
     try:
         out, err = process.communicate(timeout=SECONDS)
     finally:
@@ -51,13 +51,13 @@ def finish(process: subprocess.Popen[str], *, killed: bool = False, ranks: int =
 
 
 def example(whose: str, name: str, *arguments: object, ranks: int = 1, note: str = os.devnull) -> subprocess.Popen[str]:
-    """Starts an example with a loader that is `native`, or the `oracle`'s; by torchrun, with more ranks than one."""
+    """Starts an example with the `native` or the `oracle` loader; under torchrun if there are several ranks."""
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks] if ranks > 1 else []
     return start(*torchrun, RUNNER, whose, EXAMPLES / f"{name}.py", *arguments, HEADRACE_ORACLE_LOG=note)
 
 
 def losses(lines: Sequence[str]) -> dict[int, str]:
-    """Step -> its loss to the last bit; a step that a line names twice must have the same."""
+    """The loss of each step, to the last bit. A step that is printed twice must have the same loss."""
     found: dict[int, str] = {}
     for line in lines:
         if line.startswith("step "):
@@ -70,7 +70,7 @@ def curve(whose: str, notes: Path, name: str, *arguments: object, ranks: int = 1
     """The losses of a whole run with headrace's loader or with the oracle's.
 
     Args:
-        notes: a folder in which the oracle notes that it delivered.
+        notes: a folder in which the oracle records that it delivered.
     """
     lines = finish(example(whose, name, *arguments, ranks=ranks, note=str(notes / whose)))
     assert any(line.endswith(" images/s") for line in lines)
@@ -81,7 +81,7 @@ def curve(whose: str, notes: Path, name: str, *arguments: object, ranks: int = 1
 def killed_and_resumed(
     name: str, *arguments: object, kills: Sequence[int], ranks: int = 1
 ) -> tuple[dict[int, str], list[int]]:
-    """The losses of runs that are killed after each of `kills` batches or steps; and with which batch each began."""
+    """The losses of runs that are killed after each of `kills` batches or steps, and the first step of each run."""
     lines: list[str] = []
     first: list[int] = []
     for kill in [*kills, None]:
@@ -93,7 +93,7 @@ def killed_and_resumed(
 
 
 def stock(name: str, folder: Path) -> Path:
-    """A copy of an example with the line that it says it had before."""
+    """A copy of an example with torch's loader, which the example's comment "# It was:" contains."""
     lines = (EXAMPLES / f"{name}.py").read_text().splitlines()
     (number,) = [number for number, line in enumerate(lines) if line.strip().startswith("# It was: ")]
     indent = lines[number][: lines[number].index("#")]

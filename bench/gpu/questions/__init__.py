@@ -1,1 +1,1 @@
-"""Questions about nvJPEG, asked through ctypes: headrace's own code must not be its own witness."""
+"""Questions about nvJPEG, asked through ctypes, independently of headrace's own code."""

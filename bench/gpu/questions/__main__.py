@@ -1,9 +1,9 @@
-"""Asks a GPU, its driver and nvJPEG what documents leave open, and writes the answers down.
+"""Measures what the documentation of GPU, driver and nvJPEG leaves open, and writes the answers to a file.
 
     python -m bench.gpu.questions [--images DIR] [--out FILE.json]
 
-1 what is there; 2 images a second, however nvJPEG is called; 3 its samples against libjpeg's; 4 when it writes;
-5 damaged files; 6 which files it takes, regions and scales; 7 what pinned memory costs.
+1 libraries and engines; 2 images per second of nvJPEG; 3 its samples against libjpeg's; 4 when it writes;
+5 damaged files; 6 files, regions and scales that it takes; 7 the cost of pinned memory.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def pinned(place: Place, repeats: int = 7) -> list[dict[str, Any]]:
     if not place.cuda:
         return [{"failed": "pinned memory is a GPU's"}]
     try:
-        runtime = ctypes.CDLL(f"libcudart.so.{str(torch.version.cuda).split('.')[0]}")  # torch's
+        runtime = ctypes.CDLL(f"libcudart.so.{str(torch.version.cuda).split('.')[0]}")  # the one that torch uses
     except OSError as error:
         return [{"failed": str(error)}]
     runtime.cudaHostAlloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint]
@@ -74,7 +74,7 @@ def pinned(place: Place, repeats: int = 7) -> list[dict[str, Any]]:
 
 
 def run(device: str, folder: Path | None, seconds: float, batches: Sequence[int]) -> Iterator[tuple[str, Any]]:
-    """All seven answers, the longest last."""
+    """Yields all seven answers, the longest last."""
     place, candidates = Place(device), destination.nvjpeg_candidates()
     wanted = images.engine_files(images.files(folder, 8 * batches[-1]))
     colour = images.colour(wanted, 4 * batches[-1])
@@ -90,7 +90,7 @@ def run(device: str, folder: Path | None, seconds: float, batches: Sequence[int]
 
 
 def lines(question: str, answer: Any) -> list[str]:
-    """An answer for people: rows, or where these are many, how often each outcome came."""
+    """An answer as text: its rows, or for many rows the count of each outcome."""
     rows = answer if isinstance(answer, list) else [answer]
     if question == "5 corrupt":
         keys = ("backend", "routed", "means", "gone", "raised", "neighbours_equal")
@@ -116,7 +116,7 @@ def main() -> None:
     answers: dict[str, Any] = {}
     for question, answer in run(args.device, args.images, args.seconds, args.batches):
         answers[question] = answer
-        if args.out:  # after each: the next one may not end
+        if args.out:  # after each answer: the next question may not end
             args.out.write_text(json.dumps(answers, indent=1) + "\n")
     for question, answer in sorted(answers.items()):
         print(f"\n{question}")

@@ -1,4 +1,4 @@
-"""Questions 4 to 6: when nvJPEG writes, what damaged files do to it, which files it takes, and which parts of them."""
+"""Questions 4 to 6: when nvJPEG writes, the effect of damaged files, which files it takes, and which parts of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATIENCE = 20.0  # seconds after which a decoder counts as hung
 
 
 def order(place: Place, candidates: Sequence[str], files: Sequence[bytes]) -> list[dict[str, Any]]:
-    """Question 4: does nvJPEG write before its turn on the stream, and does what is queued behind it wait for it?"""
+    """Question 4: does nvJPEG write before its turn on the stream, and does later work on the stream wait for it?"""
     if not place.cuda:
         return [{"failed": "streams are a GPU's"}]
 
@@ -48,7 +48,7 @@ def order(place: Place, candidates: Sequence[str], files: Sequence[bytes]) -> li
         with torch.cuda.stream(other):
             seen = to.memory.clone()
         other.synchronize()
-        in_time = not turn.query()  # else nobody can say whether it was written early
+        in_time = not turn.query()  # otherwise an early write cannot be distinguished
         with torch.cuda.stream(stream):
             behind.copy_(to.memory)
         torch.cuda.synchronize()
@@ -68,7 +68,7 @@ def order(place: Place, candidates: Sequence[str], files: Sequence[bytes]) -> li
 
 
 def damaged(data: bytes, header: dict[str, Any], seed: int = 0) -> dict[str, bytes]:
-    """Ways to spoil a file, most of which its header does not show."""
+    """Damaged versions of a file. Most do not change the header."""
     random = np.random.default_rng(seed)
     begin, end = header["scan_begin"], header["scan_end"]
     made = {
@@ -100,7 +100,7 @@ def damaged(data: bytes, header: dict[str, Any], seed: int = 0) -> dict[str, byt
 
 
 def _child(device: str, backend: str, candidates: Sequence[str], pipe: Any) -> None:
-    """Decodes what comes through the pipe, between two good files in one call, and says how it went."""
+    """Decodes each file from the pipe in one call between two good files, and sends the outcome."""
     place = Place(device)
     with opened(backend, candidates) as library:
         state, stream = library.state(), place.stream()
@@ -128,7 +128,7 @@ def _child(device: str, backend: str, candidates: Sequence[str], pipe: Any) -> N
 
 
 class _Decoder:
-    """A child process that may hang or die alone."""
+    """A child process, which may hang or die without affecting this one."""
 
     def __init__(self, place: Place, backend: str, candidates: Sequence[str]) -> None:
         context = multiprocessing.get_context("spawn")
@@ -142,7 +142,7 @@ class _Decoder:
         self._pipe.recv()
 
     def decode(self, good: bytes, data: bytes) -> dict[str, Any]:
-        """What the child said, or that it hung or died."""
+        """The child's answer, or that it hung or died."""
         try:
             self._pipe.send((good, data))
             if self._pipe.poll(PATIENCE):
@@ -154,7 +154,7 @@ class _Decoder:
             return {"gone": f"died with status {self._process.exitcode}"}
 
     def end(self) -> None:
-        """Ends the child, whatever it does."""
+        """Ends the child in any state."""
         try:
             self._pipe.send(None)
             self._process.join(PATIENCE)
@@ -167,13 +167,13 @@ class _Decoder:
 def corrupt(
     place: Place, candidates: Sequence[str], files: Sequence[tuple[bytes, dict[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """Question 5: each damaged file in a call of three. `routed`: headrace's parser lets it through to the decoder."""
+    """Question 5: each damaged file in a call of three. `routed`: headrace would send the file to the decoder."""
     route = destination.required().route
     rows: list[dict[str, Any]] = []
     for backend in BACKENDS:
         try:
             with opened(backend, candidates):
-                pass  # it is the child's, which may take the GPU with it
+                pass  # only checks that it starts: a child decodes, as it may crash
         except RuntimeError as error:
             rows.append({"backend": backend, "routed": False, "failed": str(error)})
             continue
@@ -185,7 +185,7 @@ def corrupt(
                 if "status" in said:
                     said["means"] = STATUS[said["status"]]
                 rows.append({"backend": backend, "what": what, "routed": route(spoilt) is None} | said)
-                if "gone" in said or "raised" in said:  # whatever state it is in
+                if "gone" in said or "raised" in said:  # its state is unknown
                     decoder.end()
                     decoder = None
         if decoder is not None:
@@ -222,7 +222,7 @@ def kinds() -> dict[str, bytes]:
 
 
 def takes(candidates: Sequence[str]) -> list[dict[str, Any]]:
-    """What nvJPEG says it takes in batches, beside what headrace's router sends there."""
+    """The files that nvJPEG reports to take in batches, and those that headrace's router sends to it."""
     files = {what: (data, destination.required().route(data) is None) for what, data in kinds().items()}
 
     def ask(library: Nvjpeg) -> Iterator[dict[str, Any]]:
@@ -237,7 +237,7 @@ def takes(candidates: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def parts(place: Place, candidates: Sequence[str], files: Sequence[bytes]) -> list[dict[str, Any]]:
-    """Question 6: regions and reduced scales: what is said to be supported, and what comes of a region."""
+    """Question 6: regions and reduced scales: what is reported as supported, and the result for a region."""
 
     def ask(library: Nvjpeg) -> Iterator[dict[str, Any]]:
         for data in files:
@@ -254,7 +254,7 @@ def parts(place: Place, candidates: Sequence[str], files: Sequence[bytes]) -> li
 
 
 def _region(place: Place, library: Nvjpeg, data: bytes, full: Planes, roi: tuple[int, int, int, int]) -> dict[str, Any]:
-    """Decodes the whole and the region, and compares luma. The region's planes fit into the whole's room."""
+    """Decodes the whole image and the region, and compares luma. The memory for the whole image holds the region."""
     state, stream = library.state(), place.stream()
     encoded, kept = place.encoded([data], "pinned")
     library.initialize(state, 1, YUV)

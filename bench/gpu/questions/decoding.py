@@ -1,4 +1,4 @@
-"""Questions 2 and 3: how fast nvJPEG alone is, however it is called, and how far its samples are from libjpeg's."""
+"""Questions 2 and 3: the speed of nvJPEG alone in several ways of calling it, and its differences from libjpeg."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headrace.base.native import core
 
 @contextlib.contextmanager
 def opened(backend: str, candidates: Sequence[str]) -> Iterator[Nvjpeg]:
-    """A handle, destroyed at the end."""
+    """A handle that is destroyed at the end."""
     library = Nvjpeg(backend, candidates)
     try:
         yield library
@@ -30,7 +30,7 @@ def opened(backend: str, candidates: Sequence[str]) -> Iterator[Nvjpeg]:
 def ask_each(
     backends: Sequence[str], candidates: Sequence[str], ask: Callable[[Nvjpeg], Iterable[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """The rows that `ask` yields of each backend; where one fails, a row that says why ends its."""
+    """The rows that `ask` yields for each backend. A backend that fails adds a row with the reason."""
     rows: list[dict[str, Any]] = []
     for backend in backends:
         try:
@@ -42,9 +42,9 @@ def ask_each(
 
 
 def _caller(place: Place, library: Nvjpeg, groups: Sequence[Sequence[bytes]], memory: str) -> Any:
-    """A function that decodes group after group, one a call, and returns when it is there; and what ends it."""
+    """A function that decodes one group per call and waits for it, and a function that frees the decoder."""
     state, stream = library.state(), place.stream()
-    if "hardware" in library.backend:  # as headrace does
+    if "hardware" in library.backend:  # as in headrace
         library.preallocate(state, len(groups[0]), 1024, 1024)
     library.initialize(state, len(groups[0]))
     ready = [(*place.encoded(group, memory), Planes.of(place, group)) for group in groups]
@@ -68,7 +68,7 @@ def rate(
     seconds: float,
     rounds: int = 3,
 ) -> dict[str, float]:
-    """Images a second of nvjpegDecodeBatched with so many states, each in a thread of its own: median and spread."""
+    """Images per second of nvjpegDecodeBatched with `states` states, each in its own thread: median and range."""
     groups = [list(files[at : at + batch]) for at in range(0, len(files) - batch + 1, batch)]
     callers = [_caller(place, library, groups[k::states] or groups, memory) for k in range(states)]
     rates: list[float] = []
@@ -82,7 +82,7 @@ def rate(
                     while time.perf_counter() - begin < seconds:
                         callers[k][0](made[k])
                         made[k] += 1
-                except Exception as error:  # said by the caller's thread
+                except Exception as error:  # raised in the caller's thread
                     failed.append(error)
 
             threads = [threading.Thread(target=loop, args=(k,)) for k in range(states)]
@@ -103,7 +103,7 @@ def rate(
 def throughput(
     place: Place, candidates: Sequence[str], files: Sequence[bytes], *, seconds: float, batches: Sequence[int]
 ) -> list[dict[str, Any]]:
-    """Question 2: against the batch's size with 2 states, against states with the largest batch, against memory."""
+    """Question 2: by batch size with 2 states, by states with the largest batch, and by kind of memory."""
     middle = batches[-1]
     ways = [(2, batch, "pinned") for batch in batches] + [(1, middle, "pinned"), (4, middle, "pinned")]
 
@@ -122,13 +122,13 @@ def throughput(
 
 
 def _off(planes: Sequence[np.ndarray[Any, Any]], exact: Sequence[np.ndarray[Any, Any]]) -> list[tuple[int, float]]:
-    """Of luma, and of both chroma planes: greatest and mean difference."""
+    """The greatest and the mean difference of each plane: luma, then chroma."""
     off = [np.abs(a.astype(int) - b.astype(int)) for a, b in zip(planes, exact, strict=True)]
     return [(int(one.max()), float(one.mean())) for one in off]
 
 
 def planes(place: Place, candidates: Sequence[str], files: Sequence[bytes]) -> list[dict[str, Any]]:
-    """Question 3: nvJPEG's samples against libjpeg's, in calls of many images, and whether it writes beyond them."""
+    """Question 3: the differences of nvJPEG's samples from libjpeg's, and whether it writes beyond the planes."""
     exact = [(data, core.jpeg_planes(data)) for data in files]
 
     def ask(library: Nvjpeg) -> Iterator[dict[str, Any]]:
@@ -151,12 +151,12 @@ def planes(place: Place, candidates: Sequence[str], files: Sequence[bytes]) -> l
 def _compare(
     place: Place, library: Nvjpeg, images: Sequence[tuple[bytes, Sequence[np.ndarray[Any, Any]]]], output: int
 ) -> tuple[list[list[tuple[int, float]]], list[tuple[int, int]]]:
-    """Decodes all in one call: of each image the differences of its planes, of each plane what is written beyond it."""
+    """Decodes all images in one call. Returns each image's differences, and what is written beyond each plane."""
     if not images:
         return [], []
     files = [data for data, _ in images]
     to = Planes.of(place, files, POISON)
-    place.finish(place.current())  # what fills the memory is put on another stream
+    place.finish(place.current())  # the fill runs on another stream
     state, stream = library.state(), place.stream()
     encoded, kept = place.encoded(files, "pinned")
     library.initialize(state, len(files), output)

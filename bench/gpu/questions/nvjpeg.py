@@ -1,6 +1,6 @@
-"""nvJPEG through ctypes: what headrace's own use of it is compared with, and what the open questions are asked with.
+"""nvJPEG through ctypes: the reference for headrace's own use of it, and the interface for the open questions.
 
-Written from nvjpeg.h 13.3, apart from csrc/gpu: the native code must not be its own witness.
+Written from nvjpeg.h 13.3, independently of csrc/gpu, so that it can check the native code.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class NvjpegError(RuntimeError):
 
 @dataclass(frozen=True)
 class Files:
-    """Encoded files of a call: where each begins and its bytes. Whoever makes it keeps the memory."""
+    """Encoded files of a call: their addresses and lengths. The caller keeps the memory alive."""
 
     data: Any  # array of pointers
     lengths: Any  # array of sizes
@@ -128,7 +128,7 @@ class Nvjpeg:
         self._call("nvjpegDestroy", self._handle)
 
     def version(self) -> str:
-        """Such as "13.3.2"."""
+        """For example "13.3.2"."""
         parts = []
         for kind in range(3):
             value = _int()
@@ -143,7 +143,7 @@ class Nvjpeg:
         return engines.value, cores.value
 
     def state(self) -> _pointer:
-        """A new decoder state; of one thread at a time."""
+        """A new decoder state, for one thread at a time."""
         made = _pointer()
         self._call("nvjpegJpegStateCreate", self._handle, ctypes.byref(made))
         return made
@@ -153,11 +153,11 @@ class Nvjpeg:
         self._call("nvjpegJpegStateDestroy", state)
 
     def preallocate(self, state: _pointer, batch: int, width: int, height: int) -> None:
-        """Memory for batches of images up to that size."""
+        """Allocates memory for batches of images up to this size."""
         self._call("nvjpegDecodeBatchedPreAllocate", self._handle, state, batch, width, height, CSS_444, YUV)
 
     def initialize(self, state: _pointer, batch: int, output: int = YUV) -> None:
-        """Before the calls of a batch size; also after one that failed."""
+        """Required before the calls of a batch size, and after a failed call."""
         self._call("nvjpegDecodeBatchedInitialize", self._handle, state, batch, 1, output)
 
     def try_decode(self, state: _pointer, files: Files, to: Any, stream: int) -> int:
@@ -182,7 +182,7 @@ class Nvjpeg:
             self._call("nvjpegDecodeParamsDestroy", params)
 
     def supported(self, data: bytes, *, roi: tuple[int, int, int, int] | None = None, scale: int = 1) -> bool:
-        """Whether nvjpegDecodeBatchedSupportedEx says that batched decoding takes this file so."""
+        """Whether nvjpegDecodeBatchedSupportedEx reports that batched decoding takes this file with these options."""
         params, stream, says = self._params(roi, scale), _pointer(), _int(1)
         self._call("nvjpegJpegStreamCreate", self._handle, ctypes.byref(stream))
         try:
@@ -191,7 +191,7 @@ class Nvjpeg:
         finally:
             self._call("nvjpegJpegStreamDestroy", stream)
             self._call("nvjpegDecodeParamsDestroy", params)
-        return says.value == 0  # 0 stands for yes
+        return says.value == 0  # 0 means yes
 
     def _params(self, roi: tuple[int, int, int, int] | None, scale: int) -> _pointer:
         params = _pointer()
@@ -205,8 +205,7 @@ class Nvjpeg:
 
 
 def plane_sizes(header: dict[str, Any], *, whole: bool = False) -> list[tuple[int, int]]:
-    """(width, height) of each component's samples, from headrace's header of the file; `whole`: of those of its whole
-    iMCUs."""
+    """(width, height) of each component's samples, from headrace's header of the file; `whole`: for whole iMCUs."""
     size = header["width"], header["height"]
     factors = np.array([(h, v) for _, h, v in header["components"]])
     if len(factors) == 1:  # not interleaved: blocks, whatever its factors are

@@ -1,4 +1,4 @@
-"""Memory and streams for the questions about nvJPEG: a GPU's, or this machine's where a double of nvJPEG decodes."""
+"""Memory and streams for the questions about nvJPEG: on a GPU, or on the host for a double of nvJPEG."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ POISON = 0xA5
 
 
 class Place:
-    """`device` is "cuda", or "cpu" for a double of nvJPEG that decodes into this machine's memory."""
+    """`device` is "cuda", or "cpu" for a double of nvJPEG that decodes into host memory."""
 
     def __init__(self, device: str) -> None:
         self.device = torch.device(device)
         self.cuda = self.device.type == "cuda"
 
     def stream(self) -> Any:
-        """A new stream that waits for no other; None where there are none."""
+        """A new stream that waits for no other; None without a GPU."""
         return torch.cuda.Stream() if self.cuda else None
 
     def current(self) -> Any:
-        """The stream that torch's work is put on."""
+        """torch's current stream."""
         return torch.cuda.current_stream() if self.cuda else None
 
     def handle(self, stream: Any) -> int:
-        """The number that nvJPEG takes."""
+        """The stream's handle for nvJPEG."""
         return 0 if stream is None else int(stream.cuda_stream)
 
     def finish(self, stream: Any) -> None:
-        """Waits for what is on the stream."""
+        """Waits for the work on the stream."""
         if stream is not None:
             stream.synchronize()
 
     def memory(self, size: int, fill: int | None = None) -> torch.Tensor:
-        """Bytes on the device, all of them `fill`."""
+        """Bytes on the device, all equal to `fill` if it is given."""
         made = torch.empty(size, dtype=torch.uint8, device=self.device)
         return made if fill is None else made.fill_(fill)
 
     def encoded(self, files: Sequence[bytes], kind: str) -> tuple[Files, torch.Tensor]:
-        """The files side by side in "pinned", "pageable" or "device" memory, and that memory."""
+        """The files, packed into "pinned", "pageable" or "device" memory, and that memory."""
         starts = np.cumsum([0, *((len(data) + 255) // 256 * 256 for data in files)]).tolist()
         packed = torch.empty(starts[-1], dtype=torch.uint8, pin_memory=self.cuda and kind == "pinned")
         for at, data in zip(starts, files, strict=False):
@@ -57,7 +57,7 @@ class Place:
 
 
 class Room(NamedTuple):
-    """A plane in memory, and how many samples of it the file's whole iMCUs hold."""
+    """A plane in memory, its size, and its size in whole iMCUs of the file."""
 
     offset: int
     pitch: int
@@ -69,17 +69,17 @@ class Room(NamedTuple):
 
 @dataclass(frozen=True)
 class Planes:
-    """Room for the planes of some images, with a margin around each plane that nobody should write."""
+    """Memory for the planes of some images, with a margin after each plane that must not be written."""
 
     memory: torch.Tensor
-    at: list[list[Room]]  # of each image's planes
+    at: list[list[Room]]  # by image and plane
     destinations: Any
 
     MARGIN = 64  # columns and rows
 
     @classmethod
     def of(cls, place: Place, files: Sequence[bytes], fill: int | None = None) -> Planes:
-        """For whole images."""
+        """Memory for the planes of whole images."""
         at: list[list[Room]] = []
         size = 0
         for data in files:
@@ -95,7 +95,7 @@ class Planes:
         return cls(memory, at, to)
 
     def read(self) -> list[list[np.ndarray[Any, Any]]]:
-        """Of each image, its planes with their margins: (whole_height + MARGIN, pitch) bytes."""
+        """The planes of each image with their margins: (whole_height + MARGIN, pitch) bytes."""
         host = self.memory.cpu().numpy()
         return [[self._rows(host, room) for room in planes] for planes in self.at]
 
@@ -104,14 +104,14 @@ class Planes:
         return host[room.offset : room.offset + room.pitch * rows].reshape(rows, room.pitch)
 
     def samples(self) -> list[list[np.ndarray[Any, Any]]]:
-        """Of each image, its planes as (height, width) samples."""
+        """The planes of each image as (height, width) samples."""
         return [
             [rows[: room.height, : room.width] for rows, room in zip(image, planes, strict=True)]
             for image, planes in zip(self.read(), self.at, strict=True)
         ]
 
     def written_beyond(self, fill: int) -> list[tuple[int, int]]:
-        """Of each plane, how many columns and rows beyond its whole iMCUs no longer hold `fill`."""
+        """For each plane, how far columns and rows beyond its whole iMCUs were written: they no longer hold `fill`."""
         beyond = []
         for image, planes in zip(self.read(), self.at, strict=True):
             for rows, room in zip(image, planes, strict=True):
@@ -122,5 +122,5 @@ class Planes:
 
 
 def _last(which: np.ndarray[Any, Any]) -> int:
-    """The last place that is true; -1: none."""
+    """The last index that is true; -1: none."""
     return int(np.flatnonzero(which).max(initial=-1))

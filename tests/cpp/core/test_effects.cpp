@@ -1,4 +1,4 @@
-// Plans with effects and erased boxes: every instruction set against the slow way.
+// Plans with effects and erased boxes: every instruction set against a slow reference.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -29,7 +29,7 @@ std::vector<uint8_t> noise(PlanMaker& maker, size_t bytes) {
   return made;
 }
 
-/// What a plan without effects makes of an image, as RGBX pixels.
+/// The result of a plan without effects, as RGBX pixels.
 std::vector<uint8_t> pixels_of(const Plan& plan, const std::vector<uint8_t>& image, Size size) {
   std::vector<uint8_t> identity(3 * 256);
   for (size_t i = 0; i < identity.size(); ++i) identity[i] = static_cast<uint8_t>(i);
@@ -40,7 +40,7 @@ std::vector<uint8_t> pixels_of(const Plan& plan, const std::vector<uint8_t>& ima
   return made;
 }
 
-/// One stage after the other, each made whole; effects and erasing the slow way.
+/// The slow reference: one stage after the other on whole images, then the erased boxes.
 void run_slowly(const Plan& plan, std::vector<uint8_t> image, Size size, const Output& output) {
   for (const PlanStage& stage : plan.stages) {
     Plan one;

@@ -1,4 +1,4 @@
-// Plans run the same on every instruction set and however their rows arrive; the plain cases are checked by eye.
+// Plans give the same bytes on every instruction set and for any chunks of rows; simple cases are computed by hand.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using namespace headrace::test;
 
 PlanMaker maker(7);
 
-/// Pushes the rows of the plan's box, `step` at a time, from a buffer that is spoilt after each push.
+/// Pushes the rows of the plan's box, `step` at a time, from a buffer that is overwritten after each push.
 void push_in_steps(Fuser& fuser, const Plan& plan, const std::vector<uint8_t>& image, Size size, const Output& output,
                    int step) {
   const Box box = decode_box(plan, size);
@@ -60,7 +60,7 @@ TEST_CASE("only what is needed is decoded") {
   };
   CHECK(box({.box = {2, 3, 4, 5}}, {10, 10}) == Box{2, 3, 4, 5});
   CHECK(box({.box = {-2, 3, 4, 50}}, {10, 10}) == Box{0, 3, 2, 7});
-  CHECK(box({.box = {-9, -9, 3, 3}}, {10, 10}) == Box{0, 0, 1, 1});  // padding alone: a decoder still needs a box
+  CHECK(box({.box = {-9, -9, 3, 3}}, {10, 10}) == Box{0, 0, 1, 1});  // only padding: a decoder still needs a box
   CHECK(box({.box = {50, 60, 3, 3}}, {10, 10}) == Box{0, 0, 1, 1});
   CHECK(box({.box = {-2, 3, 4, 5}, .pad_mode = PadMode::kReflect}, {10, 10}) == Box{0, 3, 3, 5});
 
@@ -71,7 +71,7 @@ TEST_CASE("only what is needed is decoded") {
   CHECK(decode_box(plan, {500, 400}) == Box{105, 65, 210, 210});
   plan.stages[0].filter = Filter::kNearest;
   CHECK(decode_box(plan, {500, 400}) == Box{115, 75, 191, 191});
-  plan.stages[0].resize = {40, 300};  // one axis alone
+  plan.stages[0].resize = {40, 300};  // one axis only
   CHECK(decode_box(plan, {500, 400}) == Box{115, 25, 191, 20});
   plan.stages[0].take.flip_vertical = true;  // collected whole before it is mirrored
   CHECK(decode_box(plan, {500, 400}) == Box{10, 20, 400, 300});

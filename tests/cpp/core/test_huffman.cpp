@@ -1,4 +1,4 @@
-// The Huffman loop of our own: all coefficients come back as they were coded, and what is not plainly right is refused.
+// headrace's Huffman loop returns all coefficients as they were coded, and refuses data that is not clearly correct.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using Random = std::mt19937;
 
 int draw(Random& random, int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); }
 
-/// A code for `symbols` with lengths as they come: short ones, long ones, gaps.
+/// A code for `symbols` with random lengths: short ones, long ones, gaps.
 HuffmanSpec random_spec(Random& random, std::vector<uint8_t> symbols) {
   std::shuffle(symbols.begin(), symbols.end(), random);
   HuffmanSpec spec;
@@ -27,7 +27,7 @@ HuffmanSpec random_spec(Random& random, std::vector<uint8_t> symbols) {
   for (size_t length = 1; length <= 16; ++length) {
     free_codes *= 2;
     int most = std::min(left, free_codes - 1);
-    // So many must stay free that the rest finds room further down.
+    // Enough codes must stay free for the remaining symbols at greater lengths.
     while (most > 0 && ((free_codes - most) << (16 - length)) - 1 < left - most) --most;
     const int count = length == 16 ? left : draw(random, 0, most);
     spec.lengths[length] = static_cast<uint8_t>(count);
@@ -64,7 +64,7 @@ class Writer {
     flush();
     bytes.insert(bytes.end(), {0xFF, static_cast<uint8_t>(0xD0 + restarts_++ % 8)});
   }
-  void flush() {  // with ones, as the standard has it
+  void flush() {  // with ones, as the standard requires
     while (count_ != 0) put_bits(1, 1);
   }
   std::vector<uint8_t> bytes;
@@ -172,7 +172,7 @@ size_t natural_place(size_t k) {
   return 64;
 }
 
-/// Decodes all MCUs, those of `skipped_rows` to nowhere; false as soon as the decoder says so.
+/// Decodes all MCUs, those of the first `skipped_rows` without output; false as soon as the decoder refuses.
 bool decode(HuffmanDecoder& decoder, const Coded& coded, int skipped_rows, bool compare) {
   decoder.begin(coded.scan);
   for (int mcu = 0; mcu < kColumns * kRows; ++mcu) {

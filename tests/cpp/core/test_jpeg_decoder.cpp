@@ -1,4 +1,4 @@
-// The crop decoder: every box equals that part of a full decode; whatever is unclean is left to Pillow.
+// The crop decoder: every box equals that part of a full decode; damaged data is left to Pillow.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -37,7 +37,7 @@ class CompareSink : public RowSink {
   int width_;
   Box box_;
   int rows_ = 0, different_ = 0;
-  unsigned slack_ = 0;  // read for ASan's sake
+  unsigned slack_ = 0;  // the sum of the slack bytes, so that ASan checks these reads
 };
 
 class NullSink : public RowSink {

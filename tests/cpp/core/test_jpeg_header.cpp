@@ -1,4 +1,4 @@
-// The header parser: what it reads, what it leaves to Pillow, and that no bytes make it read outside them.
+// The header parser: what it reads, what it leaves to Pillow, and that no input makes it read out of bounds.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -159,7 +159,7 @@ TEST_CASE("frames that libjpeg or Pillow reads in its own way") {
   CHECK(is_plain(extended));
   Bytes wide = patched(patched(plain(), 0xC0, 3, 0xFF), 0xC0, 4, 0xFF);
   CHECK_FALSE(is_plain(wide));
-  CHECK(parse_jpeg_header(wide).size == Size{65535, 29});  // said all the same
+  CHECK(parse_jpeg_header(wide).size == Size{65535, 29});  // the size is reported all the same
 }
 
 TEST_CASE("tables must be there, and make sense") {
@@ -176,7 +176,7 @@ TEST_CASE("scans") {
   CHECK_FALSE(is_plain(patched(plain(), 0xDA, 7, 1)));   // Ss
   CHECK_FALSE(is_plain(patched(plain(), 0xDA, 8, 62)));  // Se
   CHECK_FALSE(is_plain(patched(plain(), 0xDA, 1, 9)));   // no such component
-  // A progressive file cut between its scans and closed by EOI: libjpeg smoothes it, each version in its own way.
+  // A progressive file cut between its scans and closed by EOI: libjpeg smooths it, and its versions differ.
   Bytes jpeg = make_jpeg({.progressive = true});
   const JpegHeader header = parse_jpeg_header(jpeg);
   REQUIRE(header.not_plain == nullptr);
@@ -206,7 +206,7 @@ TEST_CASE("a file of several pictures is plain if its index is") {
   };
   CHECK(is_plain(index(number + pictures, first + second)));
   CHECK_FALSE(is_plain(index(number + pictures, first)));                                // the list is cut short
-  CHECK_FALSE(is_plain(index(number + number, first + second)));                         // and here missing
+  CHECK_FALSE(is_plain(index(number + number, first + second)));                         // and here it is missing
   CHECK_FALSE(is_plain(index(pictures + pictures, first + second)));                     // the number is missing
   CHECK_FALSE(is_plain(index(number + pictures, "\0\0\3\1"s + std::string(28, '\0'))));  // not a JPEG
   std::string words = pictures;
@@ -246,11 +246,11 @@ TEST_CASE("an EXIF segment in which Pillow looks for the resolution, and warns o
   CHECK_FALSE(is_plain(with(bare, exif(pair + other, 2) + std::string(20, 'x'))));
   const std::string ifd = "\x0D\0\x0D\0\2\0\0\0\x0F\x27\0\0"s, odd = "\x0D\0\x0E\0\2\0\0\0\x0F\x27\0\0"s;
   CHECK_FALSE(is_plain(with(bare, exif(ifd, 1))));  // type 13, which Pillow knows
-  CHECK(is_plain(with(bare, exif(odd, 1))));        // type 14, which it passes over
+  CHECK(is_plain(with(bare, exif(odd, 1))));        // type 14, which it ignores
   std::string cut = exif(text + inside, 1);
-  cut.resize(cut.size() - 2);  // in the offset behind the entries
+  cut.resize(cut.size() - 2);  // in the offset after the entries
   CHECK_FALSE(is_plain(with(bare, cut)));
-  // With a resolution in a JFIF segment, wherever it stands, Pillow does not look into the EXIF segment.
+  // With a resolution in a JFIF segment, at any position, Pillow does not read the EXIF segment.
   const Bytes measured = patched(plain(), 0xE0, 7, 1), unmeasured = patched(plain(), 0xE0, 7, 0);
   for (const std::string& segment : {exif(text + outside, 1), cut}) {
     CHECK(is_plain(with(measured, segment)));

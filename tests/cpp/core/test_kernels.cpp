@@ -1,4 +1,4 @@
-// Every instruction set gives the very bytes of the scalar loops, and writes nowhere else.
+// Every instruction set gives the bytes of the scalar loops, and writes nowhere else.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::mt19937 random_numbers(20240817);
 
 int between(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_numbers); }
 
-/// Rows in a block of the heap that ends with the slack of the last one, so that a sanitizer sees one byte too far.
+/// Rows in a heap block that ends with the slack of the last row, so that a sanitizer reports a read beyond it.
 struct Rows {
   size_t stride;
   std::vector<uint8_t> bytes;
@@ -45,7 +45,7 @@ struct TableCase {
   TableCase() {
     out = between(1, 130);
     switch (between(0, 3)) {
-      case 0:  // as most crops
+      case 0:  // like most crops
         in = std::max(1, static_cast<int>(out * std::uniform_real_distribution<>(0.3, 2.5)(random_numbers)));
         break;
       case 1:

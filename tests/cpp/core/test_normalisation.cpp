@@ -1,4 +1,4 @@
-// Tables of ToTensor and Normalize are known by their entries, and what is computed in their place is the same bytes.
+// Tables of ToTensor and Normalize are recognised by their entries, and the arithmetic in their place is exact.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -42,7 +42,7 @@ constexpr Constants kKnown[] = {
     {{0.48145466F, 0.4578275F, 0.40821073F}, {0.26862954F, 0.26130258F, 0.27577711F}},        // CLIP
     {{0.4914F, 0.4822F, 0.4465F}, {0.2470F, 0.2435F, 0.2616F}},                               // CIFAR-10
     {{0.0F, 0.5F, -3.0F}, {1.0F / 255, -2.0F, 7.0F}},                                         // odd ones
-    {{123.675F / 255, 116.28F / 255, 103.53F / 255}, {58.395F / 255, 57.12F / 255, 0.225F}},  // as detectors have them
+    {{123.675F / 255, 116.28F / 255, 103.53F / 255}, {58.395F / 255, 57.12F / 255, 0.225F}},  // as in detection models
 };
 
 std::mt19937 random_numbers(20261122);

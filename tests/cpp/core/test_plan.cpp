@@ -1,4 +1,4 @@
-// Plans against numbers worked out by hand: rounding, padding, flips composed with crops, the order of the passes.
+// Plans against numbers computed by hand: rounding, padding, flips composed with crops, the order of the passes.
 #include <doctest/doctest.h>
 
 #include <string>

@@ -1,4 +1,4 @@
-// How effects, nested steps and erased boxes are resolved: what stays pending, what becomes real, in which order.
+// How effects, nested steps and erased boxes are resolved: what stays pending, what is materialised, in which order.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -34,7 +34,7 @@ std::vector<Does> kinds(const Plan& plan) {
   return all;
 }
 
-/// Ten tries of (fraction, ratio), the last repeated, then top and left; before them whether it is done at all.
+/// Draws of one Erase: whether it is done, ten tries of (fraction, ratio) with the last repeated, then top and left.
 std::vector<double> erasing(std::vector<std::pair<double, double>> pairs, double top, double left) {
   pairs.resize(10, pairs.back());
   std::vector<double> draws{0};

@@ -1,4 +1,4 @@
-// Planes: the pixels made from them are those of a full decode by libjpeg, for every box, sampling and coding.
+// Planes: the pixels made from them equal a full decode by libjpeg, for every box, sampling and coding.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -21,7 +21,7 @@ int between(int low, int high) { return std::uniform_int_distribution<int>(low, 
 /// The number of pixels of the box that differ from the whole image's.
 int differing(PlaneDecoder& decoder, const Bytes& jpeg, const JpegHeader& header, const Bytes& whole, Box box) {
   const PlaneLayout layout = plane_layout(header, box);
-  Bytes samples(layout.bytes, 0xAA);  // of exactly this size, for ASan's sake
+  Bytes samples(layout.bytes, 0xAA);  // of exactly this size, so that ASan reports an overrun
   decoder.decode(jpeg, header, layout, samples.data());
   const PlanarImage image = layout.at(samples.data());
   int count = 0;

@@ -11,7 +11,7 @@ using namespace headrace;
 
 namespace {
 
-// What a sink was given, and whether the slack behind each row could be read.
+// Collects the rows that a sink gets. Reads the slack after each row, so that ASan checks it.
 class Collected final : public RowSink {
  public:
   explicit Collected(int width) : width_(width) {}

@@ -1,4 +1,4 @@
-// The reader: whole files however large they claim to be, memory as it is, and the system's own reason where it fails.
+// The reader: whole files whatever size they report, memory as it is, and the system's errno on failure.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -161,7 +161,7 @@ TEST_CASE("no file stays open") {
 
 namespace {
 
-/// A file that takes no room on the disk: its first bytes, and zeros.
+/// A file that takes no space on the disk: its first bytes, and zeros.
 std::string sparse(const TemporaryFolder& folder, const Bytes& first, size_t size) {
   const std::string path = folder.file("large", first);
   std::filesystem::resize_file(path, size);

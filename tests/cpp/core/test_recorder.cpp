@@ -1,4 +1,4 @@
-// What threads did, while recordings begin and end around them.
+// Spans of threads, while recordings begin and end.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -171,7 +171,7 @@ TEST_CASE("recordings begin and end while threads work, come and go") {
   over.store(true);
   for (std::thread& one : threads) one.join();
   CHECK(recordings + refused == 300);
-  CHECK(recordings > 0);  // how many of the two threads' attempts meet is chance, but the first of all meets none
+  CHECK(recordings > 0);  // attempts of the two threads may collide, but the first one cannot
   CHECK(spans > 1000);
   CHECK(odd == 0);
 }
@@ -193,7 +193,7 @@ TEST_CASE("a pipeline's spans are what its counters count") {
     const auto spans = sums(found);
     for (const StageReport& stage : report) {
       CAPTURE(stage.stage);
-      if (stage.stage == "idle" || stage.items == 0) continue;  // who idles now has not told
+      if (stage.stage == "idle" || stage.items == 0) continue;  // a thread that is idle now has not recorded its span
       REQUIRE(spans.count(stage.stage) == 1);
       CHECK(spans.at(stage.stage).first == stage.busy_ns);
       CHECK(spans.at(stage.stage).second == stage.items);

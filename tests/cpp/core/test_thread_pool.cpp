@@ -1,4 +1,4 @@
-// The worker threads: each runs once, takes no signals, and one that cannot be started harms nobody.
+// The worker threads: each index runs once, join and wait see all threads end, signals are blocked, threads have names.
 #include <doctest/doctest.h>
 #include <pthread.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ TEST_CASE("every index runs once, and join waits for all of them") {
   pool.join();
   CHECK(pool.size() == 0);
   for (const auto& count : runs) CHECK(count == 1);
-  pool.join();  // of nobody
+  pool.join();  // no threads are left
 }
 
 TEST_CASE("the destructor joins") {
@@ -77,7 +77,7 @@ TEST_CASE("threads have names that tools show") {
   std::array<char, 16> name{};
   ThreadPool pool;
   pool.start(1, [&](int) {
-    while (!leave) sched_yield();  // named by the starter, so only surely once start() returned
+    while (!leave) sched_yield();  // the starter sets the name, so it is certain only after start() has returned
     pthread_getname_np(pthread_self(), name.data(), name.size());
   });
   leave = true;

@@ -1,4 +1,4 @@
-// nvJPEG's functions on the host: libjpeg decodes to where the GPU would. Strict about what nvjpeg.h asks of callers.
+// nvJPEG's functions on the host: libjpeg decodes to where the GPU would. Refuses calls that break a rule of nvjpeg.h.
 #include "fake_nvjpeg/fake_nvjpeg.h"
 
 #include <algorithm>
@@ -42,9 +42,9 @@ struct nvjpegJpegState {
   explicit nvjpegJpegState(Handle library) : library(library) {}
   const Handle library;
   std::atomic<bool> busy{false};
-  int batch = 0, format = 0;  // batch is 0 where it is not initialized, or the last one failed
+  int batch = 0, format = 0;  // batch is 0 before initialization and after a failure
   PlaneDecoder decoder;
-  std::vector<std::vector<uint8_t>> decoded;  // what the stream still copies: until the state's next use
+  std::vector<std::vector<uint8_t>> decoded;  // the stream copies from it, so it lives until the state's next use
 };
 
 }  // namespace headrace::nvjpeg
@@ -62,7 +62,7 @@ struct World {
 };
 
 World& world() {
-  static World* one = new World();  // for good: the process may end with states alive
+  static World* one = new World();  // never deleted: the process may end with live states
   return *one;
 }
 
@@ -79,7 +79,7 @@ FakeBehaviour behaviour() {
   return here.behaviour;
 }
 
-/// 0, or the status of a call that should not have been made.
+/// 0, or the status of a call that breaks a rule.
 int checked(const char* call, Handle handle) {
   const FakeBehaviour now = behaviour();
   if (now.current != nullptr && !now.current(now.device)) {
@@ -92,7 +92,7 @@ int checked(const char* call, Handle handle) {
   return kInvalidParameter;
 }
 
-/// A state in the hands of one call.
+/// Reserves a state for one call.
 class Use {
  public:
   Use(const char* call, Handle handle, State state) {
@@ -132,7 +132,7 @@ bool in_engines_format(const JpegHeader& header) {
          c[2].v == 1;
 }
 
-/// One image: decoded, and where its samples go.
+/// The samples of one decoded image, and their layout.
 struct Planes {
   PlaneLayout layout;
   const uint8_t* from = nullptr;
@@ -165,7 +165,7 @@ int decode(State state, const unsigned char* data, size_t length, const Image& t
   return 0;
 }
 
-/// The samples that the image has, and none of those that fill up its last MCUs.
+/// Writes the image's own samples, without those that fill up its last MCUs.
 void write(const Planes& planes, const Image& to, CudaStream stream, const FakeBehaviour& how) {
   for (int c = 0; c < planes.channels; ++c) {
     const Plane& plane = planes.layout.image.plane[c];

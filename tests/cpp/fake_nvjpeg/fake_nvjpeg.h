@@ -1,4 +1,4 @@
-// A stand-in for libnvjpeg.so, which decodes into the host's memory: what a test tells it to do, and what it saw.
+// A stand-in for libnvjpeg.so that decodes into host memory: its settings, and the record of its calls.
 #pragma once
 
 #include "gpu/decoders/nvjpeg_api.h"
@@ -16,16 +16,16 @@ enum FakeStatus : int {
   kIncomplete = 10
 };
 
-/// What the fake does from now on.
+/// Settings of the fake.
 struct FakeBehaviour {
   int major = 13, minor = 3, patch = 2;
   int property = 0, create = 0, info = 0, preallocate = 0, initialize = 0;  // statuses of the calls
   unsigned engines = 7;
-  int states = 1 << 20;        // that may be there at once; one more finds no memory
+  int states = 1 << 20;        // the most at once; one more gets kNoMemory
   int bad_image = kBadJpeg;    // status of a call with an image that cannot be decoded
-  bool others_written = true;  // the images that can be decoded, in such a call
+  bool others_written = true;  // whether such a call writes its other images
 
-  /// The device's part.
+  /// The device of the functions below.
   void* device = nullptr;
   /// Whether the device is current in this thread; null: it always is.
   bool (*current)(void* device) = nullptr;
@@ -33,22 +33,22 @@ struct FakeBehaviour {
   /// whatever is on the stream, as the JPEG engines do.
   void (*copy)(void* device, nvjpeg::CudaStream stream, unsigned char* to, const unsigned char* from,
                size_t bytes) = nullptr;
-  /// Makes the next wait for the stream fail: then the call that holds a bad image succeeds. Null: it fails at once.
+  /// Makes the next wait for the stream fail, and the call with a bad image succeed. Null: the call fails at once.
   void (*fail_later)(void* device, nvjpeg::CudaStream stream) = nullptr;
 };
 
-/// What the fake saw.
+/// Counters of the fake.
 struct FakeRecord {
-  int handles = 0, states = 0;             // that are there now
-  int calls = 0, images = 0, largest = 0;  // of DecodeBatched: calls, images that were decoded, most of a call
-  int gray = 0, hardware = 0;              // of the images
+  int handles = 0, states = 0;             // alive now
+  int calls = 0, images = 0, largest = 0;  // of DecodeBatched: calls, decoded images, most images of a call
+  int gray = 0, hardware = 0;              // of the decoded images
 };
 
 }  // namespace headrace::test
 
 #pragma GCC visibility push(default)
 extern "C" {
-void fake_nvjpeg_behave(const headrace::test::FakeBehaviour* behaviour);  // forgets what it saw, but what is there
+void fake_nvjpeg_behave(const headrace::test::FakeBehaviour* behaviour);  // clears counters and complaint
 void fake_nvjpeg_record(headrace::test::FakeRecord* record);
 const char* fake_nvjpeg_complaint();  // the first rule of nvjpeg.h that a caller broke; empty: none
 }

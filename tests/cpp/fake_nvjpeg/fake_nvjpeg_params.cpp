@@ -1,4 +1,4 @@
-// The part of nvJPEG that only the questions of bench/gpu call: which files it takes, regions and scales (none here).
+// The part of nvJPEG that only bench/gpu/questions calls: supported files, regions and scales (none here).
 #include "core/jpeg/jpeg_header.h"
 #include "fake_nvjpeg/fake_nvjpeg.h"
 
@@ -70,7 +70,7 @@ int nvjpegDecodeParamsSetScaleFactor(Params* params, int scale) {
   return scale >= 0 && scale < kScales ? 0 : FakeStatus::kInvalidParameter;
 }
 
-// Sets 0 where it is supported.
+// Sets `is_supported` to 0 if the file is supported.
 int nvjpegDecodeBatchedSupportedEx(Handle, Stream* stream, Params* params, int* is_supported) {
   const headrace::JpegHeader& header = stream->header;
   const bool taken = header.frame == kBaseline && header.scans == 1 && header.components != 4;

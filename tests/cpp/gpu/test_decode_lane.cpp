@@ -1,5 +1,5 @@
-// A device that decodes, with a stand-in for nvJPEG: the same bytes whoever decodes, stealing, refusals, and their
-// ends.
+// A device that decodes, with a stand-in for nvJPEG: the same bytes from every decoder, work stealing, refusals, and
+// shutdown.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Takes a while, refuses some groups.
+/// A slow decoder that refuses some groups.
 class OddDecoder final : public EmulatedDecoder {
  public:
   OddDecoder(int most, std::chrono::milliseconds pause, int refuse_every)
@@ -37,7 +37,7 @@ class OddDecoder final : public EmulatedDecoder {
   int calls_ = 0;
 };
 
-/// Waits in its first call until all of them are in one.
+/// Waits in its first call until all decoders are in a call.
 class Together final : public EmulatedDecoder {
  public:
   Together(int most, std::shared_ptr<std::atomic<int>> missing) : EmulatedDecoder(most), missing_(std::move(missing)) {}
@@ -52,7 +52,7 @@ class Together final : public EmulatedDecoder {
   bool first_ = true;
 };
 
-/// Decodes nothing, and does not say why.
+/// Throws an error without a message.
 class Mute final : public EmulatedDecoder {
  public:
   using EmulatedDecoder::EmulatedDecoder;

@@ -1,4 +1,4 @@
-// The pipeline with a device at its end (the emulated one): the CPU's bytes, in order with the user's stream.
+// The pipeline with the emulated device: the CPU's bytes, in order with the user's stream.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -38,7 +38,7 @@ class BrokenDevice final : public EmulatedDevice {
   void fuse(const FuseLaunch&, Stream) override { throw std::runtime_error("the device is lost"); }
 };
 
-/// Counts the threads that enter it for good, and may have no more than some of what a backend asks for.
+/// Counts the threads that enter it permanently, and grants only the first `left` resources that a backend requests.
 class CountingDevice final : public EmulatedDevice {
  public:
   void enter() override { ++entered; }
@@ -137,8 +137,8 @@ TEST_CASE("memory that the user's stream still reads is not written, and what fo
     const Rows rows = some_rows(6);
     const size_t bytes = rows.size() * recipe.strides.sample_bytes;
     constexpr int kBatches = 20;
-    // One piece of memory for all batches, as an allocator would give it out again; each batch is read late, by copies
-    // on the user's stream behind others that keep it busy.
+    // All batches use the same memory, as an allocator would reuse it. Copies on the user's stream read each batch
+    // late, after other copies that keep the stream busy.
     BatchBytes memory(device, bytes);
     std::vector<Bytes> read(kBatches, Bytes(bytes));
     std::vector<uint8_t> busy(size_t{4} << 20), sink(busy.size());

@@ -15,7 +15,7 @@ using namespace headrace::test;
 
 namespace {
 
-/// Host memory in the role of the device's.
+/// Host memory in place of the device's.
 class HeapStager : public Stager {
  public:
   StagedBytes take(size_t bytes) override {
@@ -99,7 +99,7 @@ TEST_CASE("with effects and erased boxes the emulated kernels write the CPU's by
     const std::vector<uint8_t> pixels = maker.image(size);
     Plan plan = maker.plan(size, 1);
     const Size resized = plan.stages.empty() ? size : plan.stages[0].resize;
-    if (plan.stages.empty() || maker.coin()) {  // a part of the image is made real before its effects
+    if (plan.stages.empty() || maker.coin()) {  // a part of the image is materialised before its effects
       PlanStage part;
       part.take = maker.take(resized, maker.coin());
       part.resize = part.take.box.size();
@@ -109,7 +109,7 @@ TEST_CASE("with effects and erased boxes the emulated kernels write the CPU's by
     maker.add_effects(plan, plan.stages.back(), 5);
     const Size out = plan.last.box.size();
     plan.erased = maker.erased(out, 4);
-    if (!fits_kernel(plan)) continue;  // the dice chose no effect
+    if (!fits_kernel(plan)) continue;  // no effect was drawn
     retouched += !plan.stages.back().effects.empty();
     const int element = 1 << maker.between(0, 2), channels = maker.coin() ? 3 : 1;
     const bool planar = maker.coin();
@@ -168,7 +168,7 @@ TEST_CASE("from a JPEG's planes the emulated kernel writes what the CPU writes f
     options.h = factors[static_cast<size_t>(maker.between(0, 3))];
     options.v = factors[static_cast<size_t>(maker.between(0, 3))];
     options.components = maker.between(0, 5) == 0 ? 1 : 3;
-    options.interleaved = options.h[0] * options.v[0] <= 8;  // an MCU holds ten blocks
+    options.interleaved = options.h[0] * options.v[0] <= 8;  // an MCU holds at most ten blocks
     options.rgb = options.components == 3 && maker.between(0, 9) == 0;
     options.progressive = maker.between(0, 4) == 0;
     const std::vector<uint8_t> jpeg = make_jpeg(options), pixels = decode_whole(jpeg);

@@ -1,4 +1,4 @@
-// Our declarations of nvJPEG against its own header; built where that header is.
+// Compares headrace's declarations of nvJPEG with nvJPEG's own header; built where that header exists.
 #include <doctest/doctest.h>
 #include <nvjpeg.h>
 
@@ -32,7 +32,7 @@ struct Signature<int (*)(Arguments...)> {
   static constexpr bool kFits = Theirs::kArguments == kArguments && Theirs::kSameSizes({sizeof(Arguments)...});
 };
 
-/// As many arguments, each as large: enums pass as ints, handles as pointers.
+/// The same number of arguments, of the same sizes: enums pass as ints, handles as pointers.
 template <class Ours, class Theirs>
 constexpr bool fits() {
   return Signature<Ours>::template kFits<Signature<Theirs>>;

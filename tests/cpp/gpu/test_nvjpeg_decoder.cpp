@@ -1,4 +1,4 @@
-// The code that drives nvJPEG, over its double: every sample in its place, and what is left where something fails.
+// The code that drives nvJPEG, with its double: every sample in its place, and no leaks after failures.
 #include <doctest/doctest.h>
 
 #include <stdexcept>
@@ -38,7 +38,7 @@ class Encoded {
   std::span<const EncodedImage> images() const { return images_; }
   EncodedImage& image(size_t i) { return images_[i]; }
 
-  /// Pixels that differ from libjpeg's own; memory that nobody wrote holds a value of its own.
+  /// The number of pixels that differ from libjpeg's; memory that was not written holds EmulatedDevice::kPoison.
   int wrong(size_t i) const {
     const Bytes whole = decode_whole(files_[i]);
     const PlanarImage& planes = images_[i].planes;
@@ -60,7 +60,7 @@ class Encoded {
   std::vector<EncodedImage> images_;
 };
 
-/// A library, decoders and a device; at the end nothing of them may be left.
+/// A library and a device. The destructor checks that nothing is left on the device.
 struct Bench {
   ~Bench() {
     CHECK(device->strays() == 0);
@@ -74,7 +74,7 @@ struct Bench {
   std::shared_ptr<WatchedDevice> device = checked_device<WatchedDevice>();
 };
 
-/// In the thread of a lane: why not, empty where they are decoded.
+/// Decodes in a thread like that of a lane. Returns the reason of a refusal, or an empty text.
 std::string refusal(WatchedDevice& device, NvjpegDecoder& decoder, std::span<const EncodedImage> images) {
   std::string why;
   std::thread([&] {

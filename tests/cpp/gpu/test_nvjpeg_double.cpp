@@ -32,7 +32,7 @@ struct Caller {
     return api->DecodeBatched(handle, state, &data, &length, &image, nullptr);
   }
 
-  /// That this was refused, and with these words.
+  /// Checks the status of a refused call, and its complaint.
   void complains(int status, int got, const char* words) {
     CHECK(got == status);
     CHECK_MESSAGE(fake.complaint().find(words) != std::string::npos, fake.complaint());
@@ -58,7 +58,7 @@ TEST_CASE("a state is initialized before each batch, and after each failure") {
   caller.complains(kInvalidParameter, caller.begin(1, 3), "no format of planes");
   REQUIRE(caller.begin() == 0);
   CHECK(caller.decode() == 0);
-  CHECK(caller.decode() == 0);  // once for each size of batch
+  CHECK(caller.decode() == 0);  // once per batch size is enough
   caller.file.resize(caller.file.size() / 2);
   CHECK(caller.decode() == kBadJpeg);
   caller.complains(kNotInitialized, caller.decode(), "not since a failure");
@@ -115,7 +115,7 @@ TEST_CASE("handles and states are used while they are there, where the device is
 TEST_CASE("a state is used by one thread at a time") {
   Caller caller;
   REQUIRE(caller.begin() == 0);
-  FakeBehaviour meddling;  // while the call writes, another one comes
+  FakeBehaviour meddling;  // makes another call while the first one writes
   static Caller* here = nullptr;
   here = &caller;
   meddling.copy = [](void*, nvjpeg::CudaStream, unsigned char*, const unsigned char*, size_t) { here->begin(); };

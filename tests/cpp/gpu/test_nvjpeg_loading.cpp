@@ -1,4 +1,4 @@
-// nvJPEG is looked for at run time, and where it is not, one sentence says so.
+// nvJPEG is loaded at run time; a missing or wrong library is an error of one sentence.
 #include <doctest/doctest.h>
 
 #include <stdexcept>

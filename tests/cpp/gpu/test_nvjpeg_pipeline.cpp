@@ -1,4 +1,4 @@
-// The whole pipeline with decoders that call nvJPEG's double: the CPU's bytes, and files that cost only themselves.
+// The whole pipeline with decoders that call nvJPEG's double: the CPU's bytes, and damage limited to the damaged file.
 #include <doctest/doctest.h>
 
 #include "gpu/decoders/nvjpeg_decoder.h"
@@ -90,6 +90,6 @@ TEST_CASE("a damaged file costs only itself, however nvJPEG says so") {
     machine.fake.behave(behaviour);
     auto counts = compare_around_damage(machine.device, machine.lane({.decoders = 1, .most = 12}));
     CHECK(counts["refused"] == 1);
-    CHECK(counts["device decode"] == Images::kCount - 2);  // the others but the progressive one
+    CHECK(counts["device decode"] == Images::kCount - 2);  // all but the damaged and the progressive one
   }
 }

@@ -1,4 +1,4 @@
-// Owners of a device's resources: one gives each resource back, once.
+// Owners of a device's resources release each resource exactly once.
 #include <doctest/doctest.h>
 
 #include <type_traits>
@@ -23,7 +23,7 @@ TEST_CASE("an owner gives back what it made, and moves without a copy") {
     CHECK(other.get() == address);
     CHECK_FALSE(memory);
     CHECK(device->alive() == 4);
-    other = OwnedMemory(device, 200);  // gives the first one back
+    other = OwnedMemory(device, 200);  // releases the first one
     CHECK(device->alive() == 4);
     stream = OwnedStream();
     CHECK(device->alive() == 3);

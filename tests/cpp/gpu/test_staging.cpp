@@ -1,4 +1,4 @@
-// Staging areas, events and streams on the emulated device: nothing is used again before the device has read it.
+// Staging areas, events and streams on the emulated device: no memory is reused before the device has read it.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -48,7 +48,7 @@ TEST_CASE("an area comes back when the device has read it, and the ring waits ra
     const auto ring = std::make_shared<StagingRing>(device, 2);
     auto first = ring->acquire();
     StagingArea* const area = &*first;
-    // The stream is held up by an event of another stream that has work to do.
+    // The stream waits for an event of another stream, which is busy.
     const OwnedStream other(device);
     const OwnedEvent slow(device);
     std::vector<uint8_t> big(size_t{64} << 20), copy(big.size());
@@ -63,7 +63,7 @@ TEST_CASE("an area comes back when the device has read it, and the ring waits ra
     CHECK(device->happened(slow.get()));
     CHECK(&*third == area);
     CHECK(ring->areas() == 2);
-    // All held: one more rather than a wait without end.
+    // All areas are held: the ring adds one instead of waiting forever.
     auto fourth = ring->acquire(), fifth = ring->acquire();
     CHECK(ring->areas() == 3);
   }
@@ -74,7 +74,7 @@ TEST_CASE("areas of many threads go round, and the device reads what was written
   const OwnedStream stream(device);
   const OwnedEvent end(device);
   constexpr int kRounds = 60, kParts = 6, kBytes = 5000;
-  // Where the device puts what it read: a copy behind the upload, in stream order.
+  // What the device reads, copied after the upload in stream order.
   std::vector<std::vector<uint8_t>> results(kRounds * kParts, std::vector<uint8_t>(kBytes));
   {
     const auto ring = std::make_shared<StagingRing>(device, 3);

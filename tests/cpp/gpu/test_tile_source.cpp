@@ -1,4 +1,4 @@
-// The plain sources of a tile's pixels are the general one, and are used only where they can be.
+// The plain sources of a tile's pixels give the same pixels as the general one, and are used only where they apply.
 #include <doctest/doctest.h>
 
 #include <type_traits>
@@ -25,7 +25,7 @@ struct Planes {
     const std::vector<uint8_t> jpeg = make_jpeg(options);
     const JpegHeader header = parse_jpeg_header(jpeg);
     const PlaneLayout layout = plane_layout(header, box);
-    samples.resize(layout.bytes);  // of exactly this size, for ASan's sake
+    samples.resize(layout.bytes);  // of exactly this size, so that ASan reports an overrun
     PlaneDecoder().decode(jpeg, header, layout, samples.data());
     job.image = layout.at(samples.data());
     job.first.x = {box.x, box.width, size.width};
@@ -91,7 +91,7 @@ TEST_CASE("whatever is done before a resize, and other images, are for the gener
   job.image.colour = Colour::kRgb;
   CHECK(is_general(job, all, all));
   job = planes.job;
-  job.image.plane[0].stride = INT32_MAX / 20;  // the row behind the last is sample 24 * stride
+  job.image.plane[0].stride = INT32_MAX / 20;  // the row after the last is sample 24 * stride
   CHECK(is_general(job, all, all));
   job = planes.job;
   job.image.plane[2].upsampling = Upsampling::kH2V1;

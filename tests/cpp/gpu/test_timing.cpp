@@ -1,4 +1,4 @@
-// Timings of single stages: what they return, and that a device that refuses is left as it was.
+// Timings of single stages: their results, and no leaks if a device or decoder throws.
 #include <doctest/doctest.h>
 
 #include <stdexcept>
@@ -15,7 +15,7 @@ using namespace headrace::test;
 
 namespace {
 
-/// Refuses to time anything.
+/// A device that refuses to time anything.
 class UntimedDevice final : public EmulatedDevice {
  public:
   std::vector<float> time_fuse(const FuseLaunch&, int, Stream) override { throw std::runtime_error("refused"); }

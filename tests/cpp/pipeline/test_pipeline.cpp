@@ -1,4 +1,4 @@
-// The pipeline: the right bytes from any number of threads, and failures that name themselves.
+// The pipeline: the right bytes from any number of threads, and failures with sample, stage and errno.
 #include <doctest/doctest.h>
 
 #include <algorithm>

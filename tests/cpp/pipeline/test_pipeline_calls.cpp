@@ -1,4 +1,4 @@
-// The pipeline and the steps that Python does: it gets the image as it is there, and what it makes goes on from there.
+// The pipeline with Python steps: a call gets the image at its place in the recipe, and later steps get its result.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ PipelineOptions crops_and_calls(int threads) {
   return options;
 }
 
-/// What the calls do: every byte plus its call's number, plus one.
+/// Serves a call: adds the call's number plus one to every byte.
 void serve(Pipeline& pipeline, PythonJob& job) {
   Bytes pixels = job.bytes;
   for (uint8_t& byte : pixels) byte = static_cast<uint8_t>(byte + job.call + 1);
@@ -117,7 +117,7 @@ TEST_CASE("an error of a call, and an image of another size than the batch holds
   REQUIRE(second);
   pipeline.fail(*first, "no light");
   const Bytes pixel(kPixelBytes);
-  pipeline.finish(*second, pixel.data(), {1, 1}, 0);  // the second call gets it
+  pipeline.finish(*second, pixel.data(), {1, 1}, 0);  // the second call gets this image
   auto last = pipeline.next_call(0ms);
   REQUIRE(last);
   CHECK(last->size == Size{1, 1});

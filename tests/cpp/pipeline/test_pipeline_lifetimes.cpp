@@ -1,4 +1,4 @@
-// The pipeline when batches are cancelled, kept or forked, when it is closed, and when threads cannot be had.
+// The pipeline when batches are cancelled or kept, when it is closed or forked, and when threads cannot be started.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
@@ -40,7 +40,7 @@ TEST_CASE("cancelling a batch in the caller's memory does not wait for a file sy
   const auto batch = submit(pipeline, files.table, {Images::kCount, 1}, 1, memory->data());
   while (batch->remaining != 1) std::this_thread::yield();
   pipeline.cancel(*batch);
-  memory.reset();  // a write from now on is one that AddressSanitizer sees
+  memory.reset();  // AddressSanitizer reports a write from now on
   files.gate.open(Images::all().jpegs[0]);
   const auto next = submit(pipeline, Images::all().table, some_rows(8));
   CHECK(pipeline.wait(*next, kLong));
@@ -84,7 +84,7 @@ TEST_CASE("who waits for a batch is woken when it is cancelled") {
   const GatedFiles files;
   Pipeline pipeline(crops(1));
   const auto batch = submit(pipeline, files.table, {Images::kCount, 0});
-  while (batch->claimed == 0) std::this_thread::yield();  // else the gate's sample may never be begun
+  while (batch->claimed == 0) std::this_thread::yield();  // otherwise the gate's sample may never be started
   std::thread canceller([&] { pipeline.cancel(*batch); });
   CHECK_FALSE(pipeline.wait(*batch, kLong));
   canceller.join();
@@ -217,12 +217,12 @@ TEST_CASE("a forked child is told so, may drop what it inherited, and can make i
     return fine && complete(own, *batch) && contents(own, *batch) == truth;
   }));
 
-  REQUIRE(complete(*pipeline, *flying));  // the parent noticed nothing
+  REQUIRE(complete(*pipeline, *flying));  // the parent is not affected
   CHECK(contents(*pipeline, *done) == truth);
 }
 
 TEST_CASE("where not all threads can be started there is an error and no hang") {
-  if (kAddressSanitizer || kThreadSanitizer) return;  // they need the memory that is taken away here
+  if (kAddressSanitizer || kThreadSanitizer) return;  // they need the memory that the limit below denies
   CHECK(in_child([] {
     long pages = 0;
     std::ifstream("/proc/self/statm") >> pages;

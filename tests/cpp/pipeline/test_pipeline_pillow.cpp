@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// "Pillow": blobs of one byte are the number of an image, decoded by whoever serves the lane.
+/// Every other blob is one byte, the number of an image. The test decodes it in Pillow's place.
 struct Disguised {
   std::vector<Bytes> blobs;
   std::shared_ptr<const BlobTable> table;  // every other image is disguised
@@ -166,7 +166,7 @@ TEST_CASE("a job that Python could not go on with is done again") {
     REQUIRE(job);
     if (put_back++ % 2 == 0) {
       pipeline.put_back(*job);
-      pipeline.put_back(*job);  // nothing: it is not in these hands any more
+      pipeline.put_back(*job);  // no effect: the job was put back already
       CHECK_THROWS_AS(pipeline.fail(*job, "too late"), std::logic_error);
     } else {
       Disguised::finish(pipeline, *job);

@@ -1,4 +1,4 @@
-// Pixels that are in memory already go through the pipeline as the pictures would that they were decoded from.
+// Pixels in memory give the same results in the pipeline as the JPEGs that they were decoded from.
 #include <doctest/doctest.h>
 
 #include <vector>

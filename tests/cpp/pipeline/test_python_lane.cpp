@@ -1,4 +1,4 @@
-// The lane to Pillow: jobs in order, patience that ends, nothing kept after close.
+// The lane to Pillow: jobs in order, timeouts, nothing kept after close.
 #include <doctest/doctest.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// The queue of samples: batch by batch, each sample once, nobody kept waiting after close.
+// The queue of samples: batch by batch, each sample once, no thread left waiting after close.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -76,7 +76,7 @@ TEST_CASE("an empty queue says so at once, and keeps no batch alive") {
   const auto batch = batch_of(1);
   queue.push(batch);
   REQUIRE(queue.try_pop(task));
-  CHECK(batch.use_count() == 3);  // ours, the queue's, the task's
+  CHECK(batch.use_count() == 3);  // held by this test, the queue and the task
   CHECK_FALSE(queue.try_pop(task));
   CHECK(task.batch == nullptr);
   CHECK(batch.use_count() == 1);

@@ -1,4 +1,4 @@
-// The ring of slots: memory is used again, grows for a user who keeps it, and outlives whoever made the ring.
+// The ring of slots: memory is reused, grows if the user keeps slots, and outlives the owner of the ring.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -33,7 +33,7 @@ TEST_CASE("a slot returns with its last copy") {
   first.reset();
   CHECK(ring->acquire().get() != address);
   second.reset();
-  CHECK(ring->slots() == 1);  // one of the two went to the system
+  CHECK(ring->slots() == 1);  // one of the two was returned to the system
 }
 
 TEST_CASE("slots are aligned and writable to the last byte, small or on huge pages") {
@@ -113,7 +113,7 @@ TEST_CASE("memory that cannot be had is refused, and not counted") {
 
 TEST_CASE("in a forked child leases and rings die without a lock") {
   auto ring = SlotRing::make(100, 2);
-  ring->acquire();  // one is free, one is leased
+  ring->acquire();  // returned at once, and leased again below
   Lease lease = ring->acquire();
   lease.get()[0] = 7;
   CHECK(test::in_child([&] {

@@ -1,4 +1,4 @@
-// Devices that fail the test which leaves something on them.
+// Devices that fail the test if something is left on them.
 #pragma once
 
 #include <doctest/doctest.h>

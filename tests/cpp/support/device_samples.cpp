@@ -1,4 +1,4 @@
-// Runs pipelines over a lane of decoders.
+// Runs pipelines with a lane of decoders.
 #include "support/device_samples.h"
 
 #include <doctest/doctest.h>
@@ -84,7 +84,7 @@ Counts compare_around_damage(const std::shared_ptr<EmulatedDevice>& device, cons
     const Bytes untouched(each, EmulatedDevice::kPoison);
     for (size_t i = 0; i < rows.size(); ++i) {
       if (i == 3) {
-        CHECK(Bytes(memory + i * each, memory + (i + 1) * each) == untouched);  // nothing is made of missing planes
+        CHECK(Bytes(memory + i * each, memory + (i + 1) * each) == untouched);  // no output is made from missing planes
         continue;
       }
       CHECK(Bytes(memory + i * each, memory + (i + 1) * each) == Bytes(&want[i * each], &want[i * each] + each));

@@ -1,4 +1,4 @@
-// Runs a function in a forked child, for tests of what survives a fork and of limits that must not stay.
+// Runs a function in a forked child, for tests of forks and of limits that must not stay in this process.
 #pragma once
 
 #include <sys/wait.h>

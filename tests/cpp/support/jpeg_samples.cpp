@@ -33,7 +33,7 @@ std::vector<uint8_t> make_pixels(int width, int height, int channels) {
 std::vector<uint8_t> make_jpeg(const JpegOptions& options) {
   jpeg_compress_struct cinfo;
   jpeg_error_mgr errors;
-  cinfo.err = jpeg_std_error(&errors);  // an error here ends the test program: the options are ours
+  cinfo.err = jpeg_std_error(&errors);  // an error here ends the test program: the options come from tests
   jpeg_create_compress(&cinfo);
   unsigned char* memory = nullptr;
   unsigned long size = 0;

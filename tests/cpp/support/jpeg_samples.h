@@ -24,7 +24,7 @@ struct Sampling {
   std::array<int, 3> h, v;
 };
 
-/// The usual ones, and some that libjpeg can do and hardly anybody uses.
+/// The usual ones, and rare ones that libjpeg supports.
 inline constexpr Sampling kSamplings[] = {{{1, 1, 1}, {1, 1, 1}}, {{2, 1, 1}, {1, 1, 1}}, {{2, 1, 1}, {2, 1, 1}},
                                           {{1, 1, 1}, {2, 1, 1}}, {{4, 1, 1}, {1, 1, 1}}, {{1, 1, 1}, {4, 1, 1}},
                                           {{2, 2, 1}, {2, 1, 2}}, {{4, 2, 1}, {1, 1, 1}}, {{1, 2, 1}, {1, 2, 1}},
@@ -32,7 +32,7 @@ inline constexpr Sampling kSamplings[] = {{{1, 1, 1}, {1, 1, 1}}, {{2, 1, 1}, {1
 
 std::vector<uint8_t> make_jpeg(const JpegOptions& options);
 
-/// RGBX, rows without gaps. What Pillow decodes: ISLOW, fancy upsampling.
+/// RGBX, rows without gaps. Pillow's settings: ISLOW, fancy upsampling.
 std::vector<uint8_t> decode_whole(const std::vector<uint8_t>& jpeg);
 
 /// `jpeg` with a segment (marker, length and body) inserted after SOI.

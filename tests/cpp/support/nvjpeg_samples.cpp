@@ -9,7 +9,7 @@
 namespace headrace::test {
 namespace {
 
-/// A function of the double; the library that NvjpegLibrary loads, since it has the same path.
+/// A function of the double, the same library that NvjpegLibrary loads from this path.
 template <class Function>
 Function* find(const char* name) {
   static void* const library = dlopen(FAKE_NVJPEG, RTLD_NOW | RTLD_LOCAL);
@@ -105,7 +105,7 @@ FakeLibrary::~FakeLibrary() {
   const FakeRecord left = record();
   CHECK(left.handles == before_.handles);
   CHECK(left.states == before_.states);
-  behave({});  // its device is gone
+  behave({});  // the behaviour's device is gone
 }
 
 void FakeLibrary::behave(const FakeBehaviour& behaviour) {

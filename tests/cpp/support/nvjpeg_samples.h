@@ -1,5 +1,5 @@
-// What the tests of nvJPEG share: the library's double, and an emulated device that watches what is done where, and
-// fails when it is told to.
+// Shared by the tests of nvJPEG: the library's double, and an emulated device that checks the threads of its callers
+// and fails on request.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace headrace::test {
 
-/// Counts the calls that come from a thread where it is not current.
+/// Counts the calls from threads in which it is not current.
 class WatchedDevice final : public EmulatedDevice {
  public:
   void enter() override { current_ = this; }
@@ -31,9 +31,9 @@ class WatchedDevice final : public EmulatedDevice {
 
   bool current() const { return current_ == this; }
   int strays() const { return strays_; }
-  /// Streams and events that it makes before it throws.
+  /// Sets how many more streams and events it makes before it throws.
   void make_only(int count) { makes_left_ = count; }
-  /// The next event that is recorded on the stream never happens without an error.
+  /// Makes synchronize() throw for the next event that is recorded on the stream.
   void fail_later(Stream stream);
 
  private:
@@ -47,8 +47,8 @@ class WatchedDevice final : public EmulatedDevice {
   std::set<Event> failing_events_;    // guarded by mutex_
 };
 
-/// The double of nvJPEG, in the default behaviour. At its end it must have no more than at its beginning, and no
-/// complaint.
+/// The double of nvJPEG with its default behaviour. The destructor checks that no handle or state is leaked and that
+/// there is no complaint.
 class FakeLibrary {
  public:
   FakeLibrary();
@@ -60,7 +60,7 @@ class FakeLibrary {
   FakeRecord record() const;
   /// The first rule that was broken since behave().
   std::string complaint() const;
-  /// It is forgiven.
+  /// Clears the complaint.
   void forgive() { behave({}); }
   static std::vector<std::string> candidates();
 
@@ -68,13 +68,13 @@ class FakeLibrary {
   FakeRecord before_;
 };
 
-/// Behaviour on that device, which its calls want to be current.
+/// Behaviour that requires the device to be current in each call.
 FakeBehaviour on(WatchedDevice& device);
 
 /// The same with decoders that write in the order of the stream, as those on CUDA cores do.
 FakeBehaviour in_stream_order(WatchedDevice& device);
 
-/// The same with errors that show at the next wait for the stream.
+/// The same with errors that appear at the next wait for the stream.
 FakeBehaviour failing_later(WatchedDevice& device);
 
 }  // namespace headrace::test

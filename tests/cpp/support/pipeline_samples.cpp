@@ -1,4 +1,4 @@
-// Makes what the tests of the pipeline share.
+// Makes the samples that the tests of the pipeline share.
 #include "support/pipeline_samples.h"
 
 #include <doctest/doctest.h>
@@ -143,7 +143,7 @@ Bytes expected(PipelineOptions options, const Rows& rows, uint32_t seed) {
 Gate::Gate(const TemporaryFolder& folder) : path_(folder.path("gate")) { REQUIRE(mkfifo(path_.c_str(), 0600) == 0); }
 
 void Gate::open(const Bytes& bytes) const {
-  int pipe = -1;  // without waiting it opens only where somebody reads; a test that fails must not hang
+  int pipe = -1;  // a non-blocking open fails until there is a reader; a failing test must not hang
   const auto deadline = std::chrono::steady_clock::now() + kLong;
   while ((pipe = ::open(path_.c_str(), O_WRONLY | O_NONBLOCK)) < 0) {
     REQUIRE(std::chrono::steady_clock::now() < deadline);

@@ -1,5 +1,5 @@
-// What the tests of the pipeline share: small images, recipes, draws, and files that hold a worker until they are let
-// go.
+// Shared by the tests of the pipeline: small images, recipes, draws, and files that block a worker until the test
+// opens them.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ namespace headrace::test {
 using Bytes = std::vector<uint8_t>;
 using Rows = std::vector<int64_t>;
 
-inline constexpr std::chrono::seconds kLong{60};  // for what may take long and must not
+inline constexpr std::chrono::seconds kLong{60};  // the limit of waits that should be short
 
 /// Small JPEGs of many sizes and samplings, one of them gray and one progressive.
 struct Images {
@@ -49,22 +49,22 @@ Rows some_rows(int count, int first = 0);
 std::shared_ptr<Batch> submit(Pipeline& pipeline, const std::shared_ptr<const BlobTable>& table, const Rows& rows,
                               uint32_t seed = 1, uint8_t* memory = nullptr);
 
-/// Waits as the consumer does, doing the work where there are no threads.
+/// Waits as the consumer does; without threads it does the work first.
 bool complete(Pipeline& pipeline, const Batch& batch);
 
 Bytes contents(const Pipeline& pipeline, const Batch& batch);
 
-/// What any pipeline has to deliver for these rows of Images::table.
+/// The bytes that every pipeline must deliver for these rows of Images::table.
 Bytes expected(PipelineOptions options, const Rows& rows, uint32_t seed = 1);
 
 std::shared_ptr<const BlobTable> table_of(const std::vector<std::string>& paths);
 
-/// A named pipe: a worker that reads it is held until somebody writes.
+/// A named pipe: a worker that reads it is blocked until the test writes.
 class Gate {
  public:
   explicit Gate(const TemporaryFolder& folder);
   const std::string& path() const { return path_; }
-  /// Lets the worker go on with these bytes; waits until it is there.
+  /// Waits until a worker reads, and gives it these bytes.
   void open(const Bytes& bytes) const;
 
  private:

@@ -1,4 +1,4 @@
-// Effects the slow way: whole images, one effect after the other, each as its definition reads.
+// A slow reference for effects: whole images, one effect after the other, each written as it is defined.
 #include "support/slow_effects.h"
 
 #include <algorithm>
@@ -65,7 +65,7 @@ int equalize(const std::map<int, int>& counts, int value) {
   return step == 0 ? value : std::min((step / 2 + below) / step, 255);
 }
 
-// One output after the other, with the one order of terms that counts.
+// One output after the other. The order of the terms determines the rounding.
 Picture blurred(const Effect& effect, const std::vector<float>& weights, Size size, const Picture& picture) {
   const auto mirrored = [](int at, int edge) { return at < 0 ? -at : at >= edge ? 2 * edge - 2 - at : at; };
   Picture made(picture.size());

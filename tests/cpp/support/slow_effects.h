@@ -1,4 +1,4 @@
-// Effects the slow way: whole images, one effect after the other, each as its definition reads.
+// A slow reference for effects: whole images, one effect after the other, each written as it is defined.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// A folder that is there while a test runs.
+// A folder that exists while a test runs.
 #pragma once
 
 #include <cstdint>

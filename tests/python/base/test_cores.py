@@ -1,4 +1,4 @@
-"""The number of usable cores: affinity and the quotas of control groups, read from made-up files."""
+"""The number of usable cores: affinity and the quotas of control groups, read from synthetic files."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def of_version_1(folder: str, quota: int, period: int = 100_000) -> dict[str, st
         (NO_GROUP, {"cpu.max": "max 100000\n"}, None),
         (NO_GROUP, {"cpu.max": "150000 100000\n"}, 1.5),
         ("0::/a.slice/b.scope\n", {"a.slice/b.scope/cpu.max": "50000 100000\n"}, 0.5),
-        # the group above may grant less, or be the only one that limits
+        # a parent group may have a lower quota, or the only quota
         ("0::/a/b\n", {"a/b/cpu.max": "400000 100000\n", "a/cpu.max": "300000 100000\n"}, 3.0),
         ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n", "cpu.max": "20000 10000\n"}, 2.0),
-        # what a container sees of a group whose path is the machine's
+        # a container sees its group at the root, but the group's path is the machine's
         ("0::/docker/4f\n", {"cpu.max": "200000 100000\n"}, 2.0),
         ("0::/../../outside\n", {"cpu.max": "200000 100000\n"}, 2.0),
         (VERSION_1, of_version_1("cpu,cpuacct", 250_000), 2.5),
         (VERSION_1, of_version_1("cpu", 25_000, 50_000), 0.5),
         (VERSION_1, of_version_1("cpu", -1), None),
         (VERSION_1, {**of_version_1("cpu/docker/4f", 100_000), **of_version_1("cpu", -1)}, 1.0),
-        # the folder of another controller says nothing of CPU time
+        # the folder of another controller does not limit CPU time
         ("5:cpuset:/a\n", of_version_1("cpuset", 100_000), None),
         (NO_GROUP, {"cpu.max": "nonsense"}, None),
         (VERSION_1, {"cpu/cpu.cfs_quota_us": "100000\n"}, None),

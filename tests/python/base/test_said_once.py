@@ -1,4 +1,4 @@
-"""That torch delivers is said once a process, with the reasons and what would make the loader native."""
+"""A process warns once that torch delivers, with the reason; explain() lists all reasons."""
 
 from __future__ import annotations
 

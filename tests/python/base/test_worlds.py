@@ -1,4 +1,4 @@
-"""Which rank of how many: found, given, changed, refused; and what samplers, workers and errors make of it."""
+"""Rank and world size: found, given, changed or refused; and their effect on samplers, workers and errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support import assert_same, pictures, train, truncated
 
 
 class Drawn(Dataset):
-    """An augmentation by Python, which torch's workers do."""
+    """Samples of random numbers, drawn in torch's workers."""
 
     def __len__(self) -> int:
         return 4
@@ -32,7 +32,7 @@ def test_ranks_workers_do_not_draw_the_same(given):
         sampler = TorchDistributedSampler(Drawn(), 2, rank) if given else None
         world = {} if given else {"rank": rank, "world_size": 2}
         if given:
-            torch.manual_seed(100 + rank)  # without a seed, as torch: from the default generator
+            torch.manual_seed(100 + rank)  # without a seed, the default generator seeds the workers, as in torch
         drawn.append(torch.cat(list(DataLoader(Drawn(), 2, sampler=sampler, num_workers=1, **world))).tolist())
     assert not set(drawn[0]) & set(drawn[1])
 
@@ -63,14 +63,14 @@ def in_a_job(monkeypatch, rank: int, size: int) -> None:
 
 @pytest.mark.parametrize("make", [lambda: FEW, lambda: Numbers()])
 def test_a_rank_is_given_everything_as_by_torch(monkeypatch, make):
-    """An evaluation on rank 0 alone, a dataset that shards itself: nothing is dealt out that is not asked for."""
+    """Without distributed=True nothing is sharded: rank 0 may evaluate alone, or a dataset may shard itself."""
     in_a_job(monkeypatch, 0, 4)
     loader = DataLoader(make(), 4)
     assert not loader.shards_itself and len(loader) == len(TorchDataLoader(make(), 4)) == 6
     with pytest.warns(UserWarning, match="each of the 4 ranks of torchrun reads all samples .* distributed=True"):
         iter(loader)
     assert "each reads all samples" in str(loader.explain())
-    for _ in loader:  # said once a process
+    for _ in loader:  # warns once per process
         pass
     monkeypatch.setattr(world, "_warned", False)
     for meant in ({"world_size": 1}, {"sampler": range(22)}, {"distributed": True}, {"rank": 1, "world_size": 2}):
@@ -114,7 +114,7 @@ def test_a_sampler_of_the_users_stays_in_the_epoch_it_was_told():
 
 
 class Numbers(Dataset):
-    """Nothing that is native."""
+    """A dataset that headrace does not know."""
 
     def __len__(self) -> int:
         return 22
@@ -217,7 +217,7 @@ def test_an_index_out_of_range_is_one_sentence_on_every_rank():
 
 
 def test_a_rank_does_not_leave_out_a_batch():
-    """Its batches may shrink; but one that has none left would leave the other ranks waiting in their next step."""
+    """Batches may shrink, but if a rank skipped a whole batch, the other ranks would wait in their next step."""
     files = [truncated(one) if n in (4, 6) else one for n, one in enumerate(pictures(12))]
     dataset = Blobs(files, range(12), train(16))
     for rank in range(2):

@@ -1,4 +1,4 @@
-"""What a loader does beside pixels is the same wherever its batches end: kept batches, errors, counts, words."""
+"""A loader behaves the same for every destination of its batches: kept batches, errors, counts, messages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_two_loaders_at_once(place):
 
 @pytest.fixture
 def some_broken(tmp_path, photographs) -> ImageFiles:
-    """Six files of which the second and the fifth are cut off."""
+    """Six files, of which the second and the fifth are truncated."""
     paths = list(photographs[:6])
     for number in (1, 4):
         broken = tmp_path / f"{number}.jpg"

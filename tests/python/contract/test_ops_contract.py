@@ -1,4 +1,4 @@
-"""headrace.ops gives the same bytes and floats wherever the images are."""
+"""headrace.ops returns the same bytes and floats on every device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_ops(place, photographs, monkeypatch):
     images = ops.decode_jpeg(encoded, device=place.name)
     for ours, theirs in zip(images, plain, strict=True):
         assert ours.device.type == ("cuda" if place.name == "cuda" else "cpu") and torch.equal(ours.cpu(), theirs)
-    if place.name == "emulated":  # whose memory is this machine's: images do not say that they lie there
+    if place.name == "emulated":  # its tensors are in host memory, so `ops` cannot find their device by itself
         emulation = device_ops.of(destinations.resolve("emulated", "cpu"))
         monkeypatch.setattr(ops, "_on_gpu", lambda images: emulation if images is not plain else None)
     boxes = [(i, 2 * i, 20 + 4 * i, 90 - 4 * i) for i in range(len(images))]
@@ -32,7 +32,7 @@ def test_ops(place, photographs, monkeypatch):
 
 
 def test_boxes_that_are_not_resized(place, monkeypatch):
-    """A crop of the output's size takes another way through the plan."""
+    """A crop of the output's size takes a path without a resize."""
     images = [torch.randint(0, 256, (3, 70, 90), dtype=torch.uint8) for _ in range(3)]
     options: dict[str, Any] = {"boxes": [(1, 2, 32, 48), (0, 0, 64, 48), (5, 9, 32, 48)], "flips": [True, False, False]}
     expected = ops.resize_normalize(images, size=(32, 48), mean=MEAN, std=STD, **options)

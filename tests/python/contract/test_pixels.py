@@ -1,4 +1,4 @@
-"""Batches equal the oracle's to the bit wherever they end: every file, filter, step, dtype, layout and thread count."""
+"""Batches equal the oracle's to the bit on every destination: each file, filter, step, dtype, layout, thread count."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.pixels, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def mixture(files: list[Path], place: Place) -> list[Path]:
-    """Few enough for many recipes, and none so long that Pillow takes seconds to enlarge it."""
+    """A selection small enough for many recipes, without images that Pillow takes seconds to enlarge."""
     small = [path for path in files if path.stat().st_size < EMULATED_MOST and "jpegdec" not in path.name]
     return small[:: -(-len(small) // 40)]
 
@@ -30,7 +30,7 @@ def dataset(files: list[Path], transform: Any) -> ImageFiles:
 
 
 def compare(place: Any, data: Any, **options: Any) -> int:
-    """Compares an epoch with the oracle's; its number of batches."""
+    """Asserts that an epoch equals the oracle's, and returns its number of batches."""
     loader = place.loader(data, **options)
     with silent_pillow():
         expected = list(loader.reference())

@@ -1,4 +1,4 @@
-"""torch's arguments and lengths; what headrace alone refuses or warns of, in one clear sentence each."""
+"""torch's arguments and lengths; arguments that only headrace refuses or warns of, in one clear sentence each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be made raises Pillow's own verdict with stage, path and index, or is skipped or replaced as asked."""
+"""A sample that cannot be made raises Pillow's error with stage, path and index, or is skipped or replaced."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_broken_files_among_good_ones_are_skipped_and_replaced(hard_dev):
 
 
 def faulty(count: int, *bad: int) -> list[bytes]:
-    """Pictures of which some are truncated."""
+    """Pictures, truncated at the positions `bad`."""
     return [truncated(data) if i in bad else data for i, data in enumerate(pictures(count))]
 
 
@@ -214,8 +214,8 @@ def test_files_that_cannot_be_read(tmp_path, workers):
 
 
 def test_permission_denied():
-    """Root may read every file; what it may not read either are some of the kernel's."""
-    path = Path("/proc/self/mem")  # opens, and fails to be read at address 0
+    """Root may read every file, so the test reads a file of the kernel that fails for root, too."""
+    path = Path("/proc/self/mem")  # opens, but a read at address 0 fails
     with pytest.raises(OSError, match=r"read: sample 0 ./proc/self/mem.: Input/output error") as raised:
         next(iter(files_loader(path)))
     assert raised.value.errno == errno.EIO
@@ -247,4 +247,4 @@ def test_a_directory_that_vanishes_in_the_middle_of_an_epoch(tmp_path):
             except FileNotFoundError as error:
                 assert re.match(rf"read: sample \d+ \({root}/class_0/\d+.jpg\): No such file or directory", str(error))
                 raised += 1
-    assert raised >= 8  # of the 11 batches to come, at most three were in flight
+    assert raised >= 8  # of the 11 remaining batches, at most three were in flight

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: no batch is passed over, by the iterator that goes on or by a state that was saved then."""
+"""Ctrl-C at any moment: neither the iterator, if it is used again, nor a state saved then skips a batch."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def default_ctrl_c() -> Iterator[None]:
 
 
 def at_call(nth: int, what: Callable[[], None], then: Callable[..., Any]) -> Callable[..., Any]:
-    """`then`, with `what` before its nth call."""
+    """`then`, with a call of `what` before its nth call."""
     calls = 0
 
     def called(*arguments: Any, **options: Any) -> Any:
@@ -102,7 +102,7 @@ def test_a_batch_whose_error_was_told_is_passed_over_with_the_next_one():
 
 def test_no_memory_in_an_out_transform_costs_no_batch():
     def out(batch: Any) -> Any:
-        batch[0] += 1  # in place: the batch is not what it was when it is tried again
+        batch[0] += 1  # in place: a retry must not see this change
         attempts.append(1)
         if len(attempts) in (2, 5):
             raise torch.OutOfMemoryError("no memory left")
@@ -135,7 +135,7 @@ def test_an_interrupt_anywhere_leaves_the_batch_the_next_one(monkeypatch, where,
 
 @pytest.mark.parametrize("process_wide", [False, True])
 def test_a_step_that_is_interrupted_is_done_again(process_wide):
-    """In the caller's thread the interrupt strikes in the step itself, perhaps of a batch that is made ahead."""
+    """In the caller's thread the interrupt occurs in the step itself, perhaps for a batch that is made ahead."""
 
     def step(image: Any) -> Any:
         if process_wide:
@@ -161,7 +161,7 @@ def test_a_step_that_is_interrupted_is_done_again(process_wide):
 
 
 def test_an_interrupt_in_the_samplers_own_code_closes():
-    """What it had named by then is lost with it: an end without a word would be taken for that of the epoch."""
+    """The indices that it had yielded are lost, and a silent StopIteration would look like the end of the epoch."""
 
     def order() -> Iterator[int]:
         for index in range(SAMPLES):
@@ -183,7 +183,7 @@ def test_an_interrupt_in_the_samplers_own_code_closes():
 
 
 def test_nothing_is_called_between_the_count_and_the_return():
-    """CPython looks for signals when a call has returned: there is no moment at which a batch is counted and lost."""
+    """CPython handles signals when a call returns: without a call, no batch can be counted and then lost."""
     code = list(dis.get_instructions(NativeIterator.__next__))
     count = next(i for i, one in enumerate(code) if one.opname == "STORE_ATTR" and one.argval == "returned")
     end = next(i for i, one in enumerate(code) if i > count and one.opname == "RETURN_VALUE")
@@ -193,8 +193,8 @@ def test_nothing_is_called_between_the_count_and_the_return():
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_hundreds_of_interrupts(workers):
-    """At random moments of a loop, by the system's timer: what the loop saw and what a resumed loader gives are all
-    batches, each once; and where the interrupted iterator goes on, the same."""
+    """A timer interrupts the loop at random moments. The batches that the loop received, with those of the same
+    iterator or of a resumed loader afterwards, are all batches of the epoch, each once."""
     code = f"""
 import random, signal
 import torch

@@ -1,4 +1,4 @@
-"""Whatever keeps a batch from being begun or handed out, it is the next one: nothing is lost by trying again."""
+"""If memory runs out or a stream is captured, the next call retries the same batch: none is lost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def loader(**options: Any) -> DataLoader:
 
 
 def failing(function: Callable[..., Any], calls: set[int], error: Exception) -> Callable[..., Any]:
-    """`function`, but for those of its calls."""
+    """`function`, which raises `error` in the calls of these numbers."""
     count = 0
 
     def called(*arguments: Any, **options: Any) -> Any:
@@ -39,7 +39,7 @@ def failing(function: Callable[..., Any], calls: set[int], error: Exception) -> 
 
 
 def all_of(iterator: Any, kind: type[Exception]) -> tuple[list[Any], int]:
-    """Every batch, asking again after each error; and how many errors there were."""
+    """All batches, with a new call after each error, and the number of errors."""
     batches: list[Any] = []
     errors = 0
     while True:
@@ -61,7 +61,7 @@ def test_no_memory_for_a_batch(monkeypatch, options, calls, where):
     monkeypatch.setattr(kind, where, failing(getattr(kind, where), calls, torch.OutOfMemoryError("no memory left")))
     batches, errors = all_of(iter(loader(**options)), torch.OutOfMemoryError)
     assert_same(batches, want)
-    assert where == "submit" or errors == len(calls)  # what is begun ahead is tried twice before anybody hears of it
+    assert where == "submit" or errors == len(calls)  # a batch submitted ahead is retried before its error is raised
 
 
 def test_no_memory_for_random_numbers(monkeypatch):
@@ -82,7 +82,7 @@ def test_no_memory_for_a_batch_with_bad_samples(monkeypatch, on_error):
     monkeypatch.setattr(
         Engine, "move_targets", failing(Engine.move_targets, {2, 4, 5}, torch.OutOfMemoryError("no memory left"))
     )
-    with pytest.warns(UserWarning, match="2 samples"):  # counted once, however often the batch is tried
+    with pytest.warns(UserWarning, match="2 samples"):  # counted once, whatever the number of retries
         batches, errors = all_of(iter(DataLoader(data, **options)), torch.OutOfMemoryError)
     assert_same(batches, want)
     assert errors == 3

@@ -85,7 +85,7 @@ def test_torchvisions_own(torchvision, name):
     assert assert_same(loader, list(loader.reference())) == 4
     images, targets = next(iter(loader))
     assert images.shape == (6, 3, 32, 32) and targets.shape == (6, 24)
-    # Two shares of a half unit in the last place each, and one of their sum, all below 1: no more than one unit of 1.
+    # Three roundings, all near or below 1: each share by at most eps / 4, their sum by at most eps / 2.
     assert (targets.sum(1) - 1).abs().max() <= torch.finfo(torch.float32).eps
 
 

@@ -1,4 +1,4 @@
-"""headrace's own arguments stay what they were when the loader was made; the class is generic as torch's."""
+"""headrace's own arguments cannot be changed after the loader is made; the class is generic, as torch's is."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OWN: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", OWN)
 def test_an_argument_is_not_set_later(name):
-    """An epoch has another seed than its state says, else; and an unknown policy acts as one of those there are."""
+    """Otherwise an epoch's seed could differ from that of its state, and an unknown policy would act as a known one."""
     loader = DataLoader(blobs(4), seed=1)
     with pytest.raises(ValueError, match=f"{name} attribute should not be set after DataLoader is initialized"):
         setattr(loader, name, OWN[name])

@@ -1,4 +1,4 @@
-"""Several threads, and steps in the middle of a batch, ask one iterator for batches: each is handed out once."""
+"""Several threads, and steps in the middle of a batch, call one iterator: it returns each batch once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def many(transform: Any) -> Blobs:
 
 
 def asked_by_threads(iterator: Iterator[Any], count: int = 4) -> list[Any]:
-    """The batches that all threads got together. An error of a thread is raised here."""
+    """The batches that all threads received together. An error in a thread is raised here."""
     batches: list[Any] = []
     errors: list[BaseException] = []
 
@@ -64,7 +64,7 @@ def test_threads_share_an_iterator(workers, step, own_order):
 
 
 def test_two_iterators_of_one_engine_in_two_threads():
-    """With a device the threads persist, and with none of them two callers make samples at the same time."""
+    """Iterators over a device share one engine; without worker threads both callers make samples at the same time."""
     make = lambda: DataLoader(many(train(32)), 3, seed=1, device="emulated")  # noqa: E731
     want = list(make())
     loader, got = make(), {}
@@ -85,7 +85,7 @@ def test_two_iterators_of_one_engine_in_two_threads():
 
 
 class Asking:
-    """Asks for a batch in its nth call."""
+    """A step that requests a batch in its nth call."""
 
     def __init__(self, nth: int) -> None:
         self.nth, self.calls = nth, 0
@@ -124,12 +124,12 @@ def test_steps_that_ask_get_the_pixels_that_are_theirs():
     asking.ask = lambda: inner.append(next(iterator)) or inner[0]
     outer = list(iterator)
     assert_same(sorted([*outer, *inner], key=lambda batch: int(batch[1][0])), want)
-    asking.ask = None  # which shares what it changes
+    asking.ask = None  # state_dict() lowers again, and refuses a step that changes an object which its copies share
     assert loader.state_dict()["epoch"] == 1
 
 
 def test_an_out_transform_asks_for_the_next_batch():
-    """As one that mixes two batches does."""
+    """For example, to mix two batches."""
 
     def pairs(batch: Any) -> Any:
         return batch if inner else inner.append(True) or [batch, next(iterator), inner.clear()]
@@ -155,7 +155,7 @@ def test_a_step_in_a_thread_of_the_loaders_cannot_ask():
 
 
 class Sampler:
-    """Names 24 samples, and fails at the tenth."""
+    """Yields 24 indices, and raises at the tenth."""
 
     def __init__(self, goes_on: bool) -> None:
         self.goes_on = goes_on
@@ -174,7 +174,7 @@ class Sampler:
 
 
 class GoingOn(Iterator[int]):
-    """A class: unlike a generator it goes on after an error."""
+    """An iterator class: unlike a generator, it continues after an error."""
 
     def __init__(self) -> None:
         self.at = -1
@@ -211,7 +211,7 @@ def test_an_error_of_the_sampler_is_raised_once(goes_on, batch_size, workers):
     assert got[before] == "no tenth"
     assert got == met_by(iter(TorchDataLoader(data, batch_size, sampler=Sampler(goes_on))))
     assert ("end" in got) == (batch_size is not None or not goes_on)
-    # Where the sampler's order has a hole, a state stays before it: what was named since is not passed over.
+    # The state keeps the position before the sampler's error: a resumed loader must not skip the indices after it.
     state = loader.state_dict()
     assert (state["epoch"], state["position"]) == (0, before)
 
@@ -253,7 +253,7 @@ print(next(iterator)[1].tolist())
 
 
 def test_all_batches_of_a_shared_iterator_are_numbered_once():
-    """The random numbers of `out_transform` follow from a batch's position, not from the thread that asks for it."""
+    """The random numbers of `out_transform` depend on the batch's position, not on the thread that requests it."""
     draws = lambda batch: [batch[1], torch.rand(1)]  # noqa: E731
     make = lambda: DataLoader(many(train(16)), 4, seed=3, num_workers=2, out_transform=draws)  # noqa: E731
     want = {tuple(one.tolist()): number.item() for one, number in make()}

@@ -1,6 +1,6 @@
-"""The GPU path on a real GPU, beyond the contract: nvJPEG, and hard files. For long in test_endurance.py.
+"""The GPU path on a real GPU, beyond tests/contract: nvJPEG, and hard files. Long runs are in test_endurance.py.
 
-Skipped where there is none, unless FAIL_WITHOUT_CUDA=1: then that is a failure.
+Skipped on a machine without a GPU, or failed there if FAIL_WITHOUT_CUDA=1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headrace import transforms as T
 from support import assert_same, blobs, pictures, silent_pillow, train
 
 BYTES = [T.ToImage()]  # uint8 output: differences are grey levels
-# What a decoder with another inverse DCT may differ by (docs/decisions/0006).
+# The differences allowed to a decoder with another inverse DCT (docs/decisions/0012).
 GREATEST, MEAN_BOUND = 4, 0.1
 
 

@@ -1,4 +1,4 @@
-"""``torch.set_default_device``: the loader's own tensors are not its business; targets are where torch's would be."""
+"""``torch.set_default_device`` does not affect the loader's own tensors; targets are on the device that torch uses."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ TRANSFORMS = {
 @pytest.mark.parametrize("name", TRANSFORMS)
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_loader_under_another_default_device(name, workers):
-    """Where torch's own cannot even begin: it draws its base seed there, and asks for the number."""
+    """torch's own loader raises here: it draws its base seed on the default device, and reads the number."""
 
     def make() -> DataLoader:
         options = {"num_workers": workers, "out_transform": lambda batch: batch}
@@ -87,7 +87,7 @@ def test_a_loader_under_another_default_device(name, workers):
 )
 @pytest.mark.parametrize("batch_size", [4, None])
 def test_targets_are_where_torchs_are(workers, labels, batch_size):
-    """The device is set, as a training loop may, when the iterators are there: torch's workers do not hear of it."""
+    """The device is set after the iterators are made, as a training loop may do: torch's workers do not see it."""
     data = Blobs(pictures(COUNT), labels, TRANSFORMS["plain"]())
     theirs, ours = (iter(kind(data, batch_size, num_workers=workers)) for kind in (TorchDataLoader, DataLoader))
     with default_device("meta"):
@@ -110,7 +110,7 @@ def described(value: Any) -> str:
 
 
 def test_a_step_draws_on_the_device_that_it_names():
-    """The generator of a sample is the CPU's; a tensor elsewhere is filled by one of its own, or, on meta, by none."""
+    """A sample has a CPU generator; tensors on another device use that device's generator, or none on meta."""
 
     def step(image: Any) -> torch.Tensor:
         assert torch.rand(2, device="meta").device.type == "meta"

@@ -1,4 +1,4 @@
-"""Which way leads to a device: what is chosen, what is refused, and that who has no GPU pays nothing for it."""
+"""The way to a device: the choice, the refusals, and no cost for programs that use no GPU."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_who_has_no_gpu_pays_nothing():
 
 
 def test_routes_of_hard_files(hard_dev):
-    """Each file goes to the JPEG engines, or there is a reason why not; what they would get is baseline."""
+    """Each file is routed to the JPEG engines or has a reason why not; the routed files are baseline."""
     module, _ = destinations.native()
     reasons: dict[str | None, int] = {}
     for path in hard_files(hard_dev):
@@ -115,7 +115,7 @@ def test_where_nvjpeg_is_looked_for(monkeypatch, tmp_path):
     for place in ("nvidia/nvjpeg/lib/libnvjpeg.so.12", "nvidia/cu13/lib/libnvjpeg.so.13"):
         (tmp_path / place).parent.mkdir(parents=True)
         (tmp_path / place).touch()
-    (tmp_path / "nvidia" / "__init__.py").touch()  # as some of NVIDIA's packages bring it
+    (tmp_path / "nvidia" / "__init__.py").touch()  # some of NVIDIA's packages contain it
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     assert destinations.nvjpeg_candidates() == [
         str(tmp_path / "nvidia/cu13/lib/libnvjpeg.so.13"),

@@ -1,4 +1,4 @@
-"""The GPU path on the emulated device, beyond the contract: its own decoders, words, processes and lifetimes."""
+"""The GPU path on the emulated device, beyond tests/contract: its decoders, messages, processes and lifetimes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_damaged_file_costs_only_itself_on_the_devices_decoder(num_workers):
     broken = Blobs(data, list(range(24)), train(32))
     with silent_pillow():
         ours = list(emulated(broken, decoder="hardware", num_workers=num_workers, batch_size=6))
-        assert_same(ours, list(DataLoader(broken, 6, seed=3)))  # Pillow conceals the damage, and so do we
+        assert_same(ours, list(DataLoader(broken, 6, seed=3)))  # Pillow conceals the damage, and so does headrace
 
 
 def test_explain_names_the_device():
@@ -67,7 +67,7 @@ def test_grey_levels_are_those_behind_the_elements():
 
 
 def spoil(monkeypatch: pytest.MonkeyPatch, lut: torch.Tensor, levels: int) -> None:
-    """Every batch that verify() sees has one element that is off by so many grey levels."""
+    """Makes one element of every batch that verify() sees wrong by `levels` grey levels."""
 
     def spoilt(batch: Any, device: torch.device) -> Any:
         images = batch[0].clone()
@@ -116,7 +116,7 @@ for _ in iterator:
 @pytest.mark.parametrize("decoder", ["cpu", "hardware"])
 @pytest.mark.parametrize("rest", ["", FORK], ids=["exit with a live iterator", "fork with a live iterator"])
 def test_ends_of_processes(decoder, rest):
-    # Python 3.12 warns of forks beside threads, which is what is tried.
+    # Python 3.12 warns of a fork with live threads, which is intended here.
     assert output_of(PRELUDE.format(decoder=decoder) + rest, "-W", "ignore::DeprecationWarning") == ""
 
 

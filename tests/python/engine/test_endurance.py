@@ -1,6 +1,6 @@
-"""The GPU path for long. On a GPU where there is one, else briefly on the emulated device, so that this file is tried.
+"""Endurance of the GPU path: long runs on a GPU; without one, short runs on the emulated device.
 
-HEADRACE_GPU_BATCHES: batches of each test (10,000 for a proof). FAIL_WITHOUT_CUDA=1: no GPU is a failure.
+HEADRACE_GPU_BATCHES: batches of each test (10,000 for a full run). FAIL_WITHOUT_CUDA=1: no GPU is a failure.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DEVICE = "cuda" if GPU else "emulated"
 BATCHES = int(os.environ.get("HEADRACE_GPU_BATCHES", "150" if GPU else "30"))
 BATCH, SIZE = 8, 64
 EPOCH = 30  # batches
-SLEEP_CYCLES = 1_000_000  # half a millisecond of the stream, in front of a batch's use
+SLEEP_CYCLES = 1_000_000  # half a millisecond of delay in the stream before a batch is used
 
 
 @pytest.fixture(autouse=True)
@@ -54,19 +54,19 @@ def decoder(request) -> str:
 
 
 def loader_of(data: Blobs, decoder: str, **options: Any) -> DataLoader:
-    """Always the same batches for the same epoch: seeded, and who decodes a file is fixed."""
+    """A loader with reproducible epochs: it is seeded, and the decoder of each file is fixed."""
     fixed = {"seed": 3, "num_workers": 4, "deterministic": True, "persistent_workers": True}
     return DataLoader(data, device=DEVICE, decoder=decoder, **{"batch_size": BATCH} | fixed | options)
 
 
 def digest(images: torch.Tensor) -> torch.Tensor:
-    """A number on the device that a changed, moved or missing element changes. Waits for nothing."""
+    """A checksum on the device, which a changed, moved or missing element changes. Does not synchronise."""
     words = images.contiguous().view(-1).view(torch.int32).to(torch.int64)
     return (words * torch.arange(1, len(words) + 1, device=words.device)).sum()
 
 
 def quiet(loader: DataLoader, epoch: int = 0) -> list[int]:
-    """Digests of an epoch, each batch read before the next one is asked for."""
+    """Digests of an epoch; each batch is read before the next one is requested."""
     loader.set_epoch(epoch)
     return [int(digest(images)) for images, _ in loader]
 
@@ -81,7 +81,7 @@ def on(own_stream: bool) -> Any:
 
 
 def epochs(loader: DataLoader) -> Iterator[tuple[int, Any]]:
-    """Epochs 0, 1, 0, 1, ... until there were BATCHES batches."""
+    """Epochs 0, 1, 0, 1, ... with BATCHES batches in all."""
     for number in range(-(-BATCHES // EPOCH)):
         loader.set_epoch(number % 2)
         yield number % 2, loader
@@ -187,7 +187,7 @@ def test_fuzzed_files_cost_only_themselves(decoder):
     recipe = T.Compose([T.Resize((40, 40)), T.ToImage()])
     labels = list(range(count))
     with silent_pillow(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of skipped samples
+        warnings.simplefilter("ignore")  # about skipped samples
         options: dict[str, Any] = {"on_error": "skip", "max_errors": count, "num_workers": 4}
         exact = {
             int(label): image
@@ -203,7 +203,7 @@ def test_fuzzed_files_cost_only_themselves(decoder):
                     assert torch.equal(image, exact[label]), label
                 elif label % 2 == 0 and clean(files[label]):
                     assert int((image.int() - exact[label].int()).abs().max()) <= 4, label
-    # Whatever Pillow refuses is refused; whatever is whole comes. What is damaged may pass a decoder that sees less.
+    # All undamaged files are delivered. decoder="cpu" refuses what Pillow refuses; the others may be less strict.
     assert {label for label in exact if label % 2 == 0} <= seen
     assert seen == set(exact) or decoder != "cpu"
 

@@ -1,4 +1,4 @@
-"""What measures the GPU path, tried where there is no GPU: with nvJPEG's double, and on the emulated device."""
+"""The benchmarks of the GPU path run without a GPU: with a double of nvJPEG, and on the emulated device."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DOUBLE = REPOSITORY / "build" / "dev" / "libfake_nvjpeg.so"
 
 
 def run(module: str, out: Path, *options: str, **environment: str) -> dict[str, Any]:
-    """The figures that a benchmark leaves."""
+    """The figures that a benchmark writes."""
     command = [sys.executable, "-m", module, *options, "--out", str(out)]
     done = subprocess.run(
         command,
@@ -91,7 +91,7 @@ def test_parts_are_limited_in_time_and_leave_what_they_said(tmp_path):
     made = check.call("kept", check.Part([sys.executable, "-c", writes], 20, figures="kept.json"), None, tmp_path)
     assert (made["status"], made["result"], made["last_line"]) == (3, [1], "said")
     crashes = check.Part([sys.executable, "-c", "raise SystemExit(1)"], 20, figures="kept.json")
-    assert "result" not in check.call("kept", crashes, None, tmp_path)  # the figures of before are not its own
+    assert "result" not in check.call("kept", crashes, None, tmp_path)  # figures of an earlier run are not reported
     assert check.failures({"slow": ended, "none": missing, "kept": made}) == ["slow", "kept"]
 
 

@@ -1,4 +1,4 @@
-"""kill -9 at a hundred random moments of training, and resume: the concatenated run is the uninterrupted one."""
+"""kill -9 at a hundred random moments of training, and resume: the concatenated run equals the uninterrupted one."""
 
 from __future__ import annotations
 

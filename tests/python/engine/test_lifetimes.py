@@ -1,4 +1,4 @@
-"""Iterators and loaders that are left, dropped, closed, copied and doubled: nothing hangs, leaks or changes."""
+"""Iterators and loaders that are abandoned, dropped, closed, copied or nested: nothing hangs, leaks or changes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_memory_of_a_dropped_batch_is_not_written_any_more():
         engine = Engine(recipe, Layout.PLANAR, threads=count, slots_kept=1)
         for _ in range(20):
             memory = torch.zeros(24, 3, recipe.height, recipe.width)
-            engine._pipeline.submit(table, np.arange(24), draws, memory)  # whose result is dropped at once
+            engine._pipeline.submit(table, np.arange(24), draws, memory)  # the result is dropped at once
             memory.fill_(7)
             time.sleep(0.01)
             assert memory.eq(7).all()
@@ -90,7 +90,7 @@ def test_an_exception_in_the_loop(workers):
 @pytest.mark.parametrize("pillow", [False, True])
 @pytest.mark.parametrize("persistent", [False, True])
 def test_what_is_dropped_is_collected(persistent, pillow):
-    """Threads end with the iterator, or with the loader where they persist; reference counts alone see to it."""
+    """Threads end with the iterator, or with the loader if they persist, by reference counts alone."""
     before = threads_without_ours()
     gc.disable()
     try:
@@ -107,7 +107,7 @@ def test_what_is_dropped_is_collected(persistent, pillow):
         del loader, data
         assert [one() for one in gone] == [None] * 3
         assert eventually(lambda: threads() <= before)
-        assert torch.isfinite(batch if pillow else batch[0]).all()  # still the caller's
+        assert torch.isfinite(batch if pillow else batch[0]).all()  # the caller still owns it
     finally:
         gc.enable()
 
@@ -151,7 +151,7 @@ def test_close(workers):
 
 
 def test_close_by_another_thread_wakes_who_waits(tmp_path):
-    """A pipe that nobody writes to stands for a file system that does not answer."""
+    """A pipe without a writer stands for a file system that does not answer."""
     stuck = tmp_path / "stuck.jpg"
     os.mkfifo(stuck)
     loader = DataLoader(ImageFiles([stuck], None, train(16)), num_workers=1)
@@ -182,7 +182,7 @@ def test_persistent_workers_are_the_same_threads():
 
 @WORKERS
 def test_a_transform_that_is_exchanged_during_an_epoch(workers):
-    """The epoch goes on with the one it began with; the next has the new one."""
+    """The running epoch keeps its transform; the next one has the new transform."""
     loader = DataLoader(blobs(), 3, num_workers=workers, persistent_workers=workers > 0)
     iterator = iter(loader)
     next(iterator)
@@ -198,7 +198,7 @@ def test_a_transform_that_is_exchanged_during_an_epoch(workers):
     "options", [{"seed": 3}, {"generator": torch.Generator()}, {}], ids=["seed", "generator", "neither"]
 )
 def test_copies(copied, options, tmp_path):
-    """A copy, made in the middle of an epoch too, delivers the epochs after it; the two do not disturb each other."""
+    """A copy made in the middle of an epoch delivers the epochs after it; copy and original are independent."""
     datasets = [
         blobs(),
         ImageFolder(write_folder(tmp_path), train(16)),

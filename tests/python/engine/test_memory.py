@@ -1,4 +1,4 @@
-"""Memory stays flat, belongs to who holds it, and comes back: batches kept are unchanged, slots bounded."""
+"""Memory stays flat, belongs to its holder and is returned: kept batches do not change, slots are bounded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SLOT_MB = 64 * 3 * 224 * 224 * 4 / 1e6
 
 @pytest.mark.parametrize("persistent", [False, True])
 def test_resident_size_is_flat_from_epoch_2_to_20(photographs, persistent, tmp_path):
-    """Within a fifth of one batch; keeping a batch an epoch would show as 18 of them."""
+    """The growth is below a fifth of one batch; a leak of one batch per epoch would add 18 batches."""
     folder = tmp_path / "class"
     folder.mkdir()
     for i in range(128):
@@ -55,7 +55,7 @@ def test_who_keeps_50_batches_has_50_unchanged_batches(memory_format):
             digests.append(digest(images))
     assert loader._engine.slots >= 50
     assert [digest(images) for images in kept] == digests and len(set(digests)) == len(kept)
-    for _ in range(3):  # what is reused now must be none of theirs
+    for _ in range(3):  # these epochs must not reuse the memory of kept batches
         list(loader)
     assert [digest(images) for images in kept] == digests
     loader.close()
@@ -71,7 +71,7 @@ def engine_of(loader: DataLoader) -> Any:
 def test_slots_come_back_when_the_last_tensor_on_them_dies():
     loader = DataLoader(blobs(transform=evaluation(20, 16)), 4, num_workers=1, prefetch_factor=1)
     iterator = iter(loader)
-    bound = 3  # in flight, in the caller's hands, and the one that the caller is about to drop for it
+    bound = 3  # one in flight, one that the caller holds, and the one that it replaces
     holders: list[Any] = [
         lambda images: images,
         lambda images: images[1:3, 0],
@@ -111,7 +111,7 @@ def test_inline_needs_no_more_than_what_is_held():
 
 
 def test_tensors_may_be_written_to():
-    """They are the caller's: what he does to them shows nowhere else."""
+    """The caller owns the tensors: a write to them changes nothing else."""
     loader, other = (DataLoader(blobs(), 3, seed=1, num_workers=1) for _ in range(2))
     expected = list(other)
     for (images, labels), (wanted, _) in zip(loader, expected, strict=True):
@@ -130,7 +130,7 @@ def test_a_smaller_last_batch_and_growing_batches():
 
 
 def test_a_folder_of_many_files_takes_one_string_and_two_numbers_a_file(tmp_path):
-    """What a million of them take is measured by bench/big_list.py."""
+    """bench/big_list.py measures the memory for a million files."""
     root = write_folder(tmp_path, 3, 1)
     for i in range(1000):
         (root / "class_0" / f"n{i:07}.JPEG").touch()

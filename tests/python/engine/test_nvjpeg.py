@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not DOUBLE.exists(), reason=f"no {DOUBLE}: `make
 
 
 class Record(ctypes.Structure):
-    """FakeRecord of tests/cpp/fake_nvjpeg.h."""
+    """FakeRecord of tests/cpp/fake_nvjpeg/fake_nvjpeg.h."""
 
     _fields_ = tuple(
         (name, ctypes.c_int) for name in ("handles", "states", "calls", "images", "largest", "gray", "hardware")
@@ -25,7 +25,7 @@ class Record(ctypes.Structure):
 
 
 class Behaviour(ctypes.Structure):
-    """FakeBehaviour of tests/cpp/fake_nvjpeg.h."""
+    """FakeBehaviour of tests/cpp/fake_nvjpeg/fake_nvjpeg.h."""
 
     _fields_ = (
         *((name, ctypes.c_int) for name in ("major", "minor", "patch")),
@@ -37,13 +37,13 @@ class Behaviour(ctypes.Structure):
 
 
 def behave(**statuses: int) -> None:
-    """What the double does from now on."""
+    """Sets how the double behaves from now on."""
     usual = {"major": 13, "minor": 3, "patch": 2, "engines": 7, "states": 1 << 20, "bad_image": 3}
     ctypes.CDLL(str(DOUBLE)).fake_nvjpeg_behave(ctypes.byref(Behaviour(**{**usual, **statuses}, others_written=True)))
 
 
 def record() -> Record:
-    """What the double saw in this process so far; fails where a rule of nvjpeg.h was broken."""
+    """The double's counters in this process so far; fails if a call broke a rule of nvjpeg.h."""
     library = ctypes.CDLL(str(DOUBLE))
     library.fake_nvjpeg_complaint.restype = ctypes.c_char_p
     assert library.fake_nvjpeg_complaint() == b""
@@ -120,4 +120,4 @@ for _ in iterator:
 
 @pytest.mark.parametrize("rest", ["", FORK], ids=["exit with a live iterator", "fork with a live iterator"])
 def test_ends_of_processes(rest):
-    assert output_of(LIVE + rest, "-W", "ignore::DeprecationWarning") == ""  # of forks beside threads
+    assert output_of(LIVE + rest, "-W", "ignore::DeprecationWarning") == ""  # about a fork with live threads

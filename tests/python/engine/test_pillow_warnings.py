@@ -1,4 +1,4 @@
-"""What Pillow warns of when it opens a JPEG is warned of here, or raised where warnings are errors, as in torch."""
+"""Pillow's warnings about a JPEG are issued as in torch, or raised where warnings are errors."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def jpeg(exif: bytes = b"", unit: int | None = None) -> bytes:
 
 
 def directory(*entries: tuple[int, int, int, int], tail: bytes = b"\0\0\0\0") -> bytes:
-    """An EXIF segment of entries (tag, type, count, value or where it lies)."""
+    """An EXIF segment of entries (tag, type, count, value or its offset)."""
     packed = b"".join(struct.pack("<HHII", *one) for one in entries)
     return b"Exif\0\0II*\0\x08\0\0\0" + struct.pack("<H", len(entries)) + packed + tail
 
 
-RESOLUTION = ((0x11A, 5, 1, 8), (0x128, 3, 1, 2))  # the rational lies where the entries do
+RESOLUTION = ((0x11A, 5, 1, 8), (0x128, 3, 1, 2))  # the rational's offset points at the entries
 ORIENTATION = (0x112, 3, 1, 6)
 SEGMENTS = {
     "sound": directory(ORIENTATION, *RESOLUTION),
@@ -61,7 +61,7 @@ SEGMENTS = {
 
 
 def outcome(kind: Any, data: Any, action: str) -> tuple[Any, list[tuple[str, str]]]:
-    """The pixels, or the error's type; and what was warned of."""
+    """(the pixels or the error's type, the warnings)."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter(action)  # type: ignore[arg-type]
         try:
@@ -88,12 +88,12 @@ def test_what_is_sound_stays_native():
     for name in ("sound", "no resolution", "of an unknown type"):
         for unit in (None, 0, 1, 2):
             assert core.jpeg_header(jpeg(SEGMENTS[name], unit))["not_plain"] is None, name
-    for unit in (1, 2):  # Pillow has the resolution, and does not look further
+    for unit in (1, 2):  # Pillow has the resolution from JFIF, and does not read the EXIF segment
         assert core.jpeg_header(jpeg(SEGMENTS["a text outside"], unit))["not_plain"] is None
 
 
 def test_real_files_stay_native(imagenet_dev: Path):
-    """The segments that cameras write are sound."""
+    """At most one real file in 200 has an EXIF segment that Pillow warns of."""
     verdicts = [core.jpeg_header(path.read_bytes())["not_plain"] for path in imagenet_dev.glob("*/*")]
     assert verdicts.count("an EXIF segment that Pillow warns about") <= len(verdicts) / 200
 
@@ -101,7 +101,7 @@ def test_real_files_stay_native(imagenet_dev: Path):
 @pytest.mark.parametrize("action", ["always", "error"])
 @pytest.mark.parametrize("step", [None, lambda image: image], ids=["native", "a Python step"])
 def test_more_pixels_than_pillow_likes(monkeypatch, tmp_path, action, step):
-    """Up to twice as many are warned of, by Pillow's own words; more are an error in any case."""
+    """Up to twice Pillow's limit gives Pillow's own warning; more is an error with any warning filter."""
     path = tmp_path / "a.jpg"
     path.write_bytes(jpeg(unit=1))
     data = ImageFiles([path], None, T.Compose([*([step] if step else []), *TRANSFORM.transforms]))
@@ -114,7 +114,7 @@ def test_more_pixels_than_pillow_likes(monkeypatch, tmp_path, action, step):
 
 
 def test_what_is_native_never_warns():
-    """Segments with bytes changed or cut at random: whatever the header parser vouches for opens without a word."""
+    """Segments with bytes changed or cut at random: what the header parser accepts, Pillow opens without a warning."""
     rng = np.random.default_rng(1)
     mpf = b"MPF\0II*\0\x08\0\0\0" + struct.pack("<H", 3) + struct.pack("<HHI4s", 0xB000, 7, 4, b"0100")
     mpf += struct.pack("<HHII", 0xB001, 4, 1, 2) + struct.pack("<HHII", 0xB002, 7, 32, 50) + b"\0\0\0\0"

@@ -1,4 +1,4 @@
-"""Ctrl-C, the interpreter's end, forks and spawned processes: a clean end, a clear error, nothing on stderr."""
+"""Ctrl-C, interpreter exit, forks and spawned processes: a clean end, a clear error, nothing on stderr."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support import assert_same, blobs, eventually, output_of, pictures, python,
 
 pytestmark = pytest.mark.processes
 
-# Enough work that the loop cannot end by itself; the second half makes Pillow's threads work all the time.
+# Enough work that the loop cannot end by itself; with `pillow`, the Pillow lane decodes every sample.
 ENDLESS = """
 from support import *
 import itertools
@@ -32,7 +32,7 @@ CASES = pytest.mark.parametrize(
 
 @CASES
 def test_ctrl_c(workers, pillow):
-    """KeyboardInterrupt comes and the process is gone within half a second, in the middle of a batch."""
+    """In the middle of a batch, KeyboardInterrupt is raised and the loader is closed within half a second."""
     process = python(f"""{ENDLESS}
 import time
 made = loader({workers}, {pillow})
@@ -59,7 +59,7 @@ except KeyboardInterrupt:
 
 
 def test_ctrl_c_while_a_file_system_does_not_answer(tmp_path):
-    """The caller is free at once; the thread that waits for the file goes down with the process."""
+    """next() raises at once; the thread that waits for the file ends with the process."""
     os.mkfifo(tmp_path / "stuck.jpg")
     process = python(f"""
 from support import *
@@ -78,7 +78,7 @@ except KeyboardInterrupt:
 
 
 def test_timeout(tmp_path):
-    """As in torch: RuntimeError; and the process can end although a thread still waits for the file."""
+    """RuntimeError as in torch; the process can end while a thread still waits for the file."""
     os.mkfifo(tmp_path / "stuck.jpg")
     out = output_of(
         f"""
@@ -122,7 +122,7 @@ def test_the_interpreter_ends_by_an_error_and_by_sys_exit():
 
 
 def test_fork_with_a_live_loader():
-    """The child gets a clear error from what it inherited, can make its own, and ends cleanly; the parent goes on."""
+    """In the child an inherited iterator raises a clear error and a new one works; the parent's iterator continues."""
     assert (
         output_of(
             f"""{ENDLESS}
@@ -151,7 +151,7 @@ for workers, pillow in [(0, False), (0, True), (2, False), (2, True)]:
     assert torch.equal(kept, copied)
 print("end")
 """,
-            "-W",  # Python 3.12 warns of forks beside threads, which is what is tried
+            "-W",  # Python 3.12 warns of a fork with live threads, which is intended here
             "ignore::DeprecationWarning",
         )
         == "end\n"
@@ -164,7 +164,7 @@ def _batches_of_a_process(loader: DataLoader, queue) -> None:
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_multiprocessing(method):
-    """A loader that is in use here is used in another process."""
+    """A loader that is in use here also works in another process."""
     loader = DataLoader(blobs(), 6, True, seed=3, num_workers=2)
     iterator = iter(loader)
     next(iterator)
@@ -180,7 +180,7 @@ def test_multiprocessing(method):
 
 
 class Inner(torch.utils.data.IterableDataset):
-    """A loader of ours inside a worker process of torch's."""
+    """A headrace loader inside a worker process of torch."""
 
     def __init__(self, loader: DataLoader) -> None:
         self.loader = loader
@@ -200,14 +200,14 @@ def test_inside_torchs_workers(live):
 
 
 def test_dataset_of_ours_under_torchs_loader():
-    """Each of our datasets is a map-style one: torch's own worker processes can use it."""
+    """A headrace dataset is map-style: torch's own worker processes can use it."""
     data = blobs(transform=train(16))
     batches = torch.utils.data.DataLoader(data, 6, num_workers=2)
     assert [batch[1].tolist() for batch in batches] == [list(range(i, i + 6)) for i in range(0, 24, 6)]
 
 
 def test_a_keyboard_interrupt_in_the_middle_leaves_the_batch_the_next_one(monkeypatch):
-    """By a signal that Python meets in next(): the iterator goes on as torch's, and the state has not counted it."""
+    """A signal interrupts next(): the iterator then returns that batch, which the state had not counted."""
     before = threads_without_ours()
     many = Blobs(pictures() * 100, None, train(64))
     for workers in (0, 2):
@@ -228,7 +228,7 @@ def test_a_keyboard_interrupt_in_the_middle_leaves_the_batch_the_next_one(monkey
 
 
 def test_no_tool_of_the_tests_hides_a_failure():
-    """`output_of` refuses a bad status and words on stderr."""
+    """`output_of` refuses a non-zero status, output on stderr and a timeout."""
     for code in ("import sys; sys.exit(1)", "import sys; print('x', file=sys.stderr)"):
         with pytest.raises(AssertionError):
             output_of(code)

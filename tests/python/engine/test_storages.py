@@ -1,4 +1,4 @@
-"""The storages of delivered tensors: as those that come from torch's main process or its worker processes."""
+"""The storages of delivered tensors behave as those from torch's main process or its worker processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ATTEMPTS = {
 @pytest.mark.parametrize("name", ATTEMPTS)
 @pytest.mark.parametrize("workers", [0, 2])
 def test_what_can_be_done_with_a_batch(name, workers):
-    """A tensor over a slot of ours cannot grow in place: torch says so, as of a tensor from its worker processes."""
+    """A tensor over a slot cannot grow in place: torch raises the error that it raises for tensors from its workers."""
     data = Blobs(pictures(4), None, train(8))
     torchs = next(iter(TorchDataLoader(data, 4, num_workers=workers)))
     images = next(iter(DataLoader(data, 4, num_workers=workers, seed=1)))
@@ -50,7 +50,7 @@ HOLDERS = {
 
 @pytest.mark.parametrize("name", HOLDERS)
 def test_what_still_holds_a_batch_keeps_it_as_it_was(name):
-    """Memory of the caller's thread is used again, but not while anything refers to it."""
+    """Without workers, memory is reused, but not while anything refers to it."""
     loader = DataLoader(Blobs(pictures(24), None, train(8)), 4, num_workers=0, seed=1)
     held, copies = [], []
     for images in loader:

@@ -1,4 +1,4 @@
-"""``get_worker_info()`` in a Python step: as in a worker of torch's, where the loader has workers, and nowhere else."""
+"""``get_worker_info()`` in a Python step is that of a torch worker if the loader has workers; elsewhere it is None."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COUNT = 24
 
 
 class Told:
-    """Writes down what it is told, in the bytes of the image."""
+    """Returns the worker info, as the bytes of the image."""
 
     def __call__(self, image: Any) -> torch.Tensor:
         info = get_worker_info()
@@ -27,7 +27,7 @@ class Told:
 
 
 class Drawing(Told):
-    """Draws from the generator of the whole process, so it is called in the thread that waits."""
+    """Draws from the generator of the whole process, so it runs in the caller's thread."""
 
     def __call__(self, image: Any) -> torch.Tensor:
         __import__("random").random()
@@ -58,7 +58,7 @@ def test_without_workers_there_is_none(step):
 
 
 def test_other_threads_are_told_nothing():
-    """While a step of the loader's sees itself in a worker, the main thread and the user's own do not."""
+    """While a step sees itself in a worker, the main thread and the user's threads do not."""
     inside, go_on = threading.Event(), threading.Event()
 
     class Waiting(Told):
@@ -71,7 +71,7 @@ def test_other_threads_are_told_nothing():
             return super().__call__(image)
 
     go_on.set()
-    loader = DataLoader(Blobs(pictures(4), None, T.Compose([Waiting()])), 4, num_workers=1)  # which tries the step
+    loader = DataLoader(Blobs(pictures(4), None, T.Compose([Waiting()])), 4, num_workers=1)  # runs the step on trial
     assert loader.native
     go_on.clear(), inside.clear()
     iterator = iter(loader)
@@ -88,7 +88,7 @@ def test_other_threads_are_told_nothing():
 
 
 def test_torchs_own_workers_are_told_their_own():
-    told(DataLoader, Told(), 2)  # after a loader of ours has been at it
+    told(DataLoader, Told(), 2)  # after a headrace loader has replaced the function
     theirs = told(TorchDataLoader, Told(), 2)
     assert theirs[:, 0].reshape(-1, 4)[:, 0].tolist() == [0, 1, 0, 1, 0, 1]
     assert theirs[:, 1].eq(2).all()

@@ -1,4 +1,4 @@
-"""Lightning makes a loader anew with every argument; and states travel by the conventions of torchdata and torch."""
+"""Lightning rebuilds a loader with every argument; states follow the conventions of torchdata and of torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of batches is torch's own, consumes torch's generators alike, and depends on no number of threads."""
+"""The order of batches equals torch's, uses torch's generators in the same way, and does not depend on threads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from headrace import transforms as T
 from support import assert_same, blobs, pictures, train
 
 COUNT = 24
-LABELS: Any = range(COUNT)  # a dataset from which torch's own loader shows its order
+LABELS: Any = range(COUNT)  # a dataset whose batches in torch's loader are the order itself
 TINY = T.Compose([T.Resize((2, 2)), T.PILToTensor()])
 
 
@@ -69,7 +69,7 @@ ORDERS: dict[str, Callable[[torch.Generator | None], dict[str, Any]]] = {
 @pytest.mark.parametrize("given", [True, False], ids=["generator", "torch.manual_seed"])
 @pytest.mark.parametrize("name", ORDERS)
 def test_the_order_is_torchs_for_several_epochs(name, given, workers):
-    """And so are the numbers that come after it from the generator: nothing more and nothing less was drawn."""
+    """The numbers that the generators give afterwards are torch's, too: the same count was drawn."""
 
     def epochs(make: Callable[..., Any], read: Callable[[Any], Any], data: Any, **options: Any) -> list[Any]:
         torch.manual_seed(5)
@@ -80,7 +80,7 @@ def test_the_order_is_torchs_for_several_epochs(name, given, workers):
 
     theirs = epochs(TorchDataLoader, torch_labels_of, LABELS)
     ours = epochs(DataLoader, labels_of, blobs(COUNT, TINY), num_workers=workers)
-    if name == "a list":  # torch hands the negative index to the dataset, which says 23 is -1
+    if name == "a list":  # torch passes index -1 to the dataset, which returns 23
         theirs = [[[5, 5], [2, 23], [0]]] * 3 + theirs[3:]
     assert ours == theirs
 
@@ -162,7 +162,7 @@ def test_threads_and_prefetch_change_nothing(workers, prefetch):
 
 
 def test_a_sample_named_again_is_augmented_anew():
-    """By its occurrence in the epoch, wherever the batches end."""
+    """The draws depend on the occurrence in the epoch, not on the limits of batches."""
     order = [4, 4, 1, 4, 1, 4]
     images = {}
     for size in (1, 2, 6):
@@ -174,7 +174,7 @@ def test_a_sample_named_again_is_augmented_anew():
     plain = DataLoader(blobs(COUNT), 1, seed=1)
     assert torch.equal(
         images[1][0], list(plain)[4][0][0]
-    )  # the first occurrence is what an epoch without repeats gives
+    )  # the first occurrence equals that of an epoch without repeats
     weighted = DataLoader(blobs(COUNT), 4, sampler=WeightedRandomSampler(weights(), 40, generator=generator(0)), seed=1)
     assert_same(weighted, weighted.reference())
 

@@ -1,4 +1,4 @@
-"""headrace's samplers in headrace's loader: new epochs by themselves, resume from anywhere, nothing that grows."""
+"""headrace's samplers in headrace's loader: a new order each epoch, resume at any position, no memory per sample."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_each_epoch_is_another_one_and_can_be_resumed_anywhere(name):
         assert_same(resumed, epochs[1][position:])
         assert_same(resumed, epochs[2])
         next(iterator, None)
-    sampler.set_epoch(2)  # as people do it with torch's
+    sampler.set_epoch(2)  # as with torch's samplers
     assert_same(again, epochs[2])
     assert again.peek_epoch()[0].epoch == 3
 
@@ -70,7 +70,7 @@ def test_each_epoch_is_another_one_and_can_be_resumed_anywhere(name):
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_set_epoch_of_a_sampler_is_heeded_up_to_the_first_batch(shuffle, workers):
-    """As by torch's loader, whose sampler is first asked then: Lightning makes iterators before it knows the epoch."""
+    """As in torch's loader, which first reads its sampler then: Lightning makes iterators before it sets the epoch."""
     steps = T.Compose([T.ToTensor(), T.RandomErasing(1.0, value=1)])
     data = Arrays(torch.zeros(COUNT, 4, 4, 3, dtype=torch.uint8), range(COUNT), steps)
     whole, late = (DataLoader(data, 4, shuffle, seed=4, num_workers=workers) for _ in range(2))
@@ -86,17 +86,17 @@ def test_set_epoch_of_a_sampler_is_heeded_up_to_the_first_batch(shuffle, workers
     assert_same([first, *iterator], epochs[2])
     assert_same(late, epochs[1])
     iterator = iter(late)
-    late.set_epoch(0)  # of the loader: of the next iterator
+    late.set_epoch(0)  # the loader's applies to the next iterator
     assert_same(iterator, epochs[2])
     assert_same(late, epochs[0])
     iterator = iter(late)
-    late.sampler.set_epoch(1)  # which it is of
+    late.sampler.set_epoch(1)  # already this iterator's epoch
     assert_same(iterator, epochs[1])
     assert_same(late, epochs[2])
 
 
 def test_what_follows_from_a_late_epoch():
-    """The random numbers of out_transform, the state, and torch's generator follow it."""
+    """The random numbers of out_transform, the state and torch's generator follow the late epoch."""
 
     def noise(batch: list[torch.Tensor]) -> list[torch.Tensor]:
         return [batch[0] + torch.rand(()), batch[1]]
@@ -130,7 +130,7 @@ def test_what_follows_from_a_late_epoch():
 
 
 class Numbers(Dataset):
-    """Nothing that is native."""
+    """A dataset that headrace does not know."""
 
     def __len__(self) -> int:
         return COUNT

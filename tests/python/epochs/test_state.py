@@ -1,4 +1,4 @@
-"""A saved state continues with exactly the batches that were still to come, and is refused where it cannot."""
+"""A loaded state continues with exactly the remaining batches; a state that does not fit is refused."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ LOADERS: dict[str, Callable[[], dict[str, Any]]] = {
     "batch_sampler, neither": lambda: {"batch_sampler": BatchSampler(RandomSampler(DATA), 5, True)},
     "distributed": lambda: {"batch_size": 4, "sampler": DistributedSampler(DATA, 2, 1), "seed": 5},
 }
-# Those that draw from torch's default generator too follow from it in later epochs: its user has to bring it back.
+# The later epochs of all others depend on torch's default generator too: the user must restore it.
 OF_THEIR_OWN = {"seed", "seed, in order", "generator", "seed and generator", "drop_last", "one by one", "distributed"}
 
 
 def saved(state: dict[str, Any]) -> dict[str, Any]:
-    """As it comes back from a checkpoint."""
+    """The state, saved to a checkpoint and loaded from it."""
     file = io.BytesIO()
     torch.save({"loader": state}, file)
     file.seek(0)
@@ -80,7 +80,7 @@ def saved(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_on(state: dict[str, Any], name: str, **options: Any) -> list[list[Any]]:
-    """A new process: the rest of the epoch, and the next epoch."""
+    """As in a new process: the rest of the epoch, and the next epoch."""
     loader = DataLoader(DATA, **LOADERS[name](), **options)
     loader.load_state_dict(state)
     return [list(loader), list(loader)]
@@ -109,7 +109,7 @@ def test_every_position_of_an_epoch(name, workers):
         assert_same(rest, epoch[done:])
         assert_same(following, after)
     assert len(before) == len(epoch) == len(after)
-    if name != "distributed":  # whose shuffle is the same until somebody calls set_epoch
+    if name != "distributed":  # its order changes only by set_epoch
         assert not torch.equal(first_labels(before), first_labels(epoch)) or "in order" in name
 
 
@@ -118,7 +118,7 @@ def first_labels(batches: list[Any]) -> torch.Tensor:
 
 
 def test_the_default_generator_stays_its_users():
-    """Resuming in the middle of an epoch draws nothing from it: that epoch drew its share before."""
+    """A resume in the middle of an epoch draws nothing from it: the epoch made its draws when it began."""
     loader = DataLoader(DATA, 4, True)
     iterator = iter(loader)
     next(iterator)
@@ -256,7 +256,7 @@ def test_a_state_of_another_loader_is_refused(data, options, words):
     other = DataLoader(data, **options)
     with pytest.raises(ValueError, match=f"the state does not fit: .*{words}"):
         other.load_state_dict(state)
-    assert len(list(other)) == len(other)  # and nothing has happened to it
+    assert len(list(other)) == len(other)  # the refused state changed nothing
 
 
 def test_the_same_files_elsewhere_are_the_same_dataset(tmp_path):

@@ -1,4 +1,4 @@
-"""Samplers that keep a state of their own, by torchdata's protocol: resumed where the last batch was delivered."""
+"""Samplers with a state of their own, by torchdata's protocol, resume after the last delivered batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DATA.transform = T.Compose([T.RandomCrop(4), T.ToTensor()])
 
 
 class Deck(Sampler[int]):
-    """Shuffles with numpy's generator, which no loader knows of; its state says which cards are left."""
+    """Shuffles with numpy's generator, which no loader knows; its state holds the order and the position."""
 
     def __init__(self, cards: int = COUNT) -> None:
         self.cards, self.deck, self.dealt, self.resumed = cards, [], 0, False
@@ -89,7 +89,7 @@ class DeckOfBatches(Deck):
 
 
 class DeckWithDiscards(Deck):
-    """Its state is the very object that it goes on changing, with a list in it."""
+    """Its state is the object that it later changes itself, with a list in it."""
 
     inside: dict[str, Any] = {"cards": {"left": []}}  # noqa: RUF012 - each instance sets its own
 
@@ -126,7 +126,7 @@ def values(batches: Any) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_a_run_goes_on_where_it_was_cut(make, workers):
-    """Also with augmentation of samples that were named before; in a new loader, in the same, and in a copy."""
+    """The state of a loader or of its copy resumes a new loader or the same one, also if samples repeat."""
 
     def loader() -> DataLoader[Any]:
         return DataLoader(DATA, num_workers=workers, prefetch_factor=3 if workers else None, seed=1, **make())
@@ -172,7 +172,7 @@ def test_looking_ahead_leaves_a_sampler_as_it_was():
 
 
 class Bucketing(Sampler[list[int]]):
-    """Draws ahead from a sampler with a state, and has none."""
+    """Draws ahead from a sampler with a state, and has no state itself."""
 
     def __init__(self, sampler: Sampler[int]) -> None:
         self.sampler = sampler
@@ -185,7 +185,7 @@ class Bucketing(Sampler[list[int]]):
 def test_what_cannot_be_resumed_is_refused():
     loader = DataLoader(DATA, batch_sampler=Bucketing(Deck()))
     next(iter(loader))
-    state = loader.state_dict()  # a trainer may ask for it at any time
+    state = loader.state_dict()  # a trainer may request it at any time
     other = DataLoader(DATA, batch_sampler=Bucketing(Deck()))
     with pytest.raises(ValueError, match="order of Bucketing cannot be resumed: it draws ahead from Deck, which"):
         other.load_state_dict(state)

@@ -1,4 +1,4 @@
-"""Real processes: torchrun with gloo, 2 and 3 ranks; what they share, resume with another number, and one that dies."""
+"""torchrun with gloo and 2 or 3 ranks: a shared epoch, resume with another number of ranks, the death of a rank."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def finished(process: subprocess.Popen, seconds: float = 120) -> str:
 
 
 def samples(out: Path, size: int) -> list[list[tuple[int, float]]]:
-    """Of each step, (label, sum of pixels) of all ranks' samples, in the order's order."""
+    """(label, sum of pixels) of all ranks' samples at each step, in sampler order."""
     parts = [json.loads((out / f"{rank}.json").read_text()) for rank in range(size)]
     assert [part["rank"] for part in parts] == list(range(size))
     assert all(part["found"] == ["torchrun", "torch.distributed"] for part in parts)
@@ -103,7 +103,7 @@ def alone(batch_size: int) -> list[list[tuple[int, float]]]:
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_ranks_of_torchrun_share_an_epoch(tmp_path, size):
-    """The loader is only told that there is a job: not a seed, a sampler, a rank."""
+    """The loader gets only `distributed=True`: no seed, sampler or rank."""
     process = torchrun(size, tmp_path / "run", batch_size=12 // size)
     output = finished(process)
     assert process.returncode == 0, output
@@ -133,7 +133,7 @@ def test_one_rank_that_dies_ends_the_others_with_a_clear_error(tmp_path):
     process = torchrun(2, tmp_path / "run", batch_size=6, die=1)
     output = finished(process)
     assert process.returncode != 0
-    assert "SIGKILL" in output  # torchrun's own words for the rank that died
+    assert "SIGKILL" in output  # torchrun's message about the rank that died
     assert "Connection closed by peer" in output or "SIGTERM" in output  # gloo's, and torchrun's, for the other
     assert "headrace" not in "\n".join(line for line in output.splitlines() if "Error" in line)
     assert time.monotonic() - begin < 60

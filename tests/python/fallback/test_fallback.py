@@ -1,4 +1,4 @@
-"""What headrace does not know is handed to torch: the same batches, errors and random numbers, and a reason."""
+"""torch delivers what headrace does not know: the same batches, errors and random numbers, and a stated reason."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Noise(Dataset[Any]):
 
 
 class Sequences(Dataset[torch.Tensor]):
-    """Of different lengths."""
+    """Tensors of different lengths."""
 
     def __len__(self) -> int:
         return 7
@@ -88,7 +88,7 @@ def test_foreign_datasets_are_torchs_to_the_last_random_number(make, options, ge
         np.random.seed(6)  # noqa: NPY002
         own = torch.Generator().manual_seed(7) if generator else None
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # none is added
+            warnings.simplefilter("error")  # headrace adds none
             loader = kind(make(), generator=own, **options)
             epochs = [list(loader), list(loader)]
         after = (torch.get_rng_state(), own.get_state() if own is not None else None)
@@ -206,7 +206,7 @@ def test_a_seed_decides_order_and_worker_seeds(workers):
     again = run()
     for a, b in zip(first, again, strict=True):
         assert all(same(x["index"], y["index"]) for x, y in zip(a, b, strict=True))
-        if workers:  # the main process draws from torch's default generator, which is its user's
+        if workers:  # the main process draws from torch's default generator, which belongs to the user
             assert all(torch.equal(x["torch"], y["torch"]) for x, y in zip(a, b, strict=True))
     orders = [torch.cat([one["index"] for one in epoch]).tolist() for epoch in first]
     assert sorted(orders[0]) == list(range(12)) and len({tuple(order) for order in orders}) == 3

@@ -1,4 +1,4 @@
-"""States that do not fit are refused in one sentence; those of torchdata's StatefulDataLoader are taken."""
+"""States that do not fit are refused in one sentence; states of torchdata's StatefulDataLoader are accepted."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ def test_another_loader(saved, now, words):
     if not words:
         assert len(list(other)) == 3
         return
-    for _ in range(2):  # nothing begins from the start without a word
+    for _ in range(2):  # each attempt raises: the loader never silently starts from the beginning
         with pytest.raises(ValueError, match=words) as raised:
             next(iter(other))
     assert "\n" not in str(raised.value)
-    assert isinstance(raised.value, AssertionError) is ("worker processes" in words)  # which is torchdata's
+    assert isinstance(raised.value, AssertionError) is ("worker processes" in words)  # as torchdata raises
 
 
 def test_a_sampler_that_hides_one_with_a_state():
     class Pairs(BatchSampler):
-        """A batch sampler of one's own, without a state."""
+        """A custom batch sampler without a state."""
 
     make = lambda: DataLoader(Plain(), batch_sampler=Pairs(Deck(), 2, False))  # noqa: E731
     loader = make()
@@ -113,7 +113,7 @@ def test_what_is_no_state():
             loader.load_state_dict(state)
     handed = DataLoader(Plain(), 3)
     handed.load_state_dict(good)
-    assert len(list(handed)) == 5  # the failures left nothing behind
+    assert len(list(handed)) == 5  # the refused loads did not change `good`
 
 
 def test_a_native_state_does_not_get_lost_where_torch_takes_over():

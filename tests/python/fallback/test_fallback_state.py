@@ -1,4 +1,4 @@
-"""Loaders that torch delivers go on where a state was taken, with the very batches that were still to come."""
+"""On the fallback, a loader that loads a state delivers exactly the remaining batches."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def plain(batches: Any) -> list[Any]:
 
 
 def goes_on(make: Callable[[], DataLoader], positions: Any, epochs: int = 2) -> None:
-    """Compares with the rest of an epoch, and the epoch behind it, from each position."""
+    """Asserts that a loader resumed at each position delivers the rest of the epoch, and the later epochs."""
     for position in positions:
         torch.manual_seed(7)
         loader = make()
@@ -77,7 +77,7 @@ def goes_on(make: Callable[[], DataLoader], positions: Any, epochs: int = 2) -> 
         users = torch.get_rng_state()
         rest = plain(batches)
         later = [plain(loader) for _ in range(epochs - 1)]
-        torch.manual_seed(99)  # another process, whose user brings its generator back
+        torch.manual_seed(99)  # as in another process, whose user restores the generator below
         other = make()
         other.load_state_dict(state)
         torch.set_rng_state(users)

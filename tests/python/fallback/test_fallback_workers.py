@@ -1,4 +1,4 @@
-"""Datasets with a state in worker processes, or streams: they see what torch shows them, and their states come back."""
+"""Stateful datasets and streams in worker processes see what torch shows them, and their states are restored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.processes
 
 
 def seen(worker: int) -> None:
-    """A worker_init_fn that changes the dataset which torch shows."""
+    """A worker_init_fn that sets an attribute of the worker's dataset."""
     info = get_worker_info()
     assert info is not None and info.id == worker
     info.dataset.seen = (worker, type(info.dataset).__name__)
@@ -73,7 +73,7 @@ def test_workers_that_live_on(data, position):
     torch.manual_seed(8)
 
     def of(batches: list[Any]) -> list[Any]:
-        if data is Stream:  # its numbers are those of a generator which its worker has used since the first epoch
+        if data is Stream:  # its numbers come from a generator that the worker has used since the first epoch
             return [[number for number, _ in batch] for batch, _ in batches]
         return batches if data is OfIterator else [batch for batch, _ in batches]
 
@@ -173,7 +173,7 @@ def test_out_of_order_nothing_is_lost_and_nothing_comes_twice():
     batches = iter(loader)
     first = [int(next(batches)) for _ in range(3)]
     assert 0 not in first
-    for _ in range(2):  # a state of a loader that has gone on, too
+    for _ in range(2):  # also the state of a resumed loader
         other = make()
         other.load_state_dict(loader.state_dict())
         rest = iter(other)

@@ -1,4 +1,4 @@
-"""Recordings as traces: the trace-event format, and one axis of time with torch.profiler's."""
+"""Recordings as traces: the trace-event format, and a time axis shared with torch.profiler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from headrace import DataLoader
 from headrace.base.native import core
 from support import blobs
 
-# Times are microseconds in floats: what is left of 1e13 is about a thousandth, and begin and duration are rounded each.
+# Times are float microseconds: near 1e13 their resolution is about a thousandth; begin and duration are rounded each.
 ROUNDING_US = 0.004
 
 
@@ -64,7 +64,7 @@ def test_the_trace_is_of_chromes_format(tmp_path: Path) -> None:
 @pytest.mark.processes
 @pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
 def test_a_trace_is_written_as_it_is_made(tmp_path: Path, name: str) -> None:
-    """Its memory is that of a part of it: one dict a span would be 40 MB here."""
+    """The export holds only a part of the trace in memory: one dict per span would be 40 MB here."""
     spans = 50_000
     with headrace.profile() as prof:
         for _ in range(spans):
@@ -87,7 +87,7 @@ def test_a_trace_is_written_as_it_is_made(tmp_path: Path, name: str) -> None:
 
 
 class Recorded:
-    """An epoch in the recordings of both profilers, with marks of torch's around and within spans of ours."""
+    """An epoch recorded by both profilers, with torch's marks around and within headrace's spans."""
 
     def __init__(self, folder: Path) -> None:
         loader = DataLoader(blobs(24), 8, num_workers=2, seed=0, out_transform=self.mark)

@@ -1,4 +1,4 @@
-"""headrace.profile: what threads did, and the sums that follow."""
+"""headrace.profile: the recorded spans of threads, and their sums."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_spans_of_a_thread_follow_one_another_or_nest(recorded: tuple[str, headr
 
 
 def test_spans_add_up_to_the_loaders_own_counters(recorded: tuple[str, headrace.profile, DataLoader]) -> None:
-    """They are of the same clock readings, so they are equal to the nanosecond."""
+    """Both use the same clock readings, so they are equal to the nanosecond."""
     name, prof, loader = recorded
     assert loader._engine is not None
     counters = {stage: (items, ns) for stage, items, ns in loader._engine.stages()}
@@ -48,7 +48,7 @@ def test_spans_add_up_to_the_loaders_own_counters(recorded: tuple[str, headrace.
     for stage in ("read", "header", "decode", "resize", "idle"):
         ns = in_workers.get(stage, (0, 0, 0))[2]
         if stage == "resize" and not loader.num_workers:
-            assert ns > counters[stage][1]  # what Pillow and the calls made goes on in the same thread
+            assert ns > counters[stage][1]  # the same thread also resizes what Pillow and the calls made
         else:
             assert ns == counters[stage][1], stage
     for stage in ("pillow", "python", "launch", "device decode"):
@@ -70,7 +70,7 @@ def test_spans_add_up_to_the_loaders_own_counters(recorded: tuple[str, headrace.
 def test_every_thread_has_a_name_and_its_stages(recorded: tuple[str, headrace.profile, DataLoader]) -> None:
     name, prof, loader = recorded
     kinds = {one.thread: set(one.stages) for one in prof.threads}
-    assert len({one.tid for one in prof.threads}) == len(prof.threads)  # one timeline each, whichever module records
+    assert len({one.tid for one in prof.threads}) == len(prof.threads)  # one timeline per thread, from both modules
     assert {"__next__", "wait", "submit"} <= kinds["MainThread"]
     workers = {thread for thread in kinds if thread.startswith("headrace worker")}
     assert workers <= {f"headrace worker {i}" for i in range(loader.num_workers)}
@@ -123,7 +123,7 @@ def test_summary_and_table(recorded: tuple[str, headrace.profile, DataLoader]) -
         assert f" {stage} " in text
     assert f"{prof.recorded_s:.4f} s recorded" in text
     assert ("headrace worker " in text) == (loader.num_workers > 0)
-    assert "headrace worker 0" not in text  # threads of one kind are taken together
+    assert "headrace worker 0" not in text  # threads of one kind are grouped
 
 
 def test_own_time_is_without_what_lies_within() -> None:

@@ -52,13 +52,13 @@ def test_a_profile_that_is_lost_ends_its_recording() -> None:
     other = headrace.profile()
     with pytest.raises(RuntimeError, match="is recording in this process already"):
         other.start()
-    del other  # which records nothing, and ends nothing
+    del other  # it never recorded, so this ends no recording
     assert core.recording()
     del lost
     assert not core.recording()
     with headrace.profile() as prof:
         with pytest.raises(RuntimeError, match="is recording in this process already"):
-            prof.start()  # and goes on
+            prof.start()  # the recording continues
         list(make("two threads"))
     assert totals(prof)["read"][0] == SAMPLES
 
@@ -100,7 +100,7 @@ def test_a_lost_profile_harms_neither_a_forked_child_nor_the_programs_end() -> N
 
 
 def test_it_is_recorded_from_just_before_the_beginning_to_just_before_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the arrays take to make is no recorded time."""
+    """The recorded time excludes the time that it takes to make the arrays."""
     begun_ns = ended_ns = 0
 
     def start(most: int) -> None:

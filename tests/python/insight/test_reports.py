@@ -1,4 +1,4 @@
-"""explain() says what runs where, stats() where the time goes, verify() finds whatever differs."""
+"""explain() says what runs where, stats() where the time goes, verify() finds differences."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def stages(loader: DataLoader) -> dict[str, Any]:
 @pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.parametrize("workers", [0, 2])
 def test_stats_count_the_samples_of_the_newest_epoch(workers, persistent):
-    many = Blobs(pictures() * 5, None, train(32))  # so many that some of each epoch are timed
+    many = Blobs(pictures() * 5, None, train(32))  # enough that some samples of each epoch are timed
     loader = DataLoader(many, 5, num_workers=workers, persistent_workers=persistent and workers > 0)
     assert loader.stats().bottleneck == "nothing yet" and loader.stats().stages == ()
     for _ in range(2):
@@ -149,7 +149,7 @@ def test_verify_with_faults(policy):
 
 
 def planted(loader: DataLoader, place: tuple[int, int], by: float) -> DataLoader:
-    """A loader whose native table is wrong in one place, as a broken kernel would be."""
+    """A loader whose native table has one wrong entry, like the output of a broken kernel."""
     recipe = loader.recipe()
     table = recipe.lut.clone()
     table[place] += by

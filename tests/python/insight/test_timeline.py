@@ -1,4 +1,4 @@
-"""bench.timeline: how busy threads and a GPU were, read from a trace; and its picture."""
+"""bench.timeline: the load of threads and of a GPU, read from a trace, and its picture."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def span(name: str, cat: str, tid: int, begin: float, end: float, pid: int = PID
 
 
 def kernel(name: str, stream: int, begin: float, end: float) -> dict[str, Any]:
-    """As Kineto writes what a GPU does: the device is the process, the stream the thread."""
+    """A GPU event as Kineto writes it: the device is the process, the stream the thread."""
     cat = "kernel" if "Mem" not in name else "gpu_memcpy"
     return span(name, cat, stream, begin, end, pid=0, device=0, stream=stream, correlation=7, context=1)
 
@@ -42,7 +42,7 @@ def trace() -> dict[str, Any]:
         *(thread(4001 + i, name) for i, name in enumerate(["headrace worker 0", "headrace worker 1"])),
         thread(4003, "device decode lane 0"),
         thread(4004, "launcher"),
-        thread(4001, "stream 4001", pid=0),  # a stream's number may be a thread's
+        thread(4001, "stream 4001", pid=0),  # a stream's number may equal a thread's
         span("__next__", "headrace", 4000, 100, 400),
         span("wait", "headrace", 4000, 150, 390),
         span("__next__", "headrace", 4000, 500, 900),
@@ -54,8 +54,8 @@ def trace() -> dict[str, Any]:
         span("aten::add", "cpu_op", 4000, 150, 160),
         {"ph": "i", "name": "Record Window End", "pid": "", "tid": "", "ts": 1100, "s": "g"},
         kernel("void nvjpeg::decode", 7, 300, 500),
-        kernel("headrace::fuse", 13, 450, 600),  # 50 of it together with the other
-        kernel("headrace::fuse", 13, 1050, 1300),  # 50 of it in the recording
+        kernel("headrace::fuse", 13, 450, 600),  # 50 of them overlap the other kernel
+        kernel("headrace::fuse", 13, 1050, 1300),  # 50 of them in the recording
         kernel("Memcpy HtoD (Pinned -> Device)", 7, 200, 320),
         kernel("Memcpy DtoH (Device -> Pinned)", 7, 600, 610),
     ]
@@ -107,7 +107,7 @@ def test_rows_are_named_and_ordered(trace: dict[str, Any], monkeypatch: pytest.M
 
 
 def run(tmp_path: Path, *command: str) -> str:
-    """What Python prints on that command, with this headrace and bench."""
+    """The output of Python for a command, with this headrace and bench."""
     path = f"{Path(headrace.__file__).parents[1]}:{ROOT}"
     environment = {"PYTHONPATH": path, "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Accelerate prepares headrace's loader without losing it: threads, order, shares, gradient state, skips and states."""
+"""Accelerate prepares headrace's loader and keeps its threads, order, shards, gradient state, skips and states."""
 
 from __future__ import annotations
 

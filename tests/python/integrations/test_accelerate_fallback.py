@@ -1,4 +1,4 @@
-"""Accelerate prepares a loader that torch delivers as it prepares torch's own."""
+"""Accelerate prepares a loader on the fallback as it prepares torch's own loader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On two ranks Accelerate deals out what the loader ordered by itself, and leaves a user's samplers as they are."""
+"""On two ranks Accelerate shards the loader's order and users' samplers, but not samplers that shard by themselves."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Own(torch.utils.data.Sampler):
 
 
 def on_two_ranks(folder: Path, tmp_path: Path, program: str) -> None:
-    """Runs a program that begins with TOLD."""
+    """Runs TOLD followed by `program` on two ranks."""
     run(folder, tmp_path, TOLD + textwrap.dedent(program) + "dist.barrier()\ndist.destroy_process_group()\n", ranks=2)
 
 

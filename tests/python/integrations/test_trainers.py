@@ -1,4 +1,4 @@
-"""Trainers of all kinds learn the same from headrace's batches as from the oracle's: losses are equal to the bit."""
+"""Training with headrace's batches and with the oracle's has losses that are equal to the bit, in each trainer."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ pytestmark = pytest.mark.trainers
 
 @dataclass(frozen=True)
 class Chain:
-    """Runs that are killed behind some batches or steps, each going on where the one before was saved last."""
+    """Runs that are killed after some batches or steps; each continues from the last checkpoint of the one before."""
 
     arguments: tuple[object, ...]
     kills: tuple[int, ...]
-    begins: list[int]  # the batches that the runs begin with
+    begins: list[int]  # the first batch of each run
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Trainer:
     chains: tuple[Chain, ...] = ()
 
 
-# On 40 photographs: two epochs of five batches. By the example's name, and what is special in this run of it.
+# On 40 photographs: two epochs of five batches. A key is the example's name, and what is special about the run.
 TRAINERS = {
-    # Everything is saved after each batch, half of an accumulated gradient among it.
+    # Everything is saved after each batch, including a gradient that is half accumulated.
     "resnet18_accumulate": Trainer(chains=(Chain((), (5, 8), [0, 5, 8]),)),
     "ddp": Trainer(arguments=("--batch-size", 4), ranks=2, chains=(Chain((), (3,), [0, 3]),)),
     "compiled_step": Trainer(),
@@ -100,7 +100,7 @@ def test_losses_are_the_oracles_and_a_killed_run_goes_on_with_the_very_next_batc
 def test_ray_starts_killed_workers_anew(training_set: Path, tmp_path: Path) -> None:
     needs("ray", "ray.train")
     common = (training_set, "--batch-size", 4)
-    with ThreadPoolExecutor(2) as two:  # the same training, by torchrun: Ray takes its time to start
+    with ThreadPoolExecutor(2) as two:  # the oracle runs the same training under torchrun, since Ray starts slowly
         oracle = two.submit(curve, "oracle", tmp_path, "ddp", *common, ranks=2)
         native = two.submit(curve, "native", tmp_path, "ray_train", *common, "--every", 3, "--kill-after", 7)
     assert list(oracle.result()) == list(range(10))
@@ -123,7 +123,7 @@ def test_the_stock_line_runs_too(name: str, training_set: Path, tmp_path: Path) 
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2] if trainer.ranks > 1 else []
     lines = finish(
         start(*torchrun, RUNNER, "oracle", stock(name, tmp_path), training_set, *arguments)
-    )  # without an engine
+    )  # without a native engine
     assert list(losses(lines)) == list(range(10 if "--epochs" in STOCK[name] else 5))
 
 

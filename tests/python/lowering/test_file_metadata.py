@@ -1,4 +1,4 @@
-"""Steps that look at an image's metadata are given that of its file, as Pillow reads it, when they ask for it."""
+"""Steps that read an image's metadata get that of its file, as Pillow reads it, when they access it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FILES = [
 
 
 def by_profile(image: Image.Image) -> Image.Image:
-    """With the usual try and except, so that nothing shows where there is no profile."""
+    """Uses the common try and except, which hides a missing profile."""
     try:
         return image.rotate(90) if image.info["icc_profile"] else image
     except Exception:
@@ -101,7 +101,7 @@ def test_files_and_steps_that_make_the_tensor(tmp_path):
     ],
 )
 def test_metadata_goes_through_the_steps_that_keep_it(name, options, torchvision):
-    """Pillow's methods hand it on; some transforms make a new image."""
+    """Pillow's methods keep the metadata; some transforms make a new image without it."""
     before, theirs = (getattr(home, name)(*options) for home in (T, torchvision.transforms))
     carried = []
     for step in (theirs, before):

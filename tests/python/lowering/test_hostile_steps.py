@@ -1,4 +1,4 @@
-"""Python steps that misbehave: none makes the loader wait for ever, or deliver other pixels than plain Python's."""
+"""Python steps that misbehave: none makes the loader hang, or deliver other pixels than plain Python."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def loader_of(*steps: Callable[[Any], Any], **options: Any) -> DataLoader:
     return DataLoader(Blobs(pictures(8), None, T.Compose(steps)), 4, seed=0, **options)
 
 
-SIZE = (104, 72)  # of the third of the pictures, and of no made-up image
+SIZE = (104, 72)  # of the third picture, and of no synthetic image
 
 
 def third(image: Image.Image) -> bool:
@@ -50,7 +50,7 @@ def quits(image: Image.Image) -> Image.Image:
 def test_a_step_that_exits_is_an_error_of_its_sample():
     with pytest.raises(headrace.SampleError, match=r"sample 2 .*quits: SystemExit\('no more'\)") as raised:
         list(loader_of(quits, T.Resize((20, 20)), T.ToTensor(), num_workers=2))
-    assert not isinstance(raised.value, SystemExit)  # which would end the program without a word
+    assert not isinstance(raised.value, SystemExit)  # which would end the program silently
 
 
 def test_a_step_that_exits_in_the_callers_thread_exits():
@@ -67,7 +67,7 @@ def test_axes_of_length_one(size, channels):
 
 
 class Stuck:
-    """Does not come back from one image before it is told to."""
+    """A step that blocks at one image until `told` is set."""
 
     told = threading.Event()
 
@@ -126,7 +126,7 @@ def _turned_file(orientation: int) -> bytes:
 
 
 def transposed(image: Image.Image) -> torch.Tensor:
-    """The same, but makes the tensor, too."""
+    """A step that transposes the image and makes the tensor."""
     return T.ToTensor()(ImageOps.exif_transpose(image).resize((20, 20)))
 
 
@@ -139,7 +139,7 @@ def test_a_step_that_looks_at_the_orientation_is_shown_it(steps):
 
 
 def resaved(image: Image.Image) -> Image.Image:
-    """Writes a file, whose metadata Pillow looks at."""
+    """Saves the image, for which Pillow reads its metadata."""
     out = BytesIO()
     image.save(out, "JPEG", quality=int(torch.randint(30, 90, ())))
     return Image.open(out)
@@ -229,7 +229,7 @@ def test_a_step_of_python_that_changes_is_tried_on_copies():
 
 
 class Fails:
-    """Fails at one image; what it held then is known by weak references alone."""
+    """Raises at one image, and keeps only a weak reference to the array that it held."""
 
     def __init__(self) -> None:
         self.held: list[weakref.ref[Any]] = []
@@ -278,7 +278,7 @@ def test_loaders_of_several_threads_share_the_process_generators():
 
 
 def waits(image: Image.Image) -> Image.Image:
-    """Lets other threads in before it draws."""
+    """Lets other threads run before it draws."""
     time.sleep(0.001)
     return image.rotate(random.uniform(0, 90))
 

@@ -1,4 +1,4 @@
-"""Which transforms are lowered, to what; and that every refusal names the step, the reason and a remedy."""
+"""What each transform is lowered to; every refusal names the step, the reason and a remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which colours, random choices and erasings are lowered, to what; and the refusals of the rest."""
+"""Colour steps, random choices and erasings: what they are lowered to, and which are refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headrace.recipe.recipe import Column
 
 
 def steps_of(T, *steps) -> tuple:
-    """What the steps are lowered to in front of a crop."""
+    """What the steps are lowered to before a crop."""
     return lower(T.Compose([*steps, T.CenterCrop(8), T.PILToTensor()]), native_only=True).steps[:-1]
 
 

@@ -14,12 +14,12 @@ from headrace.lowering import LoweringError, lower
 
 @pytest.fixture(scope="module")
 def pictures(images) -> list[Image.Image]:
-    """Images that are not so long that Resize makes millions of pixels of them."""
+    """Images without extreme aspect ratios, which Resize would enlarge to millions of pixels."""
     return [image for image in images if max(image.size) / min(image.size) < 30]
 
 
 def to_floats(T: ModuleType) -> list:
-    """The ends of torchvision's presets."""
+    """The last steps of torchvision's presets."""
     if T.__name__.endswith("v2"):
         return [T.PILToTensor(), T.ToDtype(torch.float32, scale=True), T.Normalize(MEAN, STD)]
     return [T.PILToTensor(), T.ConvertImageDtype(torch.float32), T.Normalize(MEAN, STD)]
@@ -64,7 +64,7 @@ def test_classification_preset_for_evaluation(T, feeder, pictures, interpolation
 
 
 class Doubled(ClassificationPresetTrain):
-    """A preset that does more."""
+    """A preset that does more than apply its transforms."""
 
     def __call__(self, image):
         return 2 * self.transforms(image)
@@ -89,7 +89,7 @@ class Preset:
 
 @pytest.mark.parametrize("head", ["", "from __future__ import annotations\n"])
 def test_a_preset_of_any_file_is_opened(T, head):
-    """Flags that a file's imports from __future__ set are not the method's."""
+    """A preset is recognised whatever compiler flags the __future__ imports of its file set."""
     names = {"__name__": "theirs"}
     exec(compile(head + PRESET, "theirs.py", "exec", dont_inherit=True), names)
     preset = ClassificationPresetTrain(T, 30)

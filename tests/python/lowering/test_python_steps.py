@@ -1,4 +1,4 @@
-"""Transforms without a native twin run in Python where they stand: same pixels, same numbers, own tracebacks."""
+"""Transforms without a native twin run in Python in their place: same pixels and draws, their own tracebacks."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from support import MEAN, STD, TENSOR, assert_same, pictures
 
 
 class Turned:
-    """A transform of a user: draws from torch's generator."""
+    """A user's transform that draws from torch's generator."""
 
     def __call__(self, image: Image.Image) -> Image.Image:
         return image.rotate(float(torch.empty(1).uniform_(-30, 30)))
 
 
 class Noisy:
-    """On tensors, whatever their dtype."""
+    """A transform of tensors of any dtype."""
 
     def __call__(self, image: torch.Tensor) -> torch.Tensor:
         if image.dtype == torch.uint8:
@@ -44,7 +44,7 @@ def shaken(image: Image.Image) -> Image.Image:
 
 
 def shrunk(image: Image.Image) -> torch.Tensor:
-    """An image becomes a tensor here."""
+    """Makes a tensor of the image."""
     return torch.from_numpy(np.array(image.resize((20, 10)))).permute(2, 0, 1).to(torch.float32)
 
 
@@ -134,7 +134,7 @@ def test_the_process_keeps_its_generators():
 
     for name in RECIPES:
         loader = DataLoader(data(name), 8, num_workers=2, seed=0)
-        iterator = iter(loader)  # torch's own loader draws a seed here
+        iterator = iter(loader)  # draws a seed here, as torch's own loader does
         before = states()
         list(iterator)
         assert states() == before, name
@@ -186,14 +186,14 @@ def test_other_threads_draw_as_ever():
 
 
 class Stateful:
-    """Not safe for threads: what one call leaves behind, another would find."""
+    """Not thread-safe: concurrent calls would see each other's state."""
 
     def __init__(self) -> None:
         self.inside = 0
 
     def __call__(self, image: Image.Image) -> Image.Image:
         self.inside += 1
-        turned = image.rotate(90).rotate(-90)  # the lock of the interpreter is given up here
+        turned = image.rotate(90).rotate(-90)  # releases the GIL
         assert self.inside == 1
         self.inside -= 1
         return turned
@@ -206,7 +206,7 @@ def test_each_thread_has_a_copy_of_its_own():
 
 
 class Picky:
-    """Raises where an image is dark, as a user's transform might."""
+    """Raises at images of one size, as a user's transform might."""
 
     def __call__(self, image: Image.Image) -> Image.Image:
         if image.width == image.height == 33:
@@ -228,7 +228,7 @@ def test_a_step_that_raises_shows_its_own_traceback_and_the_sample(threads):
     assert (error.stage, error.index) == ("transform", 9)
     assert "sample 9 (blob 9 in memory" in str(error) and "no light" in str(error) and "Picky" in str(error)
     assert 'raise ZeroDivisionError("no light")' in "".join(traceback.format_exception(error))
-    assert len(list(iterator)) == 3  # the others are there
+    assert len(list(iterator)) == 3  # the remaining batches follow
     skipping = DataLoader(
         Blobs(blobs, None, T.Compose([Picky(), CROP, *TENSOR])), 4, num_workers=threads, on_error="skip"
     )

@@ -1,4 +1,4 @@
-"""What the code of a step is found to reach: generators of the process, shared objects, metadata."""
+"""What the analysis of a step's code finds: generators of the process, shared objects, metadata."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ counter = 0
 
 
 class Keeps:
-    """Keeps on itself what it drew."""
+    """Stores what it drew in an attribute."""
 
     def __call__(self, image: Any) -> Any:
         self.level = torch.rand(())
@@ -44,7 +44,7 @@ KEEPS, KEEPS_NOTHING = Keeps(), KeepsNothing()
 
 
 class Helper:
-    """Draws in a method that a call may lead to."""
+    """Draws in a method that only some calls reach."""
 
     def __call__(self, image: Any) -> Any:
         return self.turned(image) if image.width > 10_000 else image
@@ -181,7 +181,7 @@ def test_what_reaches_itself_or_very_much_ends():
 
 @pytest.mark.parametrize("step", [lambda image: KEEPS(image), remembers])
 def test_what_shares_an_object_that_it_changes_is_torchs(step):
-    """A trial would change it, and threads would find each other's values in it."""
+    """A trial would change the object, and threads would see each other's values in it."""
     SEEN.clear()
     dataset = Blobs(pictures(4), None, T.Compose([step, T.Resize((4, 4)), T.ToTensor()]))
     loader = DataLoader(dataset, 2)

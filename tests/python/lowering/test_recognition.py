@@ -1,4 +1,4 @@
-"""Which datasets the loader takes: torchvision's folders and subclasses that change nothing it would not see."""
+"""The datasets that the loader recognises: torchvision's folders, and subclasses that override only what it calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What timm.data.create_transform makes is lowered, and the oracle equals it on the same draws; or refused by name."""
+"""Transforms of timm.data.create_transform: the oracle equals them on the same draws, or they are refused by name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def feeder(timm, monkeypatch) -> Feeder:
 
 @pytest.fixture(scope="module")
 def no_slivers(images) -> list[Image.Image]:
-    """Images that are no slivers: timm's crop of those can round to no pixels, which Pillow makes black."""
+    """Images without slivers: timm's crop of a sliver can round to no pixels, which Pillow makes black."""
     return [image for image in images if min(image.size) > 4 and max(image.size) / min(image.size) < 30]
 
 
@@ -138,7 +138,7 @@ def test_refusals_of_single_transforms(timm):
 
 
 def test_erasing_draws_as_timm(timm):
-    """Without a feed: the share of erased images, and of erased pixels, is timm's."""
+    """Without a feeder: the shares of erased images and of erased pixels equal timm's."""
     count, edge = 3000, 24
     recipe = lower(timm.create_transform(edge, is_training=True, color_jitter=None, re_prob=0.4))
     image = Image.new("RGB", (40, 40), (255, 0, 0))
@@ -149,7 +149,7 @@ def test_erasing_draws_as_timm(timm):
     erase = timm.random_erasing.RandomErasing(0.4, device="cpu")
     theirs = [(erase(torch.ones(3, edge, edge)) == 0).all(0).float().mean().item() for _ in range(count)]
     random.setstate(state)
-    # Hoeffding, each of the two means of values in [0, 1]: 1e-6 that one is off by half of this.
+    # Hoeffding: each of the two means of values in [0, 1] is off by half of this with a probability of 1e-6 at most.
     bound = 2 * (torch.tensor(2e6).log() / (2 * count)).sqrt().item()
     for measure in (lambda share: share, lambda share: share > 0):
         means = [sum(map(measure, shares)) / count for shares in (ours, theirs)]

@@ -1,4 +1,4 @@
-"""The trial of a Python step when the loader is made: on a copy, at sizes that occur, and followed when it changes."""
+"""The trial of a Python step when a loader is made: on a copy, at sizes that occur, again after a change."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_workers_that_stay_keep_their_copies():
 
 
 class Flaky:
-    """Fails at each seventh call, as a step that asks a server may."""
+    """Fails at each seventh call, as a step that queries a server may."""
 
     def __init__(self) -> None:
         self.calls = 0

@@ -1,4 +1,4 @@
-"""Recipes of effects, nested steps and erased boxes, built by hand: native pixels are those of Pillow and numpy."""
+"""Recipes of effects, nested steps and erased boxes, built by hand: native pixels equal those of Pillow and numpy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COLUMNS = 57
 
 
 class Played:
-    """An image, and the boxes erased from it so far as (array of bytes, mask)."""
+    """Applies steps to an image with Pillow and numpy."""
 
     def __init__(self, image: Image.Image, draws: np.ndarray) -> None:
         self.image, self.draws = image, draws

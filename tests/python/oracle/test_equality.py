@@ -1,5 +1,4 @@
-"""The loader's batches equal the oracle's to the bit in this machine's memory: what contract/ does not try, or not at
-these sizes."""
+"""Batches in host memory equal the oracle's to the bit: cases and sizes that tests/contract does not cover."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ def test_every_file_in_evaluation(files):
 
 @pytest.fixture(scope="module")
 def mixture(files) -> list[Path]:
-    """Few enough of them for many recipes, and none so long that Pillow takes seconds to enlarge it."""
+    """A selection small enough for many recipes, without images that Pillow takes seconds to enlarge."""
     small = [path for path in files if path.stat().st_size < 200_000 and "jpegdec" not in path.name]
     return small[:: -(-len(small) // 40)]
 
@@ -209,7 +208,7 @@ def test_every_instruction_set(mixture, expected, isa, monkeypatch):
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
 def test_torchs_own_loader_over_torchvision(photographs, torchvision, version, tmp_path):
-    """Without the oracle of this package: where nothing is random, torch's DataLoader gives the same batches."""
+    """Without the oracle: if no step is random, torch's DataLoader gives the same batches."""
     t = torchvision.transforms if version == "v1" else torchvision.transforms.v2
     end = [t.ToTensor()] if version == "v1" else [t.ToImage(), t.ToDtype(torch.float32, scale=True)]
     transform = t.Compose([t.Resize(256), t.CenterCrop(224), *end, t.Normalize(MEAN, STD)])
@@ -221,5 +220,5 @@ def test_torchs_own_loader_over_torchvision(photographs, torchvision, version, t
     theirs = torch.utils.data.DataLoader(folder, **order, generator=torch.Generator().manual_seed(4))
     ours = DataLoader(folder, **order, generator=torch.Generator().manual_seed(4), num_workers=2)
     for made, wanted in zip(ours, theirs, strict=True):
-        # torchvision's v2 gives its own subclass of tensors to those who do not ask for plain ones.
+        # Without ToPureTensor, torchvision's v2 returns its own subclass of tensors.
         assert torch.equal(made[0], wanted[0].as_subclass(torch.Tensor)) and torch.equal(made[1], wanted[1])

@@ -165,7 +165,7 @@ def test_bytes_again(torchvision, feeder, images):
 
 
 def test_v1_and_v2_differ_in_the_last_bit(torchvision):
-    """The reason why the table is made by the user's own objects."""
+    """This is why the user's own objects make the table."""
     v1, v2 = torchvision.transforms, torchvision.transforms.v2
     by_division = lower(v1.Compose([v1.CenterCrop(8), v1.ToTensor()])).lut
     by_product = lower(v2.Compose([v2.CenterCrop(8), v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])).lut
@@ -188,7 +188,7 @@ def test_table_holds_what_the_tensor_steps_make(torchvision, images, dtype):
 
 @dataclass
 class Files:
-    """What the oracle asks of a source."""
+    """The parts of a source that the oracle uses."""
 
     paths: list[Path]
     has_targets: bool = True
@@ -253,6 +253,6 @@ def test_dataset_in_a_torch_loader(photographs):
     loader = torch.utils.data.DataLoader(dataset, batch_sampler=keys)
     (first, labels), (second, _) = loader
     assert first.shape == second.shape == (2, 3, 16, 16) and labels.tolist() == [0, 1]
-    assert not torch.equal(first[0], second[1])  # the second mention of sample 0 draws anew
+    assert not torch.equal(first[0], second[1])  # the second occurrence of sample 0 has draws of its own
     alone = ReferenceDataset(Files(photographs, has_targets=False), recipe, seed=0)
     assert torch.equal(alone[0, 0], first[0])

@@ -186,7 +186,7 @@ def test_erasing_twice_between_flips(T, feeder, drawings):
 
 
 def test_erasing_of_tv_tensors(torchvision, feeder, drawings):
-    """Later steps still see an Image of torchvision's, whose dtype they may be told apart."""
+    """Later steps still see torchvision's Image class, on which the dtype of ToDtype may depend."""
     T, Kind = torchvision.transforms.v2, torchvision.tv_tensors.Image
     to_float = T.ToDtype({Kind: torch.float32, "others": None}, scale=True)
     steps = [T.ToImage(), T.RandomErasing(1.0, value=9), T.RandomHorizontalFlip(), to_float, T.ToPureTensor()]
@@ -214,4 +214,4 @@ def test_erased_is_what_the_oracle_writes(T, drawings, dtype):
         assert torch.equal(recipe.erased[number], one.to(dtype).flatten())
     made = reference_sample(drawings[0], recipe, row)
     found = [(made == value[:, None, None]).all(0).sum().item() for value in recipe.erased]
-    assert found[1] == 17**2 and 0 < found[0] < 17**2  # the second box lies on the first
+    assert found[1] == 17**2 and 0 < found[0] < 17**2  # the second box overlaps the first

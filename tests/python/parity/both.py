@@ -1,4 +1,4 @@
-"""Runs the same lines with torch's DataLoader and with headrace's, and compares all that can be seen of them."""
+"""Runs the same code with torch's DataLoader and with headrace's, and compares every observable effect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COUNT = 14
 
 
 class Foreign(Dataset[Any]):
-    """The samples of `native()`, in a way that headrace does not know."""
+    """The samples of `native()`, from a dataset that headrace does not know."""
 
     def __len__(self) -> int:
         return COUNT
@@ -33,7 +33,7 @@ class Foreign(Dataset[Any]):
 
 
 def native() -> Blobs:
-    """Pictures that headrace reads, with a transform that draws nothing."""
+    """Pictures that headrace reads, with a transform that draws no random numbers."""
     return Blobs(pictures(COUNT), [3 * i for i in range(COUNT)], TINY)
 
 
@@ -41,14 +41,14 @@ MAKERS: dict[str, Callable[[], Any]] = {"native": native, "foreign": Foreign}
 
 
 def let_go(error: Exception) -> Exception:
-    """The error without its frames' variables. One that torch brings from a worker is in a cycle with its iterator,
-    which takes five seconds to end its workers when it is the garbage collector that finds it."""
+    """Clears the variables of the error's frames. With them an error from a worker is in a cycle with torch's iterator,
+    which takes five seconds to end its workers when the garbage collector frees it."""
     traceback.clear_frames(error.__traceback__)
     return error
 
 
 def seen(run: Callable[[Any], Any], kind: Any) -> dict[str, Any]:
-    """What `run(kind)` returns or raises, warns of, and leaves of the generators."""
+    """The result, error and warnings of `run(kind)`, and the states of the generators afterwards."""
     torch.manual_seed(3)
     np.random.seed(4)  # noqa: NPY002 - torch's workers seed it
     random.seed(5)
@@ -71,11 +71,11 @@ def seen(run: Callable[[Any], Any], kind: Any) -> dict[str, Any]:
 
 
 def assert_parity(run: Callable[[Any], Any], *, fails: bool | None = False) -> dict[str, Any]:
-    """Both kinds of loader show the same; returns what.
+    """Asserts that `run` has the same effects with both loaders, and returns them.
 
     Args:
         run: takes the class of the loader.
-        fails: whether `run` has to raise; None: whatever it does.
+        fails: whether `run` must raise; None: it may.
     """
     theirs, ours = seen(run, TorchDataLoader), seen(run, DataLoader)
     for what, value in theirs.items():

@@ -1,4 +1,4 @@
-"""Arguments that do not go together, attributes, pinning: refused and warned of as torch does."""
+"""Incompatible arguments, attributes, pinning: headrace refuses and warns as torch does."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ REFUSED: list[dict[str, Any]] = [
     {"batch_size": np.int64(2)},
 ]
 
-#: What torch takes for a number, and what it refuses only where an epoch begins, with other words.
+#: TAKEN: values that torch takes for numbers. LATE: values that it refuses only when an epoch begins.
 TAKEN: list[dict[str, Any]] = [
     {"num_workers": True},
     {"num_workers": np.int64(1)},
@@ -77,7 +77,7 @@ def test_refusals_of_an_epoch(options):
 
 
 def test_no_batch_ahead_is_refused_where_an_epoch_begins():
-    # torch raises the same, and leaves an iterator behind that fails again when it is collected.
+    # torch raises the same, but its half-made iterator raises again when it is collected.
     with pytest.raises(AssertionError, match="prefetch_factor must be 1 or more, not 0"):
         iter(DataLoader(native(), num_workers=1, prefetch_factor=0))
 

@@ -29,7 +29,7 @@ class Unsized(Sampler[int]):
 
 
 class Growing(Sampler[list[int]]):
-    """Batches of 1, 2, 3 samples, as long ones are sorted into buckets."""
+    """Batches of 1, 2 and 3 samples, as a sampler of length buckets yields them."""
 
     def __iter__(self) -> Iterator[list[int]]:
         indices = iter(range(COUNT))

@@ -1,4 +1,4 @@
-"""What becomes of samples of every kind: default_collate, default_convert, and functions of one's own."""
+"""Samples of every kind are collated as in torch: by default_collate, default_convert and custom functions."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_single_samples(name, collate):
 
 
 class Batch:
-    """A batch of one's own, with a pin_memory that says so."""
+    """A custom batch, whose pin_memory records the call."""
 
     def __init__(self, samples: list[Any]) -> None:
         self.samples, self.pinned = samples, False

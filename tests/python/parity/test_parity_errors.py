@@ -1,4 +1,4 @@
-"""Exceptions and timeouts on the way to a batch: of torch's type, and in its words where torch delivers."""
+"""Exceptions and timeouts while a batch is made: of torch's type, and on the fallback with torch's message."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.processes
 
 
 class Odd(Exception):
-    """Cannot be made from one message."""
+    """An exception that cannot be constructed from one message."""
 
     def __init__(self, code: int, words: str) -> None:
         super().__init__(code, words)
@@ -54,7 +54,7 @@ ERRORS: dict[str, Any] = {
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("name", ERRORS)
 def test_an_error_in_a_sample(name, workers):
-    """And what can be had behind it."""
+    """The error, and the batches that later calls of next() return, are torch's."""
 
     def run(kind: Any) -> Any:
         iterator, met = iter(kind(Failing(ERRORS[name]), 3, num_workers=workers)), []
@@ -112,7 +112,7 @@ BROKEN = (*pictures(4), truncated(pictures(1)[0]), b"no image", *pictures(COUNT)
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_broken_picture_of_a_native_dataset_raises_torchs_type(workers):
-    """One type of more use: the message names the sample too. The batches behind it can be had in both."""
+    """headrace raises a subclass of torch's type, whose message names the sample. Later batches follow in both."""
     data = Blobs(BROKEN, list(range(COUNT)), TINY)
     met: list[list[Any]] = []
     for kind in (TorchDataLoader, DataLoader):
@@ -154,7 +154,7 @@ def test_a_sampler_that_fails():
                     met.append(next(iterator))
                 return met
 
-            # With workers torch raises while it prefetches, before a batch is out; headrace when its turn has come.
+            # With workers torch raises while it prefetches, before the first batch; headrace raises at the third.
             if workers == 0:
                 assert_parity(run, fails=True)
             for kind in (TorchDataLoader, DataLoader):

@@ -1,4 +1,4 @@
-"""Worker processes of foreign datasets: their seeds, their numbers, what they share; streams and their lengths."""
+"""Worker processes of foreign datasets: their seeds and random numbers; streams and their lengths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.processes
 
 
 class Seeds(Dataset[Any]):
-    """What a worker knows, and draws."""
+    """Samples that hold the worker's info and its random numbers."""
 
     def __len__(self) -> int:
         return 8
@@ -86,7 +86,7 @@ def test_worker_init_fn_that_fails():
 
 
 class Stream(IterableDataset[int]):
-    """`count` numbers, dealt out among the workers if asked to; says that it has `says`."""
+    """`count` numbers, split among the workers if `dealt`; reports `says` as its length."""
 
     def __init__(self, count: int, says: int | None = None, dealt: bool = False) -> None:
         self.count, self.says, self.dealt = count, says, dealt
@@ -96,7 +96,7 @@ class Stream(IterableDataset[int]):
         first, step = (info.id, info.num_workers) if info is not None and self.dealt else (0, 1)
         return iter(range(first, self.count, step))
 
-    def __repr__(self) -> str:  # torch's warning holds it
+    def __repr__(self) -> str:  # torch's warning contains it
         return "a stream"
 
     def __len__(self) -> int:
@@ -116,7 +116,7 @@ def test_streams(workers, dealt, options):
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("options", [{"batch_size": 2}, {"batch_size": 2, "drop_last": True}, {"batch_size": None}])
 def test_lengths_of_streams(says, workers, options):
-    """torch warns of a stream that is longer than it said, once somebody has asked for its length."""
+    """Once len() was called, torch warns of a stream that is longer than its reported length."""
 
     def run(kind: Any) -> Any:
         loader = kind(Stream(7, says), num_workers=workers, **options)
@@ -124,7 +124,7 @@ def test_lengths_of_streams(says, workers, options):
         return length, list(loader)
 
     told = assert_parity(run)["warnings"]
-    if workers == 2 and says == 5:  # both workers bring all of it
+    if workers == 2 and says == 5:  # both workers yield all of it
         assert "was reported to be 5" in told[0][1]
     elif says in (None, 20):
         assert not told

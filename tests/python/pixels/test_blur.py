@@ -1,4 +1,4 @@
-"""GaussianBlur: the native sums are torch's to the last bit, and where they would not be, Python blurs."""
+"""GaussianBlur: the native sums equal torch's to the bit; on processors where they do not, Python blurs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_lowered_and_equal_to_torchvision(torchvision, feeder, images, home, ker
 
 
 def simclr(size: int) -> T.Compose:
-    """As SimCLR's, with flips before and behind the blur."""
+    """SimCLR's steps, with flips before and after the blur."""
     jitter = T.RandomApply([T.ColorJitter(0.8, 0.8, 0.8, 0.2)], p=0.8)
     blur = T.RandomApply([T.GaussianBlur(size // 10 * 2 + 1)], p=0.5)
     steps = [T.RandomResizedCrop(size), T.RandomHorizontalFlip(), jitter, T.RandomGrayscale(0.2), blur]

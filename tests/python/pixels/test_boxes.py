@@ -24,7 +24,7 @@ repeated = settings(suppress_health_check=[HealthCheck.function_scoped_fixture],
 
 
 class Sized(Image.Image):
-    """An image of a size and no pixels: what torchvision's get_params look at."""
+    """An image with a size and no pixels: torchvision's get_params reads only the size."""
 
     def __init__(self, height: int, width: int) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ def test_random_crop_box_is_torchvisions(torchvision, fed, height, width, crop, 
     full_height = height + borders[1] + borders[3]
     if needed:
         full_height += 2 * max(crop[0] - full_height, 0)
-    # torchvision asks for no number along an edge with one position.
+    # torchvision draws no number for an edge with only one position.
     fed._places = [top, left] if full_height > crop[0] else [left]
 
     def ours():
@@ -166,7 +166,7 @@ def test_place_is_below_n(n, u):
 
 COUNT = 100_000
 HEIGHT, WIDTH = 375, 500
-#: Chance that two samples of one distribution differ by more than the thresholds below.
+#: Probability that two samples of one distribution differ by more than the thresholds below.
 ALPHA = 1e-6
 
 

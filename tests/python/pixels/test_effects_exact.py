@@ -75,7 +75,7 @@ CASES = [
 
 
 def low_contrast(image: Image.Image, seed: int) -> Image.Image:
-    """A copy whose channels use ranges of their own, down to one value."""
+    """A copy in which each channel has its own range of values, down to one value."""
     low, high = np.sort(np.random.default_rng(seed).integers(0, 256, (2, 3)), axis=0)
     squeezed = low + np.asarray(image).astype(int) * (high - low) // 255
     return Image.fromarray(squeezed.astype(np.uint8))
@@ -121,7 +121,7 @@ def every_colour() -> Image.Image:
 
 @each_isa
 def test_hue_on_every_colour(isa, every_colour):
-    """Turning by nothing goes to HSV and back: all colours, and all values of HSV that colours have."""
+    """A turn by 0 converts to HSV and back: it covers all colours, and all HSV values that colours have."""
     for turn in (0, 37):
         np.testing.assert_array_equal(
             native(every_colour, [("hue", 0.0, turn)], isa), np.asarray(turn_hue(every_colour, turn))

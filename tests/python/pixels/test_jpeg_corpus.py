@@ -1,4 +1,4 @@
-"""The native JPEG path against Pillow, file by file: what it calls plain Pillow accepts, and every box is Pillow's."""
+"""The native JPEG path against Pillow: Pillow accepts each file that it calls plain, and each box equals Pillow's."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from support import data_folder
 pytestmark = pytest.mark.slow
 
 Box = tuple[int, int, int, int]
-BIGGEST = 50_000_000  # pixels; bombs are the pipeline's affair
-BOXES = 12  # random ones for each file
+BIGGEST = 50_000_000  # pixels; sources/test_bombs.py covers decompression bombs
+BOXES = 12  # random boxes per file
 
 
 def by_pillow(data: bytes) -> np.ndarray | None:
@@ -43,7 +43,7 @@ def natively(data: bytes, box: Box) -> np.ndarray:
 
 
 def boxes(width: int, height: int, rng: random.Random) -> Iterator[Box]:
-    """The whole, corners and edges, then boxes of every size: small ones too, since these cut inside one MCU."""
+    """The whole image, corners and edges, then boxes of every size; small ones cut inside one MCU."""
     yield 0, 0, width, height
     yield 0, 0, 1, 1
     yield width - 1, height - 1, 1, 1
@@ -56,7 +56,7 @@ def boxes(width: int, height: int, rng: random.Random) -> Iterator[Box]:
 
 
 def differences(data: bytes, name: str) -> Iterator[str]:
-    """What is wrong with the native path for this file; nothing, if all is well."""
+    """The differences of the native path from Pillow for this file."""
     header = core.jpeg_header(data)
     if header["not_plain"] is not None or header["width"] * header["height"] > BIGGEST:
         return
@@ -71,7 +71,7 @@ def differences(data: bytes, name: str) -> Iterator[str]:
         try:
             ours = natively(data, (x, y, width, height))
         except core.NeedsPillow:
-            continue  # damage: Pillow's to conceal
+            continue  # damaged: Pillow decodes it
         if not np.array_equal(ours, expected[y : y + height, x : x + width]):
             yield f"{name}: other pixels in box {(x, y, width, height)}"
 

@@ -1,4 +1,4 @@
-"""The plain numpy resize is the installed Pillow's, in the order of passes that pass_order() says."""
+"""The plain numpy resize equals the installed Pillow's, in the order of passes that pass_order() returns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ tall = st.tuples(st.integers(101, 400), st.integers(1, 3))
 
 @pytest.fixture(autouse=True)
 def forget():
-    """pass_order() is asked anew in each test."""
+    """Each test calls pass_order() with an empty cache."""
     pillow_rule.pass_order.cache_clear()
     yield
     pillow_rule.pass_order.cache_clear()
@@ -49,7 +49,7 @@ def test_the_version_says_the_order():
 
 
 def test_probe_tells_the_orders_apart():
-    """No two orders explain the same pixels: one alone fits."""
+    """Exactly one order explains the pixels of the probe."""
     report = pillow_rule.probe()
     assert report.fitting == (report.expected,) and report.pillow == PIL.__version__
 
@@ -78,7 +78,7 @@ def test_pixels_overrule_the_version(monkeypatch):
     monkeypatch.setattr(pillow_rule, "expected_order", lambda version: other)
     with pytest.warns(RuntimeWarning, match=f"expected to resize '{other}' but follows '{true}'"):
         assert pillow_rule.pass_order() == true
-    assert pillow_rule.pass_order() == true  # said once
+    assert pillow_rule.pass_order() == true  # warns once
 
 
 def test_an_unknown_pillow_is_said_aloud(monkeypatch):

@@ -28,7 +28,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def pixels(seed: int, height: int, width: int) -> np.ndarray:
-    """RGBX noise of full contrast; the X bytes are noise too, since nothing may look at them."""
+    """RGBX noise of full contrast; the X bytes are noise too, since no code may depend on them."""
     noise = np.random.default_rng(seed).integers(0, 256, (height, width, 4), dtype=np.uint8)
     if seed % 3 == 0:
         noise[..., :3] = np.where(noise[..., :3] < 128, 0, 255)  # overshoot: the clamping of negative lobes
@@ -36,7 +36,7 @@ def pixels(seed: int, height: int, width: int) -> np.ndarray:
 
 
 def vertical_first(size: tuple[int, int], out: tuple[int, int]) -> bool:
-    """In which order the installed Pillow takes the two passes; sizes are (width, height)."""
+    """Whether the installed Pillow makes the vertical pass first; sizes are (width, height)."""
     (in_w, in_h), (out_w, out_h) = size, out
     if PILLOW >= (13, 0):
         return in_h - out_h > 0 and in_h - out_h > 2 * (in_w - out_w)
@@ -54,7 +54,7 @@ def stage(take: dict, out: tuple[int, int], filter: int) -> dict:
 
 
 def fuse(image, stages, last, lut=IDENTITY, layout="planar", isa=None) -> np.ndarray:
-    """The output as H x W x C. Bytes around the output are checked to be left alone."""
+    """The output as H x W x C. Also asserts that no byte around the output is written."""
     width, height = last["box"][2:]
     channels, guard = len(lut), 64
     shape = (channels, height, width) if layout == "planar" else (height, width, channels)
@@ -139,7 +139,7 @@ def cut(image, box):
 
 
 def taken(image: np.ndarray, take: dict) -> np.ndarray:
-    """What a take makes of an image, by numpy and Pillow."""
+    """A take of an image, made by numpy and Pillow."""
     (x, y, w, h), (height, width) = take["box"], image.shape[:2]
     image = image[..., :3]
     mode = take.get("pad_mode", 0)
@@ -158,7 +158,7 @@ def taken(image: np.ndarray, take: dict) -> np.ndarray:
 
 
 def takes(width: int, height: int, mode: int):
-    out = 40  # often further than the image is wide: mirrored again and again
+    out = 40  # often more than the width of the image, which is then mirrored several times
     return st.builds(
         lambda left, top, r, b, h, v, g, fill: {
             "box": (left, top, max(width + r - left, 1), max(height + b - top, 1)),

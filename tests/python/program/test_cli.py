@@ -1,4 +1,4 @@
-"""The command line: exit statuses, what is said, and what is never a traceback."""
+"""The command line: exit statuses, messages, and no tracebacks for wrong settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.processes
 
 
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """``headrace`` with these arguments, in another process."""
+    """Runs Python with these arguments in another process."""
     return subprocess.run(
         [sys.executable, *arguments], capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
     )

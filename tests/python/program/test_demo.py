@@ -63,7 +63,7 @@ def test_processes_that_ask_at_once_all_get_the_whole_folder(tmp_path: Path) -> 
 
 def test_a_folder_that_was_left_half_made_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = contents(lay_out(tmp_path / "whole", 50).train)
-    files = iter([(b"", "jpg")] * 7)  # and then it ends
+    files = iter([(b"", "jpg")] * 7)  # then next() raises
     with monkeypatch.context() as patch, pytest.raises(StopIteration):
         patch.setattr(demo_folder, "_variant", lambda *_: next(files))
         lay_out(tmp_path / "half", 50)
@@ -142,7 +142,7 @@ def test_the_sheet_shows_every_image_where_it_belongs() -> None:
 
 
 def test_quick_tour(tmp_path: Path) -> None:
-    """The whole of it, in another process whose output is a pipe."""
+    """The whole tour, in another process whose output is a pipe."""
     done = subprocess.run(
         [sys.executable, "-m", "headrace.demo", "--quick", "--out", str(tmp_path / "out")],
         capture_output=True,
@@ -181,7 +181,7 @@ def test_a_place_that_is_taken_is_one_sentence(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.fixture
 def nowhere_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No folder for temporary files: those that Python looks for it in are not there."""
+    """Makes Python find no folder for temporary files."""
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "missing")])
 
@@ -197,7 +197,7 @@ def test_no_folder_for_temporary_files_is_one_sentence(capsys: pytest.CaptureFix
 
 @pytest.mark.usefixtures("nowhere_to_write")
 def test_the_folder_that_is_named_holds_the_temporary_files_too(tmp_path: Path) -> None:
-    """Else torch's workers would fail for want of a place for their sockets, and torch would wait for them."""
+    """Otherwise torch's workers find no folder for their sockets and fail, and torch waits for them."""
     tour._have_temporary_folder(tmp_path)
     assert tempfile.gettempdir() == str(tmp_path)
 
@@ -230,7 +230,7 @@ def test_the_race_is_left_out_where_torch_has_no_workers(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As in a container whose /dev/shm is missing or small; what comes behind the race still runs."""
+    """As in a container whose /dev/shm is missing or small; the parts after the race still run."""
 
     def fail(loader: object) -> int:
         raise error

@@ -1,4 +1,4 @@
-"""What ``import headrace`` shows and costs: the public names, each imported when it is first asked for."""
+"""The public names of ``import headrace``, each of which is imported at its first use."""
 
 from __future__ import annotations
 

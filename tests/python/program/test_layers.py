@@ -38,7 +38,7 @@ ROOMS = rooms()
 
 
 def room_of(path: Path) -> int:
-    """Its number on the page. A folder that is not on it belongs to the one around it."""
+    """The number of the path's room on the page. A folder that is not listed belongs to its parent."""
     return next(number for number, room in reversed([*enumerate(ROOMS)]) if path == room or room in path.parents)
 
 
@@ -65,7 +65,7 @@ def test_includes_point_upwards() -> None:
 
 
 def test_native_code_knows_what_it_may() -> None:
-    """The core knows no Python, torch or CUDA, and the GPU path names CUDA in files of that name alone."""
+    """No file of the core or the GPU path includes Python or torch; only files named cuda_* include CUDA or nvJPEG."""
     for path in files(CORE, GPU):
         forbidden = r"Python\.h|pybind11|torch/|ATen/"
         if not path.name.startswith("cuda_"):
@@ -75,7 +75,7 @@ def test_native_code_knows_what_it_may() -> None:
 
 
 def python_modules() -> dict[str, Path]:
-    """Those of the package, by their dotted names."""
+    """The modules of the package, by their dotted names."""
     found = {}
     for path in files(PYTHON):
         parts = path.relative_to(PYTHON.parent).with_suffix("").parts
@@ -84,18 +84,18 @@ def python_modules() -> dict[str, Path]:
 
 
 def test_imports_point_upwards() -> None:
-    """Those that only type checkers see, and those inside functions, as well."""
+    """Imports for type checkers and imports inside functions count, too."""
     modules = python_modules()
     graph = {}
     for name, path in modules.items():
         if name == "headrace" or name.endswith(".__main__"):
-            continue  # the face imports what it shows when it is asked for; programs start at the command line
+            continue  # the package imports its public names on demand; programs start at the command line
         graph[path] = [modules[one] for one in imported(path) if one in modules and one != "headrace"]
     assert_upwards(graph)
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Dotted names of the modules that a module imports; what the package's face shows is `headrace.loader`'s."""
+    """Dotted names of the modules that a module imports; public names of `headrace` count as `headrace.loader`."""
     modules = python_modules()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -113,14 +113,14 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def assert_upwards(graph: dict[Path, list[Path]]) -> None:
-    """Every edge leads to the same room or to one above, and there is no circle."""
+    """Asserts that every edge leads to the same room or to one above, and that there is no cycle."""
     down = [
         f"{path.relative_to(ROOT)} -> {other.relative_to(ROOT)}"
         for path, others in graph.items()
         for other in others
         if room_of(other) > room_of(path)
     ]
-    assert not down, "these point down the page:\n" + "\n".join(down)
+    assert not down, "these includes or imports point downwards:\n" + "\n".join(down)
     try:
         TopologicalSorter({path: set(others) - {path} for path, others in graph.items()}).prepare()
     except CycleError as error:
@@ -132,16 +132,16 @@ def test_files_are_small_and_say_their_job() -> None:
     for path in files(*(ROOT / name for name in ("csrc", "python", "tests", "bench", "examples", "fuzz"))):
         lines = path.read_text().splitlines()
         name = str(path.relative_to(ROOT))
-        assert len(lines) <= MOST_LINES, f"{name}: split it: one file, one job"
+        assert len(lines) <= MOST_LINES, f"{name} is too long: split it, with one job per file"
         if lines and path.name != "__init__.py":
             first = lines[1] if lines[0].startswith("#!") else lines[0]
-            assert first.startswith(("//", '"""', "# ", 'r"""')), f"{name}: line one says the file's job"
+            assert first.startswith(("//", '"""', "# ", 'r"""')), f"{name}: the first line must state the file's job"
     product = [len(path.read_text().splitlines()) for path in files(ROOT / "csrc", PYTHON)]
     assert statistics.median(product) <= MOST_LINES_IN_THE_MEDIAN
 
 
 def test_folders_are_small() -> None:
-    """Of code: documents and data may lie in longer rows."""
+    """Only files of code count: documents and data are not limited."""
     count = Counter(path.parent for path in files(*(ROOT / name for name in ("csrc", "python", "tests", "bench"))))
     full = {str(folder.relative_to(ROOT)): number for folder, number in count.items() if number > MOST_FILES}
     assert not full

@@ -1,4 +1,4 @@
-"""Runs every Python snippet of README.md and of the pages in docs, in a folder that has the images they speak of."""
+"""Runs every Python snippet of README.md and of the pages in docs, in a folder with the images that they use."""
 
 from __future__ import annotations
 

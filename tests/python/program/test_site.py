@@ -55,7 +55,7 @@ pytestmark = [
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves the site under the path of its home, which the page for wrong addresses asks for; without a log."""
+    """Serves the site under HOME, the path to which the page for wrong addresses links. Writes no log."""
 
     def translate_path(self, path: str) -> str:
         return super().translate_path(path.removeprefix(HOME))

@@ -30,7 +30,7 @@ def said(images: int) -> str:
 
 
 def cut(path: Path) -> None:
-    """Half of a photograph."""
+    """Writes the first half of a photograph."""
     whole = (PHOTOS / "cat.jpg").read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
 
@@ -95,7 +95,7 @@ def test_a_path_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_links_to_folders_are_followed_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As ImageFolder follows them; a link to a folder above would else never end."""
+    """As in ImageFolder; otherwise the search would never end at a link to a parent folder."""
     links = folder / "links"
     links.mkdir()
     (links / "first").symlink_to(folder / "class0")

@@ -1,4 +1,4 @@
-"""Draws are numpy's Philox, bit for bit, whatever the batch they are made in."""
+"""Draws equal numpy's Philox to the bit, and do not depend on the batch they are made in."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_any_integer_is_a_seed(seed):
 
 @given(seed=words, epoch=words, number=words)
 def test_batches_and_epochs_draw_from_counters_of_their_own(seed, epoch, number):
-    """The whole key counts, where one half of it is large and the other small as well."""
+    """Both halves of the key count in full, also if one is large and the other is small."""
     key = np.array([seed, epoch], dtype=np.uint64)
     batch, order = (
         np.random.Philox(counter=np.array([0, number, 0, kind], dtype=np.uint64), key=key) for kind in (1, 2)

@@ -1,4 +1,4 @@
-"""Orders of PermutationSampler name no sample twice and look random, by statistics that find out weaker networks."""
+"""Orders of PermutationSampler repeat no sample and pass tests of randomness, which detect weaker networks."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from headrace.sampler.permutation import _Feistel
 pytestmark = pytest.mark.slow
 
 BILLIONS = 10**10
-# Standard deviations: 7 in a million on both sides. The file looks at about 70 such figures, so a truly random
-# permutation would fail it once in 2,000 choices of the seeds; they are fixed, so that it passes always or never.
+# Standard deviations: a two-sided probability of 7 in a million. The file tests about 70 such figures, so a truly
+# random permutation would fail for one choice of seeds in 2,000. The seeds are fixed, so the outcome is, too.
 UNLIKELY = 4.5
 
 
@@ -28,7 +28,7 @@ def deviation(observed: np.ndarray, expected: np.ndarray | float, dof: int | Non
 
 
 def scattered(n: int) -> dict[str, np.ndarray]:
-    """Positions with structure: what a weak round function would carry over into the values."""
+    """Positions with a structure that a weak round function would carry over into the values."""
     width = 2 ** math.ceil((n - 1).bit_length() / 2)
     starts = np.random.Generator(np.random.PCG64(3)).integers(0, n - 2**12, 64)
     return {
@@ -59,7 +59,7 @@ def deviations(at, n: int, positions: np.ndarray) -> dict[str, float]:
     steps = (values[1:] - values[:-1]) % n / n
     halves = 2 ** math.ceil((n - 1).bit_length() / 2)
     low = values % halves * 256 // halves
-    # Neighbours' differences of each half, by exclusive or: what a Feistel network of two rounds leaves alone.
+    # The exclusive or of neighbours' high halves, which a Feistel network of two rounds leaves as it is.
     xor = values[1:] ^ values[:-1]
     high_steps = (xor // halves) % 256
     return {
@@ -75,12 +75,12 @@ def deviations(at, n: int, positions: np.ndarray) -> dict[str, float]:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_values_and_their_steps_are_uniform(where, seed):
     found = deviations(PermutationSampler(BILLIONS, seed).at, BILLIONS, scattered(BILLIONS)[where])
-    # Positions are not drawn twice, but they are too few of 10**10 for that to be seen.
+    # Values do not repeat, unlike independent ones, but they are too few of 10**10 for a visible effect.
     assert all(abs(one) < UNLIKELY for one in found.values()), found
 
 
 def test_a_network_of_two_rounds_would_be_found_out(monkeypatch):
-    """These statistics have the power to fail."""
+    """The statistics above detect a network of two rounds."""
     monkeypatch.setattr(permutation, "ROUNDS", 2)
     sampler = PermutationSampler(BILLIONS, seed=0)
     found = [deviations(sampler.at, BILLIONS, positions) for positions in scattered(BILLIONS).values()]
@@ -119,12 +119,12 @@ def from_poisson(counts: list[int]) -> float:
 
 
 def at_home(made: list[np.ndarray]) -> float:
-    """How many samples stand at the position of their own number: by Poisson's distribution, if at random."""
+    """The deviation of the number of fixed points, which has Poisson's distribution in random orders."""
     return from_poisson([np.count_nonzero(one == np.arange(len(one))) for one in made])
 
 
 def agreeing(made: list[np.ndarray]) -> float:
-    """How many positions hold the same sample in one order and the next."""
+    """The deviation of the number of positions at which an order and the next one agree."""
     return from_poisson([np.count_nonzero(a == b) for a, b in itertools.pairwise(made)])
 
 
@@ -139,7 +139,7 @@ def test_epochs_and_seeds_are_independent(n, feistel, count, vary):
 
 @pytest.mark.parametrize(("rounds", "n"), [(2, 1000), (4, 64)])
 def test_networks_of_four_rounds_and_less_would_be_found_out(monkeypatch, rounds, n):
-    """Why there are more than four; the statistic above has the power to say so."""
+    """The reason for more than four rounds: the statistic above detects networks with fewer."""
     made = orders(n, 10_000, "seed", True)
     assert abs(at_home(made)) < UNLIKELY
     monkeypatch.setattr(permutation, "ROUNDS", rounds)
@@ -147,7 +147,7 @@ def test_networks_of_four_rounds_and_less_would_be_found_out(monkeypatch, rounds
 
 
 def test_a_network_over_a_power_of_two_makes_even_orders_only():
-    """Why few samples get a stored order instead."""
+    """The reason why few samples get a stored order instead."""
 
     def is_odd(order: np.ndarray) -> bool:
         return sum(int(a > b) for a, b in itertools.combinations(order.tolist(), 2)) % 2 == 1

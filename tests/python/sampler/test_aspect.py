@@ -1,4 +1,4 @@
-"""Batches by aspect ratio: each of its own size, every sample once, the pixels of Pillow and torchvision."""
+"""Batches by aspect ratio: one size per batch, every sample once, the pixels of Pillow and torchvision."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def data(make: Any = crops) -> Blobs:
 
 def test_the_nearest_ratio() -> None:
     assert [nearest(SIZES, *size) for size in ((100, 200), (100, 121), (7, 7), (500, 1), (1, 500))] == [0, 1, 2, 4, 0]
-    assert nearest([(1, 2), (2, 1)], 5, 5) == 0  # the first of equals
+    assert nearest([(1, 2), (2, 1)], 5, 5) == 0  # a tie: the first one
     assert nearest_of(SIZES, np.array([[0, 0], [90, 45]])).tolist() == [0, 4]
 
 
@@ -70,7 +70,7 @@ def test_sizes_that_are_refused(arguments):
 
 @pytest.mark.parametrize("shape", [(100, 50), (50, 100), (64, 64), (77, 101), (33, 200)])
 def test_the_largest_centred_box(shape):
-    """Cut by hand: no larger box of that ratio is in the image, and it stands in its middle."""
+    """The box is computed here: the largest box of the ratio that fits into the image, centred."""
     pixels = np.random.default_rng(0).integers(0, 256, (*shape, 3), dtype=np.uint8)
     image = Image.fromarray(pixels)
     for size in SIZES:
@@ -82,7 +82,7 @@ def test_the_largest_centred_box(shape):
         expected = box.resize((size[1], size[0]), Image.Resampling.BILINEAR)
         assert np.array_equal(np.asarray(T.ResizedCenterCrop(size)(image)), np.asarray(expected))
         kept = width * height / (shape[0] * shape[1])
-        assert abs(1 - kept - cut_off([size], np.array([shape]))[0]) < 0.02  # which knows no whole pixels
+        assert abs(1 - kept - cut_off([size], np.array([shape]))[0]) < 0.02  # cut_off does not round to whole pixels
 
 
 @pytest.mark.parametrize("size", [(24, 24), (20, 36), (36, 20)])
@@ -116,7 +116,7 @@ def test_an_epoch_holds_every_sample_once_in_batches_of_one_size(workers, make):
 
 
 def test_what_each_size_makes_is_what_its_transform_makes():
-    """Against the dataset itself, in plain Python."""
+    """Compared with the dataset itself, in plain Python."""
     dataset = data(centre)
     loader = DataLoader(dataset, batch_sampler=AspectRatioBatchSampler(dataset, 4))
     for images, labels in loader:
@@ -217,7 +217,7 @@ def test_stats_of_several_engines(workers, persistent):
 
 
 def test_sizes_of_the_same_steps_draw_the_same_numbers():
-    """Not each its own: they are drawn for every sample."""
+    """The sizes share their columns of draws, because all columns are drawn for each sample."""
     columns = len(DataLoader(blobs(4, crops((32, 32)))).recipe().columns)
     assert len(DataLoader(data()).recipe().columns) == columns
     mixed = {(32, 32): crops((32, 32)), (32, 64): T.Compose([T.RandomCrop((32, 64), pad_if_needed=True), *TENSOR])}
@@ -280,7 +280,7 @@ def test_mappings_that_are_refused(transforms):
 
 
 def test_few_pixels_are_cut_off(imagenet_dev):
-    """Against plain square crops; docs/samplers.md says by how much."""
+    """Compared with square crops; docs/samplers.md gives the figures."""
     dataset = ImageFolder(imagenet_dev, None)
     sizes = T.aspect_ratio_sizes(224, 32)
     found = AspectRatioBatchSampler(dataset, 32, sizes).image_sizes

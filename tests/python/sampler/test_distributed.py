@@ -1,4 +1,4 @@
-"""Ranks share an epoch: the same global batches for every number of ranks, nothing lost, nothing twice."""
+"""Ranks share an epoch: the same global batches for every number of ranks, no sample lost or repeated."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_same_global_batches_for_every_number_of_ranks(workers, shuffle):
 
 @pytest.mark.parametrize(("size", "count"), [(2, 21), (3, 22)])
 def test_what_follows_an_end_that_does_not_go_round(size, count):
-    """The end is filled up by the order's first samples, augmented anew, or left out."""
+    """The incomplete end is filled up with the order's first samples, with new draws, or it is dropped."""
     data = blobs(count, train(24))
     alone = list(DataLoader(data, 6, True, seed=3))
     labels = torch.cat([batch[1] for batch in alone])
@@ -74,7 +74,7 @@ def test_a_prime_number_of_samples(size, drop_last):
 @pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize("drop_last", [False, True])
 def test_samplers_alone_share_a_prime_number_of_samples(size, drop_last):
-    """As torch's own: in number; and in each epoch in another order."""
+    """The numbers of samples are those of torch's sampler, the orders those of the loader."""
     for epoch in (0, 1):
         parts = []
         for rank in range(size):
@@ -99,7 +99,7 @@ def test_samplers_alone_share_a_prime_number_of_samples(size, drop_last):
 @pytest.mark.parametrize("now", [1, 2, 3])
 @pytest.mark.parametrize("drop_last", [False, True])
 def test_resume_in_a_world_of_another_size(then, now, drop_last):
-    """The global batch stays as it is: the same global batches follow, and the same epochs after it."""
+    """If the size of the global batch stays the same, the same global batches and epochs follow."""
     data = blobs(26, train(24))
     options = {"shuffle": True, "seed": 3, "drop_last": drop_last}
     alone = DataLoader(data, 6, **options)
@@ -113,7 +113,7 @@ def test_resume_in_a_world_of_another_size(then, now, drop_last):
         for rank, loader in enumerate(after):
             loader.load_state_dict(states[rank % then])
         rest = whole(after)
-        for made, known in zip(rest, expected[step:], strict=True):  # behind what is known, the end may be filled up
+        for made, known in zip(rest, expected[step:], strict=True):  # the end may be filled up
             assert_same([[part[: len(known[1])] for part in made]], [known])
         if now == 1 or not 26 % now:
             assert_same(whole(after), following)
@@ -121,7 +121,7 @@ def test_resume_in_a_world_of_another_size(then, now, drop_last):
 
 
 def test_resume_twice_and_with_another_global_batch():
-    """What was left is delivered exactly once, whatever the sizes of the steps."""
+    """The remaining samples are delivered exactly once, whatever the sizes of the steps."""
     options = {"shuffle": True, "seed": 3}
     seen = []
     state = None
@@ -142,7 +142,7 @@ def test_resume_twice_and_with_another_global_batch():
 
 @pytest.mark.parametrize("now", [1, 2, 3])
 def test_a_resumed_iterator_is_as_long_as_its_whole_epoch(now):
-    """As torchdata's StatefulDataLoader, whatever the number of ranks that took the state."""
+    """As in torchdata's StatefulDataLoader, with any number of ranks."""
     before = ranks(2, MANY, batch_size=5, shuffle=True, seed=3)[0]
     iterator = iter(before)
     for _ in range(7):
@@ -237,12 +237,12 @@ def test_the_oracle_and_out_transforms_of_a_rank():
         assert_same(loader, expected)
         plain = DataLoader(FEW, 2, True, seed=3, rank=loader.world.rank, world_size=3)
         firsts.add(float((expected[0][0] - next(iter(plain))[0]).mean()))
-    assert len(firsts) == 3  # no two ranks mix their batches alike
+    assert len(firsts) == 3  # each rank draws other numbers
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_repeated_augmentation(size):
-    """Copies of a sample meet in a global batch, on other ranks, and no two are alike; the same for every world."""
+    """Copies of a sample are in one global batch, differ, and are the same for every number of ranks."""
     alone = list(DataLoader(FEW, 12, sampler=RepeatedAugment(FEW, seed=4), seed=4))
     labels = torch.cat([one for _, one in alone])
     counts = Counter(labels.tolist())
@@ -263,14 +263,14 @@ def test_repeated_augmentation(size):
 
 
 def test_chains_of_jobs_of_any_size_deliver_what_is_left():
-    """Sixty random runs, each cut several times and gone on with by other worlds, batch sizes and samplers' orders."""
+    """Sixty random runs, each cut several times and continued with another number of ranks and another batch size."""
     chance = random.Random(5)
     for number in range(60):
         count = chance.randrange(1, 60)
         data = Arrays(torch.zeros(count, 2, 2, 3, dtype=torch.uint8), range(count), TINY)
         seen, state, left, size, batch_size = [], None, True, 0, 0
         while left:
-            if (now := chance.randrange(1, 5)) != size:  # only then may the batch size be another
+            if (now := chance.randrange(1, 5)) != size:  # only then may the batch size change
                 size, batch_size = now, chance.randrange(1, 9)
             loaders = []
             for rank in range(size):
@@ -292,6 +292,6 @@ def test_chains_of_jobs_of_any_size_deliver_what_is_left():
             states = [loader.state_dict() for loader in loaders]
             assert len({(one["offset"], one["position"]) for one in states}) == 1
             state = states[0]
-        # Each once, in the order of one rank; the end may be filled up by the first ones.
+        # Each sample once; the end may be filled up with the first samples.
         assert sorted(seen[:count]) == list(range(count))
         assert seen[count:] == (seen[:count] * 4)[: len(seen) - count] and len(seen) - count < 4

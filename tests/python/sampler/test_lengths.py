@@ -1,4 +1,4 @@
-"""Batches of similar lengths hold every sample once, keep to their limits, and less padding than random ones."""
+"""Batches of similar lengths hold every sample once, within the limits, with less padding than random batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 import headrace
 from headrace.sampler import LengthBucketBatchSampler, PaddingCollate
 
-# As of sentences in characters: log-normal, cut at 512.
+# Lengths like those of sentences in characters: log-normal, cut at 512.
 SENTENCES = np.clip(np.random.Generator(np.random.PCG64(0)).lognormal(4, 0.7, 50_000).astype(np.int64), 1, 512)
 
 
@@ -58,7 +58,7 @@ def test_every_sample_once_within_the_limits(lengths, batch_size, max_tokens, po
             assert max_tokens is None or len(batch) * max(own) <= max_tokens
         dropped = [batch for batch in map(tuple, batches) if batch not in set(map(tuple, kept))]
         assert len(dropped) <= 1 and len(kept) == len(batches) - len(dropped), "only the incomplete batch is dropped"
-        for batch in dropped:  # one more sample would have fitted: it is not full
+        for batch in dropped:  # it was incomplete: one more sample would have fitted
             assert batch_size is None or len(batch) < batch_size
             longest = max(1, *(lengths[index] for index in batch)) if len(batch) > 1 else max(1, lengths[batch[0]])
             assert max_tokens is None or (len(batch) + 1) * longest <= max_tokens
@@ -68,11 +68,11 @@ def test_every_sample_once_within_the_limits(lengths, batch_size, max_tokens, po
 
 @pytest.mark.parametrize("drop_last", [False, True])
 def test_less_padding_than_in_random_batches_and_than_the_bound(drop_last):
-    """In a sorted pool the spreads of the batches add up to the pool's at most, so its padding is bounded by
-    (batch_size - 1) * (longest - shortest)."""
+    """In a sorted pool the length ranges of the batches add up to at most the range of the pool. So its padding is at
+    most (batch_size - 1) * (longest - shortest)."""
     size, pool = 32, 100
     sampler = LengthBucketBatchSampler(SENTENCES, size, pool=pool, drop_last=drop_last)
-    pools = -(-len(SENTENCES) // (size * pool)) + 1  # and what they leave over
+    pools = -(-len(SENTENCES) // (size * pool)) + 1  # and one for what they leave over
     most = pools * (size - 1) * int(SENTENCES.max() - SENTENCES.min())
     share = padding(SENTENCES, list(sampler))
     assert share < most / (most + SENTENCES.sum()) < 0.1
@@ -80,14 +80,14 @@ def test_less_padding_than_in_random_batches_and_than_the_bound(drop_last):
 
 
 def test_a_budget_is_filled():
-    """A full batch has room for less than one more sample, so that few batches hold the tokens."""
+    """A full batch has no room for one more sample, so few batches hold all tokens."""
     sampler = LengthBucketBatchSampler(SENTENCES, max_tokens=8192)
     batches = list(sampler)
     assert padding(SENTENCES, batches) < 0.05
     filled = SENTENCES.sum() / (len(batches) * 8192)
     assert filled > 0.93
     of_random = max(len(batch) * int(SENTENCES[batch].max()) for batch in random_batches(len(SENTENCES), 100))
-    assert of_random > 8192, "random batches of the same mean size go beyond the budget"
+    assert of_random > 8192, "random batches of the same mean size exceed the budget"
 
 
 def test_a_budget_is_filled_to_the_last_token():
@@ -128,7 +128,7 @@ def test_batches_follow_from_seed_and_epoch_alone(limits):
     begun = iter(sampler)
     head = [next(begun)]
     sampler.set_epoch(1)
-    assert head + list(begun) == first, "an epoch under way stays what it was"
+    assert head + list(begun) == first, "set_epoch must not change an epoch under way"
     second = list(sampler)
     assert {frozenset(batch) for batch in second}.isdisjoint({frozenset(batch) for batch in first if len(batch) > 2})
     for given_ in (lengths.tolist(), torch.from_numpy(lengths), lengths.astype(np.uint16), tuple(lengths)):
@@ -141,14 +141,14 @@ def test_batches_follow_from_seed_and_epoch_alone(limits):
 
 
 def test_batches_come_in_random_order():
-    """The mean lengths of one batch and the next are not related."""
+    """The mean lengths of consecutive batches are not correlated."""
     means = [SENTENCES[batch].mean() for batch in LengthBucketBatchSampler(SENTENCES, 32)]
     assert abs(np.corrcoef(means[1:], means[:-1])[0, 1]) < 4.5 / np.sqrt(len(means))
 
 
 def test_without_shuffling_batches_go_through_the_pools():
     lengths = [5, 1, 4, 2, 9, 8, 7, 6, 3]
-    # Pools of three, as near as can be: (5, 1, 4), (2, 9, 8), (7, 6, 3); each leaves its shortest sample over.
+    # Pools of about three: (5, 1, 4), (2, 9, 8), (7, 6, 3); each leaves its shortest sample to the later batches.
     sampler = LengthBucketBatchSampler(lengths, 2, shuffle=False, pool=2)
     assert [[lengths[i] for i in batch] for batch in sampler] == [[5, 4], [9, 8], [7, 6], [3, 2], [1]]
     first = list(sampler)

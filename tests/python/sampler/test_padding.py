@@ -1,4 +1,4 @@
-"""PaddingCollate pads what varies and leaves the rest to default_collate; what does not go together is named."""
+"""PaddingCollate pads sequences and leaves the rest to default_collate; errors name the sample that does not fit."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_empty_lists_have_the_dtype_of_the_others():
 
 
 def test_what_is_no_sequence_is_collated_as_ever():
-    """And stands where default_collate puts it."""
+    """The other entries equal default_collate's, in its order."""
     rest = [
         {"label": 1, "weight": 0.5, "name": "a", "image": torch.ones(()), "pair": (1, "x"), "bytes": b"1"},
         {"label": 2, "weight": 0.7, "name": "b", "image": torch.zeros(()), "pair": (2, "y"), "bytes": b"2"},

@@ -1,4 +1,4 @@
-"""PermutationSampler is a bijection at any length, and holds nothing that grows with it."""
+"""PermutationSampler is a bijection at any length, and its memory does not grow with the length."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def test_every_sample_once(n):
     assert np.array_equal(np.bincount(network, minlength=n), np.ones(n))
 
 
-# ---- the method, written again ---------------------------------------------------------------------------------------
+# ---- a second implementation -----------------------------------------------------------------------------------------
 
 
 def plainly(position: int, n: int, seed: int, epoch: int) -> int:
-    """The sample at a position by Python's integers, from the description alone."""
+    """The sample at a position, computed with Python's integers from the description alone."""
     key = np.array([seed % 2**64, epoch], dtype=np.uint64)
     keys = np.random.Philox(counter=[0, 0, 0, 2], key=key).random_raw(8).tolist()
     bits = math.ceil(math.log2(n)) if n < 2**40 else (n - 1).bit_length()
@@ -106,11 +106,11 @@ def test_the_order_follows_from_seed_and_epoch_alone(n):
     torch.manual_seed(0)
     state = torch.get_rng_state()
     first = list(sampler)
-    assert list(sampler) == first, "as with torch's DistributedSampler, only set_epoch goes on"
+    assert list(sampler) == first, "as with torch's DistributedSampler, only set_epoch changes the order"
     begun = iter(sampler)
     head = [next(begun)]
     sampler.set_epoch(1)
-    assert head + list(begun) == first, "an epoch under way stays what it was"
+    assert head + list(begun) == first, "set_epoch must not change an epoch under way"
     second = list(sampler)
     assert second != first and sampler.epoch == 1
     sampler.epoch = 0
@@ -124,7 +124,7 @@ def test_the_order_follows_from_seed_and_epoch_alone(n):
 
 
 def test_the_order_is_the_same_in_every_version():
-    """An order that was trained with must not change."""
+    """The order of a started training must not change."""
     assert list(PermutationSampler(8, seed=1)) == [5, 4, 6, 0, 7, 2, 3, 1]
     first = list(itertools.islice(PermutationSampler(BILLIONS, seed=1), 4))
     assert first == [4_979_310_912, 6_798_042_693, 2_467_721_820, 227_762_114]

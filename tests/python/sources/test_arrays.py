@@ -168,7 +168,7 @@ def test_a_table_costs_nothing_an_image():
     before = resident_mb()
     loader = DataLoader(Arrays(many, None, CIFAR), batch_sampler=[[49_999_999, 3], [17]])
     assert [len(batch) for batch in loader] == [2, 1]
-    assert resident_mb() - before < 250  # the occurrences of a sampler that may repeat: 4 bytes a sample
+    assert resident_mb() - before < 250  # the counts of a sampler that may repeat: 4 bytes a sample
 
 
 def test_stats_and_explain():

@@ -1,4 +1,4 @@
-"""Headers that claim too much are refused before memory is taken; Pillow's limits and warnings hold as ever."""
+"""Headers that claim huge images are refused before memory is allocated; Pillow's limits and warnings apply."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ BOMBS = {"baseline": jpeg_bomb(), "progressive": jpeg_bomb(progressive=True), "p
 
 
 def test_header_bombs_are_refused_before_memory_is_taken(tmp_path):
-    """In a process of its own, whose peak is known; a row of the claimed image takes 180 kB, all of it 10 GB."""
+    """Runs in a separate process, to measure the peak. A row of the claimed image is 180 kB, the whole image 10 GB."""
     for kind, data in BOMBS.items():
         (tmp_path / kind).write_bytes(data)
     out = output_of(f"""
@@ -79,7 +79,7 @@ LARGE = [data for data, pixels in zip(JPEGS, PIXELS, strict=True) if LIMIT < pix
 
 @pytest.fixture
 def low_limit(monkeypatch) -> None:
-    """Pillow's limit, made so low that some pictures are above it."""
+    """Lowers Pillow's limit so that some pictures exceed it."""
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", LIMIT)
 
 
@@ -95,7 +95,7 @@ def test_pillows_warning_comes_and_the_batch_too(low_limit, workers):
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_where_warnings_are_errors_it_is_the_samples_error(low_limit, workers):
-    """As under ``python -W error``, where torch's own loader fails alike."""
+    """As under ``python -W error``, where torch's own loader fails in the same way."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(Image.DecompressionBombWarning, match=r"decode: sample 0 .*exceeds limit of 7000") as raised:

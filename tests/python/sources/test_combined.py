@@ -1,4 +1,4 @@
-"""Subset, random_split and ConcatDataset of native datasets are native: torch's batches, whatever is nested in what."""
+"""Subset, random_split and ConcatDataset of native datasets are native in any nesting, with the batches of torch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def twice(label: Any) -> Any:
 
 
 def some() -> dict[str, Any]:
-    """Combinations by name, whose samples a fixed transform makes."""
+    """Combinations by name, all with a deterministic transform."""
     pictures_, arrays = blobs(10, FIXED), Arrays(IMAGES, range(100, 109), FIXED)
     doubled = Blobs(pictures(4), [7, 8, 9, 10], FIXED, twice)
     joined = ConcatDataset([pictures_, arrays, doubled])
@@ -183,7 +183,7 @@ def test_anything_else_is_torchs(make, words):
 
 
 def attempts(loader: Any) -> list[Any]:
-    """The batches, the last one the exception that ended them."""
+    """The batches, followed by the exception if one was raised."""
     batches: list[Any] = []
     try:
         batches.extend(iter(loader))
@@ -200,7 +200,7 @@ def test_copies_of_loaders(name, duplicate):
     assert again.native and again.source.is_current()
     recipe = again.recipe()
     assert_same(again, list(loader))
-    assert again.recipe() is recipe  # nothing looks exchanged
+    assert again.recipe() is recipe  # the copy sees no change
 
 
 def test_an_array_is_pickled_once():

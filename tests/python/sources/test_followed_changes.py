@@ -1,4 +1,4 @@
-"""What changes between epochs is seen by the next: tensors inside transforms, the files' loader, torch's dtype."""
+"""Changes between epochs take effect in the next one: tensors inside transforms, the folder's loader, torch's dtype."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support import assert_same, pictures, write_folder
 def test_a_tensor_changed_by_less_than_its_repr_shows(home, torchvision):
     M = {"ours": T, "v1": torchvision.transforms, "v2": torchvision.transforms.v2}[home]
     normalize = M.Normalize(torch.full((3,), 0.5), torch.full((3,), 0.25))
-    if home != "v1":  # which keeps the tensor that it was given
+    if home != "v1":  # v1 keeps the tensor that it was given
         normalize.mean = torch.full((3,), 0.5)
     dataset = Blobs(pictures(4), None, M.Compose([M.Resize((8, 8)), T.ToTensor(), normalize]))
     loader = DataLoader(dataset, 4)

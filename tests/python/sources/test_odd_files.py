@@ -1,4 +1,4 @@
-"""Devices, pipes and files of any size among the images: Pillow's verdict, and no more memory than it takes."""
+"""Devices, pipes and files of any size among the images: Pillow's results, with bounded memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 def sparse(path: Path, first: bytes, size: int) -> Path:
-    """Takes no room on the disk."""
+    """A file that begins with `first` and takes no space on the disk."""
     path.write_bytes(first)
     os.truncate(path, size)
     return path
@@ -55,7 +55,7 @@ def test_a_missing_file_beside_them_is_missing(files):
 
 
 def test_large_images(tmp_path, files):
-    """Of formats that Pillow decodes, and a JPEG with as much behind it as a film."""
+    """An image in a format that Pillow decodes, and JPEGs followed by as many bytes as a film has."""
     noise = np.random.default_rng(0).integers(0, 256, (2600, 2400, 3), dtype=np.uint8)
     Image.fromarray(noise).save(tmp_path / "large.bmp")
     assert (tmp_path / "large.bmp").stat().st_size > 16 << 20
@@ -82,7 +82,7 @@ def test_a_pipe(tmp_path, files):
 
 @pytest.mark.slow
 def test_memory(tmp_path):
-    """In a process of its own, whose peak is known."""
+    """Runs in a separate process, to measure the peak."""
     for name in ("a.jpg", "b.jpg"):
         (tmp_path / name).write_bytes(pictures(1)[0])
     sparse(tmp_path / "giant", b"no image", 3 << 30)

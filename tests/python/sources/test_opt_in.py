@@ -1,4 +1,4 @@
-"""One method makes a dataset native: its batches stay torch's, whatever its labels are."""
+"""The method headrace_source makes a dataset native: its batches equal torch's, for labels of any kind."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_subclass_with_samples_of_its_own_is_torchs_until_it_says_so():
 
 
 class Wrapper(Dataset[Any]):
-    """Passes every other attribute on, as wrappers do."""
+    """Forwards all other attributes, as wrappers do."""
 
     def __init__(self, inner: Own) -> None:
         self.inner = inner
@@ -196,7 +196,7 @@ def test_a_source_that_changes_what_is_not_called_is_torchs():
 
 
 class ByArray(Dataset):
-    """Opens its files in a way of its own, as with another library that turns by EXIF."""
+    """Opens its files in its own way, for example by a library that rotates by EXIF."""
 
     def __init__(self, turned: int, transform) -> None:
         self.turned, self.transform = turned, transform

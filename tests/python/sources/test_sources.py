@@ -1,4 +1,4 @@
-"""The datasets: torchvision's ImageFolder to the letter, files, memory, labels of all kinds, and who is recognised."""
+"""The datasets: an ImageFolder identical to torchvision's, files, memory, labels of all kinds, wrong arguments."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TREES = {
 
 
 def both(torchvision: Any, root: Any, **options: Any) -> list[Any]:
-    """Ours and torchvision's, or the exceptions that they raise."""
+    """headrace's and torchvision's ImageFolder, or the exceptions that they raise."""
     made = []
     for kind in (ImageFolder, torchvision.datasets.ImageFolder):
         try:

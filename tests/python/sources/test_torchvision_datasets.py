@@ -1,4 +1,4 @@
-"""torchvision's datasets, made from files in their own formats: natively the very batches of torch's loader."""
+"""torchvision's datasets, made from files in their own formats: native batches equal those of torch's loader."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def food(torchvision: Any, root: Path, **options: Any) -> Any:
 
 
 def flowers(torchvision: Any, root: Path, **options: Any) -> Any:
-    """Its constructor reads Matlab's files."""
+    """Made without the constructor, which reads Matlab files."""
     kind = torchvision.datasets.Flowers102
     made = kind.__new__(kind)
     torchvision.datasets.VisionDataset.__init__(made, root, **options)
@@ -133,7 +133,7 @@ def test_random_batches_are_the_oracles(family):
 
 def test_arrays_are_not_copied(torchvision, tmp_path, monkeypatch):
     dataset = cifar(torchvision, tmp_path, monkeypatch, "CIFAR10", transform=FIXED)
-    assert not dataset.data.flags.c_contiguous  # planes of colours, turned round
+    assert not dataset.data.flags.c_contiguous  # a transposed view of colour planes
     assert np.shares_memory(as_source(dataset).images, dataset.data)
 
 
@@ -239,7 +239,7 @@ def test_recognition_imports_nothing():
 
 
 def test_imagenet(torchvision, tmp_path):
-    """Its constructor wants the archives."""
+    """ImageNet, made without its constructor, which needs the archives."""
     folder = torchvision.datasets.ImageFolder(write_folder(tmp_path), FIXED)
     made = torchvision.datasets.ImageNet.__new__(torchvision.datasets.ImageNet)
     made.__dict__.update(vars(folder))

@@ -1,4 +1,4 @@
-"""headrace.transforms called on images of any of Pillow's modes: torchvision v2's pixels, modes, draws and refusals."""
+"""headrace.transforms on images of each Pillow mode: pixels, modes, draws and refusals equal torchvision v2's."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_alpha_is_an_image_channel_as_any_other(mode):
 def test_a_fill_goes_by_the_very_class_of_an_image(torchvision, tmp_path):
     image_of("RGB").save(tmp_path / "image.png")
     ours, theirs = both(torchvision, "Pad(2, {PIL.Image: 5, 'others': 7})")
-    with Image.open(tmp_path / "image.png") as opened:  # of a subclass
+    with Image.open(tmp_path / "image.png") as opened:  # of a subclass of Image
         assert made(ours, opened) == made(theirs, opened)
         assert ours(opened).getpixel((0, 0)) == (7, 7, 7) and ours(opened.convert("RGB")).getpixel((0, 0)) == (5, 5, 5)
 

@@ -1,4 +1,4 @@
-"""Attributes, static methods and options of headrace.transforms are torchvision v2's; natively they are exact too."""
+"""Attributes, static methods and options of headrace.transforms equal torchvision v2's, on the native path as well."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MORE = [
 
 
 def attributes(transform: Any) -> dict[str, Any]:
-    """The public attributes, modules and transforms as their reprs."""
+    """The public attributes: enums as their values, `transforms` as its repr."""
     public = {name: value for name, value in vars(transform).items() if not name.startswith("_")}
     shown = {name: value.value if isinstance(value, enum.Enum) else value for name, value in public.items()}
     return {name: repr(value) if name == "transforms" else (type(value), value) for name, value in shown.items()}
@@ -110,11 +110,11 @@ def test_a_dict_of_dtypes_warns_as_torchvisions(torchvision):
         H.Compose([H.ToImage(), H.ToDtype({tv.Mask: torch.int64})])(image_of("RGB"))
 
 
-# What a loader makes of options that are not those of every day: the pixels of the object itself, native or not.
+# With uncommon options a loader delivers the pixels of the transform itself, native or not.
 
 
 def batches(torchvision, call: str) -> tuple[torch.Tensor, torch.Tensor, bool]:
-    """A batch of the loader's; the stacked samples of torchvision's own object; whether all steps are native."""
+    """(a batch of the loader, the stacked samples of torchvision's transform, whether all steps are native)."""
     ours, theirs = both(torchvision, f"Compose([CenterCrop(40), {call}])")
     loader = DataLoader(Blobs(pictures(6), None, ours), 6, num_workers=1)
     assert loader.native
@@ -160,7 +160,7 @@ def test_left_to_python(torchvision, call):
 
 
 def test_what_is_erased_is_an_image_too(torchvision):
-    """RandomErasing's values go through a ToDtype that looks at the kind of tensor."""
+    """The values that RandomErasing writes pass through a ToDtype that depends on the class of the tensor."""
     tv = torchvision.tv_tensors
     dtypes = {tv.Image: torch.float32, "others": None}
     steps = [H.Resize((8, 8)), H.ToImage(), H.RandomErasing(1.0, value=7.5), H.ToDtype(dtypes, scale=True)]
@@ -171,7 +171,7 @@ def test_what_is_erased_is_an_image_too(torchvision):
 
 
 class Kinds:
-    """A user's step that looks at what it is given."""
+    """A user's step that depends on the class of the tensor."""
 
     def __init__(self, kind: type) -> None:
         self.kind = kind

@@ -1,4 +1,4 @@
-"""headrace.transforms called on whole samples: the parts that torchvision v2 changes are changed, by the same draws."""
+"""headrace.transforms on whole samples change the parts that torchvision v2 changes, with the same draws."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ ON_BOTH = [
 
 
 def keep(*sample: Any) -> Any:
-    """A user's step that hands the sample on."""
+    """A user's step that returns the sample unchanged."""
     return sample if len(sample) > 1 else sample[0]
 
 
 def doubled(*sample: Any) -> Any:
-    """A user's step: what torch makes of an image is an image no more."""
+    """A user's step: a torch operation on an image returns a plain tensor."""
     return keep(*[2 * part if isinstance(part, torch.Tensor) else part for part in sample])
 
 
@@ -188,7 +188,7 @@ def test_what_would_be_left_behind_is_refused_in_one_sentence(torchvision, call,
     ) as raised:
         eval(call, vars(H))({"image": pil(), "part": parts[part]})
     assert len(str(raised.value).splitlines()) == 1
-    assert torch.equal(torch.get_rng_state(), before)  # whatever the draws would have been
+    assert torch.equal(torch.get_rng_state(), before)  # refused before any draw
 
 
 @pytest.mark.parametrize("call", [*MOVES, "ColorJitter(0.1)", "GaussianBlur(3)", "RandomInvert(0.0)", "Grayscale()"])
@@ -215,7 +215,7 @@ def test_an_image_of_to_image_is_a_plain_tensor_of_the_same_memory():
     assert type(image) is torch.Tensor and image is not tensor and image.data_ptr() == tensor.data_ptr()
     first, second = H.Compose([H.ToImage(), H.RandomHorizontalFlip(1.0)])(pil(), pil())
     assert torch.equal(first, second)
-    assert torch.equal(H.RandomHorizontalFlip(1.0)(tensor, tensor)[1], tensor)  # of pure tensors the first alone
+    assert torch.equal(H.RandomHorizontalFlip(1.0)(tensor, tensor)[1], tensor)  # only the first pure tensor is flipped
 
 
 def test_a_transform_of_ones_own_is_written_as_for_torchvision(torchvision):

@@ -1,4 +1,4 @@
-"""headrace.transforms called on their own equal torchvision v2's under the same seed, and need no torchvision."""
+"""Direct calls of headrace.transforms equal torchvision v2's under the same seed, and need no torchvision."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_equals_torchvision_under_the_same_seed(torchvision, images, call):
         for a, b in zip(ours_made, their_made, strict=True):
             assert type(a) is type(b) and getattr(a, "dtype", None) == getattr(b, "dtype", None)
             assert np.array_equal(a, b)
-        assert torch.equal(our_state, their_state)  # and as many random numbers were used
+        assert torch.equal(our_state, their_state)  # the same count of random numbers was drawn
 
 
 def test_to_tensor_is_v1s(torchvision, images):
