@@ -148,7 +148,7 @@ def test_after_an_error_the_next_batches_can_be_had():
 
 def test_an_error_is_pillows_and_carries_no_frames():
     with pytest.raises(
-        PIL.UnidentifiedImageError, match=r"header|decode: sample 0 .*cannot identify image file; on_error"
+        PIL.UnidentifiedImageError, match=r"(header|decode): sample 0 .*cannot identify image file; on_error"
     ):
         next(iter(DataLoader(Blobs([b"not an image"], None, FULL))))
     with pytest.raises(SampleError) as raised:

@@ -199,6 +199,8 @@ def test_a_transform_that_is_exchanged_during_an_epoch(workers):
 )
 def test_copies(copied, options, tmp_path):
     """A copy made in the middle of an epoch delivers the epochs after it; copy and original are independent."""
+    if copied is copy.copy and "generator" in options:
+        pytest.skip("a shallow copy shares the generator")
     datasets = [
         blobs(),
         ImageFolder(write_folder(tmp_path), train(16)),
@@ -210,8 +212,6 @@ def test_copies(copied, options, tmp_path):
         iterator = iter(loader)
         next(iterator)
         state = torch.get_rng_state()
-        if copied is copy.copy and options:
-            continue  # a shallow copy shares the generator
         other = copied(loader)
         expected = list(loader)
         torch.set_rng_state(state)

@@ -30,7 +30,9 @@ class Noise(Dataset[Any]):
         return 12
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        return {"index": index, "torch": torch.rand(2), "numpy": np.random.rand(), "worker": str(get_worker_info())[:0]}  # noqa: NPY002
+        info = get_worker_info()
+        worker = -1 if info is None else info.id
+        return {"index": index, "torch": torch.rand(2), "numpy": np.random.rand(), "worker": worker}  # noqa: NPY002
 
 
 class Sequences(Dataset[torch.Tensor]):

@@ -36,7 +36,7 @@ SAMPLES: dict[str, list[Any]] = {
     "lists": [[1, 2], [3, 4], [5, 6]],
     "lists of other lengths": [[1, 2], [3], [5, 6]],
     "named tuples": [Point(i, (i, str(i))) for i in range(3)],
-    "dicts": [{"a": i, "b": {"c": torch.ones(i % 1 + 2)}} for i in range(3)],
+    "dicts": [{"a": i, "b": {"c": torch.ones(2)}} for i in range(3)],
     "ordered dicts": [OrderedDict([("z", i), ("a", i)]) for i in range(3)],
     "other keys": [{"a": 1}, {"b": 1}, {"a": 2}],
     "none": [None, None, None],

@@ -69,8 +69,6 @@ def test_batches_are_torchs(name, workers):
 @pytest.mark.parametrize("name", ["nested", "a subset of joined", "joined subsets"])
 def test_random_batches_are_the_oracles(name, device):
     dataset = some()[name]
-    for one in leaves(dataset):
-        one.transform = train(8)
     shared = train(8)
     for one in leaves(dataset):
         one.transform = shared
