@@ -22,7 +22,7 @@ class SampleMaker final : public SampleWorker {
       : options_(options), lut_(lut), fuser_(kernels) {}
 
   /// As in SampleWorker. Returns true: there is no device that could finish the sample. Throws NeedsPillow as
-  /// plain_header does.
+  /// plain_header and JpegDecoder do; the latter when part of the sample may be written already.
   bool make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch, int sample,
             bool may_offload) override;
   void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) override;

@@ -122,7 +122,10 @@ class Line:
         return begun
 
     def _try_to_submit(self, begun: Begun) -> None:
-        """Submits the batch; an error is raised when the batch is due."""
+        """Submits the batch, which may wait for a device's staging memory.
+
+        An error is kept and raised when the batch is due; after one of `MAY_PASS` the batch is submitted again then.
+        """
         try:
             self.submit(begun)
         except MAY_PASS:

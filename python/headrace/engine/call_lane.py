@@ -58,17 +58,17 @@ class CallLane(PythonLane):
     def _waiting(self) -> int:
         return self._pipeline.calls_waiting
 
-    def _own_function(self, number: int) -> CallFunction:
+    def _own_function(self, call: int) -> CallFunction:
         """Returns this thread's copy of a call's function; the original if it cannot be copied, or without threads."""
         if self.threads == 0:
-            return self._calls[number].function
+            return self._calls[call].function
         mine: dict[int, CallFunction] = self._own.__dict__.setdefault("functions", {})
-        if number not in mine:
+        if call not in mine:
             try:
-                mine[number] = copy.deepcopy(self._calls[number].function)
+                mine[call] = copy.deepcopy(self._calls[call].function)
             except Exception:  # objects that cannot be copied are shared
-                mine[number] = self._calls[number].function
-        return mine[number]
+                mine[call] = self._calls[call].function
+        return mine[call]
 
     def _metadata_of(self, job: core.PythonJob, call: Call) -> Metadata | None:
         return functools.partial(self.metadata, job.row) if call.metadata and self.metadata is not None else None

@@ -194,13 +194,17 @@ class EpochOrder:
         return self._history.at(batches, self._head, counts)
 
     def skip(self, items: int, batches: int) -> None:
-        """Skips `items` items of the order of all ranks, then the items of `batches` batches of this rank.
+        """Skips what was delivered before a state was saved. Call it before the first ``next()``: it may restart the
+        sampler's iteration.
 
-        Must be called before the first ``next()``, since it may begin the sampler anew. Counts the occurrences of the
-        skipped items, but not the skipped batches.
+        All skipped items count as occurrences. The number of batches made so far does not change.
+
+        Args:
+            items: number of items of all ranks, delivered with another world size.
+            batches: number of batches of each rank after these items.
 
         Raises:
-            ValueError: the order ends before that.
+            ValueError: fewer than `batches` batches follow the items.
         """
         wanted = items + batches * self._cut.stride
         passed = 0

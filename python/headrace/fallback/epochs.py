@@ -77,7 +77,11 @@ class TorchEpochs:
         return _Heeding(iterator, told, lambda: self._begin(loader, start))
 
     def get_iterator(self, stock: Callable[[], Any]) -> Any:
-        """The loader's ``_get_iterator``, which torch's ``__iter__`` calls; `stock` is torch's own."""
+        """Returns the iterator that torch's ``__iter__`` requests from the loader.
+
+        While `_begin` runs, that is one which reports to headrace; otherwise the one that `stock`, torch's own
+        ``_get_iterator``, makes.
+        """
         return stock() if self._making is None else self._making.get_iterator()
 
     def _begin(self, loader: Any, start: Callable[[], Any]) -> Any:

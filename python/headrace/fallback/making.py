@@ -96,7 +96,7 @@ class Making:
             return iterator, progress
 
     def get_iterator(self) -> Any:
-        """The loader's ``_get_iterator``, which torch's ``__iter__`` calls, while an epoch is begun here."""
+        """Makes the iterator for torch's ``__iter__``, which `start` runs; it reports to the prepared progress."""
         assert self._prepared is not None
         if self._loader.num_workers:
             self._loader.check_worker_number_rationality()

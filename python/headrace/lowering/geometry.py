@@ -151,7 +151,7 @@ def _filter(builder: Builder, transform: Any) -> str:
 
 
 def _tensor_filter(builder: Builder, transform: Any) -> str:
-    """Returns the recipe's name of the filter of torch's uint8 resize kernel.
+    """Returns the recipe's filter name for a resize of a uint8 tensor, which a kernel of torch's does.
 
     Raises:
         LoweringError: torchvision would not use that kernel.

@@ -165,7 +165,8 @@ def _tensor(sample: Any, number: int, where: str) -> torch.Tensor:
 
 
 def _check_range(padding: float, dtype: torch.dtype, where: str) -> None:
-    """Raises ValueError if `dtype` cannot hold the padding value; a float is only compared with the largest one."""
+    """Raises ValueError if `dtype` cannot hold the padding value; of floating dtypes only the range is checked, not the
+    rounding."""
     if dtype.is_floating_point or dtype.is_complex:
         if math.isfinite(padding) and abs(padding) > torch.finfo(dtype).max:
             raise ValueError(f"the sequences{_at(where)} are of {dtype}, which cannot hold padding_value={padding}")

@@ -197,6 +197,7 @@ class Reach:
             names |= self._code(code, function.__code__.co_freevars)
         self.draws |= bool(names & _DRAWING_NAMES)
         self.reads_metadata |= bool(names & _METADATA)
+        # A trailing underscore: torch's in-place methods.
         self.mutates |= bool(names & _MUTATING) or any(name.endswith("_") and name[:2] != "__" for name in names)
         for name in names & function.__globals__.keys():
             if not name.startswith("@"):  # names that pytest inserts when it rewrites assertions
