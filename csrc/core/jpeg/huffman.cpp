@@ -313,7 +313,7 @@ void HuffmanDecoder::begin(const HuffmanScan& scan) {
   State& s = *state_;
   s.copy_data(scan.data);
   for (size_t i = 0; i < 4; ++i) {
-    // Keeps the last image's tables where they are the same: many files use the standard's.
+    // Keeps the last image's tables where they are the same: encoders that do not optimise write the standard's.
     if (scan.dc[i] != nullptr && s.dc[i].spec != *scan.dc[i]) s.dc[i].build(*scan.dc[i]);
     if (scan.ac[i] != nullptr && s.ac[i].spec != *scan.ac[i]) s.ac[i].build(*scan.ac[i]);
   }

