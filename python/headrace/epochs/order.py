@@ -128,7 +128,7 @@ class EpochOrder:
         length: number of samples in the dataset.
         cut: how items become batches.
         resumed: state to resume from, for a sampler with ``state_dict``. None: from the beginning.
-        first: number of batches of the epoch before that state.
+        first: number of the epoch's batches before those that this order yields, skipped ones included.
 
     Attributes:
         progress: the epoch's progress; None if it is unknown.
@@ -197,7 +197,8 @@ class EpochOrder:
         """Skips what was delivered before a state was saved. Call it before the first ``next()``: it may restart the
         sampler's iteration.
 
-        All skipped items count as occurrences. The number of batches made so far does not change.
+        All skipped items count as occurrences. The skipped batches are not added to the number of batches yielded:
+        `first` of the constructor includes them.
 
         Args:
             items: number of items of all ranks, delivered with another world size.

@@ -154,10 +154,13 @@ def _several() -> type[Any]:
             self._dataset, self._collate_fn = loader._loader.dataset, loader._loader.collate_fn
 
         def _reset(self, loader: Any, first_iter: bool = False) -> None:
-            """Begins an epoch: torch calls this from the constructor and, with persistent workers, for later epochs."""
+            """Begins an epoch: torch calls this from the constructor and, with persistent workers, for later epochs.
+
+            torch's part wakes persistent workers, waits for their answers, and assigns the first batches.
+            """
             self._passed_by = self.held.watch.first_worker()
             if not first_iter and self.held.watch.workers is not None:
-                self.held.watch.workers.renew()  # their states are those of a new epoch
+                self.held.watch.workers.renew()  # forgets their states; sends them nothing
             super()._reset(loader, first_iter)
 
         def _try_put_index(self) -> None:

@@ -103,7 +103,7 @@ class Reach:
         return "; ".join(self._values)
 
     def _examine(self, value: Any, outside: bool) -> None:
-        """Examines an object that the step reaches, each object once.
+        """Records what an object that the step reaches may do, once for each object and each value of `outside`.
 
         Args:
             outside: whether it was reached through something that copies of the step share.
@@ -186,7 +186,7 @@ class Reach:
     def _examine_function(self, function: FunctionType) -> None:
         """Examines a Python function: its code, the globals that it names, its closure and its defaults.
 
-        A function of a known package is judged by its name alone.
+        A function of a known package is judged by its name and its module, without its code.
         """
         if _is_known(function.__module__):
             self.reads_metadata |= function.__name__ in _METADATA
