@@ -79,8 +79,8 @@ class TorchEpochs:
     def get_iterator(self, stock: Callable[[], Any]) -> Any:
         """Returns the iterator that torch's ``__iter__`` requests from the loader.
 
-        While `_begin` runs, that is one which reports to headrace, if this version of torch allows that; otherwise the one that `stock`, torch's own
-        ``_get_iterator``, makes.
+        While `_begin` runs, that is one which reports to headrace, if this version of torch allows that. Otherwise
+        `stock`, torch's own ``_get_iterator``, makes it.
         """
         return stock() if self._making is None else self._making.get_iterator()
 
