@@ -6,7 +6,7 @@ from headrace import DataLoader
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from headrace import sampler, transforms
+    from headrace import pillow, sampler, transforms
     from headrace.base.errors import SampleError, VerificationError
     from headrace.insight.profiler import profile
     from headrace.loader import DataLoader
@@ -25,6 +25,7 @@ __all__ = [
     "SampleError",
     "VerificationError",
     "ops",
+    "pillow",
     "profile",
     "sampler",
     "transforms",
