@@ -48,78 +48,86 @@ class _Pixels:
 
 
 class _Deferred:
-    """Mixed into a class of Pillow's, `_of`, which the object belongs to again once it has its pixels."""
+    """Mixed into a class of Pillow's, `_of`, which the object belongs to again once it has its pixels.
+
+    Another thread may make the pixels at any moment. So no method looks anything up in this class after its begin, and
+    `_lazy` (what was recorded) stays until the class has changed.
+    """
 
     _of: type[Any]
-    _lazy: LazyCore | None = None  # what was recorded; None: the file has not been read yet
 
-    def _recordable(self) -> bool:
-        """Whether operations can be recorded: `_lazy` is there, or could be made."""
-        return self._lazy is not None
-
-    def _make(self) -> None:
-        """Makes the pixels, if the file has been read, and makes this an object of Pillow's class."""
-        lazy = self._lazy
-        made = None if lazy is None else lazy.made()  # where this raises, the image stays deferred
-        self._leave()
-        if made is not None:
-            self.im = made
-
-    def _leave(self) -> None:
-        self.__dict__.pop("_lazy", None)
-        self.__class__ = self._of
+    @staticmethod
+    def _record(image: Any) -> LazyCore | None:
+        """Returns what was recorded, after reading the file; None if the operation cannot be recorded."""
+        found: LazyCore | None = image.__dict__.get("_lazy")
+        return found
 
     @property
     def im(self) -> Any:
-        if any(one is self for one in _recording.images):
-            return self._lazy
-        self._make()
-        return self.im
+        lazy = self.__dict__.get("_lazy")
+        if lazy is not None and any(one is self for one in _recording.images):
+            return lazy
+        return _made(self).im
 
     @im.setter
     def im(self, value: Any) -> None:
-        self._leave()
+        _leave(self)
         self.im = value
 
     def load(self) -> Any:
-        if self._recordable():
-            return _Pixels(self)
-        self._leave()
-        return self.load()
+        return _Pixels(self) if _recorded(self) else _made(self).load()
 
     def _new(self, im: Any) -> Any:
-        # Not self._of: reading `im` has made this object a plain one since `self._new` was looked up.
         new: Any = Image.Image._new(self, im)  # type: ignore[arg-type]
         if isinstance(im, LazyCore):
             new.im = None
-            new.__class__, new._lazy = DeferredImage, im
+            new._lazy = im
+            new.__class__ = DeferredImage
         return new
 
     def __eq__(self, other: object) -> bool:
-        self._make()
-        return bool(self == other)
+        return bool(_made(self) == other)
 
     __hash__ = None  # type: ignore[assignment] # as of Pillow's images
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        self._make()
-        return self.__reduce_ex__(protocol)
+        return _made(self).__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
-        shown = str(self._of.__repr__(self))  # type: ignore[call-arg]
-        ours, theirs = type(self), self._of
+        ours, theirs = type(self), getattr(self, "_of", type(self))
+        shown = str(theirs.__repr__(self))
         return shown.replace(f"{ours.__module__}.{ours.__name__}", f"{theirs.__module__}.{theirs.__name__}")
 
 
-def _recorded(name: str, records: Callable[..., bool]) -> Callable[..., Any]:
+def _recorded(image: Any) -> bool:
+    """Whether operations on the image are recorded. False as well if another thread has just made its pixels."""
+    record = getattr(image, "_record", None)
+    return record is not None and record(image) is not None
+
+
+def _made(image: Any) -> Any:
+    """Returns the image as an object of Pillow's class, with its pixels if its file has been read."""
+    lazy = image.__dict__.get("_lazy")
+    if lazy is not None:
+        image.__dict__["_im"] = lazy.made()  # where this raises, the image stays deferred
+    _leave(image)
+    return image
+
+
+def _leave(image: Any) -> None:
+    image.__class__ = getattr(image, "_of", type(image))
+    image.__dict__.pop("_lazy", None)
+    image.__dict__.pop("_reading", None)
+
+
+def _recording_method(name: str, records: Callable[..., bool]) -> Callable[..., Any]:
     """A method of Pillow's that is recorded where `records` of its arguments is true."""
     plain = getattr(Image.Image, name)
 
     @functools.wraps(plain)
     def method(self: Any, *args: Any, **options: Any) -> Any:
-        if not (self._recordable() and records(*args, **options)):
-            self._make()
-            return getattr(self, name)(*args, **options)
+        if not (_recorded(self) and records(*args, **options)):
+            return getattr(_made(self), name)(*args, **options)
         _recording.images.append(self)
         try:
             return plain(self, *args, **options)
@@ -149,7 +157,7 @@ _WHEN: dict[str, Callable[..., bool]] = {
     "transpose": _always,
 }
 for _name, _records in _WHEN.items():
-    setattr(_Deferred, _name, _recorded(_name, _records))
+    setattr(_Deferred, _name, _recording_method(_name, _records))
 
 
 class DeferredImage(_Deferred, Image.Image):
@@ -164,35 +172,43 @@ class DeferredJpeg(_Deferred, JpegImageFile):
 
     _of = JpegImageFile
 
-    def _recordable(self) -> bool:
-        if self._lazy is None:
-            data = None if self.decoderconfig or len(self.tile) != 1 else self._read()
-            if data is not None:
-                self._lazy = LazyCore(FilePixels(data, self.size), self.mode, self.size)
-        return self._lazy is not None
+    @staticmethod
+    def _record(image: Any) -> LazyCore | None:
+        reading = image.__dict__.get("_reading")
+        if reading is None:  # another thread has made the pixels
+            return None
+        with reading:
+            lazy: LazyCore | None = image.__dict__.get("_lazy")
+            if lazy is None and not image.decoderconfig and len(image.tile) == 1:
+                data = _read(image)
+                if data is not None:
+                    lazy = image._lazy = LazyCore(FilePixels(data, image.size), image.mode, image.size)
+            return lazy
 
-    def _read(self) -> bytes | None:
-        """Reads and closes the file; None if Pillow has to decode it or to raise an error."""
-        if self.fp is None:
-            return None
-        try:
-            self.fp.seek(0)
-            data = self.fp.read()
-            header = core.jpeg_header(data)
-        except (OSError, ValueError):  # closed, unreadable, not JPEG any more
-            return None
-        if header["not_plain"] is not None or (header["width"], header["height"]) != self.size:
-            return None
-        # What Pillow's load() leaves.
-        self.tile, self.readonly = [], 0
-        if self._exclusive_fp:
-            self.fp.close()
-        self.fp = None
-        return data
+
+def _read(image: Any) -> bytes | None:
+    """Reads a file, and closes it as Pillow does; None if Pillow has to decode it or to raise an error."""
+    if image.fp is None:
+        return None
+    try:
+        image.fp.seek(0)
+        data: bytes = image.fp.read()
+        header = core.jpeg_header(data)
+    except (OSError, ValueError):  # closed, unreadable, not JPEG any more
+        return None
+    if header["not_plain"] is not None or (header["width"], header["height"]) != image.size:
+        return None
+    # What Pillow's load() leaves.
+    image.tile, image.readonly = [], 0
+    if image._exclusive_fp:
+        image.fp.close()
+    image.fp = None
+    return data
 
 
 def defer(image: Any) -> Any:
     """Makes an image that Pillow has opened a deferred one, if it is an RGB JPEG in a file or in memory; returns it."""
     if type(image) is JpegImageFile and image.mode == "RGB" and type(image.fp) in (io.BufferedReader, io.BytesIO):
+        image.__dict__["_reading"] = threading.Lock()
         image.__class__ = DeferredJpeg
     return image

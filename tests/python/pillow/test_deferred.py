@@ -6,6 +6,7 @@ import copy
 import io
 import pickle
 import random
+import threading
 import warnings
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -116,7 +117,7 @@ def test_a_chain_is_not_decoded_before_its_pixels_are_read(file, monkeypatch):
     chain = image.convert("RGB").crop((10, 20, 110, 100)).resize((30, 30)).transpose(Image.Transpose.ROTATE_90)
     image.load()
     assert type(chain) is DeferredImage and isinstance(chain, Image.Image) and chain.size == (30, 30)
-    assert type(image) is DeferredJpeg and image._lazy is not None and image._lazy._made is None
+    assert type(image) is DeferredJpeg and image._lazy._made is None
     decoded = []
     native = headrace.pillow.file_pixels.core.decode_crop
     monkeypatch.setattr(
@@ -263,16 +264,24 @@ def test_torchs_loader_delivers_the_same_batches(T, photographs, torchvision, wo
         assert assert_same(epoch(), expected) == len(expected)
 
 
-def test_threads_share_a_deferred_image(file):
-    image, expected = headrace.pillow.open(file), Image.open(file).crop((3, 4, 90, 80))
-    want = expected.tobytes()
-
-    def work(number: int) -> bytes:
-        crop = image.crop((3, 4, 90, 80))
-        return crop.tobytes() if number % 2 else np.asarray(crop).tobytes()
-
+def test_threads_share_deferred_images(file):
+    """Some record further operations while others make the pixels, of the file and of what was recorded."""
+    want = Image.open(file).crop((3, 4, 90, 80)).tobytes()
+    half = Image.open(file).resize((50, 40)).tobytes()
     with ThreadPoolExecutor(4) as pool:
-        assert set(pool.map(work, range(64))) == {want}
+        for _ in range(30):
+            image = headrace.pillow.open(file)
+            small = headrace.pillow.open(file).resize((50, 40))
+            start = threading.Barrier(4)
+
+            def work(number: int, image: Any = image, small: Any = small, start: Any = start) -> tuple[bytes, bytes]:
+                start.wait()
+                if number == 3:
+                    return image.load() and image.crop((3, 4, 90, 80)).tobytes(), small.tobytes()
+                crop = image.crop((3, 4, 90, 80))
+                return crop.tobytes(), small.copy().tobytes() if number else np.asarray(small).tobytes()
+
+            assert set(pool.map(work, range(4))) == {(want, half)}
 
 
 def test_install_and_uninstall(file):
