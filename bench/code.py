@@ -16,29 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from PIL import Image
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
+from bench.contenders._common import MEAN, SHORTER_SIDE, SIZE, STD
 from bench.datasets import PHOTOS, REPOSITORY
 from headrace import pillow
 
 sys.path.insert(0, str(REPOSITORY / "tests" / "python"))
+from own_dataset import OwnDataset
 from torchvision_shim import import_torchvision
-
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-
-
-class Files(Dataset[Any]):
-    """Paths and a transform."""
-
-    def __init__(self, paths: list[Path], transform: Any) -> None:
-        self.paths, self.transform = paths, transform
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __getitem__(self, index: int) -> Any:
-        return self.transform(Image.open(self.paths[index]).convert("RGB")), index
 
 
 def programs() -> dict[str, Any]:
@@ -46,13 +32,13 @@ def programs() -> dict[str, Any]:
     T = import_torchvision().transforms
     end = [T.ToTensor(), T.Normalize(MEAN, STD)]
     return {
-        "train": T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip(), *end]),
-        "eval": T.Compose([T.Resize(256), T.CenterCrop(224), *end]),
-        "train, up to bytes": T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.PILToTensor()]),
+        "train": T.Compose([T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip(), *end]),
+        "eval": T.Compose([T.Resize(SHORTER_SIDE), T.CenterCrop(SIZE), *end]),
+        "train, up to bytes": T.Compose([T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip(), T.PILToTensor()]),
     }
 
 
-def epoch(data: Files) -> tuple[float, list[Any]]:
+def epoch(data: OwnDataset) -> tuple[float, list[Any]]:
     """CPU seconds of a sample, and the batches."""
     torch.manual_seed(1)
     begin = time.process_time()
@@ -68,7 +54,7 @@ def main() -> None:
     torch.set_num_threads(1)
     paths = sorted(path for path in options.images.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
     for name, transform in programs().items():
-        data = Files(paths, transform)
+        data = OwnDataset(paths, transform)
         rounds = []
         for _ in range(options.rounds + 1):
             plain, expected = epoch(data)

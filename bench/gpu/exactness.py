@@ -1,4 +1,4 @@
-"""Compares the batches of each decoder with the oracle's, and the samples of nvJPEG's planes with libjpeg's.
+"""Compares the batches of each decoder with the oracle's.
 
     python -m bench.gpu.exactness [--device emulated] [--images DIR] [--hard DIR] [--out FILE.json]
 

@@ -32,7 +32,6 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 def plans(files: list[bytes], size: int, seed: int = 0) -> list[Plan]:
     """A random crop of each file, as RandomResizedCrop(size) draws it, and a flip of every second one."""
     random = np.random.default_rng(seed)
-    vertical_first = pillow_rule.ORDERS[pillow_rule.pass_order()]
     made = []
     for i, data in enumerate(files):
         header = core.jpeg_header(data)
@@ -41,8 +40,8 @@ def plans(files: list[bytes], size: int, seed: int = 0) -> list[Plan]:
         tries = zip(areas.tolist(), ratios.tolist(), strict=True)
         place = boxes.place_at(random.random())
         top, left, h, w = boxes.random_resized_crop(height, width, (3 / 4, 4 / 3), tries, place, place)
-        first = h != size and w != size and vertical_first(h, w, size, size)
-        made.append(Job(left, top, w, h, bool(first), i % 2 == 0).plan(size, size, FILTERS["bilinear"]))
+        first = pillow_rule.vertical_first(h, w, size, size)
+        made.append(Job(left, top, w, h, first, i % 2 == 0).plan(size, size, FILTERS["bilinear"]))
     return made
 
 

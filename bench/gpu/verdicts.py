@@ -145,10 +145,11 @@ def _routes(parts: Parts) -> tuple[str, bool]:
     return ", ".join(refused) or f"none of {len(rows)}", not refused
 
 
-ENDURANCE = "10,000 batches each: busy stream, own stream, graphs, two loaders; fuzzed files; memory; exits"
+ENDURANCE = "10,000 batches each: busy stream, own stream, graphs, two loaders; fuzzed files; exits"
 BARS = [
     _passes("tests", "tests of the GPU path"),
     _passes("endurance", ENDURANCE),
+    _passes("memory", "memory is flat over 20 epochs"),
     _passes("memcheck", "compute-sanitizer memcheck", "ERROR SUMMARY: 0 errors"),
     _passes("racecheck", "compute-sanitizer racecheck", "RACECHECK SUMMARY: 0 hazards"),
     _passes("initcheck", "compute-sanitizer initcheck", "ERROR SUMMARY: 0 errors"),

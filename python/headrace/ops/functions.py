@@ -131,13 +131,13 @@ def _jobs(
     width: int,
 ) -> list[device_ops.Job]:
     """Returns the job of each image. Raises TypeError or ValueError if an argument does not fit its image."""
-    count, first_vertical = len(images), pillow_rule.ORDERS[pillow_rule.pass_order()]
+    count = len(images)
     check_counts(count, boxes, flips)
     jobs = []
     for i in range(count):
         top, left, h, w = checked_box(i, images[i], None if boxes is None else boxes[i])
-        vertical = h != height and w != width and first_vertical(h, w, height, width)
-        jobs.append(device_ops.Job(left, top, w, h, bool(vertical), bool(flips[i]) if flips is not None else False))
+        vertical = pillow_rule.vertical_first(h, w, height, width)
+        jobs.append(device_ops.Job(left, top, w, h, vertical, bool(flips[i]) if flips is not None else False))
     return jobs
 
 

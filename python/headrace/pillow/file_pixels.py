@@ -16,10 +16,11 @@ from headrace.pixels import pillow_rule
 
 _IDENTITY = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
 _NEAREST = 0
+_MANY = 3  # crops: decoding the whole file costs about as much as two of them
 
 
 class FilePixels:
-    """The pixels of one RGB file.
+    """The pixels of one RGB file. From the third crop on, they are copied from the whole file, decoded once.
 
     Args:
         data: the file. Its header must be plain: ``jpeg_header(data)["not_plain"]`` is None.
@@ -27,6 +28,8 @@ class FilePixels:
 
     def __init__(self, data: bytes, size: tuple[int, int]) -> None:
         self._data, self._size = data, size
+        self._crops = 0  # decoded so far
+        self._whole: np.ndarray[Any, Any] | None = None
 
     def make(self, operations: Sequence[Operation]) -> Any:
         """Returns Pillow's native image after the operations.
@@ -36,17 +39,27 @@ class FilePixels:
         """
         box, rest = _crop(self._size, operations)
         try:
-            pixels = self._decoded(box)
+            pixels = self._pixels(box)
         except core.NeedsPillow:
             made, rest = self._by_pillow(), operations
         else:
             if rest and rest[0][0] == "resize" and rest[0][2] != _NEAREST:
                 pixels, rest = _resized(pixels, rest[0][1], int(rest[0][2])), rest[1:]
             mode = "RGBX" if pixels.shape[2] == 4 else "RGB"
-            made = Image.frombytes("RGB", pixels.shape[1::-1], pixels.tobytes(), "raw", mode).im
+            made = Image.frombytes("RGB", pixels.shape[1::-1], pixels.data, "raw", mode).im
         for name, *arguments in rest:
             made = getattr(made, name)(*arguments)
         return made
+
+    def _pixels(self, box: tuple[int, int, int, int]) -> np.ndarray[Any, Any]:
+        """Returns the RGBX bytes of a box. Threads that call this at the same time may decode once more."""
+        self._crops += 1
+        if self._crops < _MANY:
+            return self._decoded(box)
+        if self._whole is None:
+            self._whole = self._decoded((0, 0, *self._size))
+        left, top, right, bottom = box
+        return np.ascontiguousarray(self._whole[top:bottom, left:right])
 
     def _decoded(self, box: tuple[int, int, int, int]) -> np.ndarray[Any, Any]:
         left, top, right, bottom = box
@@ -80,14 +93,8 @@ def _crop(
 def _resized(pixels: np.ndarray[Any, Any], size: tuple[int, int], resample: int) -> np.ndarray[Any, Any]:
     """Returns (height, width, 3) bytes, resized by Pillow's filter number `resample`."""
     (height, width), (out_width, out_height) = pixels.shape[:2], size
-    vertical_first = pillow_rule.ORDERS[pillow_rule.pass_order()](height, width, out_height, out_width)
-    both = height != out_height and width != out_width
-    stage = {
-        "box": (0, 0, width, height),
-        "resize": size,
-        "filter": resample,
-        "vertical_first": both and vertical_first,
-    }
+    first = pillow_rule.vertical_first(height, width, out_height, out_width)
+    stage = {"box": (0, 0, width, height), "resize": size, "filter": resample, "vertical_first": first}
     out = np.empty((out_height, out_width, 3), np.uint8)
     core.fuse(pixels, {"stages": [stage], "last": {"box": (0, 0, *size)}}, _IDENTITY, out, "channels_last")
     return out

@@ -177,3 +177,9 @@ def pass_order() -> str:
             stacklevel=2,
         )
     return report.order
+
+
+def vertical_first(in_height: int, in_width: int, out_height: int, out_width: int) -> bool:
+    """Returns whether the installed Pillow makes the vertical pass of a resize first; False if one pass is enough."""
+    both = in_height != out_height and in_width != out_width
+    return both and ORDERS[pass_order()](in_height, in_width, out_height, out_width)

@@ -18,10 +18,11 @@ import pytest
 import torch
 from PIL import Image, ImageDraw, ImageOps
 from PIL.JpegImagePlugin import JpegImageFile
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 import headrace
 from headrace.pillow.deferred_image import DeferredImage, DeferredJpeg
+from own_dataset import OwnDataset
 from support import assert_same, descriptors, hard_files, silent_pillow
 
 FILTERS = list(Image.Resampling)[:6]
@@ -233,25 +234,12 @@ def test_file_objects(file):
     same(headrace.pillow.open(io.BytesIO(file.read_bytes())).convert("RGB").resize((40, 30)), expected)
 
 
-class Files(Dataset[Any]):
-    """The program that most people write."""
-
-    def __init__(self, paths: list[Path], transform: Any) -> None:
-        self.paths, self.transform = paths, transform
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __getitem__(self, index: int) -> Any:
-        return self.transform(Image.open(self.paths[index]).convert("RGB")), index
-
-
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.processes)])
 def test_torchs_loader_delivers_the_same_batches(T, photographs, torchvision, workers):
     """Random numbers included: torchvision draws them as before."""
     steps = [T.RandomResizedCrop(48), T.RandomHorizontalFlip(), T.ColorJitter(0.3), T.RandomRotation(20)]
     steps += [T.ToTensor(), T.Normalize([0.5] * 3, [0.2] * 3)] if T is torchvision.transforms else [T.PILToTensor()]
-    data = Files(photographs * 3, T.Compose(steps))
+    data = OwnDataset(photographs * 3, T.Compose(steps))
 
     def epoch() -> list[Any]:
         torch.manual_seed(4)
@@ -262,6 +250,20 @@ def test_torchs_loader_delivers_the_same_batches(T, photographs, torchvision, wo
     expected = epoch()
     with headrace.pillow.deferred():
         assert assert_same(epoch(), expected) == len(expected)
+
+
+def test_many_crops_of_one_file_decode_it_once(file, monkeypatch):
+    decoded = []
+    native = headrace.pillow.file_pixels.core.decode_crop
+    monkeypatch.setattr(
+        headrace.pillow.file_pixels.core, "decode_crop", lambda *box: decoded.append(box[3:]) or native(*box)
+    )
+    image, plain = headrace.pillow.open(file).convert("RGB"), Image.open(file).convert("RGB")
+    for number in range(6):
+        box = number, 2 * number, number + 40, 2 * number + 30
+        same(image.crop(box).resize((20, 20)), plain.crop(box).resize((20, 20)))
+        same(image.crop(box), plain.crop(box))
+    assert decoded == [(40, 30), (40, 30), plain.size]
 
 
 def test_threads_share_deferred_images(file):
