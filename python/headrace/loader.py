@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
@@ -17,6 +15,7 @@ from headrace.base.errors import SampleError
 from headrace.base.whole_number import whole_number
 from headrace.base.world import warn_of_whole_reads
 from headrace.delivery import arguments, routing
+from headrace.delivery.copies import Copies
 from headrace.delivery.faults import OnError
 from headrace.delivery.out_transform import OutTransform, TransformedBatches
 from headrace.delivery.routing import Fallback, Native
@@ -28,6 +27,7 @@ from headrace.epochs.epochs import Epochs
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.samplers import Samplers, shard
 from headrace.fallback.epochs import TorchEpochs
+from headrace.fallback.iterators import missing_hook
 from headrace.insight import report, stats, verification
 from headrace.recipe.recipe import Recipe
 from headrace.sources import BlobDataset
@@ -35,11 +35,12 @@ from headrace.sources import BlobDataset
 _T_co = TypeVar("_T_co", covariant=True)
 
 
-class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
+class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
     """Drop-in replacement for ``torch.utils.data.DataLoader`` that makes image batches in native threads, bit for bit.
 
     If the native path does not support the dataset, its transform, a ``collate_fn`` or a ``worker_init_fn``, torch's
-    DataLoader delivers the batches with the same arguments. `native` says which path delivers, `explain` says why.
+    DataLoader delivers the batches with the same arguments, and images that its workers open with ``PIL.Image.open``
+    get their pixels natively, when they are needed. `route` says which path delivers, `explain` says why.
 
     The native path yields ``[images, targets]``, or ``images`` if the dataset has no labels: images (n, C, H, W) in the
     dtype that the transforms produce, targets as torch's default_collate makes them (int64 for ints). The tensors
@@ -80,6 +81,8 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
         snapshot_every_n_steps: if torch delivers: number of batches between two states that worker processes send, of
             an iterable dataset or of a dataset with ``state_dict``. Resuming repeats the batches after the last state.
             0 or None: never.
+        deferred_images: if torch delivers: open images as ``headrace.pillow.open`` does, in the worker processes or, with
+            ``num_workers=0``, while a batch is made. False: as Pillow does.
         out_transform: called on each batch as it is handed out, on the batch's device and in the caller's thread:
             MixUp, CutMix, a kornia module. Its random numbers follow from seed, epoch and batch on the native path.
 
@@ -122,12 +125,13 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
         distributed: bool = False,
         out_transform: OutTransform | None = None,
         snapshot_every_n_steps: int | None = 1,
+        deferred_images: bool = True,
     ) -> None:
         given = Samplers(shuffle, sampler, batch_sampler)
         own: dict[str, Any] = {"seed": seed, "device": device, "decoder": decoder, "deterministic": deterministic}
         own |= {"dtype": dtype, "memory_format": memory_format, "on_error": on_error, "max_errors": max_errors}
         own |= {"out_transform": out_transform, "distributed": distributed}
-        own |= {"snapshot_every_n_steps": snapshot_every_n_steps}
+        own |= {"snapshot_every_n_steps": snapshot_every_n_steps, "deferred_images": deferred_images}
         self._own = OwnSettings.of(dataset, given, generator, rank, world_size, own)
         batched = batch_size is not None or batch_sampler is not None
         self._route = routing.decide(dataset, batched, collate_fn, worker_init_fn, dtype)
@@ -171,6 +175,14 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
     def native(self) -> bool:
         """Whether headrace's threads deliver the batches. If not, torch's DataLoader does; ``explain()`` says why."""
         return not isinstance(self._route, Fallback)
+
+    @property
+    def route(self) -> Literal["native", "deferred", "torch"]:
+        """``"native"``: headrace's threads deliver; ``"deferred"``: torch's DataLoader delivers, and the images that it
+        opens get native pixels; ``"torch"``: torch's DataLoader delivers with Pillow's pixels."""
+        if self.native:
+            return "native"
+        return "deferred" if self.deferred_images and missing_hook() is None else "torch"
 
     def _settings(self) -> Settings:
         """Returns all arguments with their current values."""
@@ -272,7 +284,7 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
             warn_of_whole_reads()
         route = self._renewed_route()
         if isinstance(route, Fallback):
-            routing.warn_of_torch(route.reason)
+            routing.warn_of_torch(route.reason, deferred=self.route == "deferred")
             batches = self._torch_epochs.begin(self, super().__iter__)
             return batches if self.out_transform is None else TransformedBatches(batches, self.out_transform)
         arguments.check_iterable(self.num_workers, self.timeout, self.prefetch_factor)
@@ -363,13 +375,14 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
         """Returns a table of what runs natively, what runs in Python, and why; print it."""
         route, settings = self._renewed_route(), self._settings()
         if isinstance(route, Fallback):
-            return report.explain_torch(settings, routing.reasons(settings))
+            deferred = self._torch_epochs.images if self.route == "deferred" else None
+            return report.explain_torch(settings, routing.reasons(settings), deferred)
         return report.explain(settings, route)
 
     def stats(self) -> stats.Stats:
         """Returns the time per stage of the newest epoch and its bottleneck; print it."""
         if not self.native:
-            return stats.of_torch(self.num_workers)
+            return stats.of_torch(self.num_workers, self._torch_epochs.images)
         return stats.collect(self._engine, self._runner.progress, self.num_workers)
 
     @property
@@ -377,20 +390,6 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
         """Errors of the samples that the newest epoch skipped or replaced."""
         progress = self._runner.progress
         return [] if progress is None else progress.errors
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Even a shallow copy gets epochs and threads of its own.
-        own = ("_epochs", "_torch_epochs", "_runner")
-        kept = {**self.__dict__, **{name: copy.copy(self.__dict__[name]) for name in own if name in self.__dict__}}
-        # torch.save uses a pickle protocol below 4, which does not support torch.memory_format.
-        kept["_own"] = replace(self._own, memory_format=str(self.memory_format))  # type: ignore[arg-type]
-        return {name: value for name, value in kept.items() if name not in vars(self._own)}
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        memory_format = getattr(torch, kept["_own"].memory_format.removeprefix("torch."))
-        own = replace(kept["_own"], memory_format=memory_format)
-        vars(self).update(kept, _own=own)
-        vars(self).update(vars(own))
 
 
 #: Default of each argument of DataLoader by name.

@@ -44,6 +44,8 @@ def check_own_arguments(own: Mapping[str, Any]) -> None:
         whole_number("max_errors", own["max_errors"], smallest=0)
     if own["snapshot_every_n_steps"] is not None:
         whole_number("snapshot_every_n_steps", own["snapshot_every_n_steps"], smallest=0)
+    if not isinstance(own["deferred_images"], bool):
+        raise TypeError(f"deferred_images must be a bool, not {own['deferred_images']!r}")
     out_transform = own["out_transform"]
     if out_transform is not None and not callable(out_transform):
         raise TypeError(f"out_transform must be a function of a batch or None, not {out_transform!r}")

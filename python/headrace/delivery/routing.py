@@ -131,14 +131,19 @@ def renewed(route: Native, settings: Settings) -> Native | Fallback:
         return Fallback(str(error))
 
 
-def warn_of_torch(reason: str) -> None:
-    """Warns once per process that torch's DataLoader delivers, why, and what would make the loader native."""
+def warn_of_torch(reason: str, *, deferred: bool) -> None:
+    """Warns once per process that torch's DataLoader delivers, why, and what would make the loader native.
+
+    Args:
+        deferred: whether it opens images deferred.
+    """
     global _warned
     if _warned or get_worker_info() is not None:
         return
     _warned = True
+    how = "and only the images that it opens with Pillow get native pixels" if deferred else "at its own speed"
     warnings.warn(
-        f"torch's DataLoader delivers these batches, at its own speed: {reason}. This warning comes once; "
+        f"torch's DataLoader delivers these batches, {how}: {reason}. This warning comes once; "
         "loader.explain() gives the reason for every loader",
         UserWarning,
         stacklevel=3,

@@ -42,6 +42,7 @@ class OwnSettings:
     out_transform: OutTransform | None
     distributed: bool
     snapshot_every_n_steps: int | None
+    deferred_images: bool
     destination: Destination
     world: World
     reads_whole: bool
@@ -148,6 +149,7 @@ class OwnAttributes:
     out_transform: OutTransform | None
     distributed: bool
     snapshot_every_n_steps: int | None
+    deferred_images: bool
     destination: Destination
     world: World
     reads_whole: bool

@@ -16,6 +16,7 @@ from headrace.fallback.layout import Saved, read, write
 from headrace.fallback.making import Making
 from headrace.fallback.progress import TorchProgress
 from headrace.fallback.workers import have_states
+from headrace.pillow.opened_images import ImageCounts
 from headrace.sampler.seeded import Seeded, tell
 
 
@@ -64,6 +65,11 @@ class TorchEpochs:
     def _resumed(self, loader: Any) -> Saved | None:
         saved = None if self._loaded is None else self._loaded[1]
         return saved if saved is not None and saved.start.epoch in (None, self.upcoming(loader)) else None
+
+    @property
+    def images(self) -> ImageCounts:
+        """The images of the newest epoch's batches so far."""
+        return ImageCounts() if self._progress is None else self._progress.images
 
     # ---- beginning it ------------------------------------------------------------------------------------------------
 

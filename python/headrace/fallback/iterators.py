@@ -9,7 +9,9 @@ from typing import Any, Protocol
 import torch
 from torch.utils.data import dataloader
 
+from headrace.fallback.deferring import Counted, InCalls, InWorkers
 from headrace.fallback.workers import WorkerStates
+from headrace.pillow.opened_images import ImageCounts
 
 _HOOKS = {
     "_SingleProcessDataLoaderIter": ("_next_data",),
@@ -31,6 +33,7 @@ class Watch(Protocol):
 
     workers: WorkerStates | None
     base_seed: int | None
+    images: ImageCounts
 
     def begins(self, sampler: Any) -> Iterator[Any]:
         """Returns the iterator over the batches of indices."""
@@ -83,10 +86,14 @@ class _Watched:
 
     held: Held
     _drawn_seed: int
+    _deferring: InCalls | None = None  # opens images deferred while this process makes batches
 
     def _next_data(self) -> Any:
         try:
-            data = super()._next_data()  # type: ignore[misc]
+            if self._deferring is None:
+                data = super()._next_data()  # type: ignore[misc]
+            else:
+                data = self._deferring.call(super()._next_data, self.held.watch.images)  # type: ignore[misc]
         except StopIteration:
             self.held.watch.returned(self)
             self.held.watch.finished()
@@ -95,6 +102,9 @@ class _Watched:
             self.held.watch.returned(self)
             raise
         self.held.watch.returned(self)
+        if isinstance(data, Counted):
+            self.held.watch.images.add(data.counts)
+            data = data.batch
         return self.held.watch.batch(data)
 
     @property
@@ -122,10 +132,15 @@ def begin(loader: Any, watch: Watch, generator: torch.Generator | None) -> Any:
     held = Held(watch)
     others["_index_sampler"] = _Sampler(loader._index_sampler, held)
     if loader.num_workers == 0:
-        return _single()(_View(loader, others), held)
+        return _single()(_View(loader, others), held, InCalls() if loader.deferred_images else None)
+    collate_fn, init_fn = loader.collate_fn, loader.worker_init_fn
     if watch.workers is not None:
         carrier = watch.workers.carrier
-        others |= {"dataset": carrier, "collate_fn": carrier.collate, "worker_init_fn": carrier.start}
+        others["dataset"], collate_fn, init_fn = carrier, carrier.collate, carrier.start
+    if loader.deferred_images:
+        deferring = InWorkers(collate_fn, init_fn)
+        collate_fn, init_fn = deferring.collate, deferring.start
+    others |= {"collate_fn": collate_fn, "worker_init_fn": init_fn}
     return _several()(_View(loader, others), held)
 
 
@@ -133,8 +148,8 @@ def begin(loader: Any, watch: Watch, generator: torch.Generator | None) -> Any:
 @functools.cache
 def _single() -> type[Any]:
     class _SingleProcessDataLoaderIter(_Watched, dataloader._SingleProcessDataLoaderIter):  # type: ignore[misc]
-        def __init__(self, loader: Any, held: Held) -> None:
-            self.held = held
+        def __init__(self, loader: Any, held: Held, deferring: InCalls | None) -> None:
+            self.held, self._deferring = held, deferring
             super().__init__(loader)
 
     return _SingleProcessDataLoaderIter

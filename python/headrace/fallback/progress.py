@@ -16,6 +16,7 @@ from headrace.fallback.indices import IndexBatches, IndexPosition, unbegun
 from headrace.fallback.layout import Saved, TorchStart
 from headrace.fallback.randomness import Randomness
 from headrace.fallback.workers import WorkerStates
+from headrace.pillow.opened_images import ImageCounts
 
 
 class TorchProgress:
@@ -56,6 +57,7 @@ class TorchProgress:
         self._more: dict[str, Any] = {}
         self._blind: str | None = None  # why the epoch cannot be observed
         self.base_seed = start.base_seed
+        self.images = ImageCounts()
         self.when_requested: Callable[[TorchProgress], None] | None = None  # called when the first batch is requested
 
     # ---- what torch's iterator tells ---------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from headrace.delivery.routing import Native
 from headrace.delivery.settings import Settings
 from headrace.engine.device_engine import decoding_threads
 from headrace.epochs.samplers import order_of
+from headrace.pillow.opened_images import ImageCounts
 from headrace.pixels import pillow_rule
 from headrace.recipe.recipe import Recipe
 from headrace.sources import BlobDataset
@@ -98,8 +99,12 @@ def _writing(settings: Settings, recipe: Recipe) -> list[Part]:
     return lines
 
 
-def explain_torch(settings: Settings, reasons: list[str]) -> Explanation:
-    """Returns the table of a loader whose batches torch delivers."""
+def explain_torch(settings: Settings, reasons: list[str], deferred: ImageCounts | None) -> Explanation:
+    """Returns the table of a loader whose batches torch delivers.
+
+    Args:
+        deferred: the images of the newest epoch so far; None if images are not opened deferred.
+    """
     kind = type(settings.dataset)
     workers = (
         f"{settings.num_workers} worker processes" if settings.num_workers else "the caller's thread (num_workers=0)"
@@ -109,11 +114,19 @@ def explain_torch(settings: Settings, reasons: list[str]) -> Explanation:
         (
             *(Part("all", "torch", f"handed to torch's DataLoader: {reason}") for reason in reasons),
             Part("dataset", "Python", f"{kind.__module__}.{kind.__qualname__} in {workers}"),
+            _images(deferred),
             Part("collate_fn", "Python", getattr(settings.collate_fn, "__qualname__", repr(settings.collate_fn))),
             Part("randomness", "torch", seed),
             *_ranks(settings),
         )
     )
+
+
+def _images(deferred: ImageCounts | None) -> Part:
+    if deferred is None:
+        return Part("images", "Python", "opened by Pillow as usual")
+    how = "what PIL.Image.open opens in the workers is decoded, cropped and resized natively, when pixels are needed"
+    return Part("images", "native", f"{how}; so far {deferred}")
 
 
 def _ranks(settings: Settings) -> list[Part]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from headrace.engine.engine import Engine
 from headrace.epochs.state import Progress
+from headrace.pillow.opened_images import ImageCounts
 
 # The core times these stages for one sample in sixteen; `read` is timed for all samples.
 _SAMPLED = ("header", "decode", "resize")
@@ -38,6 +39,8 @@ class Stats:
         waited_s: seconds that the consumer waited for batches.
         threads: number of native threads.
         bottleneck: ``"consumer"``, a stage's name, ``"nothing yet"``, or a note that torch delivers.
+        images: if torch delivers: how many of the images that were opened deferred got native pixels, and why others
+            did not.
     """
 
     stages: tuple[Stage, ...]
@@ -45,8 +48,11 @@ class Stats:
     waited_s: float
     threads: int
     bottleneck: str
+    images: ImageCounts | None = None
 
     def __str__(self) -> str:
+        if self.images is not None:
+            return f"{self.images}\nbottleneck: {self.bottleneck}"
         lines = [f"{'stage':<10}{'samples':>10}{'busy s':>10}{'ms each':>10}"]
         lines += [f"{one.name:<10}{one.items:>10}{one.busy_s:>10.3f}{one.ms_per_item:>10.3f}" for one in self.stages]
         lines.append(
@@ -88,6 +94,6 @@ def collect(engine: Engine | None, progress: Progress | None, threads: int) -> S
     return Stats(tuple(stages), idle, waited, threads, bottleneck)
 
 
-def of_torch(workers: int) -> Stats:
-    """Returns empty statistics for a loader whose batches torch delivers."""
-    return Stats((), 0.0, 0.0, workers, "not measured: torch's DataLoader delivers")
+def of_torch(workers: int, images: ImageCounts) -> Stats:
+    """Returns the statistics of a loader whose batches torch delivers: counts of images alone."""
+    return Stats((), 0.0, 0.0, workers, "not measured: torch's DataLoader delivers", images)

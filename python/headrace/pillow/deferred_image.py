@@ -20,6 +20,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from headrace.base.native import core
 from headrace.pillow.file_pixels import FilePixels
 from headrace.pillow.lazy_core import LazyCore
+from headrace.pillow.opened_images import OpenedImages
 
 _CONVERTED = (None, "RGB", "L")  # target modes for which Image.convert calls nothing but ImagingCore.convert
 
@@ -118,6 +119,7 @@ def _leave(image: Any) -> None:
     image.__class__ = getattr(image, "_of", type(image))
     image.__dict__.pop("_lazy", None)
     image.__dict__.pop("_reading", None)
+    image.__dict__.pop("_opened", None)
 
 
 def _recording_method(name: str, records: Callable[..., bool]) -> Callable[..., Any]:
@@ -182,7 +184,7 @@ class DeferredJpeg(_Deferred, JpegImageFile):
             if lazy is None and not image.decoderconfig and len(image.tile) == 1:
                 data = _read(image)
                 if data is not None:
-                    lazy = image._lazy = LazyCore(FilePixels(data, image.size), image.mode, image.size)
+                    lazy = image._lazy = LazyCore(FilePixels(data, image.size, image._opened), image.mode, image.size)
             return lazy
 
 
@@ -194,9 +196,13 @@ def _read(image: Any) -> bytes | None:
         image.fp.seek(0)
         data: bytes = image.fp.read()
         header = core.jpeg_header(data)
-    except (OSError, ValueError):  # closed, unreadable, not JPEG any more
+    except (OSError, ValueError):  # closed, unreadable
         return None
-    if header["not_plain"] is not None or (header["width"], header["height"]) != image.size:
+    reason = header["not_plain"]
+    if reason is None and (header["width"], header["height"]) != image.size:
+        reason = "the file has changed since it was opened"
+    if reason is not None:
+        image._opened.count(reason)
         return None
     # What Pillow's load() leaves.
     image.tile, image.readonly = [], 0
@@ -206,9 +212,27 @@ def _read(image: Any) -> bytes | None:
     return data
 
 
-def defer(image: Any) -> Any:
-    """Makes an image that Pillow has opened a deferred one, if it is an RGB JPEG in a file or in memory; returns it."""
-    if type(image) is JpegImageFile and image.mode == "RGB" and type(image.fp) in (io.BufferedReader, io.BytesIO):
-        image.__dict__["_reading"] = threading.Lock()
+def defer(image: Any, opened: OpenedImages) -> Any:
+    """Makes an image that Pillow has opened a deferred one, if it is an RGB JPEG in a file or in memory; returns it.
+
+    Args:
+        opened: counts the image.
+    """
+    reason = _why_not(image)
+    if reason is None:
+        image.__dict__.update(_opened=opened, _reading=threading.Lock())
         image.__class__ = DeferredJpeg
+    else:
+        opened.count(reason)
     return image
+
+
+def _why_not(image: Any) -> str | None:
+    """Returns why an image cannot be deferred; None if it can."""
+    if type(image) is not JpegImageFile:
+        return str(getattr(image, "format", None) or type(image).__name__)
+    if image.mode != "RGB":
+        return f"JPEG of mode {image.mode}"
+    if type(image.fp) not in (io.BufferedReader, io.BytesIO):
+        return f"read through a {type(image.fp).__name__}"
+    return None

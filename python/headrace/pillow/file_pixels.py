@@ -11,7 +11,8 @@ import numpy as np
 from PIL import Image, JpegImagePlugin
 
 from headrace.base.native import core
-from headrace.pillow.lazy_core import Operation
+from headrace.pillow.lazy_core import LazyCore, Operation
+from headrace.pillow.opened_images import OpenedImages
 from headrace.pixels import pillow_rule
 
 _IDENTITY = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
@@ -24,12 +25,17 @@ class FilePixels:
 
     Args:
         data: the file. Its header must be plain: ``jpeg_header(data)["not_plain"]`` is None.
+        opened: counts the file.
     """
 
-    def __init__(self, data: bytes, size: tuple[int, int]) -> None:
-        self._data, self._size = data, size
+    def __init__(self, data: bytes, size: tuple[int, int], opened: OpenedImages) -> None:
+        self._data, self._size, self._opened = data, size, opened
+        self._counted = False
         self._crops = 0  # decoded so far
         self._whole: np.ndarray[Any, Any] | None = None
+
+    def recorded(self, lazy: LazyCore) -> None:
+        self._opened.track(lazy)
 
     def make(self, operations: Sequence[Operation]) -> Any:
         """Returns Pillow's native image after the operations.
@@ -40,9 +46,11 @@ class FilePixels:
         box, rest = _crop(self._size, operations)
         try:
             pixels = self._pixels(box)
-        except core.NeedsPillow:
+        except core.NeedsPillow as error:
+            self._count(str(error))
             made, rest = self._by_pillow(), operations
         else:
+            self._count(None)
             if rest and rest[0][0] == "resize" and rest[0][2] != _NEAREST:
                 pixels, rest = _resized(pixels, rest[0][1], int(rest[0][2])), rest[1:]
             mode = "RGBX" if pixels.shape[2] == 4 else "RGB"
@@ -50,6 +58,12 @@ class FilePixels:
         for name, *arguments in rest:
             made = getattr(made, name)(*arguments)
         return made
+
+    def _count(self, reason: str | None) -> None:
+        """Counts the file once; `reason`: why Pillow decodes it."""
+        counted, self._counted = self._counted, True
+        if not counted:
+            self._opened.count(reason)
 
     def _pixels(self, box: tuple[int, int, int, int]) -> np.ndarray[Any, Any]:
         """Returns the RGBX bytes of a box. Threads that call this at the same time may decode once more."""

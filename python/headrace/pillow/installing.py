@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import threading
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -11,22 +12,34 @@ from typing import Any, Literal
 from PIL import Image
 
 from headrace.pillow.deferred_image import defer
+from headrace.pillow.opened_images import OpenedImages
 
 
 class _Opener:
-    """Stands in place of ``PIL.Image.open``, and calls the function that was there."""
+    """Stands in place of ``PIL.Image.open``, and calls the function that was there.
+
+    Attributes:
+        uses: number of `deferred` blocks and installations in force, which hold for all threads.
+        opened: the images opened for these.
+        threads: the images opened for `deferred_here`, by thread.
+    """
 
     def __init__(self, below: Any) -> None:
         functools.update_wrapper(self, below)
-        self.below, self.active = below, True
+        self.below = below
+        self.uses = 0
+        self.opened = OpenedImages(tracks=False)
+        self.threads: dict[int, OpenedImages] = {}
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         image = self.below(*args, **options)
-        return defer(image) if self.active else image
+        opened = self.threads.get(threading.get_ident()) or (self.opened if self.uses else None)
+        return image if opened is None else defer(image, opened)
 
 
 _lock = threading.Lock()
-_installed: _Opener | None = None
+_opener: _Opener | None = None  # the one in force
+_installed = False  # by `install`
 
 
 def open(fp: Any, mode: Literal["r"] = "r", formats: Any = None) -> Any:
@@ -45,15 +58,16 @@ def open(fp: Any, mode: Literal["r"] = "r", formats: Any = None) -> Any:
     Raises:
         OSError, ValueError, TypeError: as ``PIL.Image.open``.
     """
-    return defer(Image.open(fp, mode, formats))
+    return defer(Image.open(fp, mode, formats), OpenedImages(tracks=False))
 
 
 def install() -> None:
     """Puts ``open`` in place of ``PIL.Image.open``, for all code of this process. A second call has no effect."""
     global _installed
     with _lock:
-        if _installed is None:
-            _installed = Image.open = _Opener(Image.open)
+        if not _installed:
+            _put_in_place().uses += 1
+            _installed = True
 
 
 def uninstall() -> None:
@@ -61,20 +75,91 @@ def uninstall() -> None:
     Pillow's again. Images that are deferred remain so."""
     global _installed
     with _lock:
-        if _installed is not None:
-            _installed.active = False
-            if Image.open is _installed:
-                Image.open = _installed.below
-            _installed = None
+        if _installed:
+            _installed = False
+            _end_use()
 
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
     """Inside ``with``, ``PIL.Image.open`` opens images deferred, in all threads of the process."""
-    before = _installed
-    install()
+    with _lock:
+        _put_in_place().uses += 1
     try:
         yield
     finally:
-        if before is None:
-            uninstall()
+        with _lock:
+            _end_use()
+
+
+@contextlib.contextmanager
+def deferred_here(opened: OpenedImages) -> Iterator[None]:
+    """Inside ``with``, ``PIL.Image.open`` opens images deferred in this thread.
+
+    Args:
+        opened: gets the images.
+    """
+    thread = threading.get_ident()
+    with _lock:
+        opener = _put_in_place()
+        before = opener.threads.get(thread)
+        opener.threads[thread] = opened
+    try:
+        yield
+    finally:
+        with _lock:
+            if before is None:
+                opener.threads.pop(thread, None)
+                _remove_unused()
+            else:
+                opener.threads[thread] = before
+
+
+def install_for(opened: OpenedImages) -> None:
+    """Opens images deferred for the rest of this process's life.
+
+    Args:
+        opened: gets the images.
+    """
+    with _lock:
+        opener = _put_in_place()
+        opener.opened = opened
+        opener.threads.clear()  # blocks of the process that this one was forked from
+        opener.uses += 1
+
+
+def _put_in_place() -> _Opener:
+    global _opener
+    if _opener is None:
+        _opener = Image.open = _Opener(Image.open)
+    return _opener
+
+
+def _end_use() -> None:
+    if _opener is not None:
+        _opener.uses -= 1
+    _remove_unused()
+
+
+def _remove_unused() -> None:
+    """Puts back the function that was there. If other code has replaced ours since, ours stays and only calls it."""
+    global _opener
+    if _opener is None or _opener.uses or _opener.threads:
+        return
+    if Image.open is _opener:
+        Image.open = _opener.below
+    _opener = None
+
+
+def _after_fork() -> None:
+    """Another thread of the parent may have held the lock, or been inside `deferred_here`."""
+    global _lock
+    _lock = threading.Lock()
+    if _opener is not None:
+        here = threading.get_ident()
+        _opener.threads = {thread: opened for thread, opened in _opener.threads.items() if thread == here}
+        _remove_unused()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

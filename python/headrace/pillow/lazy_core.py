@@ -18,6 +18,9 @@ class Maker(Protocol):
 
     def make(self, operations: tuple[Operation, ...]) -> Any: ...
 
+    def recorded(self, lazy: LazyCore) -> None:
+        """Called with each image without pixels that the file has led to."""
+
 
 @dataclass
 class LazyCore:
@@ -36,6 +39,9 @@ class LazyCore:
     size: tuple[int, int]
     operations: tuple[Operation, ...] = ()
     _made: Any = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self.maker.recorded(self)
 
     def made(self) -> Any:
         """Returns Pillow's native image, made at the first call."""
