@@ -125,7 +125,7 @@ def explain_torch(settings: Settings, reasons: list[str], deferred: ImageCounts 
 def _images(deferred: ImageCounts | None) -> Part:
     if deferred is None:
         return Part("images", "Python", "opened by Pillow as usual")
-    how = "what PIL.Image.open opens in the workers is decoded, cropped and resized natively, when pixels are needed"
+    how = "those of PIL.Image.open are decoded, cropped and resized natively, when pixels are needed"
     return Part("images", "native", f"{how}; so far {deferred}")
 
 
