@@ -19,10 +19,11 @@ from PIL.JpegImagePlugin import JpegImageFile
 
 from headrace.base.native import core
 from headrace.pillow.file_pixels import FilePixels
-from headrace.pillow.lazy_core import LazyCore
+from headrace.pillow.lazy_core import MOST_PIXELS, LazyCore
 from headrace.pillow.opened_images import OpenedImages
 
 _CONVERTED = (None, "RGB", "L")  # target modes for which Image.convert calls nothing but ImagingCore.convert
+_COMPONENTS = {"RGB": 3, "L": 1}  # mode -> components of a file from which Pillow makes it; a draft's L has three
 
 
 class _Recording(threading.local):
@@ -143,10 +144,6 @@ def _is_plain(mode: Any = None, matrix: Any = None, *_: Any, **__: Any) -> bool:
     return mode in _CONVERTED and matrix is None
 
 
-def _is_single(size: Any = None, resample: Any = None, box: Any = None, reducing_gap: Any = None) -> bool:
-    return reducing_gap is None
-
-
 def _always(*_: Any, **__: Any) -> bool:
     return True
 
@@ -155,7 +152,7 @@ _WHEN: dict[str, Callable[..., bool]] = {
     "convert": _is_plain,
     "copy": _always,
     "crop": _always,
-    "resize": _is_single,
+    "resize": _always,
     "transpose": _always,
 }
 for _name, _records in _WHEN.items():
@@ -181,17 +178,33 @@ class DeferredJpeg(_Deferred, JpegImageFile):
             return None
         with reading:
             lazy: LazyCore | None = image.__dict__.get("_lazy")
-            if lazy is None and not image.decoderconfig and len(image.tile) == 1:
+            if lazy is not None:
+                return lazy
+            if not _is_deferrable(image):
+                image._opened.count("after draft(), closed or huge")
+            else:
                 data = _read(image)
                 if data is not None:
-                    lazy = image._lazy = LazyCore(FilePixels(data, image.size, image._opened), image.mode, image.size)
+                    pixels = FilePixels(data, image.size, image.mode, image._opened)
+                    lazy = image._lazy = LazyCore(pixels, image.mode, image.size)
             return lazy
 
 
+def _is_deferrable(image: Any) -> bool:
+    """Whether Pillow would decode the file now, to RGB or L, and whole: not after a ``draft`` that shrinks it."""
+    if image.fp is None or len(image.tile) != 1 or image.decoderconfig not in ((), (1, 0)):
+        return False
+    return image.mode in _COMPONENTS and image.width * image.height <= MOST_PIXELS
+
+
 def _read(image: Any) -> bytes | None:
-    """Reads a file, and closes it as Pillow does; None if Pillow has to decode it or to raise an error."""
-    if image.fp is None:
-        return None
+    """Reads a file, and closes it as Pillow does; None if Pillow has to decode it, maybe to raise an error.
+
+    Note [plain files]: Pillow raises no error about a file whose header is plain, whatever its entropy-coded data are.
+    Huffman decoding by libjpeg has no errors, only warnings, which Pillow does not show. It needs no bytes behind the
+    marker that ends a scan, and gets to that marker from any data: the restart markers on the way are complete and in
+    order. Behind it come sound segments and at last an EOI, so the file is never truncated for it.
+    """
     try:
         image.fp.seek(0)
         data: bytes = image.fp.read()
@@ -199,7 +212,8 @@ def _read(image: Any) -> bytes | None:
     except (OSError, ValueError):  # closed, unreadable
         return None
     reason = header["not_plain"]
-    if reason is None and (header["width"], header["height"]) != image.size:
+    shape = header["width"], header["height"], len(header["components"])
+    if reason is None and shape != (*image.size, _COMPONENTS[image.mode]):
         reason = "the file has changed since it was opened"
     if reason is not None:
         image._opened.count(reason)
@@ -213,7 +227,8 @@ def _read(image: Any) -> bytes | None:
 
 
 def defer(image: Any, opened: OpenedImages) -> Any:
-    """Makes an image that Pillow has opened a deferred one, if it is an RGB JPEG in a file or in memory; returns it.
+    """Makes an image that Pillow has opened a deferred one, if it is an RGB or gray JPEG in a file or in memory;
+    returns it.
 
     Args:
         opened: counts the image.
@@ -231,7 +246,7 @@ def _why_not(image: Any) -> str | None:
     """Returns why an image cannot be deferred; None if it can."""
     if type(image) is not JpegImageFile:
         return str(getattr(image, "format", None) or type(image).__name__)
-    if image.mode != "RGB":
+    if image.mode not in _COMPONENTS:
         return f"JPEG of mode {image.mode}"
     if type(image.fp) not in (io.BufferedReader, io.BytesIO):
         return f"read through a {type(image.fp).__name__}"

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 _TRANSPOSES = range(7)  # the members of PIL.Image.Transpose
 _SWAPPING = (2, 4, 5, 6)  # ROTATE_90, ROTATE_270, TRANSPOSE, TRANSVERSE: width and height change places
-_MOST_PIXELS = 1 << 26  # a larger result is made at once, so that a MemoryError comes where Pillow raises it
+MOST_PIXELS = 1 << 26  # more of them are made at once, so that a MemoryError comes where Pillow raises it
 
 Operation = tuple[Any, ...]  # a method of Pillow's ImagingCore and its arguments
 
@@ -59,9 +59,12 @@ class LazyCore:
         except (TypeError, ValueError):
             width = height = 0
         whole = tuple(box) == (0, 0, *self.size)
-        if not whole or min(width, height, *self.size) < 1 or width * height > _MOST_PIXELS:
+        if not whole or min(width, height, *self.size) < 1 or width * height > MOST_PIXELS:
             return self.made().resize(size, resample, box)
         return self._then(("resize", (width, height), resample, (0, 0, *self.size)), size=(width, height))
+
+    def reduce(self, factor: Any, box: Any) -> Any:
+        return self.made().reduce(factor, box)  # by Image.resize with a reducing_gap, which goes on with what is made
 
     def transpose(self, method: Any) -> Any:
         if method not in _TRANSPOSES:

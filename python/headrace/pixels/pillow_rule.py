@@ -179,6 +179,12 @@ def pass_order() -> str:
     return report.order
 
 
+@functools.cache
+def is_known() -> bool:
+    """Returns whether the installed Pillow follows one of `ORDERS`, so that native resizes equal its own."""
+    return bool(probe().fitting)
+
+
 def vertical_first(in_height: int, in_width: int, out_height: int, out_width: int) -> bool:
     """Returns whether the installed Pillow makes the vertical pass of a resize first; False if one pass is enough."""
     both = in_height != out_height and in_width != out_width

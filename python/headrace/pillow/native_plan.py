@@ -1,0 +1,76 @@
+"""The first of the recorded operations as a plan of headrace's kernels, as far as these make Pillow's bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headrace.pillow.lazy_core import Operation
+from headrace.pixels import pillow_rule
+
+_NEAREST = 0
+_FLIPS = {0: (True, False), 1: (False, True), 3: (True, True)}  # Transpose -> horizontal, vertical; 3: half a turn
+
+
+class NativePlan:
+    """Takes operations as long as they are native: crops inside the image, flips, RGB to L and back, resizes.
+
+    Attributes:
+        stages: the resizes, each of a take: a box of the pixels before it, maybe gray, maybe flipped.
+        last: the take of the finished pixels.
+        mode: theirs, "RGB" or "L". The kernels' pixels have three equal colours where it is "L".
+        rest: the operations that are left to Pillow.
+    """
+
+    def __init__(self, size: tuple[int, int], mode: str, operations: Sequence[Operation]) -> None:
+        self.stages: list[dict[str, Any]] = []
+        self.last: dict[str, Any] = {"box": (0, 0, *size)}
+        self.mode = mode
+        self.rest: Sequence[Operation] = ()
+        for number, (name, *arguments) in enumerate(operations):
+            if not getattr(self, f"_{name}", _refused)(*arguments):
+                self.rest = operations[number:]
+                break
+
+    @property
+    def first(self) -> dict[str, Any]:
+        """The take of the file's pixels; its box is all that is to be decoded."""
+        return self.stages[0] if self.stages else self.last
+
+    def _crop(self, box: tuple[int, int, int, int]) -> bool:
+        left, top, width, height = self.last["box"]
+        x0, y0, x1, y1 = box
+        if not (0 <= x0 < x1 <= width and 0 <= y0 < y1 <= height):  # Pillow pads with black
+            return False
+        if self.last.get("flip_horizontal"):
+            x0, x1 = width - x1, width - x0
+        if self.last.get("flip_vertical"):
+            y0, y1 = height - y1, height - y0
+        self.last["box"] = left + x0, top + y0, x1 - x0, y1 - y0
+        return True
+
+    def _transpose(self, method: int) -> bool:
+        if method not in _FLIPS:
+            return False
+        for axis, flips in zip(("flip_horizontal", "flip_vertical"), _FLIPS[method], strict=True):
+            self.last[axis] = self.last.get(axis, False) != flips
+        return True
+
+    def _convert(self, mode: str, *_: Any) -> bool:
+        if mode == "L" and self.mode == "RGB":
+            self.last["gray"] = True
+        self.mode = mode
+        return True
+
+    def _resize(self, size: tuple[int, int], resample: Any, _: Any) -> bool:
+        if resample == _NEAREST or not pillow_rule.is_known():
+            return False
+        _, _, width, height = self.last["box"]
+        first = pillow_rule.vertical_first(height, width, size[1], size[0])
+        self.stages.append({**self.last, "resize": size, "filter": int(resample), "vertical_first": first})
+        self.last = {"box": (0, 0, *size)}
+        return True
+
+
+def _refused(*_: Any) -> bool:
+    return False
