@@ -25,6 +25,9 @@ def fuse(
     layout: str = "planar",
     isa: str | None = None,
 ) -> None: ...
+def decode_fuse(
+    data: bytes, plan: dict[str, Any], lut: npt.NDArray[Any], out: npt.NDArray[Any], layout: str = "planar"
+) -> None: ...
 def blur(
     image: npt.NDArray[np.uint8], row: npt.NDArray[np.float32], column: npt.NDArray[np.float32], isa: str | None = None
 ) -> npt.NDArray[np.float32]: ...

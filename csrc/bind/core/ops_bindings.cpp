@@ -1,11 +1,15 @@
 // Binds single stages, for tests and headrace.ops: arrays in, core call without the GIL, arrays out.
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "bind/convert.h"
 #include "bind/plan.h"
+#include "core/base/error.h"
 #include "core/fuse/blur.h"
 #include "core/fuse/fuse.h"
+#include "core/jpeg/jpeg_decoder.h"
+#include "core/jpeg/jpeg_header.h"
 #include "core/kernels/kernels.h"
 #include "core/kernels/resample_table.h"
 #include "core/plan/plan.h"
@@ -21,11 +25,9 @@ const Kernels& set_of(const std::optional<std::string>& isa) {
   throw py::value_error("isa: this processor or build lacks " + *isa);
 }
 
-void fuse(const py::array_t<uint8_t, py::array::c_style>& image, const py::dict& from, const py::array& lut,
-          py::array out, const std::string& layout, const std::optional<std::string>& isa) {
-  const Plan plan = to_plan(from);
+/// Where a plan's sample is written. Throws value_error where `out` has not the plan's size or the elements of `lut`.
+Output output_of(const Plan& plan, const py::array& lut, py::array& out, const std::string& layout) {
   const bool planar = to_layout(layout) == Layout::kPlanar;
-  if (image.ndim() != 3 || image.shape(2) != kPixelBytes) throw py::value_error("image: uint8 of shape (H, W, 4)");
   if (lut.ndim() != 2 || lut.shape(1) != 256 || !(lut.flags() & py::array::c_style)) {
     throw py::value_error("lut: contiguous, of shape (C, 256)");
   }
@@ -42,11 +44,34 @@ void fuse(const py::array_t<uint8_t, py::array::c_style>& image, const py::dict&
   output.row_stride = out.strides(y);
   output.pixel_stride = out.strides(x);
   output.lut = {static_cast<int>(lut.itemsize()), static_cast<int>(lut.shape(0)), lut.data()};
+  return output;
+}
+
+void fuse(const py::array_t<uint8_t, py::array::c_style>& image, const py::dict& from, const py::array& lut,
+          py::array out, const std::string& layout, const std::optional<std::string>& isa) {
+  if (image.ndim() != 3 || image.shape(2) != kPixelBytes) throw py::value_error("image: uint8 of shape (H, W, 4)");
+  const Plan plan = to_plan(from);
+  const Output output = output_of(plan, lut, out, layout);
   const Size size{static_cast<int>(image.shape(1)), static_cast<int>(image.shape(0))};
   const uint8_t* pixels = image.data();
   const Kernels& set = set_of(isa);
   py::gil_scoped_release release;
   Fuser(set).run(plan, pixels, static_cast<size_t>(size.width) * kPixelBytes, size, output);
+}
+
+void decode_fuse(const py::bytes& data, const py::dict& from, const py::array& lut, py::array out,
+                 const std::string& layout) {
+  const Plan plan = to_plan(from);
+  const Output output = output_of(plan, lut, out, layout);
+  const std::string_view view = data;  // not a copy
+  const std::span<const uint8_t> bytes{reinterpret_cast<const uint8_t*>(view.data()), view.size()};
+  py::gil_scoped_release release;
+  const JpegHeader header = parse_jpeg_header(bytes);
+  if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
+  thread_local JpegDecoder decoder;
+  thread_local Fuser fuser(kernels());
+  RowSink& sink = fuser.begin(plan, header.size, output);
+  decoder.decode(bytes, header, decode_box(plan, header.size), sink);
 }
 
 py::array_t<float> blur(const py::array_t<uint8_t, py::array::c_style>& image,
@@ -89,6 +114,10 @@ py::tuple resample_table(int in, int out, int filter, int first, int count) {
 void bind_ops(py::module_& m) {
   m.def("fuse", &fuse, py::arg("image"), py::arg("plan"), py::arg("lut"), py::arg("out"), py::arg("layout") = "planar",
         py::arg("isa") = py::none(), "Runs a plan, as bind/plan.h has it, on one RGBX image.");
+  m.def("decode_fuse", &decode_fuse, py::arg("data"), py::arg("plan"), py::arg("lut"), py::arg("out"),
+        py::arg("layout") = "planar",
+        "Runs a plan on a JPEG in one pass: decodes only what the plan needs. Raises NeedsPillow where the file is not\n"
+        "plain or not clean.");
   m.def("blur", &blur, py::arg("image"), py::arg("row"), py::arg("column"), py::arg("isa") = py::none(),
         "torchvision's GaussianBlur of an RGBX image with these weights, before it is rounded: float32 (H, W, 4).");
   m.def("resample_table", &resample_table, py::arg("in_size"), py::arg("out_size"), py::arg("filter"), py::arg("first"),

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
@@ -24,6 +25,7 @@ from headrace.pillow.opened_images import OpenedImages
 
 _CONVERTED = (None, "RGB", "L")  # target modes for which Image.convert calls nothing but ImagingCore.convert
 _COMPONENTS = {"RGB": 3, "L": 1}  # mode -> components of a file from which Pillow makes it; a draft's L has three
+_BYTES = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
 
 
 class _Recording(threading.local):
@@ -49,7 +51,7 @@ class _Pixels:
         self._image.im.pixel_access(self._image.readonly)[at] = value
 
 
-class _Deferred:
+class Deferred:
     """Mixed into a class of Pillow's, `_of`, which the object belongs to again once it has its pixels.
 
     Another thread may make the pixels at any moment. So no method looks anything up in this class after its begin, and
@@ -79,6 +81,15 @@ class _Deferred:
     def load(self) -> Any:
         return _Pixels(self) if _recorded(self) else _made(self).load()
 
+    @property
+    def __array_interface__(self) -> Any:
+        lazy = None if self.mode not in _COMPONENTS or not _recorded(self) else self.__dict__.get("_lazy")
+        values = None if lazy is None else lazy.mapped(_BYTES[: len(lazy.mode)], "channels_last")
+        if values is None:
+            return _made(self).__array_interface__
+        shape = values.shape if values.shape[2] == 3 else values.shape[:2]
+        return {"shape": shape, "typestr": "|u1", "version": 3, "data": values.tobytes()}
+
     def _new(self, im: Any) -> Any:
         new: Any = Image.Image._new(self, im)  # type: ignore[arg-type]
         if isinstance(im, LazyCore):
@@ -105,6 +116,13 @@ def _recorded(image: Any) -> bool:
     """Whether operations on the image are recorded. False as well if another thread has just made its pixels."""
     record = getattr(image, "_record", None)
     return record is not None and record(image) is not None
+
+
+def mapped(image: Any, table: Any, layout: str) -> Any:
+    """Returns the values that a table gives for the pixels of a deferred image, as `LazyCore.mapped`; None if its pixels
+    are to be made first."""
+    lazy = image.__dict__.get("_lazy") if _recorded(image) else None
+    return None if lazy is None else lazy.mapped(table, layout)
 
 
 def _made(image: Any) -> Any:
@@ -156,16 +174,16 @@ _WHEN: dict[str, Callable[..., bool]] = {
     "transpose": _always,
 }
 for _name, _records in _WHEN.items():
-    setattr(_Deferred, _name, _recording_method(_name, _records))
+    setattr(Deferred, _name, _recording_method(_name, _records))
 
 
-class DeferredImage(_Deferred, Image.Image):
+class DeferredImage(Deferred, Image.Image):
     """The result of recorded methods."""
 
     _of = Image.Image
 
 
-class DeferredJpeg(_Deferred, JpegImageFile):
+class DeferredJpeg(Deferred, JpegImageFile):
     """A JPEG that Pillow has opened. It is read by the first recorded method or by ``load``, and closed if Pillow would
     close it, but not decoded."""
 

@@ -44,16 +44,34 @@ class FilePixels:
         """Returns Pillow's native image after the operations."""
         plan = NativePlan(self._size, self._mode, operations)
         try:
-            pixels = self._pixels(plan.first["box"])
+            pixels = self._run(plan, _IDENTITY[: len(plan.mode)], "channels_last")
         except core.NeedsPillow as error:  # damaged
             self._count(str(error))
             made, rest = self._by_pillow(), operations
         else:
-            self._count(None)
-            made, rest = _image(_fused(pixels, plan), plan.mode), plan.rest
+            made = Image.frombytes(plan.mode, pixels.shape[1::-1], pixels.data, "raw", plan.mode).im
+            rest = plan.rest
         for name, *arguments in rest:
             made = getattr(made, name)(*arguments)
         return made
+
+    def mapped(self, operations: Sequence[Operation], table: Pixels, layout: str) -> Pixels | None:
+        """Returns the values that a table gives for the pixels after the operations, made in one pass.
+
+        Args:
+            table: values of the 256 bytes, (channels, 256), contiguous.
+            layout: "planar", for a result (channels, height, width), or "channels_last", for (height, width, channels).
+
+        Returns:
+            None if not all operations are native, or the file is damaged.
+        """
+        plan = NativePlan(self._size, self._mode, operations)
+        if plan.rest or len(plan.mode) != len(table):
+            return None
+        try:
+            return self._run(plan, table, layout)
+        except core.NeedsPillow:
+            return None
 
     def _count(self, reason: str | None) -> None:
         """Counts the file once; `reason`: why Pillow decodes it."""
@@ -61,18 +79,24 @@ class FilePixels:
         if not counted:
             self._opened.count(reason)
 
-    def _pixels(self, box: tuple[int, int, int, int]) -> Pixels:
-        """Returns the RGBX bytes of a box. Threads that call this at the same time may decode once more."""
+    def _run(self, plan: NativePlan, table: Pixels, layout: str) -> Pixels:
+        """Runs a plan. Threads that call this at the same time may decode once more."""
+        _, _, width, height = plan.last["box"]
+        channels = len(table)
+        shape = (channels, height, width) if layout == "planar" else (height, width, channels)
+        out = np.empty(shape, table.dtype)
+        steps = {"stages": plan.stages, "last": plan.last}
         self._crops += 1
         if self._crops < _MANY:
-            return self._decoded(box)
-        if self._whole is None:
-            self._whole = self._decoded((0, 0, *self._size))
-        left, top, width, height = box
-        return np.ascontiguousarray(self._whole[top : top + height, left : left + width])
-
-    def _decoded(self, box: tuple[int, int, int, int]) -> Pixels:
-        return np.frombuffer(core.decode_crop(self._data, *box), np.uint8).reshape(box[3], box[2], 4)
+            core.decode_fuse(self._data, steps, table, out, layout)
+        else:
+            if self._whole is None:
+                width, height = self._size
+                whole = core.decode_crop(self._data, 0, 0, width, height)
+                self._whole = np.frombuffer(whole, np.uint8).reshape(height, width, 4)
+            core.fuse(self._whole, steps, table, out, layout)
+        self._count(None)
+        return out
 
     def _by_pillow(self) -> Any:
         with warnings.catch_warnings():
@@ -80,23 +104,3 @@ class FilePixels:
             image = JpegImagePlugin.JpegImageFile(io.BytesIO(self._data))
         image.load()
         return image.im
-
-
-def _fused(pixels: Pixels, plan: NativePlan) -> Pixels:
-    """Returns the plan's pixels, (height, width, 3 or 4), of those of its first box."""
-    plan.first["box"] = (0, 0, pixels.shape[1], pixels.shape[0])
-    if not plan.stages and not any(plan.last.get(name) for name in ("gray", "flip_horizontal", "flip_vertical")):
-        return pixels
-    _, _, width, height = plan.last["box"]
-    out = np.empty((height, width, 3), np.uint8)
-    core.fuse(pixels, {"stages": plan.stages, "last": plan.last}, _IDENTITY, out, "channels_last")
-    return out
-
-
-def _image(pixels: Pixels, mode: str) -> Any:
-    """Returns Pillow's native image of RGB or RGBX bytes."""
-    if mode == "L":
-        pixels, raw = np.ascontiguousarray(pixels[..., 0]), "L"
-    else:
-        raw = "RGBX" if pixels.shape[2] == 4 else "RGB"
-    return Image.frombytes(mode, pixels.shape[1::-1], pixels.data, "raw", raw).im

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -30,11 +31,35 @@ class _Opener:
         self.uses = 0
         self.opened = OpenedImages(tracks=False)
         self.threads: dict[int, OpenedImages] = {}
+        self.with_torchvision = False
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         image = self.below(*args, **options)
         opened = self.threads.get(threading.get_ident()) or (self.opened if self.uses else None)
-        return image if opened is None else defer(image, opened)
+        if opened is None:
+            return image
+        if not self.with_torchvision and "torchvision.transforms" in sys.modules:
+            with _lock:
+                if _opener is self:
+                    self.fuse_tensors()
+        return defer(image, opened)
+
+    def fuse_tensors(self) -> None:
+        """Replaces torchvision's methods, if it has been imported."""
+        if "torchvision.transforms" in sys.modules:
+            from headrace.pillow import torchvision_steps  # imports torch
+
+            torchvision_steps.replace()
+            self.with_torchvision = True
+
+    def put_back(self) -> None:
+        """Puts back torchvision's methods and ``PIL.Image.open``."""
+        if self.with_torchvision:
+            from headrace.pillow import torchvision_steps
+
+            torchvision_steps.put_back()
+        if Image.open is self:
+            Image.open = self.below
 
 
 _lock = threading.Lock()
@@ -132,6 +157,7 @@ def _put_in_place() -> _Opener:
     global _opener
     if _opener is None:
         _opener = Image.open = _Opener(Image.open)
+        _opener.fuse_tensors()
     return _opener
 
 
@@ -146,8 +172,7 @@ def _remove_unused() -> None:
     global _opener
     if _opener is None or _opener.uses or _opener.threads:
         return
-    if Image.open is _opener:
-        Image.open = _opener.below
+    _opener.put_back()
     _opener = None
 
 

@@ -18,6 +18,8 @@ class Maker(Protocol):
 
     def make(self, operations: tuple[Operation, ...]) -> Any: ...
 
+    def mapped(self, operations: tuple[Operation, ...], table: Any, layout: str) -> Any: ...
+
     def recorded(self, lazy: LazyCore) -> None:
         """Called with each image without pixels that the file has led to."""
 
@@ -39,6 +41,7 @@ class LazyCore:
     size: tuple[int, int]
     operations: tuple[Operation, ...] = ()
     _made: Any = field(default=None, repr=False)
+    _mapped: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         self.maker.recorded(self)
@@ -48,6 +51,17 @@ class LazyCore:
         if self._made is None:
             self._made = self.maker.make(self.operations)
         return self._made
+
+    def mapped(self, table: Any, layout: str) -> Any:
+        """Returns the values that a table gives for the pixels, without making these; see `FilePixels.mapped`.
+
+        Returns:
+            None if the pixels are made already, should be made because they are needed again, or cannot be mapped.
+        """
+        if self._made is not None or self._mapped:
+            return None
+        self._mapped = True
+        return self.maker.mapped(self.operations, table, layout)
 
     def crop(self, box: tuple[int, int, int, int]) -> LazyCore:
         left, top, right, bottom = box

@@ -32,11 +32,6 @@ class NativePlan:
                 self.rest = operations[number:]
                 break
 
-    @property
-    def first(self) -> dict[str, Any]:
-        """The take of the file's pixels; its box is all that is to be decoded."""
-        return self.stages[0] if self.stages else self.last
-
     def _crop(self, box: tuple[int, int, int, int]) -> bool:
         left, top, width, height = self.last["box"]
         x0, y0, x1, y1 = box

@@ -120,12 +120,12 @@ def test_a_chain_is_not_decoded_before_its_pixels_are_read(file, monkeypatch):
     assert type(chain) is DeferredImage and isinstance(chain, Image.Image) and chain.size == (30, 30)
     assert type(image) is DeferredJpeg and image._lazy._made is None
     decoded = []
-    native = headrace.pillow.file_pixels.core.decode_crop
+    native = headrace.pillow.file_pixels.core.decode_fuse
     monkeypatch.setattr(
-        headrace.pillow.file_pixels.core, "decode_crop", lambda *box: decoded.append(box[1:]) or native(*box)
+        headrace.pillow.file_pixels.core, "decode_fuse", lambda *args: decoded.append(args[1]) or native(*args)
     )
     chain.tobytes()
-    assert decoded == [(10, 20, 100, 80)]
+    assert [stage["box"] for stage in decoded[0]["stages"]] == [(10, 20, 100, 80)] and len(decoded) == 1
     assert type(chain) is Image.Image
     same(chain, Image.open(file).convert("RGB").crop((10, 20, 110, 100)).resize((30, 30)).transpose(2))
 
@@ -254,16 +254,16 @@ def test_torchs_loader_delivers_the_same_batches(T, photographs, torchvision, wo
 
 def test_many_crops_of_one_file_decode_it_once(file, monkeypatch):
     decoded = []
-    native = headrace.pillow.file_pixels.core.decode_crop
-    monkeypatch.setattr(
-        headrace.pillow.file_pixels.core, "decode_crop", lambda *box: decoded.append(box[3:]) or native(*box)
-    )
+    native = headrace.pillow.file_pixels.core
+    crop, fuse = native.decode_crop, native.decode_fuse
+    monkeypatch.setattr(native, "decode_crop", lambda *box: decoded.append("whole") or crop(*box))
+    monkeypatch.setattr(native, "decode_fuse", lambda *plan: decoded.append("crop") or fuse(*plan))
     image, plain = headrace.pillow.open(file).convert("RGB"), Image.open(file).convert("RGB")
     for number in range(6):
         box = number, 2 * number, number + 40, 2 * number + 30
         same(image.crop(box).resize((20, 20)), plain.crop(box).resize((20, 20)))
         same(image.crop(box), plain.crop(box))
-    assert decoded == [(40, 30), (40, 30), plain.size]
+    assert decoded == ["crop", "crop", "whole"]
 
 
 def test_threads_share_deferred_images(file):

@@ -1,0 +1,77 @@
+"""torchvision's Compose and ToTensor, replaced by versions that make tensors of deferred images in one native pass.
+
+They do what torchvision's do. Where an image without pixels reaches a step that turns it into a tensor, this step and
+those behind it that map single values are one pass over the decoded rows (`value_tables`).
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from headrace.pillow.deferred_image import Deferred, mapped
+from headrace.pillow.value_tables import table_of
+
+
+def _fused(image: Any, steps: Sequence[Any], first: int) -> tuple[Any, int] | None:
+    """Returns the tensor that some of the steps from `first` on make of a deferred image, and the number of these."""
+    if not isinstance(image, Deferred):
+        return None
+    table = table_of(steps, first, image.mode)
+    values = None if table is None else mapped(image, table.values, table.layout)
+    return None if table is None or values is None else (table.tensor(values), table.steps)
+
+
+def _compose(plain: Any) -> Any:
+    @functools.wraps(plain)
+    def call(self: Any, *inputs: Any) -> Any:
+        if len(inputs) != 1 or not isinstance(inputs[0], Deferred):
+            return plain(self, *inputs)
+        (made,), steps = inputs, list(self.transforms)
+        at = 0
+        while at < len(steps):
+            fused = _fused(made, steps, at)
+            made, done = (steps[at](made), 1) if fused is None else fused
+            at += done
+        return made
+
+    return call
+
+
+def _to_tensor(plain: Any) -> Any:
+    @functools.wraps(plain)
+    def call(self: Any, pic: Any) -> Any:
+        fused = _fused(pic, (self,), 0)
+        return plain(self, pic) if fused is None else fused[0]
+
+    return call
+
+
+_PLACES = (
+    ("torchvision.transforms.transforms", "Compose", "__call__", _compose),
+    ("torchvision.transforms.transforms", "ToTensor", "__call__", _to_tensor),
+    ("torchvision.transforms.transforms", "PILToTensor", "__call__", _to_tensor),
+    ("torchvision.transforms.v2._container", "Compose", "forward", _compose),
+)
+_replaced: dict[tuple[Any, str], tuple[Any, Any]] = {}  # class and name -> torchvision's method and ours
+
+
+def replace() -> None:
+    """Replaces the methods of those classes that have been imported."""
+    for module, name, method, version in _PLACES:
+        kind = getattr(sys.modules.get(module), name, None)
+        if kind is not None and (kind, method) not in _replaced:
+            plain = getattr(kind, method)
+            ours = version(plain)
+            _replaced[kind, method] = plain, ours
+            setattr(kind, method, ours)
+
+
+def put_back() -> None:
+    """Undoes `replace`. A method that other code has replaced since stays; ours below it does what torchvision's does."""
+    for (kind, method), (plain, ours) in list(_replaced.items()):
+        if getattr(kind, method) is ours:
+            setattr(kind, method, plain)
+        del _replaced[kind, method]

@@ -1,0 +1,138 @@
+"""Tables of what transforms make of the 256 bytes: of those that turn an image into a tensor and map its values.
+
+The transforms themselves make a table, from an image that holds all bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch.nn.modules import module as nn_module
+
+_MOST = 64  # tables kept
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+
+
+def _normalize(step: Any) -> Hashable:
+    values = tuple(step.mean), tuple(step.std)
+    return None if any(type(one) not in (float, int) for row in values for one in row) else (*values, step.inplace)
+
+
+def _dtype(step: Any) -> Hashable:
+    return (step.dtype, getattr(step, "scale", None)) if isinstance(step.dtype, torch.dtype) else None
+
+
+def _nothing(step: Any) -> Hashable:
+    return ()
+
+
+# What a transform's result depends on, by module and class. None: more than the values of single pixels.
+_V1, _V2, _TIMM = "torchvision.transforms.transforms", "torchvision.transforms.v2._", "timm.data.transforms"
+_FIRST: dict[tuple[str, str], Callable[[Any], Hashable]] = {
+    (_V1, "ToTensor"): _nothing,
+    (_V1, "PILToTensor"): _nothing,
+    (_V2 + "type_conversion", "PILToTensor"): _nothing,
+    (_V2 + "type_conversion", "ToImage"): _nothing,
+    (_V2 + "deprecated", "ToTensor"): _nothing,
+    (_TIMM, "MaybeToTensor"): _nothing,
+    (_TIMM, "MaybePILToTensor"): _nothing,
+}
+_LATER: dict[tuple[str, str], Callable[[Any], Hashable]] = {
+    (_V1, "Normalize"): _normalize,
+    (_V1, "ConvertImageDtype"): _dtype,
+    (_V2 + "type_conversion", "ToPureTensor"): _nothing,
+    (_V2 + "misc", "Normalize"): _normalize,
+    (_V2 + "misc", "ConvertImageDtype"): _dtype,
+    (_V2 + "misc", "ToDtype"): _dtype,
+}
+
+
+@dataclass(frozen=True)
+class ValueTable:
+    """What some transforms make of an image.
+
+    Attributes:
+        steps: number of the transforms.
+        values: (channels, 256), contiguous.
+        layout: of their result in memory, "planar" or "channels_last"; the shape is (channels, height, width).
+        kind: class of their result.
+    """
+
+    steps: int
+    values: np.ndarray[Any, Any]
+    layout: str
+    kind: type[torch.Tensor]
+
+    def tensor(self, made: np.ndarray[Any, Any]) -> torch.Tensor:
+        """Returns values, which lie in memory as `layout` says, as the transforms would return them."""
+        whole = torch.from_numpy(made)
+        whole = whole if self.layout == "planar" else whole.permute(2, 0, 1)
+        return whole if self.kind is torch.Tensor else whole.as_subclass(self.kind)
+
+
+_tables: dict[Hashable, ValueTable | None] = {}
+
+
+def table_of(steps: Sequence[Any], first: int, mode: str) -> ValueTable | None:
+    """Returns the table of as many transforms as have one together.
+
+    Args:
+        steps: transforms, of which that with the number `first` gets the image.
+        mode: the image's mode, "RGB" or "L".
+
+    Returns:
+        None if the first transform is not known to map values.
+    """
+    known = _known(_FIRST, steps[first])
+    if known is None:
+        return None
+    last = first + 1
+    key = [torch.get_default_dtype(), mode, type(steps[first]), known]
+    while last < len(steps):
+        known = _known(_LATER, steps[last])
+        if known is None:
+            break
+        key += [type(steps[last]), known]
+        last += 1
+    key_found = tuple(key)
+    if key_found not in _tables:
+        if len(_tables) >= _MOST:
+            _tables.clear()
+        _tables[key_found] = _made(steps[first:last], mode)
+    return _tables[key_found]
+
+
+def _known(kinds: dict[tuple[str, str], Callable[[Any], Hashable]], step: Any) -> Hashable:
+    """Returns what a transform's result depends on; None if that is unknown."""
+    kind = type(step)
+    depends = kinds.get((kind.__module__, kind.__qualname__))
+    if depends is None:
+        return None
+    held = vars(step)
+    if any(held.get(name) for name in _HOOKS) or "forward" in held:
+        return None
+    if nn_module._global_forward_hooks or nn_module._global_forward_pre_hooks:
+        return None
+    return depends(step)
+
+
+def _made(steps: Sequence[Any], mode: str) -> ValueTable | None:
+    channels = len(mode)
+    every = np.arange(256, dtype=np.uint8).repeat(channels).tobytes()
+    result: Any = Image.frombytes(mode, (16, 16), every)
+    try:
+        for step in steps:
+            result = step(result)
+        values = result.detach().as_subclass(torch.Tensor).numpy()
+    except Exception:  # raised again, with its own traceback, where the transforms are called one by one
+        return None
+    layouts = {(256, 16, 1): "planar", (1, 16 * channels, channels): "channels_last"}
+    layout = layouts.get(result.stride())
+    if layout is None or result.shape != (channels, 16, 16) or result.requires_grad:
+        return None
+    return ValueTable(len(steps), np.ascontiguousarray(values.reshape(channels, 256)), layout, type(result))
