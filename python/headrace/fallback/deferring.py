@@ -1,21 +1,20 @@
-"""Opens images deferred while torch makes batches, and counts them: in worker processes, or during a call in this one.
-
-Before a batch leaves, the images in it get their pixels: errors belong to the batch, and a worker's queue pickles it.
-"""
+"""Opens images deferred while torch makes batches, and counts them: in worker processes, or during a call in this one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from PIL import Image
+
+from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.installing import deferred_here, install_for
-from headrace.pillow.opened_images import ImageCounts, OpenedImages
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A batch of a worker process, with the counts of the images opened since its last batch."""
+    """A batch of a worker process, with the counts of the images since its last batch."""
 
     batch: Any
     counts: ImageCounts
@@ -32,37 +31,37 @@ class InWorkers:
 
     def __init__(self, collate_fn: Callable[[Any], Any], init_fn: Callable[[int], None] | None) -> None:
         self._collate_fn, self._init_fn = collate_fn, init_fn
-        self._opened = OpenedImages(tracks=True)
+        self._counts = ImageCounts()
 
     def start(self, worker: int) -> None:
         """Called by torch as worker_init_fn."""
-        install_for(self._opened)
+        install_for(self._counts)
         if self._init_fn is not None:
             self._init_fn(worker)
 
     def collate(self, data: Any) -> Counted:
         """Called by torch as collate_fn."""
         batch = self._collate_fn(data)
-        self._opened.make_all()
-        return Counted(batch, self._opened.take())
+        _make_pixels(batch)
+        return Counted(batch, self._counts.take())
 
 
-class InCalls:
-    """Opens images deferred during calls in this process."""
+def call_deferring(make: Callable[[], Any], counts: ImageCounts) -> Any:
+    """Returns the result of `make`; images that it opens are deferred and counted."""
+    with deferred_here(counts):
+        made = make()
+    _make_pixels(made)
+    return made
 
-    def __init__(self) -> None:
-        self._opened = OpenedImages(tracks=True)
 
-    def call(self, make: Callable[[], Any], counts: ImageCounts) -> Any:
-        """Returns the result of `make`, which may open images.
-
-        Args:
-            counts: the images are added to these.
-        """
-        try:
-            with deferred_here(self._opened):
-                made = make()
-            self._opened.make_all()
-            return made
-        finally:
-            counts.add(self._opened.take())
+def _make_pixels(batch: Any) -> None:
+    """Makes the pixels of the images in a batch: its consumer does not expect to wait for them."""
+    if isinstance(batch, Image.Image):
+        if batch.__dict__.get("_lazy") is not None:  # an image that was only opened has no pixels with Pillow, either
+            batch.im  # noqa: B018
+    elif isinstance(batch, Mapping):
+        for one in batch.values():
+            _make_pixels(one)
+    elif isinstance(batch, (list, tuple)):
+        for one in batch:
+            _make_pixels(one)

@@ -16,7 +16,7 @@ from headrace.fallback.layout import Saved, read, write
 from headrace.fallback.making import Making
 from headrace.fallback.progress import TorchProgress
 from headrace.fallback.workers import have_states
-from headrace.pillow.opened_images import ImageCounts
+from headrace.pillow.image_counts import ImageCounts
 from headrace.sampler.seeded import Seeded, tell
 
 

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import torch
 from torch.utils.data import dataloader
 
-from headrace.fallback.deferring import Counted, InCalls, InWorkers
+from headrace.fallback.deferring import Counted, InWorkers, call_deferring
 from headrace.fallback.workers import WorkerStates
-from headrace.pillow.opened_images import ImageCounts
+from headrace.pillow.image_counts import ImageCounts
 
 _HOOKS = {
     "_SingleProcessDataLoaderIter": ("_next_data",),
@@ -86,14 +86,12 @@ class _Watched:
 
     held: Held
     _drawn_seed: int
-    _deferring: InCalls | None = None  # opens images deferred while this process makes batches
+    _defers = False  # whether images are opened deferred while this process makes a batch
 
     def _next_data(self) -> Any:
         try:
-            if self._deferring is None:
-                data = super()._next_data()  # type: ignore[misc]
-            else:
-                data = self._deferring.call(super()._next_data, self.held.watch.images)  # type: ignore[misc]
+            make = super()._next_data  # type: ignore[misc]
+            data = call_deferring(make, self.held.watch.images) if self._defers else make()
         except StopIteration:
             self.held.watch.returned(self)
             self.held.watch.finished()
@@ -132,7 +130,7 @@ def begin(loader: Any, watch: Watch, generator: torch.Generator | None) -> Any:
     held = Held(watch)
     others["_index_sampler"] = _Sampler(loader._index_sampler, held)
     if loader.num_workers == 0:
-        return _single()(_View(loader, others), held, InCalls() if loader.deferred_images else None)
+        return _single()(_View(loader, others), held, loader.deferred_images)
     collate_fn, init_fn = loader.collate_fn, loader.worker_init_fn
     if watch.workers is not None:
         carrier = watch.workers.carrier
@@ -148,8 +146,8 @@ def begin(loader: Any, watch: Watch, generator: torch.Generator | None) -> Any:
 @functools.cache
 def _single() -> type[Any]:
     class _SingleProcessDataLoaderIter(_Watched, dataloader._SingleProcessDataLoaderIter):  # type: ignore[misc]
-        def __init__(self, loader: Any, held: Held, deferring: InCalls | None) -> None:
-            self.held, self._deferring = held, deferring
+        def __init__(self, loader: Any, held: Held, defers: bool) -> None:
+            self.held, self._defers = held, defers
             super().__init__(loader)
 
     return _SingleProcessDataLoaderIter

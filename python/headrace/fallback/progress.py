@@ -16,7 +16,7 @@ from headrace.fallback.indices import IndexBatches, IndexPosition, unbegun
 from headrace.fallback.layout import Saved, TorchStart
 from headrace.fallback.randomness import Randomness
 from headrace.fallback.workers import WorkerStates
-from headrace.pillow.opened_images import ImageCounts
+from headrace.pillow.image_counts import ImageCounts
 
 
 class TorchProgress:

@@ -13,7 +13,7 @@ from headrace.delivery.routing import Native
 from headrace.delivery.settings import Settings
 from headrace.engine.device_engine import decoding_threads
 from headrace.epochs.samplers import order_of
-from headrace.pillow.opened_images import ImageCounts
+from headrace.pillow.image_counts import ImageCounts
 from headrace.pixels import pillow_rule
 from headrace.recipe.recipe import Recipe
 from headrace.sources import BlobDataset

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from headrace.engine.engine import Engine
 from headrace.epochs.state import Progress
-from headrace.pillow.opened_images import ImageCounts
+from headrace.pillow.image_counts import ImageCounts
 
 # The core times these stages for one sample in sixteen; `read` is timed for all samples.
 _SAMPLED = ("header", "decode", "resize")

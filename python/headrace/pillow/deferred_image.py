@@ -21,7 +21,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from headrace.base.native import core
 from headrace.pillow.file_pixels import FilePixels
 from headrace.pillow.lazy_core import MOST_PIXELS, LazyCore
-from headrace.pillow.opened_images import OpenedImages
+from headrace.pillow.image_counts import ImageCounts
 
 _CONVERTED = (None, "RGB", "L")  # target modes for which Image.convert calls nothing but ImagingCore.convert
 _COMPONENTS = {"RGB": 3, "L": 1}  # mode -> components of a file from which Pillow makes it; a draft's L has three
@@ -106,11 +106,6 @@ class Deferred:
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _made(self).__reduce_ex__(protocol)
 
-    def __repr__(self) -> str:
-        ours, theirs = type(self), getattr(self, "_of", type(self))
-        shown = str(theirs.__repr__(self))
-        return shown.replace(f"{ours.__module__}.{ours.__name__}", f"{theirs.__module__}.{theirs.__name__}")
-
 
 def _recorded(image: Any) -> bool:
     """Whether operations on the image are recorded. False as well if another thread has just made its pixels."""
@@ -138,7 +133,7 @@ def _leave(image: Any) -> None:
     image.__class__ = getattr(image, "_of", type(image))
     image.__dict__.pop("_lazy", None)
     image.__dict__.pop("_reading", None)
-    image.__dict__.pop("_opened", None)
+    image.__dict__.pop("_counts", None)
 
 
 def _recording_method(name: str, records: Callable[..., bool]) -> Callable[..., Any]:
@@ -199,13 +194,18 @@ class DeferredJpeg(Deferred, JpegImageFile):
             if lazy is not None:
                 return lazy
             if not _is_deferrable(image):
-                image._opened.count("after draft(), closed or huge")
+                image._counts.count("after draft(), closed or huge")
             else:
                 data = _read(image)
                 if data is not None:
-                    pixels = FilePixels(data, image.size, image.mode, image._opened)
+                    pixels = FilePixels(data, image.size, image.mode, image._counts)
                     lazy = image._lazy = LazyCore(pixels, image.mode, image.size)
             return lazy
+
+
+for _kind in (DeferredImage, DeferredJpeg):  # messages that name an object's class name Pillow's
+    _kind.__module__, _kind.__qualname__ = _kind._of.__module__, _kind._of.__qualname__
+    _kind.__name__ = _kind._of.__name__
 
 
 def _is_deferrable(image: Any) -> bool:
@@ -234,7 +234,7 @@ def _read(image: Any) -> bytes | None:
     if reason is None and shape != (*image.size, _COMPONENTS[image.mode]):
         reason = "the file has changed since it was opened"
     if reason is not None:
-        image._opened.count(reason)
+        image._counts.count(reason)
         return None
     # What Pillow's load() leaves.
     image.tile, image.readonly = [], 0
@@ -244,19 +244,19 @@ def _read(image: Any) -> bytes | None:
     return data
 
 
-def defer(image: Any, opened: OpenedImages) -> Any:
+def defer(image: Any, counts: ImageCounts) -> Any:
     """Makes an image that Pillow has opened a deferred one, if it is an RGB or gray JPEG in a file or in memory;
     returns it.
 
     Args:
-        opened: counts the image.
+        counts: counts the image.
     """
     reason = _why_not(image)
     if reason is None:
-        image.__dict__.update(_opened=opened, _reading=threading.Lock())
+        image.__dict__.update(_counts=counts, _reading=threading.Lock())
         image.__class__ = DeferredJpeg
     else:
-        opened.count(reason)
+        counts.count(reason)
     return image
 
 

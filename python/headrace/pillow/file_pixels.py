@@ -11,9 +11,9 @@ import numpy as np
 from PIL import Image, JpegImagePlugin
 
 from headrace.base.native import core
-from headrace.pillow.lazy_core import LazyCore, Operation
+from headrace.pillow.lazy_core import Operation
 from headrace.pillow.native_plan import NativePlan
-from headrace.pillow.opened_images import OpenedImages
+from headrace.pillow.image_counts import ImageCounts
 
 _IDENTITY = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
 _MANY = 3  # crops: decoding the whole file costs about as much as two of them
@@ -27,18 +27,14 @@ class FilePixels:
     Args:
         data: the file. Its header must be plain: ``jpeg_header(data)["not_plain"]`` is None.
         mode: "RGB" or "L".
-        opened: counts the file.
+        counts: counts the file.
     """
 
-    def __init__(self, data: bytes, size: tuple[int, int], mode: str, opened: OpenedImages) -> None:
-        self._data, self._size, self._mode, self._opened = data, size, mode, opened
+    def __init__(self, data: bytes, size: tuple[int, int], mode: str, counts: ImageCounts) -> None:
+        self._data, self._size, self._mode, self._counts = data, size, mode, counts
         self._counted = False
         self._crops = 0  # decoded so far
         self._whole: Pixels | None = None
-
-    def recorded(self, lazy: LazyCore) -> None:
-        """Called with each image without pixels that the file has led to."""
-        self._opened.track(lazy)
 
     def make(self, operations: Sequence[Operation]) -> Any:
         """Returns Pillow's native image after the operations."""
@@ -77,7 +73,7 @@ class FilePixels:
         """Counts the file once; `reason`: why Pillow decodes it."""
         counted, self._counted = self._counted, True
         if not counted:
-            self._opened.count(reason)
+            self._counts.count(reason)
 
     def _run(self, plan: NativePlan, table: Pixels, layout: str) -> Pixels:
         """Runs a plan. Threads that call this at the same time may decode once more."""

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from PIL import Image
 
 from headrace.pillow.deferred_image import defer
-from headrace.pillow.opened_images import OpenedImages
+from headrace.pillow.image_counts import ImageCounts
 
 
 class _Opener:
@@ -21,28 +21,28 @@ class _Opener:
 
     Attributes:
         uses: number of `deferred` blocks and installations in force, which hold for all threads.
-        opened: the images opened for these.
-        threads: the images opened for `deferred_here`, by thread.
+        counts: of the images opened for these.
+        threads: counts of the images opened inside `deferred_here`, by thread.
     """
 
     def __init__(self, below: Any) -> None:
         functools.update_wrapper(self, below)
         self.below = below
         self.uses = 0
-        self.opened = OpenedImages(tracks=False)
-        self.threads: dict[int, OpenedImages] = {}
+        self.counts = ImageCounts()
+        self.threads: dict[int, ImageCounts] = {}
         self.with_torchvision = False
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         image = self.below(*args, **options)
-        opened = self.threads.get(threading.get_ident()) or (self.opened if self.uses else None)
-        if opened is None:
+        counts = self.threads.get(threading.get_ident()) or (self.counts if self.uses else None)
+        if counts is None:
             return image
         if not self.with_torchvision and "torchvision.transforms" in sys.modules:
             with _lock:
                 if _opener is self:
                     self.fuse_tensors()
-        return defer(image, opened)
+        return defer(image, counts)
 
     def fuse_tensors(self) -> None:
         """Replaces torchvision's methods, if it has been imported."""
@@ -83,7 +83,7 @@ def open(fp: Any, mode: Literal["r"] = "r", formats: Any = None) -> Any:
     Raises:
         OSError, ValueError, TypeError: as ``PIL.Image.open``.
     """
-    return defer(Image.open(fp, mode, formats), OpenedImages(tracks=False))
+    return defer(Image.open(fp, mode, formats), ImageCounts())
 
 
 def install() -> None:
@@ -118,17 +118,17 @@ def deferred() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def deferred_here(opened: OpenedImages) -> Iterator[None]:
+def deferred_here(counts: ImageCounts) -> Iterator[None]:
     """Inside ``with``, ``PIL.Image.open`` opens images deferred in this thread.
 
     Args:
-        opened: gets the images.
+        counts: counts the images.
     """
     thread = threading.get_ident()
     with _lock:
         opener = _put_in_place()
         before = opener.threads.get(thread)
-        opener.threads[thread] = opened
+        opener.threads[thread] = counts
     try:
         yield
     finally:
@@ -140,15 +140,15 @@ def deferred_here(opened: OpenedImages) -> Iterator[None]:
                 opener.threads[thread] = before
 
 
-def install_for(opened: OpenedImages) -> None:
+def install_for(counts: ImageCounts) -> None:
     """Opens images deferred for the rest of this process's life.
 
     Args:
-        opened: gets the images.
+        counts: counts the images.
     """
     with _lock:
         opener = _put_in_place()
-        opener.opened = opened
+        opener.counts = counts
         opener.threads.clear()  # blocks of the process that this one was forked from
         opener.uses += 1
 
@@ -182,7 +182,7 @@ def _after_fork() -> None:
     _lock = threading.Lock()
     if _opener is not None:
         here = threading.get_ident()
-        _opener.threads = {thread: opened for thread, opened in _opener.threads.items() if thread == here}
+        _opener.threads = {thread: counts for thread, counts in _opener.threads.items() if thread == here}
         _remove_unused()
 
 

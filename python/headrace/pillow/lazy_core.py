@@ -20,8 +20,6 @@ class Maker(Protocol):
 
     def mapped(self, operations: tuple[Operation, ...], table: Any, layout: str) -> Any: ...
 
-    def recorded(self, lazy: LazyCore) -> None:
-        """Called with each image without pixels that the file has led to."""
 
 
 @dataclass
@@ -42,9 +40,6 @@ class LazyCore:
     operations: tuple[Operation, ...] = ()
     _made: Any = field(default=None, repr=False)
     _mapped: bool = field(default=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self.maker.recorded(self)
 
     def made(self) -> Any:
         """Returns Pillow's native image, made at the first call."""

@@ -60,6 +60,7 @@ def same(ours: Any, theirs: Any) -> None:
     assert (ours.size, ours.mode, ours.info, ours.format) == (theirs.size, theirs.mode, theirs.info, theirs.format)
     assert repr(ours).split(" at ")[0] == repr(theirs).split(" at ")[0]
     assert np.array_equal(np.asarray(ours), np.asarray(theirs))
+    assert ours.tobytes() == theirs.tobytes()  # after numpy's access, which makes no Pillow pixels
     assert type(ours) is type(theirs)
 
 

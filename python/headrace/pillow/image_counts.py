@@ -1,0 +1,42 @@
+"""Counts of opened images: how many got native pixels, and why others did not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass
+class ImageCounts:
+    """Numbers of images whose pixels were made.
+
+    Attributes:
+        native: by headrace.
+        by_pillow: by Pillow, keyed by the reason.
+    """
+
+    native: int = 0
+    by_pillow: Counter[str] = field(default_factory=Counter)
+
+    def count(self, reason: str | None) -> None:
+        """Counts an image with native pixels or, with a reason, one that Pillow decodes."""
+        if reason is None:
+            self.native += 1
+        else:
+            self.by_pillow[reason] += 1
+
+    def add(self, more: ImageCounts) -> None:
+        """Adds the counts of other images."""
+        self.native += more.native
+        self.by_pillow.update(more.by_pillow)
+
+    def take(self) -> ImageCounts:
+        """Returns the counts, and begins at 0 again."""
+        taken = ImageCounts(self.native, self.by_pillow)
+        self.native, self.by_pillow = 0, Counter()
+        return taken
+
+    def __str__(self) -> str:
+        total = self.native + self.by_pillow.total()
+        reasons = ", ".join(f"{count} {reason}" for reason, count in self.by_pillow.most_common())
+        return f"{self.native} of {total} images natively" + (f"; by Pillow: {reasons}" if reasons else "")
