@@ -59,6 +59,7 @@ class Deferred:
     """
 
     _of: type[Any]
+    palette: Any
 
     @staticmethod
     def _record(image: Any) -> LazyCore | None:
@@ -78,8 +79,20 @@ class Deferred:
         _leave(self)
         self.im = value
 
+    @property
+    def _im(self) -> Any:
+        """`readonly` and ``putpalette`` look at it without reading pixels; ``close`` replaces it by an error."""
+        lazy = self.__dict__.get("_lazy")
+        return self.__dict__.get("_im") if lazy is None else lazy
+
+    @_im.setter
+    def _im(self, value: Any) -> None:
+        _leave(self)
+        self.__dict__["_im"] = value
+
     def load(self) -> Any:
-        return _Pixels(self) if _recorded(self) else _made(self).load()
+        # With a palette, Pillow's method has something to do to the native image.
+        return _Pixels(self) if _recorded(self) and self.palette is None else _made(self).load()
 
     @property
     def __array_interface__(self) -> Any:
@@ -100,6 +113,14 @@ class Deferred:
 
     def __eq__(self, other: object) -> bool:
         return bool(_made(self) == other)
+
+    def __getattr__(self, name: str) -> Any:
+        """Names Pillow's class in the error."""
+        of = getattr(self, "_of", type(self))
+        theirs = getattr(of, "__getattr__", None)
+        if theirs is not None:
+            return theirs(self, name)
+        raise AttributeError(f"{of.__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     __hash__ = None  # type: ignore[assignment] # as of Pillow's images
 
@@ -142,11 +163,11 @@ def _recording_method(name: str, records: Callable[..., bool]) -> Callable[..., 
 
     @functools.wraps(plain)
     def method(self: Any, *args: Any, **options: Any) -> Any:
-        if not (_recorded(self) and records(*args, **options)):
-            return getattr(_made(self), name)(*args, **options)
+        if not records(*args, **options):
+            return plain(self, *args, **options)
         _recording.images.append(self)
         try:
-            return plain(self, *args, **options)
+            return plain(self, *args, **options)  # it calls `load`, after its own checks, and then reads `im`
         finally:
             _recording.images.pop()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 _TRANSPOSES = range(7)  # the members of PIL.Image.Transpose
 _SWAPPING = (2, 4, 5, 6)  # ROTATE_90, ROTATE_270, TRANSPOSE, TRANSVERSE: width and height change places
@@ -32,12 +32,14 @@ class LazyCore:
     Attributes:
         maker: makes the pixels.
         mode, size: of the image after the operations, as Pillow's methods read them.
+        readonly: 0, as of an image whose memory is not a mapped file.
     """
 
     maker: Maker
     mode: str
     size: tuple[int, int]
     operations: tuple[Operation, ...] = ()
+    readonly: ClassVar[int] = 0
     _made: Any = field(default=None, repr=False)
     _mapped: bool = field(default=False, repr=False)
 
