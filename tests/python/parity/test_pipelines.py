@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from torch.utils.data import DataLoader as TorchDataLoader
-
-from headrace import DataLoader
 from pipelines import augment, batching, damage, own, pairs, reading, streams, views
 from pipelines.alike import difference
 from pipelines.material import Material
 from pipelines.registry import PIPELINES, Pipeline
 from pipelines.running import EPOCHS, observe
+from torch.utils.data import DataLoader as TorchDataLoader
+
+from headrace import DataLoader
 
 pytestmark = pytest.mark.processes
 
@@ -43,4 +43,5 @@ def test_headrace_delivers_what_torch_does(pipeline, workers, material):
     ours = observe(pipeline, DataLoader, material, workers)
     assert pipeline.deterministic or not ours["native"]
     ours["native"] = theirs["native"]
-    assert difference(ours, theirs) is None
+    found = difference(ours, theirs)
+    assert not found, found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,14 @@ def all_kinds_of_files(material: Material) -> dict[str, Any]:
     """Converted to RGB, to gray and not at all."""
 
     def look(path: Path) -> Any:
-        gray = Image.open(path).convert("L").resize((9, 8))
-        kept = Image.open(path)
+        with Image.open(path) as image:
+            gray = image.convert("L").resize((9, 8))
+        with Image.open(path) as image:
+            crop = CROP(image.convert("RGB"))
+        kept = Image.open(io.BytesIO(path.read_bytes()))
         small = kept.resize((7, 9))
         kept.load()
-        return CROP(Image.open(path).convert("RGB")), F.pil_to_tensor(gray), kept, small
+        return crop, F.pil_to_tensor(gray), kept, small
 
     return loader_of(material.odd, look)
 
@@ -41,7 +45,7 @@ def alpha_over_white(material: Material) -> dict[str, Any]:
     def look(path: Path) -> Any:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            image = Image.open(path)
+            image = Image.open(io.BytesIO(path.read_bytes()))
             if image.mode in ("P", "LA", "RGBA"):
                 image = image.convert("RGBA")
                 white = Image.new("RGBA", image.size, "white")

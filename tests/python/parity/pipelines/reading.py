@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import ExifTags, Image, ImageChops, ImageDraw, ImageEnhance, ImageFilter, ImageOps, ImageStat
+from PIL.JpegImagePlugin import JpegImageFile
 from torch.utils.data import Dataset
 
 from pipelines.material import Material
@@ -49,7 +50,11 @@ def sizes_and_headers(material: Material) -> dict[str, Any]:
             return image.size, image.width, image.mode, image.format, dict(image.info), exif, image.getbands(), layers
 
         with Image.open(path) as image:
-            before = header(image), image.is_animated if hasattr(image, "is_animated") else None, image.get_format_mimetype()
+            before = (
+                header(image),
+                image.is_animated if hasattr(image, "is_animated") else None,
+                image.get_format_mimetype(),
+            )
             image.load()
             after = header(image)
             quantization = {key: list(value) for key, value in getattr(image, "quantization", {}).items()}
@@ -178,7 +183,48 @@ def filters_and_enhancers(material: Material) -> dict[str, Any]:
             Image.composite(small, small.rotate(180), small.convert("L")),
         ]
 
-    return loader_of(material.photos, look)
+    return loader_of(material.photos[1:6], look)
+
+
+@pipeline()
+def all_filters(material: Material) -> dict[str, Any]:
+    """Each filter that the installed Pillow has, after a crop, for enlarging and for reducing."""
+
+    def look(path: Path) -> Any:
+        image = Image.open(path).convert("RGB")
+        crop = image.crop((5, 6, 85, 66))
+        return [
+            one.resize(size, by) for by in Image.Resampling for one in (image, crop) for size in ((30, 41), (97, 70))
+        ]
+
+    return loader_of(material.photos[:6], look)
+
+
+@pipeline()
+def files_closed_by_hand(material: Material) -> dict[str, Any]:
+    """`close()` before and after what is read: Pillow refuses pixels of a closed image."""
+
+    def look(path: Path) -> Any:
+        steps: list[Callable[[Any], Any]] = [
+            lambda image: image.close(),
+            lambda image: (image.convert("RGB"), image.close()),
+            lambda image: (image.load(), image.close()),
+            lambda image: (image.getpixel((0, 0)), image.close()),
+            lambda image: (image.crop((0, 0, 9, 9)), image.close(), image.close()),
+            lambda image: (image.load(), image.__exit__(None, None, None)),
+        ]
+        told = []
+        for step in steps:
+            for use in (lambda image: image.resize((5, 4)), lambda image: image.getpixel((1, 2)), Image.Image.copy):
+                image = Image.open(path)
+                step(image)
+                try:
+                    told.append(use(image))
+                except ValueError as error:
+                    told.append(str(error))
+        return told
+
+    return loader_of(material.photos[:4], look)
 
 
 @pipeline()
@@ -234,7 +280,7 @@ def copies_pickles_and_files(material: Material) -> dict[str, Any]:
             Image.fromarray(np.asarray(resized)),
             isinstance(resized, Image.Image),
             bool(image),
-            type(image).__name__ == "JpegImageFile" or isinstance(image, Image.Image),
+            isinstance(image, JpegImageFile),
         ]
 
     return loader_of(material.photos, look)
@@ -252,15 +298,13 @@ def ways_to_open(material: Material) -> dict[str, Any]:
         with Image.open(str(path)) as image:
             two = image.crop((0, 0, 20, 20))
         three = Image.open(io.BytesIO(path.read_bytes()), formats=["JPEG"]).convert("RGB").reduce(4)
-        stream = io.BytesIO(b"before" + path.read_bytes())
-        stream.seek(6)
         with Image.open(path) as image:
             image.seek(0)
             told = image.tell(), image.n_frames if hasattr(image, "n_frames") else 1
             five = image.copy()
         with path.open("rb") as unbuffered:
             left = Image.open(unbuffered).convert("L"), unbuffered.closed, unbuffered.tell() > 0
-        return [one, two, three, Image.open(stream).convert("RGB"), told, five, *left]
+        return [one, two, three, told, five, *left]
 
     return loader_of(material.photos, look)
 

@@ -22,7 +22,7 @@ class Pipeline:
         deterministic: its transforms draw no random numbers, so headrace's threads may deliver it. All others are
             torch's to deliver: headrace's threads have random numbers of their own.
         fails: the error that ends it.
-        opens: whether it opens JPEG files with Pillow in the process that reads the dataset.
+        opens: whether it opens JPEG files in a way that headrace.pillow defers.
     """
 
     make: Make

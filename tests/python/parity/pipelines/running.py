@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import torch
-
 from both import let_go
+
 from pipelines.material import Material
 from pipelines.registry import Pipeline
 
@@ -25,9 +25,12 @@ def observe(pipeline: Pipeline, kind: Any, material: Material, workers: int) -> 
     delivered: list[Any] = []
     error: Exception | None = None
     length = native = generator = None
+    once = not torch.is_warn_always_enabled()
+    torch.set_warn_always(True)  # else the first loader gets the warnings that come once per process
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", ".* is multi-threaded, use of fork")  # Python 3.12, of torch's workers
+        warnings.simplefilter("ignore", ResourceWarning)  # comes whenever garbage is collected
         try:
             options = {"num_workers": workers, **pipeline.make(material)}
             if not workers:
@@ -43,6 +46,8 @@ def observe(pipeline: Pipeline, kind: Any, material: Material, workers: int) -> 
                     delivered[-1].append(batch)
         except Exception as raised:
             error = let_go(raised)
+        finally:
+            torch.set_warn_always(not once)
     return {
         "length": length,
         "delivered": delivered,

@@ -94,7 +94,7 @@ def tar_shards(material: Material) -> dict[str, Any]:
     return {"dataset": Shards(), "batch_size": 3}
 
 
-@pipeline()
+@pipeline(opens=False)
 def images_of_open_tar_members(material: Material) -> dict[str, Any]:
     """Pillow reads from the archive itself, at random places."""
 
