@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 from PIL import Image
 from pipelines.alike import difference
-from pipelines.registry import PIPELINES
+from pipelines.material import Material
+from pipelines.registry import PIPELINES, Pipeline
 from pipelines.running import observe
-from test_pipelines import assert_delivers, material, skip_without_its_package
+from test_pipelines import assert_delivers, material, odd_files, skip_without_its_package
 from torch.utils.data import DataLoader
 
 import headrace
 from headrace.pillow.deferred_image import DeferredJpeg
+from support import silent_pillow
 
-__all__ = ["material"]  # a fixture
+__all__ = ["material", "odd_files"]  # fixtures
 
 # Defects of deferred images. Each mark is to go with its defect: a pipeline that has become equal fails.
 DEFECTS = {
@@ -35,6 +37,15 @@ DEFECTS = {
 )
 def test_deferred_images_deliver_what_pillows_do(pipeline, material, monkeypatch):
     skip_without_its_package(pipeline)
+    assert_parity(pipeline, material, monkeypatch)
+
+
+def test_odd_and_broken_files(odd_files, material, monkeypatch):
+    with silent_pillow():
+        assert_parity(odd_files, material, monkeypatch)
+
+
+def assert_parity(pipeline: Pipeline, material: Material, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = observe(pipeline, DataLoader, material, 0)
     assert_delivers(theirs, pipeline)
     opened: list[type] = []

@@ -28,7 +28,9 @@ def difference(ours: Any, theirs: Any, where: str = "it") -> str | None:
         if len(ours) != len(theirs):
             return f"{where}: {len(ours)} elements {ours!r:.500}, expected {len(theirs)}: {theirs!r:.500}"
         return _first(dict(enumerate(ours)), dict(enumerate(theirs)), where)
-    equal = ours is theirs or ours == theirs or (ours != ours and theirs != theirs)
+    if isinstance(theirs, float):
+        ours, theirs = ours.hex(), theirs.hex()  # 0.0 == -0.0, and nan != nan
+    equal = ours is theirs or ours == theirs
     return None if equal else f"{where}: {ours!r:.500}, expected {theirs!r:.500}"
 
 
@@ -65,8 +67,15 @@ def _facts(image: Image.Image) -> dict[str, Any]:
         "palette": None if image.palette is None else (image.palette.mode, image.getpalette()),
         "info": image.info,
         "format": image.format,
-        "exif": dict(image.getexif()),
+        "exif": _exif(image),
         "filename": getattr(image, "filename", None),
         "attributes": sorted(vars(image).keys() - {"map"}),  # see test_attributes_of_a_loaded_file
         "class": type(image),
     }
+
+
+def _exif(image: Image.Image) -> Any:
+    try:
+        return dict(image.getexif())
+    except Exception as error:  # damaged
+        return type(error), str(error)

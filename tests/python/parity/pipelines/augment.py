@@ -49,7 +49,7 @@ def numpy_of_the_opened_file(material: Material) -> dict[str, Any]:
 
     class Arrays(Dataset[Any]):
         def __len__(self) -> int:
-            return len(material.photos)
+            return 6
 
         def __getitem__(self, index: int) -> Any:
             def opened() -> Any:
@@ -57,7 +57,7 @@ def numpy_of_the_opened_file(material: Material) -> dict[str, Any]:
 
             with opened() as image:
                 one = np.asarray(image)
-            two, three = np.array(opened(), dtype=np.float32), np.array(opened().getdata()).reshape(one.shape)
+            two, three = np.array(opened(), dtype=np.float32), np.array(opened().resize((9, 8)).getdata())
             four = torch.frombuffer(bytearray(opened().tobytes()), dtype=torch.uint8)
             five = opened().__array_interface__
             return one, two.mean((0, 1)), three.sum(), four.sum(), five["shape"], len(five["data"]), one.flags.writeable

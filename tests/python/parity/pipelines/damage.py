@@ -16,7 +16,7 @@ from torchvision.transforms import functional as F
 
 from pipelines.material import Material
 from pipelines.reading import Each, lists, loader_of
-from pipelines.registry import pipeline
+from pipelines.registry import Pipeline, pipeline
 
 CROP = T.Compose([T.RandomResizedCrop(40), T.ToTensor()])
 
@@ -234,3 +234,21 @@ def folder_that_checks_its_files(material: Material) -> dict[str, Any]:
         (folder / "all" / path.name).write_bytes(path.read_bytes())
     dataset = datasets.ImageFolder(folder, T.ToTensor(), loader=opened, is_valid_file=good)
     return {"dataset": dataset, "batch_size": 3, "shuffle": True}
+
+
+def over_files(paths: list[Path]) -> Pipeline:
+    """A pipeline over files of all kinds, which returns what Pillow says of those that it refuses."""
+
+    def look(path: Path) -> Any:
+        try:
+            with Image.open(path) as image:
+                told = image.size, image.mode, sorted(map(str, image.info))
+                rgb = image.convert("RGB")
+                return path.name, told, CROP(rgb), rgb.resize((20, 20), Image.Resampling.BICUBIC)
+        except Exception as error:
+            return path.name, type(error).__name__, str(error)
+
+    def odd_and_broken_files(material: Material) -> dict[str, Any]:
+        return loader_of(paths, look)
+
+    return Pipeline(odd_and_broken_files)

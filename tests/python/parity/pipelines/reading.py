@@ -150,7 +150,7 @@ def image_ops(material: Material) -> dict[str, Any]:
             ImageOps.scale(rgb(), 0.3),
         ]
 
-    return loader_of([*material.photos, *(path for path in material.odd if path.name.startswith("turned"))], look)
+    return loader_of([*material.photos[:3], *(path for path in material.odd if path.name.startswith("turned"))], look)
 
 
 @pipeline()
@@ -183,7 +183,7 @@ def filters_and_enhancers(material: Material) -> dict[str, Any]:
             Image.composite(small, small.rotate(180), small.convert("L")),
         ]
 
-    return loader_of(material.photos[1:6], look)
+    return loader_of(material.photos[1:4], look)
 
 
 @pipeline()
@@ -197,7 +197,7 @@ def all_filters(material: Material) -> dict[str, Any]:
             one.resize(size, by) for by in Image.Resampling for one in (image, crop) for size in ((30, 41), (97, 70))
         ]
 
-    return loader_of(material.photos[:6], look)
+    return loader_of(material.photos[:3], look)
 
 
 @pipeline()
@@ -253,7 +253,7 @@ def boxes_outside_and_odd_arguments(material: Material) -> dict[str, Any]:
             image.rotate(0),
         ]
 
-    return loader_of(material.photos, look)
+    return loader_of(material.photos[:6], look)
 
 
 @pipeline()

@@ -18,7 +18,7 @@ class Pipeline:
 
     Attributes:
         make: returns the arguments of the loader, `dataset` among them; called anew for each loader.
-        needs: a package; the pipeline is skipped where it is not installed.
+        needs: a package or module; the pipeline is skipped where it is not installed.
         deterministic: its transforms draw no random numbers, so headrace's threads may deliver it. All others are
             torch's to deliver: headrace's threads have random numbers of their own.
         fails: the error that ends it.
@@ -37,8 +37,11 @@ class Pipeline:
 
     @property
     def missing(self) -> bool:
-        """Whether the package that it needs is missing."""
-        return self.needs is not None and importlib.util.find_spec(self.needs) is None
+        """Whether what it needs is missing."""
+        try:
+            return self.needs is not None and importlib.util.find_spec(self.needs) is None
+        except ModuleNotFoundError:  # of the package that holds it
+            return True
 
 
 PIPELINES: dict[str, Pipeline] = {}

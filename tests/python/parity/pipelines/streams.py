@@ -193,7 +193,7 @@ def hugging_face_table(material: Material) -> dict[str, Any]:
     return {"dataset": table, "batch_size": 4, "shuffle": True}
 
 
-@pipeline(needs="transformers")
+@pipeline(needs="transformers.models.vit.image_processing_pil_vit")
 def processor_in_the_collate_fn(material: Material) -> dict[str, Any]:
     """Pillow's images go through the loader to a processor of transformers."""
     from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
