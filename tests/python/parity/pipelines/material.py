@@ -178,7 +178,7 @@ class Material:
 
     @cached_property
     def refused_late(self) -> list[Path]:
-        """JPEG files with plain headers and an end, two of which Pillow refuses because of their entropy-coded data."""
+        """Complete JPEG files; Pillow opens all and refuses to load two, for a marker amid the pixels."""
         folder = self._folder("refused_late")
         for number, photo in enumerate(self.photos[3:9]):
             data = photo.read_bytes()
