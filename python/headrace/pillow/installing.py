@@ -70,9 +70,10 @@ _installed = False  # by `install`
 def open(fp: Any, mode: Literal["r"] = "r", formats: Any = None) -> Any:
     """Opens an image as ``PIL.Image.open`` does, without decoding it.
 
-    An RGB JPEG is read by the first of ``load``, ``convert``, ``crop``, ``resize``, ``transpose`` and ``copy``, and
-    closed then if Pillow opened it. Its pixels are made at the first access to them. Damage that the file's headers do
-    not show raises Pillow's error then, not in ``load``. A file object is read to its end.
+    An RGB or gray JPEG is read where Pillow would decode it, by the first ``load``, ``convert``, ``crop``, ``resize``,
+    ``transpose`` or ``copy``, and closed then if Pillow opened it. Its pixels are made at the first access to them.
+    Errors are raised where Pillow raises them: files that it may refuse are decoded by it at once. A file object is
+    read to its end.
 
     Args:
         fp, mode, formats: as of ``PIL.Image.open``.
