@@ -38,7 +38,7 @@ class _Recording(threading.local):
 _recording = _Recording()
 
 
-class _Pixels:
+class PixelAccess:
     """What ``load`` of a deferred image returns: Pillow's PixelAccess, made at the first access to a pixel."""
 
     def __init__(self, image: Any) -> None:
@@ -92,7 +92,7 @@ class Deferred:
 
     def load(self) -> Any:
         # With a palette, Pillow's method has something to do to the native image.
-        return _Pixels(self) if _recorded(self) and self.palette is None else _made(self).load()
+        return PixelAccess(self) if _recorded(self) and self.palette is None else _made(self).load()
 
     @property
     def __array_interface__(self) -> Any:
@@ -258,7 +258,7 @@ def _read(image: Any) -> bytes | None:
         image._counts.count(reason)
         return None
     # What Pillow's load() leaves.
-    image.tile, image.readonly = [], 0
+    image.tile, image.readonly, image.map = [], 0, None
     if image._exclusive_fp:
         image.fp.close()
     image.fp = None

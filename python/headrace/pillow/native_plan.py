@@ -8,7 +8,7 @@ from typing import Any
 from headrace.pillow.lazy_core import Operation
 from headrace.pixels import pillow_rule
 
-_NEAREST = 0
+_FILTERS = range(1, 6)  # Lanczos, bilinear, bicubic, box, Hamming; nearest and those that Pillow 13 added are Pillow's
 _FLIPS = {0: (True, False), 1: (False, True), 3: (True, True)}  # Transpose -> horizontal, vertical; 3: half a turn
 
 
@@ -58,7 +58,7 @@ class NativePlan:
         return True
 
     def _resize(self, size: tuple[int, int], resample: Any, _: Any) -> bool:
-        if resample == _NEAREST or not pillow_rule.is_known():
+        if resample not in _FILTERS or not pillow_rule.is_known():
             return False
         _, _, width, height = self.last["box"]
         first = pillow_rule.vertical_first(height, width, size[1], size[0])

@@ -21,20 +21,8 @@ from support import silent_pillow
 
 __all__ = ["material", "odd_files"]  # fixtures
 
-# Defects of deferred images. Each mark is to go with its defect: a pipeline that has become equal fails.
-DEFECTS = {
-    "all_filters": pytest.mark.xfail(
-        len(Image.Resampling) > 6,
-        reason="the filters that Pillow 13 has added are taken for others",
-    ),
-    "files_closed_by_hand": pytest.mark.xfail(reason="an image that was loaded and closed still gives its pixels"),
-    "images_without_a_transform": pytest.mark.xfail(reason="torch's message names the class of deferred images"),
-}
 
-
-@pytest.mark.parametrize(
-    "pipeline", [pytest.param(one, id=name, marks=DEFECTS.get(name, ())) for name, one in PIPELINES.items()]
-)
+@pytest.mark.parametrize("pipeline", PIPELINES.values(), ids=PIPELINES)
 def test_deferred_images_deliver_what_pillows_do(pipeline, material, monkeypatch):
     skip_without_its_package(pipeline)
     assert_parity(pipeline, material, monkeypatch)
@@ -64,7 +52,6 @@ def assert_parity(pipeline: Pipeline, material: Material, monkeypatch: pytest.Mo
     assert (DeferredJpeg in opened) is pipeline.opens
 
 
-@pytest.mark.xfail(reason="load() of a deferred image does not set `map`, as Pillow's does")
 def test_attributes_of_a_loaded_file(photographs):
     seen = []
     for open_ in (headrace.pillow.open, Image.open):
@@ -82,18 +69,16 @@ def text_of_the_error(call: Callable[[Any], Any], image: Any) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-@pytest.mark.xfail(reason="deferred images show their own class")
 @pytest.mark.parametrize(
     "call",
     [
-        lambda image: type(image.convert("RGB")) is Image.Image,
         lambda image: type(image).__name__,
         lambda image: type(image.convert("RGB")).__module__,
         lambda image: hash(image),
         lambda image: image.crop((0, 0, 9, 9)).filename,
         lambda image: type(image.load()).__name__,
     ],
-    ids=["type", "name", "module", "hash", "attribute", "pixel access"],
+    ids=["name", "module", "hash", "attribute", "pixel access"],
 )
 def test_names_of_classes(call, photographs: list[Path]):
     with headrace.pillow.open(photographs[1]) as ours, Image.open(photographs[1]) as theirs:
