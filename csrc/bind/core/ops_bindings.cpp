@@ -31,6 +31,9 @@ Output output_of(const Plan& plan, const py::array& lut, py::array& out, const s
   if (lut.ndim() != 2 || lut.shape(1) != 256 || !(lut.flags() & py::array::c_style)) {
     throw py::value_error("lut: contiguous, of shape (C, 256)");
   }
+  if ((lut.shape(0) != 1 && lut.shape(0) != 3) || (lut.itemsize() != 1 && lut.itemsize() != 2 && lut.itemsize() != 4)) {
+    throw py::value_error("lut: of 1 or 3 channels, with elements of 1, 2 or 4 bytes");
+  }
   const int c = planar ? 0 : 2, y = planar ? 1 : 0, x = planar ? 2 : 1;
   const Box& box = plan.last.box;
   if (out.ndim() != 3 || out.shape(c) != lut.shape(0) || out.shape(y) != box.height || out.shape(x) != box.width ||

@@ -15,6 +15,7 @@ from PIL import Image
 from torch.nn.modules import module as nn_module
 
 _MOST = 64  # tables kept
+_WIDEST = 4  # bytes of an element that the kernels write
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
 
@@ -133,6 +134,6 @@ def _made(steps: Sequence[Any], mode: str) -> ValueTable | None:
         return None
     layouts = {(256, 16, 1): "planar", (1, 16 * channels, channels): "channels_last"}
     layout = layouts.get(result.stride())
-    if layout is None or result.shape != (channels, 16, 16) or result.requires_grad:
+    if layout is None or result.shape != (channels, 16, 16) or result.requires_grad or values.itemsize > _WIDEST:
         return None
     return ValueTable(len(steps), np.ascontiguousarray(values.reshape(channels, 256)), layout, type(result))
