@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headrace import pillow, sampler, transforms
     from headrace.base.errors import SampleError, VerificationError
+    from headrace.columns.dataset import Columns
     from headrace.insight.profiler import profile
     from headrace.loader import DataLoader
     from headrace.lowering import LoweringError
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Arrays",
     "Blobs",
+    "Columns",
     "DataLoader",
     "ImageFiles",
     "ImageFolder",
@@ -36,6 +38,7 @@ __all__ = [
 _MODULES = {
     "Arrays": "sources",
     "Blobs": "sources",
+    "Columns": "columns.dataset",
     "DataLoader": "loader",
     "ImageFiles": "sources",
     "ImageFolder": "sources",
