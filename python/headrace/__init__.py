@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from headrace import pillow, sampler, transforms
     from headrace.base.errors import SampleError, VerificationError
     from headrace.columns.dataset import Columns
+    from headrace.columns.tokens import token_columns
     from headrace.insight.profiler import profile
     from headrace.loader import DataLoader
     from headrace.lowering import LoweringError
@@ -30,6 +31,7 @@ __all__ = [
     "pillow",
     "profile",
     "sampler",
+    "token_columns",
     "transforms",
 ]
 
@@ -46,6 +48,7 @@ _MODULES = {
     "SampleError": "base.errors",
     "VerificationError": "base.errors",
     "profile": "insight.profiler",
+    "token_columns": "columns.tokens",
 }
 
 if not TYPE_CHECKING:  # with __getattr__, a type checker would accept any name

@@ -43,14 +43,14 @@ class DataLoader(OwnAttributes, TorchDataLoader[_T_co]):
     If the native path does not support the dataset, its transform, a ``collate_fn`` or a ``worker_init_fn``, torch's
     DataLoader delivers the batches with the same arguments. `native` says which path delivers, `explain` says why.
 
-    The native path yields ``[images, targets]``, or ``images`` if the dataset has no labels: images (n, C, H, W) in the
-    dtype that the transforms produce, targets as torch's default_collate makes them (int64 for ints). The tensors
-    belong to the caller: their memory is not reused while anything refers to them.
+    The native path yields ``[images, targets]``, ``images`` without labels, or dicts of columns: images (n, C, H, W)
+    in the dtype that the transforms produce, targets as torch's default_collate makes them (int64 for ints). The
+    tensors belong to the caller: their memory is not reused while anything refers to them.
 
     Args:
-        dataset: natively supported are ``headrace.ImageFolder``, ``ImageFiles``, ``Blobs``, ``Arrays``, torchvision's
-            image folders, CIFAR and MNIST datasets, and ``Subset`` and ``ConcatDataset`` of these, with a transform
-            built from ``headrace.transforms`` or torchvision's classes of the same names.
+        dataset: natively supported are ``headrace.ImageFolder``, ``ImageFiles``, ``Blobs``, ``Arrays``,
+            ``Columns``, torchvision's image folders, CIFAR and MNIST datasets, and ``Subset`` and ``ConcatDataset`` of
+            these, with a transform built from ``headrace.transforms`` or torchvision's classes of the same names.
         batch_size, shuffle, sampler, batch_sampler, drop_last, timeout, generator, persistent_workers: as in torch.
         num_workers: number of native threads. 0: the caller's thread makes each batch when it is requested.
         prefetch_factor: batches in flight beyond the one in use (default 2). All threads work on one batch, so memory
