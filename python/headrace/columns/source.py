@@ -114,9 +114,11 @@ def as_columns(dataset: Any) -> ColumnSource | None:
     if isinstance(dataset, ConcatDataset):
         found = [as_columns(part) for part in dataset.datasets]
         parts = [part for part in found if part is not None]
-        if not parts or len(parts) < len(found):
+        if not parts:
             return None
         check_samples(type(dataset), ConcatDataset)
+        if len(parts) < len(found):
+            raise NotNative("the ConcatDataset joins columns with another dataset; join only columns")
         return _joined(dataset, parts)
     return None
 

@@ -1,9 +1,9 @@
-"""Transforms that headrace runs natively (TextureChannels: in Python threads), with torchvision v2's names and defaults.
+"""Transforms that headrace runs natively, with torchvision v2's names, argument orders and defaults.
 
-They do not need torchvision. Each is also callable on its own, on an image or on a whole sample. Geometric and colour
-transforms change PIL images, the others change tensors (flips and RandomErasing take both). Called directly, they draw
-from torch's global generator exactly what torchvision's transforms draw. A `DataLoader` takes torchvision's own
-transforms, v1 and v2, as well.
+They do not need torchvision. TextureChannels is headrace's own, and runs in Python threads. Each is also callable on
+its own, on an image or on a whole sample. Geometric and colour transforms change PIL images, the others change
+tensors (flips and RandomErasing take both). Called directly, they draw from torch's global generator exactly what
+torchvision's transforms draw. A `DataLoader` takes torchvision's own transforms, v1 and v2, as well.
 """
 
 from headrace.recipe.aspect_sizes import aspect_ratio_sizes

@@ -287,7 +287,10 @@ class Labelled(Columns):
         (lambda: DataLoader(Labelled({"x": FLOATS}), 4), "overrides __getitem__"),
         (lambda: DataLoader(Subset(mixed(), [99]), 4), "names index 99 of a dataset of 37"),
         (lambda: DataLoader(ConcatDataset([mixed(), Columns({"x": FLOATS})]), 4), "joins columns of different layouts"),
-        (lambda: DataLoader(ConcatDataset([mixed(), Arrays(np.zeros((3, 4, 4), np.uint8))]), 4), "headrace does not"),
+        (
+            lambda: DataLoader(ConcatDataset([mixed(), Arrays(np.zeros((3, 4, 4), np.uint8))]), 4),
+            "columns with another",
+        ),
     ],
 )
 def test_what_torch_delivers(make, reason):
