@@ -16,7 +16,8 @@ from headrace.sources.unchanged import NotNative, check_samples, class_name, mro
 
 KNOWN = (
     "headrace.ImageFolder, ImageFiles, Blobs, Arrays and Columns, torchvision's folders, ImageNet, Food101, "
-    "Flowers102, OxfordIIITPet, CIFAR and MNIST, Subset and ConcatDataset of these, and datasets with a headrace_source method"
+    "Flowers102, OxfordIIITPet, CIFAR and MNIST, Subset and ConcatDataset of these, and datasets with a "
+    "headrace_source method"
 )
 
 # (method of the Python path, method that the native path calls instead): a class that overrides the first must
