@@ -28,6 +28,7 @@ std::vector<T> to_vector(const pybind11::array_t<T, pybind11::array::c_style | p
 pybind11::buffer_info bytes_of(const pybind11::buffer& buffer);
 
 /// Each adds its part to the module.
+void bind_columns(pybind11::module_& module);
 void bind_jpeg(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);
 void bind_pipeline(pybind11::module_& module);

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headrace import pillow, sampler, transforms
     from headrace.base.errors import SampleError, VerificationError
+    from headrace.columns.dataset import Columns
+    from headrace.columns.tokens import token_columns
     from headrace.insight.profiler import profile
     from headrace.loader import DataLoader
     from headrace.lowering import LoweringError
@@ -18,6 +20,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Arrays",
     "Blobs",
+    "Columns",
     "DataLoader",
     "ImageFiles",
     "ImageFolder",
@@ -28,6 +31,7 @@ __all__ = [
     "pillow",
     "profile",
     "sampler",
+    "token_columns",
     "transforms",
 ]
 
@@ -36,6 +40,7 @@ __all__ = [
 _MODULES = {
     "Arrays": "sources",
     "Blobs": "sources",
+    "Columns": "columns.dataset",
     "DataLoader": "loader",
     "ImageFiles": "sources",
     "ImageFolder": "sources",
@@ -43,6 +48,7 @@ _MODULES = {
     "SampleError": "base.errors",
     "VerificationError": "base.errors",
     "profile": "insight.profiler",
+    "token_columns": "columns.tokens",
 }
 
 if not TYPE_CHECKING:  # with __getattr__, a type checker would accept any name

@@ -14,9 +14,11 @@ from torch.utils.data import Dataset, Sampler
 from headrace.base.errors import SampleError
 from headrace.base.whole_number import whole_number
 from headrace.base.world import warn_of_whole_reads
+from headrace.columns.source import ColumnSource
 from headrace.delivery import arguments, routing
 from headrace.delivery.copies import Copies
 from headrace.delivery.faults import OnError
+from headrace.delivery.gathering import Gathered
 from headrace.delivery.out_transform import OutTransform, TransformedBatches
 from headrace.delivery.routing import Fallback, Native
 from headrace.delivery.runner import Runner
@@ -28,7 +30,7 @@ from headrace.epochs.order import OrderedBatch
 from headrace.epochs.samplers import Samplers, shard
 from headrace.fallback.epochs import TorchEpochs
 from headrace.fallback.iterators import missing_hook
-from headrace.insight import report, stats, verification
+from headrace.insight import of_route, report, stats, verification
 from headrace.recipe.recipe import Recipe
 from headrace.sources import BlobDataset
 
@@ -42,14 +44,14 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
     DataLoader delivers the batches with the same arguments, and images that its workers open with ``PIL.Image.open``
     get their pixels natively, when they are needed. `route` says which path delivers, `explain` says why.
 
-    The native path yields ``[images, targets]``, or ``images`` if the dataset has no labels: images (n, C, H, W) in the
-    dtype that the transforms produce, targets as torch's default_collate makes them (int64 for ints). The tensors
-    belong to the caller: their memory is not reused while anything refers to them.
+    The native path yields ``[images, targets]``, ``images`` without labels, or dicts of columns: images (n, C, H, W)
+    in the dtype that the transforms produce, targets as torch's default_collate makes them (int64 for ints). The
+    tensors belong to the caller: their memory is not reused while anything refers to them.
 
     Args:
-        dataset: natively supported are ``headrace.ImageFolder``, ``ImageFiles``, ``Blobs``, ``Arrays``, torchvision's
-            image folders, CIFAR and MNIST datasets, and ``Subset`` and ``ConcatDataset`` of these, with a transform
-            built from ``headrace.transforms`` or torchvision's classes of the same names.
+        dataset: natively supported are ``headrace.ImageFolder``, ``ImageFiles``, ``Blobs``, ``Arrays``,
+            ``Columns``, torchvision's image folders, CIFAR and MNIST datasets, and ``Subset`` and ``ConcatDataset`` of
+            these, with a transform built from ``headrace.transforms`` or torchvision's classes of the same names.
         batch_size, shuffle, sampler, batch_sampler, drop_last, timeout, generator, persistent_workers: as in torch.
         num_workers: number of native threads. 0: the caller's thread makes each batch when it is requested.
         prefetch_factor: batches in flight beyond the one in use (default 2). All threads work on one batch, so memory
@@ -138,10 +140,10 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
         if isinstance(self._route, Fallback):
             self._own.refuse_native_only(self._route.reason, _DEFAULTS)
         else:
+            self._route.check(self._own, _DEFAULTS)
             arguments.warn_of_no_effect(multiprocessing_context, pin_memory_device)
             arguments.check_types(sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
             arguments.check_pinning(pin_memory, self._own.destination.device, self._own.destination.way)
-            arguments.check_replaceable(self._route.recipe, on_error)
         sharded = shard(dataset, self._own.world, given, drop_last, self._own.seed, generator)
         super().__init__(
             dataset,
@@ -188,9 +190,9 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
         """Returns all arguments with their current values."""
         return Settings.now(self._own, self)
 
-    def _renewed_route(self) -> Native | Fallback:
+    def _renewed_route(self) -> routing.Route:
         """Returns the route after checking the dataset and mutable arguments for changes; may switch to torch."""
-        if isinstance(self._route, Native):
+        if not isinstance(self._route, Fallback):
             route = routing.renewed(self._route, self._settings())
             if isinstance(route, Fallback):
                 self._own.refuse_native_only(route.reason, _DEFAULTS)
@@ -205,7 +207,7 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
             self._route = route
         return self._route
 
-    def _native_route(self, what: str) -> Native:
+    def _native_route(self, what: str) -> Native | Gathered:
         """Returns the native route. Raises RuntimeError if torch delivers; the message names `what`."""
         route = self._renewed_route()
         if isinstance(route, Fallback):
@@ -215,7 +217,7 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
     # ---- recipe and order --------------------------------------------------------------------------------------------
 
     @property
-    def source(self) -> BlobDataset:
+    def source(self) -> BlobDataset | ColumnSource:
         """The dataset that locates each sample's bytes."""
         return self._native_route("source").source
 
@@ -313,9 +315,10 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
 
     # ---- state -------------------------------------------------------------------------------------------------------
 
-    def _identity(self, route: Native) -> state.Identity:
+    def _identity(self, route: Native | Gathered) -> state.Identity:
         samples, order = len(route.source), self._epochs.order()
-        return state.Identity.of(self.seed, samples, route.fingerprint, order, route.recipe, self._epochs.generators)
+        recipe = route.recipe if isinstance(route, Native) else None
+        return state.Identity.of(self.seed, samples, route.fingerprint, order, recipe, self._epochs.generators)
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the epoch and position of the loader; loading it continues with exactly the remaining batches.
@@ -325,7 +328,7 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
         order from ``set_epoch``, or have ``state_dict`` and ``load_state_dict``.
         """
         # Changes since the epoch began apply to the next epoch.
-        begun = isinstance(self._route, Native) and self._epochs.under_way
+        begun = not isinstance(self._route, Fallback) and self._epochs.under_way
         route = self._route if begun else self._renewed_route()
         if isinstance(route, Fallback):
             return self._torch_epochs.state_dict(self)
@@ -353,7 +356,7 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
             RuntimeError: torch delivers this loader's batches.
         """
         route = self._native_route("reference()")
-        return verification.reference_loader(self._settings(), route, self._epochs.peek())
+        return of_route.reference_loader(self._settings(), route, self._epochs.peek())
 
     def verify(self, n: int = 4) -> verification.Report:
         """Compares the first `n` batches of the next epoch with the oracle's, bit for bit. The loader's state is kept.
@@ -369,7 +372,7 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
         route, settings = self._native_route("verify()"), self._settings()
         verification.check_count(n)
         engine = self._runner.new_engine(settings, route, slots_kept=2)
-        return verification.verify(settings, route, self._epochs.peek(n), engine)
+        return of_route.verify(settings, route, self._epochs.peek(n), engine)
 
     def explain(self) -> report.Explanation:
         """Returns a table of what runs natively, what runs in Python, and why; print it."""
@@ -377,7 +380,7 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
         if isinstance(route, Fallback):
             deferred = self._torch_epochs.images if self.route == "deferred" else None
             return report.explain_torch(settings, routing.reasons(settings), deferred)
-        return report.explain(settings, route)
+        return of_route.explain(settings, route)
 
     def stats(self) -> stats.Stats:
         """Returns the time per stage of the newest epoch and its bottleneck; print it."""

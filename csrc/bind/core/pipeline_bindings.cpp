@@ -13,7 +13,7 @@
 #include "bind/convert.h"
 #include "bind/core/pipeline_objects.h"
 #include "bind/core/process_recorder.h"
-#include "bind/dlpack.h"
+#include "bind/core/slot_tensor.h"
 
 namespace py = pybind11;
 using namespace std::chrono_literals;
@@ -139,32 +139,17 @@ bool wait(PyPipeline& self, const HeldBatch& held, double seconds) {
 // A tensor (samples, C, H, W) over the batch's slot, once a batch. The slot returns to the ring when the last tensor on
 // it is freed, even while a worker that has just made the last sample still holds the batch.
 py::capsule tensor(const HeldBatch& held, const PipelineOptions& options, int samples, uint8_t type_code) {
-  struct Owner {
-    dlpack::ManagedTensor managed;
-    std::array<int64_t, 4> shape, strides;
-    Lease slot;
-  };
   Batch& batch = *held.batch;
   if (batch.slot == nullptr) throw std::logic_error("this batch has no slot, or it was handed out before");
   const OutputStrides& strides = options.strides;
   const int64_t item = strides.element_bytes;
-  auto owner = std::make_unique<Owner>();
-  owner->shape = {samples, strides.channels, options.recipe.output.height, options.recipe.output.width};
-  owner->strides = {static_cast<int64_t>(strides.sample_bytes) / item, strides.channel_stride / item,
-                    strides.row_stride / item, strides.pixel_stride / item};
-  owner->slot = std::exchange(batch.slot, nullptr);
-  owner->managed.tensor = {
-      batch.memory,        {dlpack::kCpu, 0},     4, {type_code, static_cast<uint8_t>(8 * item), 1},
-      owner->shape.data(), owner->strides.data(), 0};
-  owner->managed.owner = owner.get();
-  owner->managed.deleter = [](dlpack::ManagedTensor* self) { delete static_cast<Owner*>(self->owner); };
-  const py::capsule capsule(&owner->managed, dlpack::kCapsuleName, [](PyObject* object) {
-    if (!PyCapsule_IsValid(object, dlpack::kCapsuleName)) return;  // consumed: the new owner calls the deleter
-    auto* managed = static_cast<dlpack::ManagedTensor*>(PyCapsule_GetPointer(object, dlpack::kCapsuleName));
-    managed->deleter(managed);
-  });
-  owner.release();
-  return capsule;
+  const std::array<int64_t, 4> shape = {samples, strides.channels, options.recipe.output.height,
+                                        options.recipe.output.width};
+  const std::array<int64_t, 4> steps = {static_cast<int64_t>(strides.sample_bytes) / item,
+                                        strides.channel_stride / item, strides.row_stride / item,
+                                        strides.pixel_stride / item};
+  return slot_tensor(std::exchange(batch.slot, nullptr), batch.memory, {type_code, static_cast<uint8_t>(8 * item), 1},
+                     shape, steps);
 }
 
 template <auto pop>

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stdexcept>
 
 #include "core/base/geometry.h"
 #include "core/batch/batch.h"
@@ -38,6 +39,10 @@ class SampleWorker {
                     int sample, bool may_offload) = 0;
   /// Makes a sample of a batch from an image that is decoded already. Throws Error(kPlan).
   virtual void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) = 0;
+  /// Makes a sample of a batch from a row of `columns`. Throws std::logic_error where this worker makes images.
+  virtual void gather(const Columns& /*columns*/, int64_t /*row*/, Batch& /*batch*/, int /*sample*/) {
+    throw std::logic_error("this pipeline makes images, not rows of columns");
+  }
 
   /// Counters of this thread. Any thread may read them.
   StageStats stats;

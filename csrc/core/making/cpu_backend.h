@@ -1,10 +1,9 @@
 // The backend for batches in this machine's memory: slots of a ring, or memory that the caller brings.
 #pragma once
 
-#include <mutex>
-
 #include "core/base/aligned_array.h"
 #include "core/batch/backend.h"
+#include "core/batch/batch_slots.h"
 #include "core/kernels/kernels.h"
 
 namespace headrace {
@@ -17,18 +16,14 @@ class CpuBackend final : public Backend {
 
   void prepare(Batch& batch, BatchMemory memory) override;
   std::unique_ptr<SampleWorker> make_worker() override;
-  void retire() noexcept override;
-  size_t slots() const override;
+  void retire() noexcept override { slots_.retire(); }
+  size_t slots() const override { return slots_.count(); }
 
  private:
-  Lease acquire(size_t bytes);
-
   const SampleOptions options_;
   const Kernels& kernels_;
-  const size_t slots_kept_;
   AlignedArray<uint8_t> lut_;
-  mutable std::mutex mutex_;
-  std::shared_ptr<SlotRing> ring_;  // guarded by mutex_; its slots hold the largest batch so far
+  BatchSlots slots_;
 };
 
 }  // namespace headrace

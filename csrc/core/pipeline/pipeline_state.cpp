@@ -67,6 +67,7 @@ void Pipeline::State::work(SampleWorker& worker) {
 void Pipeline::State::make(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample) {
   const Blob blob = batch->blobs->at(batch->rows[static_cast<size_t>(sample)]);
   if (blob.raw.data != nullptr) return make_from_pixels(worker, batch, sample, blob.raw);
+  if (blob.columns != nullptr) return gather(worker, batch, sample, blob);
   std::span<const uint8_t> bytes;
   bool handed_on = false;
   // Not counted as a writer: cancel() must not wait for a file system that does not answer.
@@ -93,6 +94,14 @@ void Pipeline::State::make_from_pixels(SampleWorker& worker, const std::shared_p
       guarded(*batch, sample, Stage::kResize, [&] { handed_on = !make_from_step(worker, batch, sample, 0, image); });
   if (timed) worker.stats.add(Clock::kResize, begin, now_ns());
   if (not_cancelled && !handed_on) done(batch);
+}
+
+void Pipeline::State::gather(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, const Blob& blob) {
+  const int64_t begin = now_ns();
+  const bool not_cancelled =
+      guarded(*batch, sample, Stage::kRead, [&] { worker.gather(*blob.columns, blob.row, *batch, sample); });
+  worker.stats.add(Clock::kRead, begin, now_ns());
+  if (not_cancelled) done(batch);
 }
 
 void Pipeline::State::make_from_file(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,

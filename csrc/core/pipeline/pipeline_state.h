@@ -91,6 +91,8 @@ struct Pipeline::State final : PipelineHooks {
   void make_from_file(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
                       std::span<const uint8_t> bytes, bool may_offload);
   void make_from_pixels(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, const RawImage& image);
+  /// Copies a row of columns.
+  void gather(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, const Blob& blob);
   void end_writing(Batch& batch);
   const double* draws(const Batch& batch, int sample) const;
 };

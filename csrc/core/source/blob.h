@@ -25,12 +25,16 @@ inline RawImage rgbx_image(const uint8_t* pixels, Size size) {
   return {pixels, size, kPixelBytes, ptrdiff_t{size.width} * kPixelBytes, kPixelBytes, 1};
 }
 
-/// A sample's bytes: encoded in a file (`path`) or in memory (`data`), or pixels (`raw`).
+class Columns;
+
+/// A sample's bytes: encoded in a file (`path`) or in memory (`data`), or pixels (`raw`), or a row of `columns`.
 struct Blob {
-  const char* path = nullptr;     // zero-terminated; nullptr: memory
-  const uint8_t* data = nullptr;  // memory
-  uint64_t size = 0;              // of memory
-  RawImage raw;                   // raw.data not null: nothing to decode
+  const char* path = nullptr;        // zero-terminated; nullptr: memory
+  const uint8_t* data = nullptr;     // memory
+  uint64_t size = 0;                 // of memory
+  RawImage raw;                      // raw.data not null: nothing to decode
+  const Columns* columns = nullptr;  // not null: `row` of each of several arrays
+  int64_t row = 0;
 };
 
 /// Immutable, so any thread may read it. Rows are numbered from 0.

@@ -8,7 +8,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -24,14 +24,30 @@ from headrace.engine.engine import Engine, Flight
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
 from headrace.randomness.draws import Draws
-from headrace.sources import BlobDataset
 
 _FOREVER_S = 1e9
 _CLOSED = "this iterator was closed before its end; iter(loader) makes a new one"
 
 
+class Source(faults.Located, Protocol):
+    """The part of a source that is used when a batch is handed out."""
+
+    @property
+    def has_targets(self) -> bool: ...
+
+    def __len__(self) -> int: ...
+
+    def metadata(self, index: int) -> dict[Any, Any]: ...
+
+    def target(self, index: int) -> Any: ...
+
+    def targets_of(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any: ...
+
+
 class NativeIterator:
-    """Iterator over ``images`` or ``[images, targets]``. `close`, or dropping it, discards the batches in flight.
+    """Iterator over ``images``, ``[images, targets]`` or dicts of columns.
+
+    `close`, or dropping it, discards the batches in flight.
 
     Args:
         owns_engine: whether closing the iterator closes the engine.
@@ -50,7 +66,7 @@ class NativeIterator:
 
     def __init__(
         self,
-        source: BlobDataset,
+        source: Source,
         table: core.BlobTable,
         engine: Engine,
         order: Iterator[OrderedBatch],
@@ -177,13 +193,8 @@ class NativeIterator:
             elif begun.failed:
                 begun.indices = self._replace(begun, begun.failed)
             begun.images = self._engine.tensor(begun.flight, places)  # once
-        images = begun.images if self._settings.batched else self._single(begun.images)
+        images = begun.images if self._settings.batched else self._engine.single(begun.images)
         return [images, self._engine.move_targets(self._targets(begun.indices))] if self._source.has_targets else images
-
-    def _single(self, images: torch.Tensor) -> torch.Tensor:
-        """Returns the sample of a batch of one as the tensor class that the transforms produce, without collation."""
-        image: torch.Tensor = images[0].as_subclass(self._engine.recipe.kind)
-        return image
 
     def _targets(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
         """Returns the targets, collated in the caller's thread. As in torch's workers, its default device is ignored

@@ -40,7 +40,7 @@ class Begun:
     complete: bool = False  # it was awaited: later errors belong to this batch
     errors: list[SampleError] | None = None  # errors of failed samples; None: not read yet
     failed: list[int] = field(default_factory=list)  # places of the failed samples in the batch
-    images: torch.Tensor | None = None  # handed over by the engine
+    images: Any = None  # handed over by the engine: a tensor, or a dict of columns
     indices: Any = None  # int64, dataset index of each sample in `images`
 
     def forget(self) -> None:

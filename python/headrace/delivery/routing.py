@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import torch
 from torch.utils.data import default_collate, default_convert, get_worker_info
 
-from headrace.delivery.settings import Settings
+from headrace.columns.source import as_columns
+from headrace.delivery.arguments import check_replaceable
+from headrace.delivery.gathering import Gathered, check_length
+from headrace.delivery.settings import OwnSettings, Settings
 from headrace.lowering import LoweringError, lower
 from headrace.lowering.origins import attributes, leaves
 from headrace.lowering.python_steps.reach import Reach
-from headrace.recipe.recipe import Recipe
+from headrace.recipe.recipe import Column, GaussianWeight, Recipe
 from headrace.sources import BlobDataset, NotNative, Variant, as_source
 
 
@@ -49,6 +52,20 @@ class Native:
     lowered: tuple[Lowered, ...]
     default_dtype: torch.dtype
 
+    def check(self, own: OwnSettings, defaults: Mapping[str, Any]) -> None:
+        """Raises ValueError if a setting does not fit the recipe."""
+        check_replaceable(self.recipe, own.on_error)
+
+    @property
+    def product(self) -> Recipe:
+        """What an engine has to fit to make the batches."""
+        return self.recipe
+
+    @property
+    def draws(self) -> tuple[Column | GaussianWeight, ...]:
+        """The random numbers of a sample."""
+        return self.recipe.columns
+
     @functools.cached_property
     def fingerprint(self) -> str:
         """Fingerprint of the source; cached because it takes milliseconds and a state may be saved with each batch."""
@@ -70,13 +87,16 @@ class Fallback:
         raise RuntimeError(f"{what} needs headrace's native path, but torch's DataLoader serves here: {self.reason}")
 
 
+Route = Native | Gathered | Fallback
+
+
 def decide(
     dataset: Any,
     batched: bool,
     collate_fn: Callable[..., Any] | None,
     worker_init_fn: Callable[[int], None] | None,
     dtype: torch.dtype | None,
-) -> Native | Fallback:
+) -> Route:
     """Returns the route of a loader over `dataset`.
 
     Args:
@@ -87,7 +107,8 @@ def decide(
     if reasons := _needs_python(batched, collate_fn, worker_init_fn):
         return Fallback("; ".join(reasons))
     try:
-        return _native(as_source(dataset), dtype)
+        columns = as_columns(dataset)
+        return _native(as_source(dataset), dtype) if columns is None else Gathered(columns)
     except (NotNative, LoweringError) as error:
         return Fallback(str(error))
 
@@ -96,13 +117,14 @@ def reasons(settings: Settings) -> list[str]:
     """Returns all reasons why torch delivers: those of the arguments, then that of the dataset or its transform."""
     found = _needs_python(settings.batched, settings.collate_fn, settings.worker_init_fn)
     try:
-        _native(as_source(settings.dataset), settings.dtype)
+        if as_columns(settings.dataset) is None:
+            _native(as_source(settings.dataset), settings.dtype)
     except Exception as error:  # torch delivers, whatever the error is
         found.append(str(error))
     return found
 
 
-def renewed(route: Native, settings: Settings) -> Native | Fallback:
+def renewed(route: Native | Gathered, settings: Settings) -> Route:
     """Returns the route of a loader's next epoch: `route`, unless the dataset's content, its transform or the
     transform's attributes, or the loader's ``collate_fn`` or ``worker_init_fn`` has changed.
 
@@ -112,12 +134,10 @@ def renewed(route: Native, settings: Settings) -> Native | Fallback:
     if reasons := _needs_python(settings.batched, settings.collate_fn, settings.worker_init_fn):
         return Fallback("; ".join(reasons))
     try:
+        if isinstance(route, Gathered):
+            return route.renewed(settings.dataset)
         source = route.source if route.source.is_current() else as_source(settings.dataset)
-        if len(source) != len(route.source):
-            raise RuntimeError(
-                f"the dataset had {len(route.source)} samples when this loader was made and has {len(source)} now; "
-                "make a new DataLoader"
-            )
+        check_length(len(route.source), len(source))
         same_dtype = route.default_dtype == torch.get_default_dtype()
         now = _lowered(source.variants, route.recipe)
         # Persistent workers keep their copies of the objects that are called in Python.

@@ -6,13 +6,16 @@ import weakref
 from typing import Any
 
 from headrace.base.native import core
+from headrace.columns.source import ColumnSource
 from headrace.delivery.arguments import check_replaceable
+from headrace.delivery.gathering import Gathered
 from headrace.delivery.iterator import NativeIterator
 from headrace.delivery.out_transform import seeded
 from headrace.delivery.routing import Native
 from headrace.delivery.settings import Settings
 from headrace.engine.device_engine import make_engine
 from headrace.engine.engine import Engine
+from headrace.engine.gather_engine import GatherEngine
 from headrace.engine.variant_engine import VariantEngine
 from headrace.engine.worker_info import WorkerValues
 from headrace.epochs.epochs import Epochs
@@ -35,20 +38,20 @@ class Runner:
         self.engine: Engine | None = None
         self.progress: Progress | None = None
         self._iterators: weakref.WeakSet[NativeIterator] = weakref.WeakSet()
-        self._table: tuple[BlobDataset, core.BlobTable] | None = None
+        self._table: tuple[BlobDataset | ColumnSource, core.BlobTable] | None = None
         self._variants: tuple[BlobDataset, Recipe, Any] | None = None
 
-    def begin(self, settings: Settings, route: Native, epochs: Epochs, *, pin: bool) -> NativeIterator:
+    def begin(self, settings: Settings, route: Native | Gathered, epochs: Epochs, *, pin: bool) -> NativeIterator:
         """Returns the iterator of the next epoch."""
-        source, recipe = route.source, route.recipe
+        source = route.source
         # A device's pinned memory and decoders are too expensive to make for each epoch.
         keeps_engine = settings.persistent_workers or settings.destination.way == "fused"
         engine = self.engine if keeps_engine else None
-        if engine is None or not engine.fits(recipe):
+        if engine is None or not engine.fits(route.product):
             # `depth` batches in flight, the one just returned, and the one before it, which the caller drops next.
             engine = self.new_engine(settings, route, slots_kept=settings.depth + 2, pin=pin)
         if self._table is None or self._table[0] is not source:
-            self._table = source, checked_table(source)
+            self._table = source, checked_table(source) if isinstance(source, BlobDataset) else source.blob_table()
         progress, order = epochs.begin()
         progress.before = engine.stages()
         if settings.num_workers > 0:
@@ -58,7 +61,7 @@ class Runner:
             self._table[1],
             engine,
             order,
-            Draws(recipe.columns, progress.seed),
+            Draws(route.draws, progress.seed),
             progress,
             settings,
             owns_engine=not keeps_engine,
@@ -69,8 +72,10 @@ class Runner:
         self._iterators.add(iterator)
         return iterator
 
-    def new_engine(self, settings: Settings, route: Native, *, slots_kept: int, pin: bool = False) -> Engine:
-        """Returns an engine (threads and memory) for the recipe of a route."""
+    def new_engine(self, settings: Settings, route: Native | Gathered, *, slots_kept: int, pin: bool = False) -> Engine:
+        """Returns an engine (threads and memory) for the batches of a route."""
+        if isinstance(route, Gathered):
+            return GatherEngine(route.product, threads=settings.num_workers, slots_kept=slots_kept, pin=pin)
         source, recipe = route.source, route.recipe
         layout, destination, threads = settings.layout, settings.destination, settings.num_workers
         if not recipe.variants:

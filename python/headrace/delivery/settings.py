@@ -18,7 +18,8 @@ from headrace.engine.destination import Destination
 from headrace.engine.layout import Layout
 from headrace.epochs.samplers import Samplers
 
-_NATIVE_ONLY = ("device", "decoder", "deterministic", "dtype", "memory_format", "on_error")
+_OF_IMAGES = ("device", "decoder", "deterministic", "dtype", "memory_format")
+_NATIVE_ONLY = (*_OF_IMAGES, "on_error")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +94,17 @@ class OwnSettings:
             if value != defaults[name] and not (name == "device" and str(value).partition(":")[0] == "cpu"):
                 raise TypeError(
                     f"{name}={value!r} needs headrace's native path, but torch's DataLoader would serve here: {reason}"
+                )
+
+    def refuse_of_images(self, defaults: Mapping[str, Any]) -> None:
+        """Raises TypeError if an argument that applies to images alone is not at its default; see
+        `refuse_native_only`."""
+        for name in _OF_IMAGES:
+            value = getattr(self, name)
+            if value != defaults[name] and not (name == "device" and str(value).partition(":")[0] == "cpu"):
+                raise TypeError(
+                    f"{name}={value!r} applies to images, but this dataset's columns are delivered as they are, in "
+                    "this machine's memory; leave it out"
                 )
 
 

@@ -196,6 +196,10 @@ class Engine:
         capsule = self._pipeline.tensor(flight.batch, count, _DLPACK_CODE[self.recipe.dtype])
         return torch.utils.dlpack.from_dlpack(capsule)
 
+    def single(self, batch: Any) -> Any:
+        """Returns the sample of a batch of one, without collation: a tensor of the class that the transforms make."""
+        return batch[0].as_subclass(self.recipe.kind)
+
     def move_targets(self, targets: Any) -> Any:
         """Returns a batch's targets on the device of its images."""
         return targets
@@ -237,7 +241,7 @@ class Engine:
         for lane in self._lanes:
             lane.abandon_steps()
 
-    def fits(self, recipe: Recipe) -> bool:
+    def fits(self, recipe: Any) -> bool:
         """Returns whether this engine can be used for another epoch of `recipe`."""
         return not self.closed and self.recipe is recipe and self.max_pixels == (Image.MAX_IMAGE_PIXELS or 0)
 

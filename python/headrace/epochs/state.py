@@ -38,8 +38,9 @@ class Identity:
 
     @classmethod
     def of(
-        cls, seed: int | None, samples: int, dataset: str, order: Order, recipe: Recipe, generators: int
+        cls, seed: int | None, samples: int, dataset: str, order: Order, recipe: Recipe | None, generators: int
     ) -> Identity:
+        """Returns the identity of a loader; `recipe` is None where samples are delivered as they are."""
         return cls(
             samples,
             dataset,
@@ -49,8 +50,8 @@ class Identity:
             seed,
             generators,
             order.name,
-            recipe.fingerprint(),
-            pillow_rule.pass_order(),
+            "" if recipe is None else recipe.fingerprint(),
+            "" if recipe is None else pillow_rule.pass_order(),
         )
 
 

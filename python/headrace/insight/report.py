@@ -43,7 +43,7 @@ class Explanation:
 def explain(settings: Settings, route: Native) -> Explanation:
     """Returns the table of a loader whose batches native threads deliver."""
     source, recipe = route.source, route.recipe
-    lines = [*_reading(settings, source), *_steps(recipe), *_targets(source), *_ranks(settings)]
+    lines = [*_reading(settings, source), *_steps(recipe), *_targets(source), *ranks(settings)]
     return Explanation((*lines, *_writing(settings, recipe)))
 
 
@@ -117,7 +117,7 @@ def explain_torch(settings: Settings, reasons: list[str], deferred: ImageCounts 
             _images(deferred),
             Part("collate_fn", "Python", getattr(settings.collate_fn, "__qualname__", repr(settings.collate_fn))),
             Part("randomness", "torch", seed),
-            *_ranks(settings),
+            *ranks(settings),
         )
     )
 
@@ -129,7 +129,7 @@ def _images(deferred: ImageCounts | None) -> Part:
     return Part("images", "native", f"{how}; so far {deferred}")
 
 
-def _ranks(settings: Settings) -> list[Part]:
+def ranks(settings: Settings) -> list[Part]:
     """Returns how a distributed job shares the samples; nothing without ranks."""
     world = settings.world
     if world.size == 1:

@@ -1,9 +1,9 @@
 """Transforms that headrace runs natively, with torchvision v2's names, argument orders and defaults.
 
-They do not need torchvision. Each is also callable on its own, on an image or on a whole sample. Geometric and colour
-transforms change PIL images, the others change tensors (flips and RandomErasing take both). Called directly, they draw
-from torch's global generator exactly what torchvision's transforms draw. A `DataLoader` takes torchvision's own
-transforms, v1 and v2, as well.
+They do not need torchvision. TextureChannels is headrace's own, and runs in Python threads. Each is also callable on
+its own, on an image or on a whole sample. Geometric and colour transforms change PIL images, the others change
+tensors (flips and RandomErasing take both). Called directly, they draw from torch's global generator exactly what
+torchvision's transforms draw. A `DataLoader` takes torchvision's own transforms, v1 and v2, as well.
 """
 
 from headrace.recipe.aspect_sizes import aspect_ratio_sizes
@@ -33,6 +33,7 @@ from headrace.transforms._interpolation import InterpolationMode, filter_name
 from headrace.transforms._pointwise import Normalize, PILToTensor, ToImage, ToPureTensor, ToTensor
 from headrace.transforms._random_crops import RandomCrop, RandomResizedCrop
 from headrace.transforms._ratio import ByAspectRatio, ResizedCenterCrop
+from headrace.transforms._texture import TextureChannels
 
 __all__ = [
     "ByAspectRatio",
@@ -61,6 +62,7 @@ __all__ = [
     "RandomVerticalFlip",
     "Resize",
     "ResizedCenterCrop",
+    "TextureChannels",
     "ToDtype",
     "ToImage",
     "ToPureTensor",

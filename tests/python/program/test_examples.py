@@ -69,3 +69,9 @@ def test_a_step_of_ones_own_is_named_and_verified() -> None:
     lines = run(EXAMPLES / "own_steps.py")
     assert any("Sharpened" in line and "Python" in line for line in lines)
     assert any(line.endswith("compared with Pillow and torch: 0 differ") for line in lines)
+
+
+def test_images_and_queries_of_two_loaders_belong_together() -> None:
+    lines = run(EXAMPLES / "queries.py", "--epochs", 2)
+    assert [line.split(":")[0] for line in lines] == ["epoch 0", "epoch 1"]
+    assert run(EXAMPLES / "queries.py", "--epochs", 2, "--workers", 0) == lines

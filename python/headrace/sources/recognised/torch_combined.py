@@ -47,14 +47,26 @@ def subset(dataset: Any, as_source: AsSource) -> BlobDataset | None:
         return None
     check_samples(type(dataset), Subset)
     base = as_source(dataset.dataset)
+    return _Subset(dataset, base, subset_rows(dataset, len(base)))
+
+
+def subset_rows(dataset: Subset[Any], length: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Returns the indices of a Subset, int64 (n,), each in [0, length).
+
+    Args:
+        length: number of samples in the inner dataset.
+
+    Raises:
+        NotNative: an index is not an integer or out of range.
+    """
     rows = np.asarray(dataset.indices)
     if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
         raise NotNative("the Subset's indices are not whole numbers; give it a list of whole numbers")
     rows = rows.astype(np.int64)
-    outside = rows[(rows < -len(base)) | (rows >= len(base))]
+    outside = rows[(rows < -length) | (rows >= length)]
     if outside.size:
-        raise NotNative(f"the Subset names index {outside[0]} of a dataset of {len(base)} samples; correct its indices")
-    return _Subset(dataset, base, np.where(rows < 0, rows + len(base), rows))
+        raise NotNative(f"the Subset names index {outside[0]} of a dataset of {length} samples; correct its indices")
+    return np.where(rows < 0, rows + length, rows)
 
 
 def concat(dataset: Any, as_source: AsSource) -> BlobDataset | None:

@@ -1,0 +1,1 @@
+"""Times batches of rows of arrays."""

@@ -1,0 +1,1 @@
+"""Datasets of plain arrays: rows of memory-mapped or in-memory columns, and cached tokens."""

@@ -1,0 +1,67 @@
+"""The route on which native threads gather rows of columns: no image, no transform, no random numbers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from headrace.columns.column import RowLayout
+from headrace.columns.source import ColumnSource, as_columns
+from headrace.delivery.settings import OwnSettings
+from headrace.sources import NotNative
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Route on which headrace gathers rows.
+
+    Attributes:
+        source: locates the rows.
+    """
+
+    source: ColumnSource
+    draws = ()
+
+    @property
+    def product(self) -> RowLayout:
+        """What an engine has to fit to make the batches."""
+        return self.source.layout
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Fingerprint of the source; cached because it reads rows."""
+        return self.source.fingerprint()
+
+    def renewed(self, dataset: Any) -> Gathered:
+        """Returns the route of the next epoch: this one, unless the dataset now consists of other objects.
+
+        Raises:
+            NotNative: it has no columns any more.
+            RuntimeError: its length has changed.
+        """
+        if self.source.is_current():
+            return self
+        source = as_columns(dataset)
+        if source is None:
+            raise NotNative("the dataset has no columns any more")
+        check_length(len(self.source), len(source))
+        return Gathered(source)
+
+    def check(self, own: OwnSettings, defaults: Mapping[str, Any]) -> None:
+        """Raises TypeError if a setting applies to images alone."""
+        own.refuse_of_images(defaults)
+
+    @property
+    def recipe(self) -> NoReturn:
+        """Raises RuntimeError."""
+        raise RuntimeError("rows of columns have no transforms, and so no recipe: they are delivered as they are")
+
+
+def check_length(then: int, now: int) -> None:
+    """Raises RuntimeError if the length of a loader's dataset has changed."""
+    if then != now:
+        raise RuntimeError(
+            f"the dataset had {then} samples when this loader was made and has {now} now; make a new DataLoader"
+        )

@@ -1,0 +1,113 @@
+"""Reports about a loader of columns: its batches compared with ``dataset[i]``, and its explanation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import zip_longest
+
+import torch
+
+from headrace.base.errors import VerificationError
+from headrace.delivery.gathering import Gathered
+from headrace.delivery.iterator import NativeIterator
+from headrace.delivery.out_transform import seeded
+from headrace.delivery.settings import Settings
+from headrace.engine.engine import Engine
+from headrace.insight.report import Explanation, Part, ranks
+from headrace.insight.verification import Epoch, ReferenceLoader, Report
+from headrace.randomness.draws import Draws
+
+
+@dataclass(frozen=True)
+class ColumnReport(Report):
+    """What `verify` compared: `bytes` counts those of all columns."""
+
+    def __str__(self) -> str:
+        counts = f"{self.batches} batches, {self.samples} samples, {self.bytes:,} bytes"
+        return f"{counts} compared with dataset[i]: 0 differ"
+
+
+def reference_loader(settings: Settings, epoch: Epoch) -> ReferenceLoader:
+    """Returns torch's loader over the dataset, for the batches of an epoch."""
+    oracle = _oracle(settings, epoch)
+    oracle.progress = epoch[0]
+    oracle.out_transform = seeded(settings.out_transform, settings.destination.device, epoch[0])
+    return oracle
+
+
+def _oracle(settings: Settings, epoch: Epoch) -> ReferenceLoader:
+    order = [batch.indices.tolist() for batch in epoch[1]]
+    own = torch.Generator("cpu")  # torch's loader draws its base seed from it
+    if not settings.batched:
+        indices = [index for batch in order for index in batch]
+        return ReferenceLoader(settings.dataset, batch_size=None, sampler=indices, generator=own)
+    return ReferenceLoader(settings.dataset, batch_sampler=order, generator=own)
+
+
+def verify(settings: Settings, route: Gathered, epoch: Epoch, engine: Engine) -> ColumnReport:
+    """Compares the batches of an epoch, byte for byte; see ``DataLoader.verify``.
+
+    Args:
+        engine: makes the batches; closed at the end.
+    """
+    progress, order = epoch
+    draws = Draws(route.draws, progress.seed)
+    native = NativeIterator(
+        route.source,
+        route.source.blob_table(),
+        engine,
+        iter(order),
+        draws,
+        progress,
+        settings,
+        owns_engine=True,
+        for_comparison=True,
+    )
+    batches = samples = size = 0
+    try:
+        for ours, theirs in zip_longest(native, _oracle(settings, epoch)):
+            if ours is None or theirs is None:
+                raise VerificationError(f"batch {batches}: one of the two loaders ended before the other")
+            size += _compare(ours, theirs, f"batch {batches}")
+            samples += len(order[batches].indices)
+            batches += 1
+    finally:
+        native.close()
+    return ColumnReport(batches, samples, size)
+
+
+def _compare(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor], what: str) -> int:
+    """Returns the number of bytes compared."""
+    if list(ours) != list(theirs):
+        raise VerificationError(f"{what}: columns {list(ours)} against {list(theirs)}")
+    size = 0
+    for name, a in ours.items():
+        b = theirs[name]
+        if a.dtype != b.dtype or a.shape != b.shape:
+            raise VerificationError(
+                f"{what}: column {name!r}: {a.dtype} {tuple(a.shape)} against {b.dtype} {tuple(b.shape)}"
+            )
+        # Bytes, not values: a NaN equals itself, and -0.0 differs from 0.0.
+        if not torch.equal(*(one.reshape(-1).view(torch.uint8) for one in (a, b))):
+            raise VerificationError(f"{what}: column {name!r} differs")
+        size += a.nbytes
+    return size
+
+
+def explain(settings: Settings, route: Gathered) -> Explanation:
+    """Returns the table of a loader whose rows native threads gather."""
+    source = route.source
+    kind = type(settings.dataset)
+    threads = f"{settings.num_workers} threads" if settings.num_workers else "the caller's thread (num_workers=0)"
+    lines = [
+        Part("dataset", "native", f"{source!r} of {kind.__module__}.{kind.__qualname__}"),
+        Part("gather", "native", f"{threads}; {sum(route.product.row_bytes):,} bytes a sample are copied as they are"),
+    ]
+    for column in source.parts[0].checked_columns:
+        contiguous = column.raw[:1].flags.c_contiguous
+        how = "contiguous rows" if contiguous else "rows with strides, copied element by element: slower"
+        lines.append(
+            Part(f"column {column.name!r}", "native", f"{column.dtype}, {('n', *column.shape)}, {how}".replace("'", ""))
+        )
+    where = "pinned memory" if settings.pin_memory else "memory that is reused"
+    return Explanation((*lines, *ranks(settings), Part("output", "native", f"a dict of tensors in {where}")))

@@ -1,0 +1,29 @@
+"""Chooses the reports about a loader by its route: of images, or of gathered rows."""
+
+from __future__ import annotations
+
+from headrace.delivery.gathering import Gathered
+from headrace.delivery.routing import Native
+from headrace.delivery.settings import Settings
+from headrace.engine.engine import Engine
+from headrace.insight import gathered, report, verification
+from headrace.insight.verification import Epoch, ReferenceLoader, Report
+
+
+def reference_loader(settings: Settings, route: Native | Gathered, epoch: Epoch) -> ReferenceLoader:
+    """Returns the oracle's loader for an epoch; its batches are what the loader hands out."""
+    if isinstance(route, Gathered):
+        return gathered.reference_loader(settings, epoch)
+    return verification.reference_loader(settings, route, epoch)
+
+
+def verify(settings: Settings, route: Native | Gathered, epoch: Epoch, engine: Engine) -> Report:
+    """Compares the batches of an epoch; see ``DataLoader.verify``. Closes the engine."""
+    if isinstance(route, Gathered):
+        return gathered.verify(settings, route, epoch, engine)
+    return verification.verify(settings, route, epoch, engine)
+
+
+def explain(settings: Settings, route: Native | Gathered) -> report.Explanation:
+    """Returns the table of a loader whose batches native threads deliver."""
+    return gathered.explain(settings, route) if isinstance(route, Gathered) else report.explain(settings, route)
