@@ -83,8 +83,8 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
         snapshot_every_n_steps: if torch delivers: number of batches between two states that worker processes send, of
             an iterable dataset or of a dataset with ``state_dict``. Resuming repeats the batches after the last state.
             0 or None: never.
-        deferred_images: if torch delivers: open images as ``headrace.pillow.open`` does, in the worker processes or, with
-            ``num_workers=0``, while a batch is made. False: as Pillow does.
+        deferred_images: if torch delivers: open images as ``headrace.pillow.open`` does, in the worker processes or,
+            with ``num_workers=0``, while a batch is made. False: as Pillow does.
         out_transform: called on each batch as it is handed out, on the batch's device and in the caller's thread:
             MixUp, CutMix, a kornia module. Its random numbers follow from seed, epoch and batch on the native path.
 

@@ -117,10 +117,11 @@ py::tuple resample_table(int in, int out, int filter, int first, int count) {
 void bind_ops(py::module_& m) {
   m.def("fuse", &fuse, py::arg("image"), py::arg("plan"), py::arg("lut"), py::arg("out"), py::arg("layout") = "planar",
         py::arg("isa") = py::none(), "Runs a plan, as bind/plan.h has it, on one RGBX image.");
-  m.def("decode_fuse", &decode_fuse, py::arg("data"), py::arg("plan"), py::arg("lut"), py::arg("out"),
-        py::arg("layout") = "planar",
-        "Runs a plan on a JPEG in one pass: decodes only what the plan needs. Raises NeedsPillow where the file is not\n"
-        "plain or not clean.");
+  m.def(
+      "decode_fuse", &decode_fuse, py::arg("data"), py::arg("plan"), py::arg("lut"), py::arg("out"),
+      py::arg("layout") = "planar",
+      "Runs a plan on a JPEG in one pass: decodes only what the plan needs. Raises NeedsPillow where the file is not\n"
+      "plain or not clean.");
   m.def("blur", &blur, py::arg("image"), py::arg("row"), py::arg("column"), py::arg("isa") = py::none(),
         "torchvision's GaussianBlur of an RGBX image with these weights, before it is rounded: float32 (H, W, 4).");
   m.def("resample_table", &resample_table, py::arg("in_size"), py::arg("out_size"), py::arg("filter"), py::arg("first"),

@@ -15,6 +15,7 @@ class Copies:
     """Mixed into the loader: what a copy of it keeps."""
 
     _own: OwnSettings
+    memory_format: torch.memory_format
 
     def __getstate__(self) -> dict[str, Any]:
         # Even a shallow copy gets epochs and threads of its own.

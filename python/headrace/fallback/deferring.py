@@ -1,4 +1,4 @@
-"""Opens images deferred while torch makes batches, and counts them: in worker processes, or during a call in this one."""
+"""Opens images deferred while torch makes batches, and counts them: in worker processes, or here during a call."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from PIL.JpegImagePlugin import JpegImageFile
 
 from headrace.base.native import core
 from headrace.pillow.file_pixels import FilePixels
-from headrace.pillow.lazy_core import MOST_PIXELS, LazyCore
 from headrace.pillow.image_counts import ImageCounts
+from headrace.pillow.lazy_core import MOST_PIXELS, LazyCore
 
 _CONVERTED = (None, "RGB", "L")  # target modes for which Image.convert calls nothing but ImagingCore.convert
 _COMPONENTS = {"RGB": 3, "L": 1}  # mode -> components of a file from which Pillow makes it; a draft's L has three
@@ -135,8 +135,8 @@ def _recorded(image: Any) -> bool:
 
 
 def mapped(image: Any, table: Any, layout: str) -> Any:
-    """Returns the values that a table gives for the pixels of a deferred image, as `LazyCore.mapped`; None if its pixels
-    are to be made first."""
+    """Returns the values that a table gives for a deferred image's pixels, as `LazyCore.mapped`; None if the pixels are
+    to be made first."""
     lazy = image.__dict__.get("_lazy") if _recorded(image) else None
     return None if lazy is None else lazy.mapped(table, layout)
 

@@ -11,9 +11,9 @@ import numpy as np
 from PIL import Image, JpegImagePlugin
 
 from headrace.base.native import core
+from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.lazy_core import Operation
 from headrace.pillow.native_plan import NativePlan
-from headrace.pillow.image_counts import ImageCounts
 
 _IDENTITY = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
 _MANY = 3  # crops: decoding the whole file costs about as much as two of them

@@ -21,7 +21,6 @@ class Maker(Protocol):
     def mapped(self, operations: tuple[Operation, ...], table: Any, layout: str) -> Any: ...
 
 
-
 @dataclass
 class LazyCore:
     """Records operations with the methods of Pillow's ImagingCore that the recorded methods of an image call.

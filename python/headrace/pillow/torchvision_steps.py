@@ -70,7 +70,7 @@ def replace() -> None:
 
 
 def put_back() -> None:
-    """Undoes `replace`. A method that other code has replaced since stays; ours below it does what torchvision's does."""
+    """Undoes `replace`. A method that other code has replaced since stays; ours below does what torchvision's does."""
     for (kind, method), (plain, ours) in list(_replaced.items()):
         if getattr(kind, method) is ours:
             setattr(kind, method, plain)

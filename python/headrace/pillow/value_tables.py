@@ -93,7 +93,7 @@ def table_of(steps: Sequence[Any], first: int, mode: str) -> ValueTable | None:
     if known is None:
         return None
     last = first + 1
-    key = [torch.get_default_dtype(), mode, type(steps[first]), known]
+    key: list[Any] = [torch.get_default_dtype(), mode, type(steps[first]), known]
     while last < len(steps):
         known = _known(_LATER, steps[last])
         if known is None:

@@ -1,4 +1,4 @@
-"""torch's DataLoader with images that are opened deferred: batches, errors, counts, and what is patched for how long."""
+"""torch's DataLoader with images that are opened deferred: batches, errors, counts, and what is patched when."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from own_dataset import OwnDataset
 from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
-from torchvision_shim import import_torchvision
 
 import headrace
 from headrace import transforms
 from headrace.fallback import iterators
 from headrace.pillow.deferred_image import Deferred, DeferredJpeg
+from own_dataset import OwnDataset
+from torchvision_shim import import_torchvision
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:torch's DataLoader delivers"),

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torchvision_shim import import_torchvision
 
 import headrace
 from headrace.pillow import file_pixels
 from headrace.pillow.deferred_image import Deferred
+from torchvision_shim import import_torchvision
 
 torchvision = import_torchvision()
 T = torchvision.transforms
