@@ -29,6 +29,7 @@ pybind11::buffer_info bytes_of(const pybind11::buffer& buffer);
 
 /// Each adds its part to the module.
 void bind_columns(pybind11::module_& module);
+void bind_composed(pybind11::module_& module);
 void bind_jpeg(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);
 void bind_pipeline(pybind11::module_& module);

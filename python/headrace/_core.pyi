@@ -1,6 +1,6 @@
 """The native module, as Python sees it; see csrc/bind."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,10 @@ def stop_recording() -> tuple[
 def recording() -> bool: ...
 def add_span(name: str, begin_ns: int, end_ns: int) -> None: ...
 def name_thread(name: str) -> None: ...
+
+class Composed:
+    def __init__(self, first: Callable[[Any], Any], then: Callable[[Any], Any]) -> None: ...
+    def __call__(self, value: Any) -> Any: ...
 
 class BlobTable:
     @staticmethod

@@ -29,5 +29,6 @@ PYBIND11_MODULE(_core, module) {
   headrace::bind_ops(module);
   headrace::bind_pipeline(module);
   headrace::bind_columns(module);
+  headrace::bind_composed(module);
   headrace::bind_recorder(module);
 }

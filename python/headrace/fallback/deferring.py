@@ -8,6 +8,7 @@ from typing import Any
 
 from PIL import Image
 
+from headrace.base.native import core
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.installing import deferred_here, install_for
 
@@ -27,21 +28,23 @@ class Counted:
 
 
 class InWorkers:
-    """Its methods `start` and `collate` replace worker_init_fn and collate_fn."""
+    """Opens images deferred in worker processes.
+
+    Attributes:
+        start: replaces worker_init_fn.
+        collate: replaces collate_fn; returns a `Counted`. Tracebacks of errors in the user's functions are torch's.
+    """
 
     def __init__(self, collate_fn: Callable[[Any], Any], init_fn: Callable[[int], None] | None) -> None:
-        self._collate_fn, self._init_fn = collate_fn, init_fn
         self._counts = ImageCounts()
+        self.start = self._install if init_fn is None else core.Composed(self._install, init_fn)
+        self.collate = core.Composed(collate_fn, self._finish)
 
-    def start(self, worker: int) -> None:
-        """Called by torch as worker_init_fn."""
+    def _install(self, worker: int) -> int:
         install_for(self._counts)
-        if self._init_fn is not None:
-            self._init_fn(worker)
+        return worker
 
-    def collate(self, data: Any) -> Counted:
-        """Called by torch as collate_fn."""
-        batch = self._collate_fn(data)
+    def _finish(self, batch: Any) -> Counted:
         _make_pixels(batch)
         return Counted(batch, self._counts.take())
 

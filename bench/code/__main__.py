@@ -1,0 +1,129 @@
+"""Times programs that open images themselves in torch's DataLoader and in headrace's, with only the import changed.
+
+    python -m bench.code [--images DIR] [--rounds N] [--cores 1 2] [--only PROGRAM ...] [--out FILE]
+
+Both loaders take turns, with as many persistent worker processes as cores. First their batches of an epoch must be
+equal, random numbers included. The figure is the ratio of the images a second of whole epochs: the median and the range
+over the rounds. Beside it stand the workers' memory (proportional set size) and the images that got native pixels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader as TorchDataLoader
+
+import headrace
+from bench.code.programs import PROGRAMS, Program
+from bench.datasets import PHOTOS
+from bench.machine import describe, pick_cpus
+
+BATCH = 32
+LEAST = 512  # images of an epoch
+
+
+def epoch(loader: Any) -> tuple[float, list[Any]]:
+    """Seconds of an epoch, and its batches."""
+    torch.manual_seed(1)
+    random.seed(1)
+    np.random.seed(1)  # noqa: NPY002 - the generator that workers seed
+    begin = time.perf_counter()
+    batches = list(loader)
+    return time.perf_counter() - begin, batches
+
+
+def images(batches: list[Any]) -> int:
+    """The number of samples in the batches."""
+    first = (next(iter(batch.values())) if isinstance(batch, dict) else batch[0] for batch in batches)
+    return sum(len(one[0] if isinstance(one, (list, tuple)) else one) for one in first)
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether two batches are equal: their containers, and all values."""
+    if isinstance(a, torch.Tensor):
+        return torch.equal(a, b)
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(map(equal, a.values(), b.values()))
+    return type(a) is type(b) and len(a) == len(b) and all(map(equal, a, b))
+
+
+def memory(loader: Any) -> int:
+    """The proportional set size of a loader's workers, in bytes."""
+    total = 0
+    for worker in loader._iterator._workers:
+        lines = Path(f"/proc/{worker.pid}/smaps_rollup").read_text().splitlines()
+        total += sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+    return total
+
+
+def measure(program: Program, paths: list[Path], cores: int, rounds: int) -> dict[str, Any]:
+    """The figures of one program on so many cores."""
+    with tempfile.TemporaryDirectory() as folder:
+        dataset = program.dataset(paths, Path(folder))
+        options = {"shuffle": program.shuffle} if hasattr(dataset, "__len__") else {}
+        kinds = (TorchDataLoader, headrace.DataLoader)
+        theirs, ours = (
+            kind(dataset, BATCH, num_workers=cores, persistent_workers=True, collate_fn=program.collate_fn, **options)  # type: ignore[operator]
+            for kind in kinds
+        )
+        (_, expected), (_, made) = epoch(theirs), epoch(ours)
+        if not equal(made, expected):
+            sys.exit("the batches differ")
+        count = images(expected)
+        figures: dict[str, Any] = {"images": count, "route": ours.route, "opened": str(ours.stats().images)}
+        figures["memory"] = [memory(theirs), memory(ours)]
+        del expected, made
+        figures["seconds"] = [[epoch(loader)[0] for loader in (theirs, ours)] for _ in range(rounds)]
+        ours.close()
+        return figures
+
+
+def shown(name: str, cores: int, figures: dict[str, Any]) -> str:
+    """One line of the table."""
+    ratios = [a / b for a, b in figures["seconds"]]
+    rates = [figures["images"] / statistics.median(column) for column in zip(*figures["seconds"], strict=True)]
+    spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+    mib = " / ".join(f"{size / 2**20:.0f}" for size in figures["memory"])
+    return f"| {name} | {cores} | {rates[0]:.0f} | {rates[1]:.0f} | {spread} | {mib} | {figures['opened']} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.code", description=__doc__.splitlines()[0])
+    parser.add_argument("--images", type=Path, default=PHOTOS, metavar="DIR")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--only", nargs="+", choices=PROGRAMS, default=list(PROGRAMS), metavar="PROGRAM")
+    parser.add_argument("--out", type=Path, help="also writes the figures here, as JSON")
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore", "torch's DataLoader delivers")
+    torch.set_num_threads(1)
+    paths = sorted(path for path in options.images.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
+    paths *= -(-LEAST // len(paths))
+    results: dict[str, Any] = {"machine": describe(), "programs": {}}
+    print("| program | cores | torch, images/s | headrace | ratio | workers' MiB, torch / headrace | images opened |")
+    print("|---|---|---|---|---|---|---|")
+    for cores in options.cores:
+        os.sched_setaffinity(0, pick_cpus(cores))
+        for name in options.only:
+            figures = measure(PROGRAMS[name], paths, cores, options.rounds)
+            results["programs"][f"{name}, {cores}"] = figures
+            print(shown(name, cores, figures), flush=True)
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    if options.out:
+        options.out.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Programs as people write them: a dataset of one's own that opens images with Pillow, and a transform."""
+
+from __future__ import annotations
+
+import io
+import random
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch.utils.data import Dataset, IterableDataset, default_collate, get_worker_info
+
+from bench.contenders._common import MEAN, SHORTER_SIDE, SIZE, STD
+from bench.datasets import REPOSITORY
+
+sys.path.insert(0, str(REPOSITORY / "tests" / "python"))
+from own_dataset import OwnDataset
+from torchvision_shim import import_torchvision
+
+T = import_torchvision().transforms
+from torchvision.transforms import functional as F  # noqa: E402 - after the shim
+from torchvision.transforms import v2  # noqa: E402
+
+END = [T.ToTensor(), T.Normalize(MEAN, STD)]
+CLASSES = 1000
+
+
+@dataclass(frozen=True)
+class Program:
+    """A dataset, made from paths of JPEG files and an empty folder, and further arguments of the loader."""
+
+    dataset: Callable[[list[Path], Path], Any]
+    shuffle: bool = True
+    collate_fn: Callable[[list[Any]], Any] | None = None
+
+
+def _own(transform: Any) -> Callable[[list[Path], Path], Any]:
+    return lambda paths, folder: OwnDataset(paths, transform)
+
+
+def _view(size: int, scale: tuple[float, float]) -> Any:
+    return T.Compose([T.RandomResizedCrop(size, scale), T.RandomHorizontalFlip(), *END])
+
+
+class _Views:
+    """Several views of one image."""
+
+    def __init__(self, views: list[Any]) -> None:
+        self.views = views
+
+    def __call__(self, image: Any) -> list[torch.Tensor]:
+        return [view(image) for view in self.views]
+
+
+class _Masks(Dataset[Any]):
+    """Images and PNG masks with the same crop and flip."""
+
+    def __init__(self, paths: list[Path], folder: Path) -> None:
+        rng = np.random.default_rng(0)
+        self.paths, self.masks = paths, []
+        made: dict[Path, Path] = {}
+        for number, path in enumerate(paths):
+            if path not in made:
+                made[path] = folder / f"{number}.png"
+                with Image.open(path) as image:
+                    regions = Image.fromarray(rng.integers(0, 21, (8, 8), np.uint8))
+                    regions.resize(image.size, Image.Resampling.NEAREST).save(made[path])
+            self.masks.append(made[path])
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> Any:
+        image = Image.open(self.paths[index]).convert("RGB")
+        mask = Image.open(self.masks[index])
+        box = T.RandomResizedCrop.get_params(image, (0.5, 2.0), (3 / 4, 4 / 3))
+        image = F.resized_crop(image, *box, (SIZE, SIZE))
+        mask = F.resized_crop(mask, *box, (SIZE, SIZE), F.InterpolationMode.NEAREST)
+        if random.random() < 0.5:
+            image, mask = F.hflip(image), F.hflip(mask)
+        return F.normalize(F.to_tensor(image), MEAN, STD), torch.from_numpy(np.array(mask, np.int64))
+
+
+class _Rows(Dataset[Any]):
+    """A table whose column of images is decoded when a row is read, as `with_transform` of a table library does."""
+
+    def __init__(self, paths: list[Path], transform: Any) -> None:
+        self.blobs, self.transform = [path.read_bytes() for path in paths], transform
+
+    def __len__(self) -> int:
+        return len(self.blobs)
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        images = []
+        for index in indices:
+            image = Image.open(io.BytesIO(self.blobs[index]))
+            image.load()
+            images.append(image)
+        values = [self.transform(image.convert("RGB")) for image in images]
+        return [{"pixel_values": value, "label": index} for value, index in zip(values, indices, strict=True)]
+
+
+class _Tar(IterableDataset[Any]):
+    """A tar file of images and texts, read in order; worker i takes every n-th."""
+
+    def __init__(self, paths: list[Path], folder: Path, transform: Any) -> None:
+        self.file, self.transform = folder / "shard.tar", transform
+        with tarfile.open(self.file, "w") as tar:
+            for number, path in enumerate(paths):
+                tar.add(path, f"{number:06d}.jpg")
+
+    def __iter__(self) -> Iterator[Any]:
+        info = get_worker_info()
+        worker, workers = (info.id, info.num_workers) if info else (0, 1)
+        with tarfile.open(self.file) as tar:
+            for number, member in enumerate(tar):
+                if number % workers == worker:
+                    stream = io.BytesIO(tar.extractfile(member).read())  # type: ignore[union-attr]
+                    with Image.open(stream) as image:
+                        image.load()
+                        yield self.transform(image.convert("RGB")), number
+
+
+class _MixUpOrCutMix:
+    """The collate_fn of torchvision's reference training."""
+
+    def __init__(self) -> None:
+        self.mix = v2.RandomChoice([v2.MixUp(num_classes=CLASSES), v2.CutMix(num_classes=CLASSES)])
+
+    def __call__(self, batch: list[Any]) -> Any:
+        images, labels = default_collate(batch)
+        return self.mix(images, labels % CLASSES)
+
+
+def _numpy_steps(image: Any) -> torch.Tensor:
+    """A crop, a flip and a normalisation by numpy, as programs with OpenCV's layout have them."""
+    array = np.array(image.resize((SHORTER_SIDE, SHORTER_SIDE)))
+    top, left = random.randrange(SHORTER_SIDE - SIZE), random.randrange(SHORTER_SIDE - SIZE)
+    array = array[top : top + SIZE, left : left + SIZE]
+    if random.random() < 0.5:
+        array = array[:, ::-1]
+    values = (array.astype(np.float32) / 255 - np.float32(MEAN)) / np.float32(STD)
+    return torch.from_numpy(np.ascontiguousarray(values.transpose(2, 0, 1)))
+
+
+TRAIN = T.Compose([T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip(), *END])
+EVAL = T.Compose([T.Resize(SHORTER_SIDE), T.CenterCrop(SIZE), *END])
+CLIP = T.Compose([T.Resize(SIZE, T.InterpolationMode.BICUBIC), T.CenterCrop(SIZE), *END])
+RAND_AUGMENT = T.Compose([T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip(), T.RandAugment(), *END])
+DINO = [*[_view(224, (0.4, 1.0))] * 2, *[_view(96, (0.05, 0.4))] * 8]
+
+PROGRAMS = {
+    "train": Program(_own(TRAIN)),
+    "eval": Program(_own(EVAL), shuffle=False),
+    "two views": Program(_own(_Views([_view(224, (0.2, 1.0))] * 2))),
+    "DINO's ten views": Program(_own(_Views(DINO))),
+    "image and mask": Program(_Masks),
+    "table": Program(lambda paths, folder: _Rows(paths, TRAIN)),
+    "tar, CLIP": Program(lambda paths, folder: _Tar(paths, folder, CLIP), shuffle=False),
+    "MixUp, CutMix": Program(_own(TRAIN), collate_fn=_MixUpOrCutMix()),
+    "RandAugment": Program(_own(RAND_AUGMENT)),
+    "numpy": Program(_own(_numpy_steps)),
+}
