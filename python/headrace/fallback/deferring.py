@@ -2,51 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from PIL import Image
 
 from headrace.base.native import core
+from headrace.fallback.returned_blocks import Received, ReturnedBlocks, blocks_of
+from headrace.fallback.shared_blocks import SharedBlocks, is_possible, leaves, make_flags
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.installing import deferred_here, install_for
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A batch of a worker process, with the counts of the images since its last batch."""
+    """A batch of a worker process, with the counts of the images since its last batch.
+
+    Attributes:
+        sent: the blocks of shared memory in it; see `SharedBlocks.finish`.
+        used: the same as received, if `batch` is a copy.
+    """
 
     batch: Any
     counts: ImageCounts
+    worker: int
+    sent: list[tuple[int, int]]
+    used: list[Received] | None = None
 
     def pin_memory(self) -> Counted:
         """Pins the batch as torch does; called by torch."""
         from torch.utils.data._utils.pin_memory import pin_memory
 
-        return Counted(pin_memory(self.batch), self.counts)  # type: ignore[no-untyped-call]
+        used = blocks_of(self.batch, self.worker, self.sent)
+        return replace(self, batch=pin_memory(self.batch), used=used)  # type: ignore[no-untyped-call]
 
 
 class InWorkers:
     """Opens images deferred in worker processes.
+
+    Args:
+        workers: number of the processes.
+        ahead: number of a worker's batches that are on their way at the same time.
 
     Attributes:
         start: replaces worker_init_fn.
         collate: replaces collate_fn; returns a `Counted`. Tracebacks of errors in the user's functions are torch's.
     """
 
-    def __init__(self, collate_fn: Callable[[Any], Any], init_fn: Callable[[int], None] | None) -> None:
+    def __init__(
+        self,
+        collate_fn: Callable[[Any], Any],
+        init_fn: Callable[[int], None] | None,
+        *,
+        workers: int,
+        ahead: int,
+    ) -> None:
         self._counts = ImageCounts()
+        self._worker, self._ahead = 0, ahead
+        self._flags = make_flags(workers) if is_possible() else None
+        self._blocks: SharedBlocks | None = None
         self.start = self._install if init_fn is None else core.Composed(self._install, init_fn)
-        self.collate = core.Composed(collate_fn, self._finish)
+        self.collate = core.Composed(core.Composed(self._begin, collate_fn), self._finish)
+
+    def returned(self) -> ReturnedBlocks | None:
+        """Returns the main process's side of the workers' blocks."""
+        return None if self._flags is None else ReturnedBlocks(self._flags)
 
     def _install(self, worker: int) -> int:
+        self._worker = worker
         install_for(self._counts)
+        if self._flags is not None:
+            self._blocks = SharedBlocks(self._flags, worker, self._ahead)
+            self._blocks.install()
         return worker
+
+    def _begin(self, data: Any) -> Any:
+        return data if self._blocks is None else self._blocks.begin(data)
 
     def _finish(self, batch: Any) -> Counted:
         _make_pixels(batch)
-        return Counted(batch, self._counts.take())
+        sent = [] if self._blocks is None else self._blocks.finish(batch)
+        return Counted(batch, self._counts.take(), self._worker, sent)
 
 
 def call_deferring(make: Callable[[], Any], counts: ImageCounts) -> Any:
@@ -59,12 +96,7 @@ def call_deferring(make: Callable[[], Any], counts: ImageCounts) -> Any:
 
 def _make_pixels(batch: Any) -> None:
     """Makes the pixels of the images in a batch: its consumer does not expect to wait for them."""
-    if isinstance(batch, Image.Image):
-        if batch.__dict__.get("_lazy") is not None:  # an image that was only opened has no pixels with Pillow, either
-            batch.im  # noqa: B018
-    elif isinstance(batch, Mapping):
-        for one in batch.values():
-            _make_pixels(one)
-    elif isinstance(batch, (list, tuple)):
-        for one in batch:
-            _make_pixels(one)
+    for one in leaves(batch):
+        # An image that was only opened has no pixels with Pillow, either.
+        if isinstance(one, Image.Image) and one.__dict__.get("_lazy") is not None:
+            one.im  # noqa: B018

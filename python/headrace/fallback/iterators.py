@@ -10,6 +10,7 @@ import torch
 from torch.utils.data import dataloader
 
 from headrace.fallback.deferring import Counted, InWorkers, call_deferring
+from headrace.fallback.returned_blocks import ReturnedBlocks, blocks_of
 from headrace.fallback.workers import WorkerStates
 from headrace.pillow.image_counts import ImageCounts
 
@@ -86,6 +87,7 @@ class _Watched:
 
     held: Held
     _drawn_seed: int
+    _returned: ReturnedBlocks | None = None
     _defers = False  # whether images are opened deferred while this process makes a batch
 
     def _next_data(self) -> Any:
@@ -102,6 +104,9 @@ class _Watched:
         self.held.watch.returned(self)
         if isinstance(data, Counted):
             self.held.watch.images.add(data.counts)
+            if self._returned is not None:
+                used = data.used
+                self._returned.received(blocks_of(data.batch, data.worker, data.sent) if used is None else used)
             data = data.batch
         return self.held.watch.batch(data)
 
@@ -131,15 +136,16 @@ def begin(loader: Any, watch: Watch, generator: torch.Generator | None) -> Any:
     others["_index_sampler"] = _Sampler(loader._index_sampler, held)
     if loader.num_workers == 0:
         return _single()(_View(loader, others), held, loader.deferred_images)
-    collate_fn, init_fn = loader.collate_fn, loader.worker_init_fn
+    collate_fn, init_fn, returned = loader.collate_fn, loader.worker_init_fn, None
     if watch.workers is not None:
         carrier = watch.workers.carrier
         others["dataset"], collate_fn, init_fn = carrier, carrier.collate, carrier.start
     if loader.deferred_images:
-        deferring = InWorkers(collate_fn, init_fn)
-        collate_fn, init_fn = deferring.collate, deferring.start
+        ahead = loader.prefetch_factor
+        deferring = InWorkers(collate_fn, init_fn, workers=loader.num_workers, ahead=ahead)
+        collate_fn, init_fn, returned = deferring.collate, deferring.start, deferring.returned()
     others |= {"collate_fn": collate_fn, "worker_init_fn": init_fn}
-    return _several()(_View(loader, others), held)
+    return _several()(_View(loader, others), held, returned)
 
 
 # The subclasses keep the names of their base classes, because torch's profiler labels events with the class name.
@@ -160,8 +166,8 @@ def _several() -> type[Any]:
             0  # workers that get no index first, so that the first batch is made by the worker whose turn it is
         )
 
-        def __init__(self, loader: Any, held: Held) -> None:
-            self.held = held
+        def __init__(self, loader: Any, held: Held, returned: ReturnedBlocks | None) -> None:
+            self.held, self._returned = held, returned
             super().__init__(loader)
             # In this process torch uses these only in messages.
             self._dataset, self._collate_fn = loader._loader.dataset, loader._loader.collate_fn

@@ -1,0 +1,267 @@
+"""Shared memory that is used again holds the right batches, whatever the consumer and the workers keep of them."""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import Dataset, IterableDataset, default_collate, get_worker_info
+
+import headrace
+from headrace.fallback import shared_blocks
+from headrace.fallback.returned_blocks import ReturnedBlocks, blocks_of
+from headrace.fallback.shared_blocks import SharedBlocks, make_flags
+
+pytestmark = [pytest.mark.filterwarnings("ignore:torch's DataLoader delivers"), pytest.mark.processes]
+VALUES = 1 << 16  # of a sample: four samples are above the least size of a block
+
+
+class Numbers(Dataset[Any]):
+    """Sample i holds i everywhere."""
+
+    def __init__(self, samples: int) -> None:
+        self.samples = samples
+
+    def __len__(self) -> int:
+        return self.samples
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.full((VALUES,), float(index))
+
+
+def loader_of(samples: int = 64, **arguments: Any) -> Any:
+    return headrace.DataLoader(Numbers(samples), batch_size=4, num_workers=2, **arguments)
+
+
+def holds(batch: torch.Tensor, number: int) -> bool:
+    return bool((batch == torch.arange(4.0)[:, None] + 4 * number).all())
+
+
+def inode(batch: torch.Tensor) -> int:
+    return os.fstat(batch.untyped_storage()._share_fd_cpu_()[0]).st_ino
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_batches_that_are_dropped_share_few_blocks(persistent: bool) -> None:
+    loader = loader_of(persistent_workers=persistent)
+    for _ in range(2):
+        inodes = []
+        for number, batch in enumerate(loader):
+            assert holds(batch, number)
+            assert batch.untyped_storage().nbytes() == batch.nbytes
+            inodes.append(inode(batch))
+        assert len(inodes) == 16
+        assert len(set(inodes)) <= 2 * (2 + 3)
+        assert len(set(inodes)) < 16
+
+
+def test_batches_that_are_kept_stay_as_they_are() -> None:
+    kept = list(loader_of(200))
+    assert all(holds(batch, number) for number, batch in enumerate(kept))
+    assert len({inode(batch) for batch in kept}) == 50
+
+
+def test_any_reference_keeps_a_batch() -> None:
+    """A row, a NumPy array, a view through DLPack, a storage, a graph of autograd."""
+    weight = torch.ones(VALUES, requires_grad=True)
+    kept: list[Any] = []
+    for number, batch in enumerate(loader_of(200)):
+        if number % 6 == 0:
+            kept.append(batch[2:])
+        elif number % 6 == 1:
+            kept.append(batch.numpy()[2:])
+        elif number % 6 == 2:
+            kept.append(torch.from_dlpack(batch)[2:])
+        elif number % 6 == 3:
+            kept.append(batch.untyped_storage())
+        elif number % 6 == 4:
+            kept.append((batch * weight).sum())
+        else:
+            kept.append(None)
+    del batch
+    gc.collect()
+    for number, one in enumerate(kept):
+        if isinstance(one, torch.UntypedStorage):
+            assert holds(torch.empty(0).set_(one).view(4, VALUES), number)
+        elif number % 6 == 4:
+            weight.grad = None
+            one.backward()
+            assert torch.equal(weight.grad, torch.full((VALUES,), 16.0 * number + 6))
+        elif one is not None:
+            assert bool((torch.as_tensor(one)[0] == 4 * number + 2).all())
+
+
+class Remembering:
+    """A collate_fn that keeps batches, and returns an earlier one in every third call."""
+
+    def __init__(self) -> None:
+        self.made: list[Any] = []
+
+    def __call__(self, samples: list[Any]) -> Any:
+        batch = default_collate(samples)
+        self.made.append(batch)
+        old = self.made[max(0, len(self.made) - 2)]
+        return {
+            "new": batch,
+            "old": old if len(self.made) % 3 == 0 else None,
+            "sums": [float(b[0, 0]) for b in self.made],
+        }
+
+
+def test_batches_that_a_worker_keeps_stay_as_they_are() -> None:
+    for number, batch in enumerate(loader_of(120, collate_fn=Remembering())):
+        worker = number % 2
+        assert holds(batch["new"], number)
+        assert batch["sums"] == [4.0 * earlier for earlier in range(worker, number + 1, 2)]
+        if batch["old"] is not None:
+            assert holds(batch["old"], number - 2)
+
+
+class Hidden:
+    """An object with a tensor that torch pickles, but no one can find."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
+
+
+def hide(samples: list[Any]) -> Hidden:
+    return Hidden(default_collate(samples))
+
+
+def test_blocks_that_cannot_be_found_in_a_batch_are_not_used_again() -> None:
+    kept = list(loader_of(200, collate_fn=hide))
+    assert all(holds(one.tensor, number) for number, one in enumerate(kept))
+    for number, one in enumerate(loader_of(200, collate_fn=hide)):
+        assert holds(one.tensor, number)
+
+
+def use(queue: Any, answers: Any) -> None:
+    batch = queue.get()
+    answers.put("got")
+    queue.get()
+    answers.put(bool((batch == torch.arange(4.0)[:, None]).all()))
+
+
+def test_a_batch_that_was_sent_on_is_not_used_again() -> None:
+    context = torch.multiprocessing.get_context("fork")
+    queue, answers = context.Queue(), context.Queue()
+    other = context.Process(target=use, args=(queue, answers), daemon=True)
+    other.start()
+    iterator = iter(loader_of(200))
+    batch = next(iterator)
+    queue.put(batch)
+    assert answers.get(timeout=60) == "got"
+    del batch
+    for number, batch in enumerate(iterator, 1):
+        assert holds(batch, number)
+    queue.put("look")
+    assert answers.get(timeout=60) is True
+    other.join(60)
+
+
+def test_a_forked_child_keeps_what_it_inherits() -> None:
+    iterator = iter(loader_of(200))
+    batch = next(iterator)
+    look, tell = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.read(look[0], 1)
+        os.write(tell[1], b"1" if holds(batch, 0) else b"0")
+        os._exit(0)
+    del batch
+    for number, batch in enumerate(iterator, 1):
+        assert holds(batch, number)
+    os.write(look[1], b"x")
+    assert os.read(tell[0], 1) == b"1"
+    os.waitpid(child, 0)
+    for descriptor in (*look, *tell):
+        os.close(descriptor)
+
+
+class Sizes(IterableDataset[Any]):
+    """Batches of its own, of changing sizes, as dicts of two tensors."""
+
+    def __iter__(self) -> Any:
+        for number in range(40):
+            rows = 2 + number % 3
+            yield {
+                "a": torch.full((rows, VALUES), float(number)),
+                "b": (torch.full((2, VALUES), -float(number)), number),
+            }
+
+
+def test_dicts_and_sizes() -> None:
+    loader = headrace.DataLoader(Sizes(), batch_size=1, num_workers=1)
+    for _ in range(2):
+        for number, batch in enumerate(loader):
+            assert batch["a"].shape == (1, 2 + number % 3, VALUES)
+            assert bool((batch["a"] == number).all())
+            assert bool((batch["b"][0] == -number).all())
+            assert batch["b"][1].tolist() == [number]
+
+
+def test_an_epoch_that_is_left_early_loses_no_batch_of_the_next() -> None:
+    loader = loader_of(64, persistent_workers=True, prefetch_factor=4)
+    for _ in range(6):
+        for number, batch in enumerate(loader):
+            assert holds(batch, number)
+            if number == 3:
+                break
+    assert all(holds(batch, number) for number, batch in enumerate(loader))
+
+
+def by_file(worker: int) -> None:
+    torch.multiprocessing.set_sharing_strategy("file_system")
+
+
+def test_the_other_sharing_strategy_is_torchs_alone() -> None:
+    for number, batch in enumerate(loader_of(worker_init_fn=by_file)):
+        assert holds(batch, number)
+
+
+class Failing(Numbers):
+    """Sample 5 cannot be collated with the others."""
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        assert get_worker_info() is not None
+        return super().__getitem__(index)[: VALUES - (index == 5)]
+
+
+def test_a_collate_fn_that_fails_costs_no_other_batch() -> None:
+    iterator = iter(headrace.DataLoader(Failing(64), batch_size=4, num_workers=1))
+    assert holds(next(iterator), 0)
+    with pytest.raises(RuntimeError, match="resize storage"):
+        next(iterator)
+    assert all(holds(batch, number) for number, batch in enumerate(iterator, 2))
+
+
+def test_memory_is_that_of_the_batches_on_their_way() -> None:
+    """As many blocks as batches are in flight, of the newest size."""
+    flags = make_flags(1)
+    blocks, returned = SharedBlocks(flags, 0, ahead=2), ReturnedBlocks(flags)
+    plain = torch.UntypedStorage._new_shared
+    try:
+        blocks.install()
+        for size in (1 << 18, 1 << 19, 1 << 20):
+            for _ in range(40):
+                blocks.begin(None)
+                batch = torch.empty(0, dtype=torch.uint8).set_(torch.UntypedStorage._new_shared(size))
+                sent = blocks.finish([batch])
+                assert len(sent) == 1
+                returned.received(blocks_of([batch], 0, sent))
+                del batch
+            newest = [block.storage.nbytes() == size for block in blocks._blocks]
+            assert len(newest) <= 5
+            assert newest[-1]
+    finally:
+        torch.UntypedStorage._new_shared = plain  # type: ignore[method-assign]
+
+
+def test_small_tensors_are_torchs(tmp_path: Path) -> None:
+    assert VALUES < shared_blocks._LEAST
+    inodes = [inode(batch) for batch in headrace.DataLoader(torch.arange(4000).view(-1, 10), 4, num_workers=1)]
+    assert len(inodes) == 100
