@@ -4,7 +4,8 @@
 
 Both loaders take turns, with as many persistent worker processes as cores. First their batches of an epoch must be
 equal, random numbers included. The figure is the ratio of the images a second of whole epochs: the median and the range
-over the rounds. Beside it stand the workers' memory (proportional set size) and the images that got native pixels.
+over the rounds. Beside it stand the memory of the workers and of the batches on their way, and the images that got
+native pixels.
 """
 
 from __future__ import annotations
@@ -65,13 +66,28 @@ def equal(a: Any, b: Any) -> bool:
     return type(a) is type(b) and len(a) == len(b) and all(map(equal, a, b))
 
 
-def memory(loader: Any) -> int:
-    """The proportional set size of a loader's workers, in bytes."""
+def shared_memory() -> int:
+    """Bytes of shared memory in use on this machine."""
+    line = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("Shmem:"))
+    return int(line.split()[1]) << 10
+
+
+def private_memory(loader: Any) -> int:
+    """Bytes of a loader's workers that are not shared memory, as proportional set size."""
     total = 0
     for worker in loader._iterator._workers:
         lines = Path(f"/proc/{worker.pid}/smaps_rollup").read_text().splitlines()
-        total += sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+        total += sum(int(line.split()[1]) << 10 for line in lines if line.startswith(("Pss_Anon:", "Pss_File:")))
     return total
+
+
+def most_memory(loader: Any) -> int:
+    """The most memory of a new loader's workers and of the batches on their way, seen at every fourth batch."""
+    before, most = shared_memory(), 0
+    for number, _ in enumerate(begin(loader)):
+        if number % 4 == 3:
+            most = max(most, private_memory(loader) + shared_memory() - before)
+    return most
 
 
 def measure(program: Program, paths: list[Path], cores: int, rounds: int) -> dict[str, Any]:
@@ -84,13 +100,14 @@ def measure(program: Program, paths: list[Path], cores: int, rounds: int) -> dic
             kind(dataset, BATCH, num_workers=cores, persistent_workers=True, collate_fn=program.collate_fn, **options)  # type: ignore[operator]
             for kind in kinds
         )
+        memory = [most_memory(loader) for loader in (theirs, ours)]
         expected, made = list(begin(theirs)), list(begin(ours))
         if not equal(made, expected):
             sys.exit("the batches differ")
         count = images(expected)
         figures: dict[str, Any] = {"images": count, "route": ours.route, "opened": str(ours.stats().images)}
-        figures["memory"] = [memory(theirs), memory(ours)]
         del expected, made
+        figures["memory"] = memory
         figures["seconds"] = [[seconds(loader) for loader in (theirs, ours)] for _ in range(rounds)]
         ours.close()
         return figures
@@ -118,7 +135,7 @@ def main() -> None:
     paths = sorted(path for path in options.images.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
     paths *= -(-LEAST // len(paths))
     results: dict[str, Any] = {"machine": describe(), "programs": {}}
-    print("| program | cores | torch, images/s | headrace | ratio | workers' MiB, torch / headrace | images opened |")
+    print("| program | cores | torch, images/s | headrace | ratio | MiB, torch / headrace | images opened |")
     print("|---|---|---|---|---|---|---|")
     for cores in options.cores:
         os.sched_setaffinity(0, pick_cpus(cores))

@@ -17,12 +17,14 @@ from headrace.pillow.native_plan import NativePlan
 
 _IDENTITY = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
 _MANY = 3  # crops: decoding the whole file costs about as much as two of them
+_SEVERAL = 2  # crops, if they are expected
 
 Pixels = np.ndarray[Any, Any]
 
 
 class FilePixels:
-    """The pixels of one RGB or gray file. From the third crop on, they are copied from the whole file, decoded once.
+    """The pixels of one RGB or gray file. From the third crop on, they are copied from the whole file, decoded once;
+    from the first crop on, if the file before was cropped more than once.
 
     Args:
         data: the file. Its header must be plain: ``jpeg_header(data)["not_plain"]`` is None.
@@ -83,7 +85,8 @@ class FilePixels:
         out = np.empty(shape, table.dtype)
         steps = {"stages": plan.stages, "last": plan.last}
         self._crops += 1
-        if self._crops < _MANY:
+        self._counts.crop(self._crops)
+        if self._crops < _MANY and self._counts.crops_expected < _SEVERAL:
             core.decode_fuse(self._data, steps, table, out, layout)
         else:
             if self._whole is None:

@@ -13,10 +13,19 @@ class ImageCounts:
     Attributes:
         native: by headrace.
         by_pillow: by Pillow, keyed by the reason.
+        crops_expected: number of crops of the newest file, if it is like the file before.
     """
 
     native: int = 0
     by_pillow: Counter[str] = field(default_factory=Counter)
+    crops_expected: int = field(default=0, compare=False)
+    _crops: int = field(default=0, compare=False, repr=False)
+
+    def crop(self, number: int) -> None:
+        """Called with the number of a crop of its file, from 1."""
+        if number == 1:
+            self.crops_expected = self._crops
+        self._crops = number
 
     def count(self, reason: str | None) -> None:
         """Counts an image with native pixels or, with a reason, one that Pillow decodes."""
