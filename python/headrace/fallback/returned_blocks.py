@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.multiprocessing import reductions
 
-from headrace.fallback.shared_blocks import MOST, leaves, storage_of
+from headrace.fallback.shared_blocks import NUMBERS, leaves, storage_of
 
 _torchs: Any = reductions  # without type annotations
 
@@ -83,4 +83,4 @@ def blocks_of(batch: Any, worker: int, sent: list[tuple[int, int]]) -> list[Rece
         sent: what `SharedBlocks.finish` returned.
     """
     found = list(leaves(batch)) if sent else []
-    return [Received(storage_of(found[leaf]), worker * MOST + number) for leaf, number in sent]
+    return [Received(storage_of(found[leaf]), worker * NUMBERS + number) for leaf, number in sent]

@@ -17,12 +17,15 @@ import torch
 from PIL import Image
 from torch.multiprocessing import reductions
 
+from headrace.fallback.carried import Carried
+
 _LEAST = 1 << 18  # bytes; below this, reuse saves nothing
-MOST = 64  # blocks of a worker
+_MOST = 64  # blocks of a worker
+NUMBERS = 4096  # for these; a block that the main process never gives back costs one
 
 
 def leaves(batch: Any) -> Iterator[Any]:
-    """Yields the tensors and images in a batch: in lists, tuples and mappings, and in envelopes around batches."""
+    """Yields the tensors and images in a batch: in lists, tuples and mappings, also one that carries a state."""
     if isinstance(batch, (torch.Tensor, Image.Image)):
         yield batch
     elif isinstance(batch, Mapping):
@@ -31,7 +34,7 @@ def leaves(batch: Any) -> Iterator[Any]:
     elif isinstance(batch, (list, tuple)):
         for one in batch:
             yield from leaves(one)
-    elif hasattr(batch, "batch") and hasattr(batch, "pin_memory"):
+    elif isinstance(batch, Carried):
         yield from leaves(batch.batch)
 
 
@@ -43,7 +46,7 @@ def storage_of(leaf: Any) -> Any:
 
 def make_flags(workers: int) -> Any:
     """Returns a byte for each block of each worker, in shared memory: whether the main process uses the block."""
-    return RawArray("B", workers * MOST)
+    return RawArray("B", workers * NUMBERS)
 
 
 class _Block:
@@ -72,7 +75,7 @@ class SharedBlocks:
     """
 
     def __init__(self, flags: Any, worker: int, ahead: int) -> None:
-        self._flags, self._first, self._ahead = flags, worker * MOST, ahead
+        self._flags, self._first, self._ahead = flags, worker * NUMBERS, ahead
         self._blocks: list[_Block] = []  # the one used last at the end
         self._given: list[_Block] | None = None  # to the collate_fn that runs; None: none runs
         self._plain: Any = torch.UntypedStorage._new_shared
@@ -102,7 +105,7 @@ class SharedBlocks:
                 found.setdefault(block.number, number)
         fresh = {block.number for block in given}
         self._blocks = [block for block in self._blocks if (block.number in fresh) is (block.number in found)]
-        most = min(MOST, (self._ahead + 3) * max(1, len(fresh)))
+        most = min(_MOST, (self._ahead + 3) * max(1, len(fresh)))
         del self._blocks[: max(0, len(self._blocks) - most)]
         sent = [(leaf, number) for number, leaf in found.items() if number in fresh]
         for _, number in sent:
@@ -116,7 +119,7 @@ class SharedBlocks:
         block = self._idle(size)
         if block is None:
             used = {one.number for one in self._blocks}
-            free = (n for n in range(MOST) if n not in used and not self._flags[self._first + n])
+            free = (n for n in range(NUMBERS) if n not in used and not self._flags[self._first + n])
             number = next(free, None)
             storage = self._plain(size, device=device)
             if number is None:
