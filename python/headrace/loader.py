@@ -58,7 +58,8 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
             is bounded by ``prefetch_factor + 1`` batches and those that the caller keeps.
         pin_memory: makes batches in pinned memory if there is an accelerator.
         in_order: accepted as in torch; batches come in order even if it is False.
-        collate_fn, worker_init_fn: as in torch; torch's DataLoader then delivers.
+        collate_fn: as in torch; torch's DataLoader then delivers.
+        worker_init_fn: as in torch, which then delivers; native threads need none that only seeds generators.
         multiprocessing_context, pin_memory_device: have no effect on the native path, which warns of them.
         seed: determines order and augmentation together with the epoch. None: drawn from `generator` (or torch's
             default generator) at the start of each epoch, as torch draws its base seed; the order is then torch's own.

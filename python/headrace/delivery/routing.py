@@ -15,6 +15,7 @@ from headrace.columns.source import as_columns
 from headrace.delivery.arguments import check_replaceable
 from headrace.delivery.gathering import Gathered, check_length
 from headrace.delivery.settings import OwnSettings, Settings
+from headrace.delivery.worker_init import only_seeds
 from headrace.lowering import LoweringError, lower
 from headrace.lowering.origins import attributes, leaves
 from headrace.lowering.python_steps.reach import Reach
@@ -180,8 +181,11 @@ def _needs_python(
     reasons = []
     if collate_fn is not None and collate_fn is not (default_collate if batched else default_convert):
         reasons.append("collate_fn takes lists of samples, which native threads never make; leave it out")
-    if worker_init_fn is not None:
-        reasons.append("worker_init_fn runs in worker processes, and native threads run no Python; leave it out")
+    if worker_init_fn is not None and not only_seeds(worker_init_fn):
+        reasons.append(
+            "worker_init_fn does more than to seed generators, and runs in worker processes, which native threads are "
+            "not; leave it out"
+        )
     return reasons
 
 

@@ -43,7 +43,7 @@ class Explanation:
 def explain(settings: Settings, route: Native) -> Explanation:
     """Returns the table of a loader whose batches native threads deliver."""
     source, recipe = route.source, route.recipe
-    lines = [*_reading(settings, source), *_steps(recipe), *_targets(source), *ranks(settings)]
+    lines = [*_reading(settings, source), *_steps(recipe), *_targets(source), *_seeding(settings), *ranks(settings)]
     return Explanation((*lines, *_writing(settings, recipe)))
 
 
@@ -82,6 +82,13 @@ def _targets(source: BlobDataset) -> list[Part]:
     return [
         Part("targets", "Python", "one array look-up per batch" if transform is None else f"{transform!r} per sample")
     ]
+
+
+def _seeding(settings: Settings) -> list[Part]:
+    if settings.worker_init_fn is None:
+        return []
+    how = "not called: it only seeds generators of worker processes; random numbers follow from the loader's seed"
+    return [Part("worker_init_fn", "native", how)]
 
 
 def _writing(settings: Settings, recipe: Recipe) -> list[Part]:
