@@ -23,6 +23,7 @@ class _Opener:
         uses: number of `deferred` blocks and installations in force, which hold for all threads.
         counts: of the images opened for these.
         threads: counts of the images opened inside `deferred_here`, by thread.
+        fuses_all: torchvision has been imported, with its second version, and its methods are replaced.
     """
 
     def __init__(self, below: Any) -> None:
@@ -31,14 +32,14 @@ class _Opener:
         self.uses = 0
         self.counts = ImageCounts()
         self.threads: dict[int, ImageCounts] = {}
-        self.with_torchvision = False
+        self.fuses_all = False
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         image = self.below(*args, **options)
         counts = self.threads.get(threading.get_ident()) or (self.counts if self.uses else None)
         if counts is None:
             return image
-        if not self.with_torchvision and "torchvision.transforms" in sys.modules:
+        if not self.fuses_all and "torchvision.transforms" in sys.modules:
             with _lock:
                 if _opener is self:
                     self.fuse_tensors()
@@ -49,12 +50,11 @@ class _Opener:
         if "torchvision.transforms" in sys.modules:
             from headrace.pillow import torchvision_steps  # imports torch
 
-            torchvision_steps.replace()
-            self.with_torchvision = True
+            self.fuses_all = torchvision_steps.replace()
 
     def put_back(self) -> None:
         """Puts back torchvision's methods and ``PIL.Image.open``."""
-        if self.with_torchvision:
+        if "torchvision.transforms" in sys.modules:
             from headrace.pillow import torchvision_steps
 
             torchvision_steps.put_back()

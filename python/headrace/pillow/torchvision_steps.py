@@ -58,8 +58,8 @@ _PLACES = (
 _replaced: dict[tuple[Any, str], tuple[Any, Any]] = {}  # class and name -> torchvision's method and ours
 
 
-def replace() -> None:
-    """Replaces the methods of those classes that have been imported."""
+def replace() -> bool:
+    """Replaces the methods of those classes that have been imported. Returns whether these are all."""
     for module, name, method, version in _PLACES:
         kind = getattr(sys.modules.get(module), name, None)
         if kind is not None and (kind, method) not in _replaced:
@@ -67,6 +67,7 @@ def replace() -> None:
             ours = version(plain)
             _replaced[kind, method] = plain, ours
             setattr(kind, method, ours)
+    return len(_replaced) == len(_PLACES)
 
 
 def put_back() -> None:

@@ -175,15 +175,24 @@ def test_torchvisions_methods_are_put_back(photographs: list[Path]) -> None:
     same(transform(image), transform(Image.open(photographs[0])))  # without the replaced methods as well
 
 
-def test_torchvision_imported_later_is_noticed(photographs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    plain, modules = T.Compose.__call__, {"torchvision.transforms": sys.modules["torchvision.transforms"]}
-    monkeypatch.delitem(sys.modules, "torchvision.transforms")
+@pytest.mark.parametrize(
+    ("module", "kind", "method"),
+    [
+        ("torchvision.transforms", T.Compose, "__call__"),
+        ("torchvision.transforms.v2._container", v2.Compose, "forward"),
+    ],
+)
+def test_torchvision_imported_later_is_noticed(
+    module: str, kind: Any, method: str, photographs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, imported = getattr(kind, method), sys.modules[module]
+    monkeypatch.delitem(sys.modules, module)
     with headrace.pillow.deferred():
-        assert T.Compose.__call__ is plain
-        sys.modules.update(modules)
+        assert getattr(kind, method) is plain
+        sys.modules[module] = imported
         Image.open(photographs[0]).close()
-        assert T.Compose.__call__ is not plain
-    assert T.Compose.__call__ is plain
+        assert getattr(kind, method) is not plain
+    assert getattr(kind, method) is plain
 
 
 @pytest.mark.pixels
