@@ -111,7 +111,7 @@ def counts(found: dict[str, Outcome]) -> str:
 
 
 def main() -> int:
-    """0 where all outcomes are the same."""
+    """0 where all outcomes are the same, 1 where they differ, 2 where no test ran."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("suite", choices=SUITES)
     parser.add_argument("checkout", type=Path, help="of the foreign project")
@@ -129,6 +129,9 @@ def main() -> int:
     for statement in statements:
         runs.append(run(suite, arguments.checkout, statement, arguments))
         print(f"{statement}\n    {counts(runs[-1])}", flush=True)
+        if not runs[-1]:
+            print("no test ran: with --verbose, pytest says why")
+            return 2
     before, now = runs if len(runs) == 2 else ({name: Outcome("passed") for name in runs[0]}, runs[0])
     different = 0
     for name in sorted({*before, *now}):
