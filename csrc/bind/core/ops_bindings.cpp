@@ -5,13 +5,12 @@
 
 #include "bind/convert.h"
 #include "bind/plan.h"
-#include "core/base/error.h"
 #include "core/fuse/blur.h"
 #include "core/fuse/fuse.h"
 #include "core/jpeg/jpeg_decoder.h"
-#include "core/jpeg/jpeg_header.h"
 #include "core/kernels/kernels.h"
 #include "core/kernels/resample_table.h"
+#include "core/making/sample_maker.h"
 #include "core/plan/plan.h"
 
 namespace py = pybind11;
@@ -69,8 +68,7 @@ void decode_fuse(const py::bytes& data, const py::dict& from, const py::array& l
   const std::string_view view = data;  // not a copy
   const std::span<const uint8_t> bytes{reinterpret_cast<const uint8_t*>(view.data()), view.size()};
   py::gil_scoped_release release;
-  const JpegHeader header = parse_jpeg_header(bytes);
-  if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
+  const JpegHeader header = plain_header(bytes, 0);
   thread_local JpegDecoder decoder;
   thread_local Fuser fuser(kernels());
   RowSink& sink = fuser.begin(plan, header.size, output);

@@ -26,8 +26,8 @@ struct Column {
   /// A column of rows with these axes, each element of `item_bytes`. Adjacent axes without gaps become runs.
   static Column of(const uint8_t* data, ptrdiff_t stride, const std::vector<Axis>& axes, size_t item_bytes);
 
-  /// Copies a row to `to`, which has `row_bytes` bytes. `past_caches`: nobody reads it before the caches have other
-  /// contents. The row must exist: not checked.
+  /// Copies a row to `to`, which has `row_bytes` bytes. `past_caches`: writes past the caches, which pays if
+  /// the batch is larger than they are. The row must exist: not checked.
   void copy_row(int64_t row, uint8_t* to, bool past_caches) const;
 };
 

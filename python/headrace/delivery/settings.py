@@ -89,23 +89,23 @@ class OwnSettings:
             reason: why torch's DataLoader delivers the batches.
             defaults: defaults of all arguments, by name.
         """
-        for name in _NATIVE_ONLY:
-            value = getattr(self, name)
-            if value != defaults[name] and not (name == "device" and str(value).partition(":")[0] == "cpu"):
-                raise TypeError(
-                    f"{name}={value!r} needs headrace's native path, but torch's DataLoader would serve here: {reason}"
-                )
+        why = f"needs headrace's native path, but torch's DataLoader would serve here: {reason}"
+        self._refuse(_NATIVE_ONLY, defaults, why)
 
     def refuse_of_images(self, defaults: Mapping[str, Any]) -> None:
         """Raises TypeError if an argument that applies to images alone is not at its default; see
         `refuse_native_only`."""
-        for name in _OF_IMAGES:
+        why = (
+            "applies to images, but this dataset's columns are delivered as they are, in this machine's memory; leave "
+            "it out"
+        )
+        self._refuse(_OF_IMAGES, defaults, why)
+
+    def _refuse(self, names: tuple[str, ...], defaults: Mapping[str, Any], why: str) -> None:
+        for name in names:
             value = getattr(self, name)
             if value != defaults[name] and not (name == "device" and str(value).partition(":")[0] == "cpu"):
-                raise TypeError(
-                    f"{name}={value!r} applies to images, but this dataset's columns are delivered as they are, in "
-                    "this machine's memory; leave it out"
-                )
+                raise TypeError(f"{name}={value!r} {why}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,8 +28,6 @@ _HARMLESS = {
     *("BINARY_OP", "BINARY_ADD", "BINARY_SUBTRACT", "BINARY_MULTIPLY", "BINARY_MODULO", "BINARY_POWER", "BINARY_AND"),
     *("BINARY_XOR", "BINARY_FLOOR_DIVIDE", "UNARY_NEGATIVE", "EXTENDED_ARG", "CALL", "CALL_FUNCTION", "CALL_METHOD"),
 }
-
-
 _BETWEEN = ("CACHE", "EXTENDED_ARG", "PUSH_NULL")  # may stand between the load of a module and that of its attribute
 
 

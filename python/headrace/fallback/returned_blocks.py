@@ -51,12 +51,13 @@ class ReturnedBlocks:
 
     def received(self, used: list[Received]) -> None:
         """Called with the blocks of a batch; gives back those that have been freed."""
-        self._used += used
-        freed = [one for one in self._used if one.is_freed()]
-        for one in freed:
-            if not one.was_sent_on():
+        still = []
+        for one in (*self._used, *used):
+            if not one.is_freed():
+                still.append(one)
+            elif not one.was_sent_on():
                 self._flags[one.number] = 0
-        self._used = [one for one in self._used if one not in freed]
+        self._used = still
 
     def give_up(self) -> None:
         """Never gives back the blocks that are in use."""

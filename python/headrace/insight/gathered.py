@@ -9,13 +9,11 @@ import torch
 
 from headrace.base.errors import VerificationError
 from headrace.delivery.gathering import Gathered
-from headrace.delivery.iterator import NativeIterator
 from headrace.delivery.out_transform import seeded
 from headrace.delivery.settings import Settings
 from headrace.engine.engine import Engine
-from headrace.insight.report import Explanation, Part, ranks
-from headrace.insight.verification import Epoch, ReferenceLoader, Report
-from headrace.randomness.draws import Draws
+from headrace.insight.report import Explanation, Part, ranks, seeding
+from headrace.insight.verification import Epoch, ReferenceLoader, Report, compared_iterator
 
 
 @dataclass(frozen=True)
@@ -50,19 +48,8 @@ def verify(settings: Settings, route: Gathered, epoch: Epoch, engine: Engine) ->
     Args:
         engine: makes the batches; closed at the end.
     """
-    progress, order = epoch
-    draws = Draws(route.draws, progress.seed)
-    native = NativeIterator(
-        route.source,
-        route.source.blob_table(),
-        engine,
-        iter(order),
-        draws,
-        progress,
-        settings,
-        owns_engine=True,
-        for_comparison=True,
-    )
+    order = epoch[1]
+    native = compared_iterator(settings, route, route.source.blob_table(), epoch, engine)
     batches = samples = size = 0
     try:
         for ours, theirs in zip_longest(native, _oracle(settings, epoch)):
@@ -110,4 +97,6 @@ def explain(settings: Settings, route: Gathered) -> Explanation:
             Part(f"column {column.name!r}", "native", f"{column.dtype}, {('n', *column.shape)}, {how}".replace("'", ""))
         )
     where = "pinned memory" if settings.pin_memory else "memory that is reused"
-    return Explanation((*lines, *ranks(settings), Part("output", "native", f"a dict of tensors in {where}")))
+    return Explanation(
+        (*lines, *seeding(settings), *ranks(settings), Part("output", "native", f"a dict of tensors in {where}"))
+    )

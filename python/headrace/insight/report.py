@@ -43,7 +43,7 @@ class Explanation:
 def explain(settings: Settings, route: Native) -> Explanation:
     """Returns the table of a loader whose batches native threads deliver."""
     source, recipe = route.source, route.recipe
-    lines = [*_reading(settings, source), *_steps(recipe), *_targets(source), *_seeding(settings), *ranks(settings)]
+    lines = [*_reading(settings, source), *_steps(recipe), *_targets(source), *seeding(settings), *ranks(settings)]
     return Explanation((*lines, *_writing(settings, recipe)))
 
 
@@ -84,7 +84,8 @@ def _targets(source: BlobDataset) -> list[Part]:
     ]
 
 
-def _seeding(settings: Settings) -> list[Part]:
+def seeding(settings: Settings) -> list[Part]:
+    """Returns what becomes of a worker_init_fn that only seeds; nothing without one."""
     if settings.worker_init_fn is None:
         return []
     how = "not called: it only seeds generators of worker processes; random numbers follow from the loader's seed"

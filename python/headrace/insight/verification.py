@@ -15,6 +15,8 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
 from headrace.base.errors import VerificationError
+from headrace.base.native import core
+from headrace.delivery.gathering import Gathered
 from headrace.delivery.iterator import NativeIterator
 from headrace.delivery.out_transform import seeded
 from headrace.delivery.routing import Native
@@ -101,13 +103,15 @@ def _oracle(settings: Settings, route: Native, epoch: Epoch) -> ReferenceLoader:
     return ReferenceLoader(dataset, batch_sampler=keys, collate_fn=_collate_made, generator=own)
 
 
-def _native(settings: Settings, route: Native, epoch: Epoch, engine: Engine) -> NativeIterator:
-    """Returns an iterator over the same batches, made by `engine`."""
-    (progress, order), source = epoch, route.source
-    draws = Draws(route.recipe.columns, progress.seed)
+def compared_iterator(
+    settings: Settings, route: Native | Gathered, table: core.BlobTable, epoch: Epoch, engine: Engine
+) -> NativeIterator:
+    """Returns an iterator over the same batches, made by `engine` from the rows of `table`."""
+    progress, order = epoch
+    draws = Draws(route.draws, progress.seed)
     return NativeIterator(
-        source,
-        checked_table(source),
+        route.source,
+        table,
         engine,
         iter(order),
         draws,
@@ -163,7 +167,8 @@ def verify(settings: Settings, route: Native, epoch: Epoch, engine: Engine) -> R
         engine: makes the batches; closed at the end.
     """
     order = epoch[1]
-    oracle, native = _oracle(settings, route, epoch), _native(settings, route, epoch, engine)
+    oracle = _oracle(settings, route, epoch)
+    native = compared_iterator(settings, route, checked_table(route.source), epoch, engine)
     batches = samples = size = greatest = own = 0
     total = 0.0
     try:

@@ -14,18 +14,16 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 from headrace.base.native import core
-from headrace.pillow.file_pixels import FilePixels
+from headrace.pillow.file_pixels import BYTES, FilePixels
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.lazy_core import MOST_PIXELS, LazyCore
 
 _CONVERTED = (None, "RGB", "L")  # target modes for which Image.convert calls nothing but ImagingCore.convert
 _COMPONENTS = {"RGB": 3, "L": 1}  # mode -> components of a file from which Pillow makes it; a draft's L has three
-_BYTES = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
 
 
 class _Recording(threading.local):
@@ -97,7 +95,7 @@ class Deferred:
     @property
     def __array_interface__(self) -> Any:
         lazy = None if self.mode not in _COMPONENTS or not _recorded(self) else self.__dict__.get("_lazy")
-        values = None if lazy is None else lazy.mapped(_BYTES[: len(lazy.mode)], "channels_last")
+        values = None if lazy is None else lazy.mapped(BYTES[: len(lazy.mode)], "channels_last")
         if values is None:
             return _made(self).__array_interface__
         shape = values.shape if values.shape[2] == 3 else values.shape[:2]

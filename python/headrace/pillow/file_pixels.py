@@ -15,7 +15,7 @@ from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.lazy_core import Operation
 from headrace.pillow.native_plan import NativePlan
 
-_IDENTITY = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
+BYTES = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
 _MANY = 3  # crops: decoding the whole file costs about as much as two of them
 _SEVERAL = 2  # crops, if they are expected
 
@@ -42,7 +42,7 @@ class FilePixels:
         """Returns Pillow's native image after the operations."""
         plan = NativePlan(self._size, self._mode, operations)
         try:
-            pixels = self._run(plan, _IDENTITY[: len(plan.mode)], "channels_last")
+            pixels = self._run(plan, BYTES[: len(plan.mode)], "channels_last")
         except core.NeedsPillow as error:  # damaged
             self._count(str(error))
             made, rest = self._by_pillow(), operations

@@ -74,7 +74,7 @@ class LazyCore:
         return self._then(("resize", (width, height), resample, (0, 0, *self.size)), size=(width, height))
 
     def reduce(self, factor: Any, box: Any) -> Any:
-        return self.made().reduce(factor, box)  # by Image.resize with a reducing_gap, which goes on with what is made
+        return self.made().reduce(factor, box)  # called by Image.resize with a reducing_gap, which resizes the result
 
     def transpose(self, method: Any) -> Any:
         if method not in _TRANSPOSES:

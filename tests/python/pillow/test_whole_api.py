@@ -87,7 +87,7 @@ def run(open_: Any, path: Path, seed: int) -> list[Any]:
 def differences(files: list[Path], seeds: range) -> list[Any]:
     found = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow's own, and of files that nobody closed
+        warnings.simplefilter("ignore")  # Pillow's warnings, and those about unclosed files
         for seed in seeds:
             path = files[seed % len(files)]
             ours, theirs = run(headrace.pillow.open, path, seed), run(Image.open, path, seed)
