@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,8 +17,10 @@ from torch.utils.data import default_convert
 from headrace.base.errors import SampleError
 from headrace.base.native import core
 from headrace.base.recording import span
+from headrace.collate.collate_threads import CollateThreads
+from headrace.collate.collation import Collation
 from headrace.delivery import faults
-from headrace.delivery.line import Begun, Line
+from headrace.delivery.line import Begun, Collated, Line
 from headrace.delivery.settings import Settings
 from headrace.engine.engine import Engine, Flight
 from headrace.epochs.order import OrderedBatch
@@ -52,6 +54,8 @@ class NativeIterator:
     Args:
         owns_engine: whether closing the iterator closes the engine.
         renew: restarts the epoch if a sampler was set to another one before the first batch; see `Epochs.renew`.
+        collation: calls the user's collate_fn; None without one.
+        collate_threads: number of threads that call it ahead; 0: the caller's thread does.
         out: called with each batch and its number in the epoch.
         for_comparison: the batches are compared with the oracle's: no timeout, no warnings, no other ranks.
 
@@ -76,6 +80,8 @@ class NativeIterator:
         *,
         owns_engine: bool,
         renew: Callable[[Progress], Iterator[OrderedBatch] | None] | None = None,
+        collation: Collation | None = None,
+        collate_threads: int = 0,
         out: Callable[[Any, int], Any] | None = None,
         for_comparison: bool = False,
     ) -> None:
@@ -86,7 +92,9 @@ class NativeIterator:
         self._renew = renew  # reset to None by the first next()
         self._turn = threading.RLock()  # one next() at a time; reentrant, since a Python step may call next() itself
         engine.read_metadata(source.metadata)
-        self._line = Line(table, engine, order, draws, progress, settings.depth)
+        self._collation = collation
+        self._collating = CollateThreads(self._collate_ahead, collate_threads)
+        self._line = Line(table, engine, order, draws, progress, settings.depth, self._collating.expect)
         self._faults = faults.FaultLog(settings.on_error, settings.max_errors, progress)
         self._exhausted = self._closed = False
         self._start_ns = time.perf_counter_ns()
@@ -173,13 +181,63 @@ class NativeIterator:
                 return
             if self._closed or self._engine.closed:
                 raise RuntimeError("the loader was closed while a batch was awaited")
-            raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
+            raise self._timed_out()
         except BaseException:
             self._engine.abandon_steps()  # closing must not wait for a Python step that may never end
             raise
 
+    def _collate_ahead(self, begun: Begun) -> None:
+        """Collates a batch without failed samples once it is complete. Called by the threads that collate."""
+        flight = begun.flight
+        if flight is None or not self._engine.wait(flight, _FOREVER_S):
+            return
+        with begun.turn:
+            if begun.images is not None or begun.flight is not flight:  # the consumer was faster
+                return
+            try:
+                begun.failures = self._engine.failures(flight)
+                if not begun.failures:
+                    begun.images, begun.indices = self._engine.tensor(flight), begun.ordered.indices
+                    assert self._collation is not None
+                    begun.collated = self._collate(begun, self._collation, ahead=True)
+            except Exception as error:
+                begun.collated = Collated(None, error)
+
+    def _collate(self, begun: Begun, collation: Collation, *, ahead: bool) -> Collated:
+        """Calls the collate_fn on a batch."""
+        try:
+            with span("collate_fn"), self._default_device():
+                return Collated(collation(begun.images, begun.indices, begun.delivery.number, ahead=ahead))
+        except Exception as error:
+            return Collated(None, error)
+
     def _deliver(self, begun: Begun) -> Any:
         """Returns the batch; None if all its samples failed and are skipped."""
+        with self._results_of(begun):
+            if begun.collated is None and not self._take(begun):
+                return None
+            if self._collation is not None:
+                begun.collated = begun.collated or self._collate(begun, self._collation, ahead=False)
+                if begun.collated.error is not None:
+                    raise begun.collated.error
+                return begun.collated.batch
+        images = begun.images if self._settings.batched else self._engine.single(begun.images)
+        return [images, self._engine.move_targets(self._targets(begun.indices))] if self._source.has_targets else images
+
+    @contextmanager
+    def _results_of(self, begun: Begun) -> Iterator[None]:
+        """Keeps other threads from the batch's results, and waits for the one that is collating it."""
+        timeout = 0 if self._for_comparison else self._settings.timeout
+        if not begun.turn.acquire(timeout=timeout or -1):
+            begun.complete = False  # it is the next batch again
+            raise self._timed_out()
+        try:
+            yield
+        finally:
+            begun.turn.release()
+
+    def _take(self, begun: Begun) -> bool:
+        """Takes the images from the engine; returns False if all samples of the batch failed and are skipped."""
         if begun.images is None:
             assert begun.flight is not None
             begun.indices = begun.ordered.indices
@@ -188,19 +246,25 @@ class NativeIterator:
                 places = sorted(set(range(len(begun.indices))) - set(begun.failed))
                 if not places:
                     self._leave_out(begun)
-                    return None
+                    return False
                 begun.indices = begun.indices[places]
             elif begun.failed:
                 begun.indices = self._replace(begun, begun.failed)
             begun.images = self._engine.tensor(begun.flight, places)  # once
-        images = begun.images if self._settings.batched else self._engine.single(begun.images)
-        return [images, self._engine.move_targets(self._targets(begun.indices))] if self._source.has_targets else images
+        return True
+
+    def _timed_out(self) -> RuntimeError:
+        return RuntimeError(f"DataLoader timed out after {self._settings.timeout} seconds")
+
+    def _default_device(self) -> Any:
+        """Returns a context in which torch's default device is what it is where torch would collate: that of the
+        program in its own thread, and the CPU in workers."""
+        elsewhere = self._settings.depth > 0 and torch.get_default_device().type != "cpu"
+        return torch.device("cpu") if elsewhere else nullcontext()
 
     def _targets(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
-        """Returns the targets, collated in the caller's thread. As in torch's workers, its default device is ignored
-        if there are native threads."""
-        elsewhere = self._settings.depth > 0 and torch.get_default_device().type != "cpu"
-        with torch.device("cpu") if elsewhere else nullcontext():
+        """Returns the targets, collated in the caller's thread."""
+        with self._default_device():
             if self._settings.batched:
                 return self._source.targets_of(indices)
             return default_convert(self._source.target(int(indices[0])))  # type: ignore[no-untyped-call]
@@ -209,7 +273,9 @@ class NativeIterator:
         """Returns whether samples failed and are skipped or replaced. Failures are read and recorded once."""
         assert begun.flight is not None
         if begun.errors is None:
-            failures = self._engine.failures(begun.flight)
+            if begun.failures is None:
+                begun.failures = self._engine.failures(begun.flight)
+            failures = begun.failures
             indices = begun.ordered.indices
             begun.errors = [faults.describe(one, int(indices[one.sample]), self._source) for one in failures]
             begun.failed = [one.sample for one in failures]
@@ -268,6 +334,7 @@ class NativeIterator:
         if self._closed:
             return
         self._closed = True
+        self._collating.close()
         try:
             self._line.cancel()  # wakes a thread that holds the lock and waits for a batch
             if self._owns_engine:

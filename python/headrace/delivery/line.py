@@ -7,7 +7,8 @@ after an interrupt at any point.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ import torch
 from headrace.base.errors import SampleError
 from headrace.base.native import core
 from headrace.base.recording import span
-from headrace.engine.engine import Engine, Flight
+from headrace.engine.engine import Engine, Failure, Flight
 from headrace.epochs.delivery import Delivery, settle
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
@@ -25,6 +26,14 @@ from headrace.randomness.draws import Draws
 
 # Errors after which the batch stays the next one: memory may be available when it is requested again.
 MAY_PASS = (MemoryError, torch.OutOfMemoryError)
+
+
+@dataclass(frozen=True)
+class Collated:
+    """What a collate_fn returned or raised."""
+
+    batch: Any
+    error: Exception | None = None
 
 
 @dataclass(eq=False)
@@ -35,17 +44,20 @@ class Begun:
     delivery: Delivery
     draws: np.ndarray[Any, Any] | None = None
     flight: Flight | None = None
+    turn: threading.Lock = field(default_factory=threading.Lock)  # held while its results are read and collated
+    collated: Collated | None = None
     error: Exception | None = None  # why it cannot be begun
     taker: object | None = None  # identifies the next() call that is about to return it
     complete: bool = False  # it was awaited: later errors belong to this batch
-    errors: list[SampleError] | None = None  # errors of failed samples; None: not read yet
+    failures: list[Failure] | None = None  # None: not read yet
+    errors: list[SampleError] | None = None  # errors of failed samples; None: not made yet
     failed: list[int] = field(default_factory=list)  # places of the failed samples in the batch
     images: Any = None  # handed over by the engine: a tensor, or a dict of columns
     indices: Any = None  # int64, dataset index of each sample in `images`
 
     def forget(self) -> None:
         """Drops the results; the batch can be made again from the same draws."""
-        self.flight = self.images = self.indices = self.errors = None
+        self.flight = self.images = self.indices = self.errors = self.failures = self.collated = None
         self.failed = []
 
 
@@ -56,6 +68,7 @@ class Line:
 
     Args:
         ahead: number of batches to begin beyond the one that is due.
+        submitted: called with each batch after it was submitted.
     """
 
     def __init__(
@@ -66,8 +79,10 @@ class Line:
         draws: Draws,
         progress: Progress,
         ahead: int,
+        submitted: Callable[[Begun], None],
     ) -> None:
         self._table, self._engine, self._progress, self._ahead = table, engine, progress, ahead
+        self._submitted = submitted
         self._line: tuple[Begun, ...] = ()
         self._begin(order, draws)
 
@@ -138,8 +153,9 @@ class Line:
         ordered = begun.ordered
         if begun.draws is None:
             begun.draws = self._draws.batch(self._progress.epoch, ordered.indices, ordered.occurrences)
-        begun.flight = self._engine.submit(self._table, ordered.indices, begun.draws)
-        return begun.flight
+        flight = begun.flight = self._engine.submit(self._table, ordered.indices, begun.draws)
+        self._submitted(begun)
+        return flight
 
     def take(self, taker: object) -> Begun | None:
         """Returns the batch that is due; None at the end. The taker owns it until it is settled or `leave` is called.

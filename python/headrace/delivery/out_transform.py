@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from headrace.epochs.state import Progress
-from headrace.randomness.draws import batch_uniform
+from headrace.randomness.draws import BatchUse, batch_uniform
 from headrace.randomness.python_randomness import sample_randomness
 
 OutTransform = Callable[[Any], Any]
@@ -30,7 +30,7 @@ class SeededBatches:
 
     def __call__(self, batch: Any, number: int) -> Any:
         """Returns ``function(batch)``; `number` is the batch's number in the epoch."""
-        uniform = batch_uniform(self.progress.seed, self.progress.epoch, number)
+        uniform = batch_uniform(self.progress.seed, self.progress.epoch, number, BatchUse.OUT_TRANSFORM)
         with sample_randomness(uniform, process_wide=True, device=self.device):
             return self.function(batch)
 

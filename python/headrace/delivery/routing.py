@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import torch
-from torch.utils.data import default_collate, default_convert, get_worker_info
+from torch.utils.data import get_worker_info
 
+from headrace.collate import collation
 from headrace.columns.source import as_columns
 from headrace.delivery.arguments import check_replaceable
 from headrace.delivery.gathering import Gathered, check_length
@@ -179,8 +180,10 @@ def _needs_python(
 ) -> list[str]:
     """Returns the reasons why torch has to deliver that do not depend on the dataset."""
     reasons = []
-    if collate_fn is not None and collate_fn is not (default_collate if batched else default_convert):
-        reasons.append("collate_fn takes lists of samples, which native threads never make; leave it out")
+    if collate_fn is not None and not collation.is_default(collate_fn, batched):
+        refused = collation.refusal(collate_fn)
+        if refused is not None:
+            reasons.append(refused)
     if worker_init_fn is not None and not only_seeds(worker_init_fn):
         reasons.append(
             "worker_init_fn does more than to seed generators, and runs in worker processes, which native threads are "

@@ -5,7 +5,10 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+import torch
+
 from headrace.base.native import core
+from headrace.collate import collation
 from headrace.columns.source import ColumnSource
 from headrace.delivery.arguments import check_replaceable
 from headrace.delivery.gathering import Gathered
@@ -66,11 +69,21 @@ class Runner:
             settings,
             owns_engine=not keeps_engine,
             renew=epochs.renew,
+            collation=self._collation(settings, route, progress),
+            collate_threads=_collate_threads(settings, route),
             out=seeded(settings.out_transform, settings.destination.device, progress),
         )
         self.progress, self.engine = progress, engine
         self._iterators.add(iterator)
         return iterator
+
+    @staticmethod
+    def _collation(settings: Settings, route: Native | Gathered, progress: Progress) -> collation.Collation | None:
+        function = settings.collate_fn
+        if function is None or collation.is_default(function, settings.batched):
+            return None
+        kind = route.recipe.kind if isinstance(route, Native) else torch.Tensor
+        return collation.Collation(function, route.source, kind, settings.batched, progress)
 
     def new_engine(self, settings: Settings, route: Native | Gathered, *, slots_kept: int, pin: bool = False) -> Engine:
         """Returns an engine (threads and memory) for the batches of a route."""
@@ -99,3 +112,11 @@ class Runner:
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(vars(Runner()), **kept)
+
+
+def _collate_threads(settings: Settings, route: Native | Gathered) -> int:
+    """Returns the number of threads that collate ahead; 0 where the caller's thread has to do so."""
+    if collation.is_default(settings.collate_fn, settings.batched) or settings.destination.way != "memory":
+        return 0
+    alone = isinstance(route, Native) and any(call.process_wide for call in route.recipe.calls)
+    return 0 if alone else min(settings.num_workers, settings.depth)

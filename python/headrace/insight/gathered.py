@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Any
 
 import torch
 
 from headrace.base.errors import VerificationError
+from headrace.collate.collation import CollateFunction
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.out_transform import seeded
 from headrace.delivery.settings import Settings
 from headrace.engine.engine import Engine
-from headrace.insight.report import Explanation, Part, ranks, seeding
-from headrace.insight.verification import Epoch, ReferenceLoader, Report, compared_iterator
+from headrace.insight.report import Explanation, Part, collating, ranks, seeding
+from headrace.insight.verification import Epoch, ReferenceLoader, Report, collated_by, compared_iterator
 
 
 @dataclass(frozen=True)
@@ -27,19 +29,20 @@ class ColumnReport(Report):
 
 def reference_loader(settings: Settings, epoch: Epoch) -> ReferenceLoader:
     """Returns torch's loader over the dataset, for the batches of an epoch."""
-    oracle = _oracle(settings, epoch)
+    oracle = _oracle(settings, epoch, settings.collate_fn)
     oracle.progress = epoch[0]
     oracle.out_transform = seeded(settings.out_transform, settings.destination.device, epoch[0])
     return oracle
 
 
-def _oracle(settings: Settings, epoch: Epoch) -> ReferenceLoader:
+def _oracle(settings: Settings, epoch: Epoch, collate_fn: CollateFunction | None) -> ReferenceLoader:
     order = [batch.indices.tolist() for batch in epoch[1]]
-    own = torch.Generator("cpu")  # torch's loader draws its base seed from it
-    if not settings.batched:
-        indices = [index for batch in order for index in batch]
-        return ReferenceLoader(settings.dataset, batch_size=None, sampler=indices, generator=own)
-    return ReferenceLoader(settings.dataset, batch_sampler=order, generator=own)
+    options: dict[str, Any] = {"generator": torch.Generator("cpu")}  # torch's loader draws its base seed from it
+    if settings.batched:
+        options |= {"batch_sampler": order}
+    else:
+        options |= {"batch_size": None, "sampler": [index for batch in order for index in batch]}
+    return collated_by(collate_fn, settings.dataset, settings.batched, epoch[0], options)
 
 
 def verify(settings: Settings, route: Gathered, epoch: Epoch, engine: Engine) -> ColumnReport:
@@ -52,7 +55,7 @@ def verify(settings: Settings, route: Gathered, epoch: Epoch, engine: Engine) ->
     native = compared_iterator(settings, route, route.source.blob_table(), epoch, engine)
     batches = samples = size = 0
     try:
-        for ours, theirs in zip_longest(native, _oracle(settings, epoch)):
+        for ours, theirs in zip_longest(native, _oracle(settings, epoch, None)):
             if ours is None or theirs is None:
                 raise VerificationError(f"batch {batches}: one of the two loaders ended before the other")
             size += _compare(ours, theirs, f"batch {batches}")
@@ -98,5 +101,11 @@ def explain(settings: Settings, route: Gathered) -> Explanation:
         )
     where = "pinned memory" if settings.pin_memory else "memory that is reused"
     return Explanation(
-        (*lines, *seeding(settings), *ranks(settings), Part("output", "native", f"a dict of tensors in {where}"))
+        (
+            *lines,
+            *collating(settings),
+            *seeding(settings),
+            *ranks(settings),
+            Part("output", "native", f"a dict of tensors in {where}"),
+        )
     )

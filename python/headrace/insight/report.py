@@ -9,6 +9,7 @@ import PIL
 
 from headrace.base.native import core
 from headrace.base.world import World
+from headrace.collate import collation
 from headrace.delivery.routing import Native
 from headrace.delivery.settings import Settings
 from headrace.engine.device_engine import decoding_threads
@@ -43,8 +44,9 @@ class Explanation:
 def explain(settings: Settings, route: Native) -> Explanation:
     """Returns the table of a loader whose batches native threads deliver."""
     source, recipe = route.source, route.recipe
-    lines = [*_reading(settings, source), *_steps(recipe), *_targets(source), *seeding(settings), *ranks(settings)]
-    return Explanation((*lines, *_writing(settings, recipe)))
+    ahead = not any(call.process_wide for call in recipe.calls)
+    lines = [*_reading(settings, source), *_steps(recipe), *_targets(source), *collating(settings, ahead=ahead)]
+    return Explanation((*lines, *seeding(settings), *ranks(settings), *_writing(settings, recipe)))
 
 
 def _reading(settings: Settings, source: BlobDataset) -> list[Part]:
@@ -82,6 +84,20 @@ def _targets(source: BlobDataset) -> list[Part]:
     return [
         Part("targets", "Python", "one array look-up per batch" if transform is None else f"{transform!r} per sample")
     ]
+
+
+def collating(settings: Settings, *, ahead: bool = True) -> list[Part]:
+    """Returns what becomes of a collate_fn of the user's; nothing without one.
+
+    Args:
+        ahead: whether threads may call it before the batch is due.
+    """
+    if settings.collate_fn is None or collation.is_default(settings.collate_fn, settings.batched):
+        return []
+    name = getattr(settings.collate_fn, "__qualname__", repr(settings.collate_fn))
+    threads = ahead and settings.num_workers > 0 and settings.destination.way == "memory"
+    where = "Python threads" if threads else "the caller's thread"
+    return [Part("collate_fn", "Python", f"{name} in {where}, on views of the finished batch")]
 
 
 def seeding(settings: Settings) -> list[Part]:

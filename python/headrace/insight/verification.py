@@ -16,6 +16,8 @@ from torch.utils.data import default_collate
 
 from headrace.base.errors import VerificationError
 from headrace.base.native import core
+from headrace.collate import collation
+from headrace.collate.collation import CollateFunction
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.iterator import NativeIterator
 from headrace.delivery.out_transform import seeded
@@ -34,10 +36,11 @@ class _FaultTolerantReference(ReferenceDataset):
     """The oracle with ``on_error="skip"`` (a failed sample is None) and ``"replace"``."""
 
     on_error = "raise"
+    kind: type[torch.Tensor] = torch.Tensor  # of the samples' images
 
     def __getitem__(self, key: tuple[int, int]) -> Any:
         if self.on_error == "raise":
-            return super().__getitem__(key)
+            return self._of_kind(super().__getitem__(key))
         row = self.draws_of(*key)
         index, length = key[0], len(self.source)
         for _ in range(length if self.on_error == "replace" else 1):
@@ -46,18 +49,35 @@ class _FaultTolerantReference(ReferenceDataset):
             except Exception:
                 index = (index + 1) % length
                 continue
-            return (image, self.source.target(index)) if self.source.has_targets else image
+            return self._of_kind((image, self.source.target(index)) if self.source.has_targets else image)
         return None
+
+    def _of_kind(self, sample: Any) -> Any:
+        if isinstance(sample, tuple):
+            return (sample[0].as_subclass(self.kind), *sample[1:])
+        return sample.as_subclass(self.kind)
+
+
+def _made(samples: list[Any]) -> list[Any] | None:
+    return [sample for sample in samples if sample is not None] or None
 
 
 def _collate_made(samples: list[Any]) -> Any:
-    made = [sample for sample in samples if sample is not None]
-    return default_collate(made) if made else None
+    made = _made(samples)
+    return made and default_collate(made)
+
+
+def _unchanged(sample: Any) -> Any:
+    return sample
 
 
 class ReferenceLoader(TorchDataLoader[Any]):
-    """A torch DataLoader over the oracle; batches whose samples all failed are skipped."""
+    """A torch DataLoader over the oracle; batches whose samples all failed are skipped.
 
+    Its own workers, if any, do not call a collate_fn of the user's, whose random numbers depend on the batch's number.
+    """
+
+    collated: Callable[[Any, int], Any] | None = None  # takes a batch's samples and its position in the epoch
     out_transform: Callable[[Any, int], Any] | None = None  # takes a batch and its number in the epoch
     progress: Progress | None = None  # progress of the epoch, before its first batch
 
@@ -69,8 +89,11 @@ class ReferenceLoader(TorchDataLoader[Any]):
         return map(self._transformed, made)
 
     def _transformed(self, numbered: tuple[int, Any]) -> Any:
-        """Returns a batch after `out_transform`, which seeds the process's generators and then restores them."""
+        """Returns a batch after the user's collate_fn, and `out_transform`, which seeds the process's generators and
+        then restores them."""
         position, batch = numbered
+        if self.collated is not None:
+            batch = self.collated(batch, position)
         if self.out_transform is None or self.progress is None:
             return batch
         return self.out_transform(batch, self.progress.number(position))
@@ -82,25 +105,42 @@ Epoch = tuple[Progress, list[OrderedBatch]]  # an epoch before its first batch, 
 def reference_loader(settings: Settings, route: Native, epoch: Epoch) -> ReferenceLoader:
     """Returns the oracle's loader for an epoch; its batches are what the loader hands out."""
     progress = epoch[0]
-    oracle = _oracle(settings, route, epoch)
+    oracle = _oracle(settings, route, epoch, settings.collate_fn)
     oracle.progress = progress
     oracle.out_transform = seeded(settings.out_transform, settings.destination.device, progress)
     return oracle
 
 
-def _oracle(settings: Settings, route: Native, epoch: Epoch) -> ReferenceLoader:
-    """Returns the oracle's loader for an epoch, without `out_transform`."""
+def _oracle(settings: Settings, route: Native, epoch: Epoch, collate_fn: CollateFunction | None) -> ReferenceLoader:
+    """Returns the oracle's loader for an epoch, without `out_transform`. `collate_fn` None: torch's default."""
     progress, order = epoch
     dataset = _FaultTolerantReference(route.source, route.recipe, progress.seed, progress.epoch)
     dataset.on_error = settings.on_error
     keys = [list(zip(batch.indices.tolist(), batch.occurrences.tolist(), strict=True)) for batch in order]
     # torch's loader draws its base seed from this generator and thus leaves the default generator unchanged.
-    own = torch.Generator("cpu")
-    if not settings.batched:
-        return ReferenceLoader(
-            dataset, batch_size=None, sampler=[key for batch in keys for key in batch], generator=own
-        )
-    return ReferenceLoader(dataset, batch_sampler=keys, collate_fn=_collate_made, generator=own)
+    options: dict[str, Any] = {"generator": torch.Generator("cpu")}
+    if settings.batched:
+        options |= {"batch_sampler": keys, "collate_fn": _collate_made}
+    else:
+        options |= {"batch_size": None, "sampler": [key for batch in keys for key in batch]}
+    dataset.kind = route.recipe.kind
+    return collated_by(collate_fn, dataset, settings.batched, progress, options)
+
+
+def collated_by(
+    collate_fn: CollateFunction | None, dataset: Any, batched: bool, progress: Progress, options: dict[str, Any]
+) -> ReferenceLoader:
+    """Returns torch's loader over `dataset`, whose batches a user's collate_fn makes with the loader's random numbers.
+
+    Args:
+        collate_fn: the user's; None: torch's default.
+        options: the other arguments of torch's loader.
+    """
+    if collate_fn is None or collation.is_default(collate_fn, batched):
+        return ReferenceLoader(dataset, **options)
+    oracle = ReferenceLoader(dataset, **options | {"collate_fn": _made if batched else _unchanged})
+    oracle.collated = collation.seeded(collate_fn, progress)
+    return oracle
 
 
 def compared_iterator(
@@ -167,7 +207,7 @@ def verify(settings: Settings, route: Native, epoch: Epoch, engine: Engine) -> R
         engine: makes the batches; closed at the end.
     """
     order = epoch[1]
-    oracle = _oracle(settings, route, epoch)
+    oracle = _oracle(settings, route, epoch, None)
     native = compared_iterator(settings, route, checked_table(route.source), epoch, engine)
     batches = samples = size = greatest = own = 0
     total = 0.0

@@ -8,6 +8,7 @@ numpy.random, but are computed for a whole batch at once.
 from __future__ import annotations
 
 import copy
+import enum
 import math
 from collections.abc import Sequence
 
@@ -96,9 +97,16 @@ def epoch_seed(seed: int, epoch: int) -> int:
     return (seed * 0x9E3779B97F4A7C15 + (epoch + 1) * 0xD1B54A32D192ED03) % 2**63
 
 
-def batch_uniform(seed: int, epoch: int, batch: int) -> float:
+class BatchUse(enum.Enum):
+    """What draws random numbers for a whole batch; the values are words of Philox's counter. 2 belongs to the order."""
+
+    OUT_TRANSFORM = 1
+    COLLATE = 3
+
+
+def batch_uniform(seed: int, epoch: int, batch: int, use: BatchUse) -> float:
     """Returns the draw in [0, 1) of a whole batch; its Philox counter differs from those of all samples."""
-    return float(np.random.Generator(_numpy_philox(seed, epoch, (0, batch, 0, 1))).random())
+    return float(np.random.Generator(_numpy_philox(seed, epoch, (0, batch, 0, use.value))).random())
 
 
 def epoch_words(seed: int, epoch: int, stream: int, count: int) -> UInt64Array:

@@ -15,7 +15,8 @@ from torch.overrides import TorchFunctionMode
 
 _NAMES = (
     *("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like"),
-    *("normal", "bernoulli", "multinomial", "poisson"),
+    *("normal", "bernoulli", "multinomial", "poisson", "binomial"),
+    *("_sample_dirichlet", "_standard_gamma"),  # of torch.distributions' Beta, Dirichlet and Gamma
 )
 _IN_PLACE = (
     *("random_", "uniform_", "normal_", "bernoulli_"),

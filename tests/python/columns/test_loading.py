@@ -271,10 +271,6 @@ def test_arguments_of_images_are_refused_in_a_sentence(argument):
     assert DataLoader(mixed(), 4, device="cpu").native
 
 
-def doubled(samples: list[Any]) -> Any:
-    return default_collate(samples + samples)
-
-
 class Labelled(Columns):
     def __getitem__(self, index: int) -> Any:
         return super().__getitem__(index), index
@@ -283,7 +279,7 @@ class Labelled(Columns):
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda: DataLoader(mixed(), 4, collate_fn=doubled), "collate_fn takes lists"),
+        (lambda: DataLoader(mixed(), 4, worker_init_fn=print), "worker_init_fn does more"),
         (lambda: DataLoader(Labelled({"x": FLOATS}), 4), "overrides __getitem__"),
         (lambda: DataLoader(Subset(mixed(), [99]), 4), "names index 99 of a dataset of 37"),
         (lambda: DataLoader(ConcatDataset([mixed(), Columns({"x": FLOATS})]), 4), "joins columns of different layouts"),

@@ -190,7 +190,7 @@ def test_the_clock_is_the_one_of_python() -> None:
 
 
 def test_torchs_loader_is_not_recorded() -> None:
-    loader = DataLoader(blobs(8), 4, collate_fn=list)
+    loader = DataLoader(blobs(8), 4, worker_init_fn=print)
     assert not loader.native
     with headrace.profile() as prof:
         list(loader)

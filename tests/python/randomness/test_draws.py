@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.randomness.draws import Draws, Occurrences, batch_uniform, epoch_words
+from headrace.randomness.draws import BatchUse, Draws, Occurrences, batch_uniform, epoch_words
 from headrace.recipe.recipe import Column
 
 words = st.integers(0, 2**64 - 1)
@@ -85,7 +85,7 @@ def test_batches_and_epochs_draw_from_counters_of_their_own(seed, epoch, number)
     batch, order = (
         np.random.Philox(counter=np.array([0, number, 0, kind], dtype=np.uint64), key=key) for kind in (1, 2)
     )
-    assert batch_uniform(seed, epoch, number) == np.random.Generator(batch).random()
+    assert batch_uniform(seed, epoch, number, BatchUse.OUT_TRANSFORM) == np.random.Generator(batch).random()
     assert np.array_equal(epoch_words(seed, epoch, number, 5), order.random_raw(5))
     assert np.array_equal(epoch_words(seed - 2**64, epoch, number, 3), epoch_words(seed, epoch, number, 5)[:3])
 

@@ -41,7 +41,7 @@ _DRAWING_MODULES = _words("random secrets uuid numpy.random")
 # Names that draw in other ways (torch's C++ code, Pillow's C code, OpenCV's generator), or that may do anything (eval).
 _DRAWING_NAMES = _words(
     """urandom effect_noise effect_spread randu setRNGSeed theRNG randShuffle dropout dropout1d dropout2d dropout3d
-    alpha_dropout feature_alpha_dropout rrelu rrelu_ gumbel_softmax distributions default_generator manual_seed
+    alpha_dropout feature_alpha_dropout rrelu rrelu_ gumbel_softmax default_generator manual_seed
     eval exec __import__ globals"""
 )
 # Modules whose objects hold no state of a step: locks, queues, files, loggers.
@@ -81,17 +81,18 @@ class Reach:
         reads_metadata: it may read the metadata of an image.
         reaches_outside: it can access a mutable object outside of itself, which copies of the step share.
         mutates: it may change an object.
+        asks_for_worker: it may call torch's ``get_worker_info``.
         values: a string of the outside values, which changes when they change.
     """
 
     def __init__(self, step: Any) -> None:
-        self.draws = self.reads_metadata = self.reaches_outside = self.mutates = False
+        self.draws = self.reads_metadata = self.reaches_outside = self.mutates = self.asks_for_worker = False
         self._values: list[str] = []
         self._seen: dict[tuple[int, bool], Any] = {}  # holds the objects: an id may be reused after an object's death
         try:
             self._examine(step, outside=False)
         except (_Enough, RecursionError):
-            self.draws = self.reads_metadata = self.reaches_outside = self.mutates = True
+            self.draws = self.reads_metadata = self.reaches_outside = self.mutates = self.asks_for_worker = True
 
     @property
     def shares(self) -> bool:
@@ -191,12 +192,14 @@ class Reach:
         if _is_known(function.__module__):
             self.reads_metadata |= function.__name__ in _METADATA
             self.draws |= function.__name__ in _DRAWING_NAMES or function.__module__ in _DRAWING_MODULES
+            self.asks_for_worker |= function.__name__ == "get_worker_info"
             return
         names: set[str] = set()
         for code in _codes(function.__code__):
             names |= self._code(code, function.__code__.co_freevars)
         self.draws |= bool(names & _DRAWING_NAMES)
         self.reads_metadata |= bool(names & _METADATA)
+        self.asks_for_worker |= "get_worker_info" in names
         # A trailing underscore: torch's in-place methods.
         self.mutates |= bool(names & _MUTATING) or any(name.endswith("_") and name[:2] != "__" for name in names)
         for name in names & function.__globals__.keys():

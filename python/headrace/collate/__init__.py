@@ -1,0 +1,1 @@
+"""The user's collate_fn, called on views of finished batches."""

@@ -1,0 +1,72 @@
+"""Threads that collate batches ahead of the consumer."""
+
+from __future__ import annotations
+
+import atexit
+import queue
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+_MOST = 4  # a collate_fn shares Python's interpreter with the training loop
+_PARTING_S = 10.0  # time that a running collate_fn gets when the interpreter exits
+
+T = TypeVar("T")
+
+
+class CollateThreads(Generic[T]):
+    """Threads that call `make` on the batches that `expect` names, in order.
+
+    Args:
+        make: called with a batch; held weakly, since its owner ends the threads when it is dropped.
+        threads: their number; 0: batches are not made ahead.
+    """
+
+    def __init__(self, make: Callable[[T], None], threads: int) -> None:
+        self._queue: queue.SimpleQueue[T | None] = queue.SimpleQueue()
+        self._ended = threading.Event()
+        how = (self._queue, self._ended, weakref.WeakMethod(make))
+        self._threads = [
+            threading.Thread(target=_serve, args=how, name="headrace-collate", daemon=True)
+            for _ in range(min(threads, _MOST))
+        ]
+        for thread in self._threads:
+            thread.start()
+            _started.add(thread)
+        _live.add(self)
+
+    def expect(self, batch: T) -> None:
+        """Asks for a batch."""
+        if self._threads:
+            self._queue.put(batch)
+
+    def close(self) -> None:
+        """Ends the threads after their current batch, without waiting for them. Idempotent."""
+        self._ended.set()
+        for _ in self._threads:
+            self._queue.put(None)
+
+
+def _serve(
+    waiting: queue.SimpleQueue[Any], ended: threading.Event, make: weakref.WeakMethod[Callable[[Any], None]]
+) -> None:
+    while (batch := waiting.get()) is not None and not ended.is_set():
+        method = make()
+        if method is None:
+            return
+        method(batch)
+        del method, batch
+
+
+_live: weakref.WeakSet[CollateThreads[Any]] = weakref.WeakSet()
+_started: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    # Daemon threads must not be inside torch or the core when the interpreter exits.
+    for one in list(_live):
+        one.close()
+    for thread in list(_started):
+        thread.join(_PARTING_S)

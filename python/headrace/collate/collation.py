@@ -1,0 +1,129 @@
+"""Calls the user's collate_fn on the samples of finished batches."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch.utils.data import default_collate, default_convert
+
+from headrace.collate.stacked_views import StackedViews
+from headrace.epochs.state import Progress
+from headrace.lowering.python_steps.reach import Reach
+from headrace.randomness.draws import BatchUse, batch_uniform
+from headrace.randomness.python_randomness import sample_randomness
+
+CollateFunction = Callable[[Any], Any]
+
+
+class Labelled(Protocol):
+    """The part of a source that a collate_fn's samples need."""
+
+    @property
+    def has_targets(self) -> bool: ...
+
+    def target(self, index: int) -> Any: ...
+
+
+def is_default(collate_fn: CollateFunction | None, batched: bool) -> bool:
+    """Whether a loader's collate_fn is what torch uses without one."""
+    return collate_fn is None or collate_fn is (default_collate if batched else default_convert)
+
+
+def refusal(collate_fn: CollateFunction) -> str | None:
+    """Returns why a collate_fn has to run in torch's worker processes; None if it may run in threads."""
+    reach = Reach(collate_fn)
+    why = None
+    if reach.draws:
+        why = "draws random numbers that belong to the whole process (random, numpy.random, or code that is not known)"
+    elif reach.shares:
+        why = "may change an object that other code sees; make it an attribute of a class with __call__"
+    elif reach.asks_for_worker:
+        why = "asks for the worker process that it runs in"
+    return why and f"collate_fn {why}"
+
+
+def seeded(function: CollateFunction, progress: Progress) -> Callable[[Any, int], Any]:
+    """Returns a function of a batch's samples and its position in the epoch: it calls `function`, and random numbers of
+    torch follow from seed, epoch and batch."""
+
+    def collate(samples: Any, position: int) -> Any:
+        number = progress.number(position)
+        with sample_randomness(batch_uniform(progress.seed, progress.epoch, number, BatchUse.COLLATE)):
+            return function(samples)
+
+    return collate
+
+
+class Collation:
+    """The collate_fn of one epoch.
+
+    Its samples are views of the finished batch; a `torch.stack` of all of them, as in `default_collate`, returns the
+    batch. Random numbers of torch follow from seed, epoch and batch; no generator of the process is used.
+
+    Args:
+        function: the collate_fn.
+        kind: the class of a sample's tensors.
+        progress: of the epoch; its seed and epoch number seed the random numbers.
+    """
+
+    def __init__(
+        self, function: CollateFunction, source: Labelled, kind: type[torch.Tensor], batched: bool, progress: Progress
+    ) -> None:
+        self._function, self._source, self._kind = function, source, kind
+        self._batched, self._progress = batched, progress
+        self._copies = threading.local()
+
+    def __call__(self, images: Any, indices: np.ndarray[Any, Any], position: int, *, ahead: bool = False) -> Any:
+        """Returns what the collate_fn returns.
+
+        Args:
+            images: the finished batch: a tensor (n, ...), or lists and dicts of tensors.
+            indices: of its samples.
+            position: of the batch in the epoch.
+            ahead: whether the caller is one of the threads that collate ahead: each has a copy of the function, as each
+                of torch's workers.
+        """
+        function = self._copy() if ahead else self._function
+        views = StackedViews()
+        with views:
+            made = seeded(function, self._progress)(self._samples(views, images, indices), position)
+        views.finish()
+        return made
+
+    def _copy(self) -> CollateFunction:
+        mine = self._copies.__dict__
+        if "function" not in mine:
+            try:
+                mine["function"] = copy.deepcopy(self._function)
+            except Exception:  # what cannot be copied is shared
+                mine["function"] = self._function
+        function: CollateFunction = mine["function"]
+        return function
+
+    def _samples(self, views: StackedViews, images: Any, indices: np.ndarray[Any, Any]) -> Any:
+        """Returns what the dataset would return for each index, as a list; without batches the only one."""
+        samples = _apart(images, len(indices), views, self._kind)
+        if self._source.has_targets:
+            samples = [
+                (image, self._source.target(index)) for image, index in zip(samples, indices.tolist(), strict=True)
+            ]
+        return samples if self._batched else samples[0]
+
+
+def _apart(batch: Any, count: int, views: StackedViews, kind: type[torch.Tensor]) -> list[Any]:
+    """Returns the samples of a collated batch."""
+    if isinstance(batch, torch.Tensor):
+        return views.views_of(batch, kind)
+    parts = {key: _apart(one, count, views, kind) for key, one in _items(batch)}
+    if isinstance(batch, Mapping):
+        return [{key: one[place] for key, one in parts.items()} for place in range(count)]
+    return [[one[place] for one in parts.values()] for place in range(count)]
+
+
+def _items(batch: Any) -> Any:
+    return batch.items() if isinstance(batch, Mapping) else enumerate(batch)
