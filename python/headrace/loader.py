@@ -40,7 +40,7 @@ _T_co = TypeVar("_T_co", covariant=True)
 class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
     """Drop-in replacement for ``torch.utils.data.DataLoader`` that makes image batches in native threads, bit for bit.
 
-    If the native path does not support the dataset, its transform, a ``collate_fn`` or a ``worker_init_fn``, torch's
+    If the native path does not support the dataset, its transform, the ``collate_fn`` or a ``worker_init_fn``, torch's
     DataLoader delivers the batches with the same arguments, and images that its workers open with ``PIL.Image.open``
     get their pixels natively, when they are needed. `route` says which path delivers, `explain` says why.
 
@@ -58,7 +58,7 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
             is bounded by ``prefetch_factor + 1`` batches and those that the caller keeps.
         pin_memory: makes batches in pinned memory if there is an accelerator.
         in_order: accepted as in torch; batches come in order even if it is False.
-        collate_fn: as in torch; torch's DataLoader then delivers.
+        collate_fn: as in torch; its samples are views of a finished batch, and torch's random numbers in it are seeded.
         worker_init_fn: as in torch, which then delivers; native threads need none that only seeds generators.
         multiprocessing_context, pin_memory_device: have no effect on the native path, which warns of them.
         seed: determines order and augmentation together with the epoch. None: drawn from `generator` (or torch's
