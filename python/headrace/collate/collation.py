@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch.utils.data import default_collate, default_convert
 
+from headrace.collate.mixing import in_place
 from headrace.collate.stacked_views import StackedViews
 from headrace.epochs.state import Progress
 from headrace.lowering.python_steps.reach import Reach
@@ -74,7 +75,8 @@ class Collation:
     def __init__(
         self, function: CollateFunction, source: Labelled, kind: type[torch.Tensor], batched: bool, progress: Progress
     ) -> None:
-        self._function, self._source, self._kind = function, source, kind
+        self._function = in_place(function) or function
+        self._source, self._kind = source, kind
         self._batched, self._progress = batched, progress
         self._copies = threading.local()
 

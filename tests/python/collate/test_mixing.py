@@ -1,0 +1,134 @@
+"""torchvision's MixUp and CutMix in a collate_fn: mixed in place, with the values that torchvision makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader as TorchDataLoader
+from torch.utils.data import default_collate
+
+from headrace import Blobs, DataLoader
+from headrace import transforms as T
+from headrace.collate.mixing import in_place
+from support import TENSOR, pictures
+from torchvision_shim import import_torchvision
+
+try:
+    import_torchvision()
+    from torchvision.transforms import v2
+except ImportError as error:
+    pytest.skip(f"torchvision is needed: {error}", allow_module_level=True)
+
+CLASSES = 10
+
+
+def collates(mix: Any) -> list[Callable[[list[Any]], Any]]:
+    """The same collate_fn in the ways that people write it."""
+
+    def named(batch: list[Any]) -> Any:
+        return mix(*default_collate(batch))
+
+    return [named, lambda samples: mix(*default_collate(samples))]
+
+
+def mixes() -> list[Any]:
+    up, cut = v2.MixUp(num_classes=CLASSES, alpha=0.4), v2.CutMix(num_classes=CLASSES)
+    return [up, cut, v2.RandomChoice([up, cut]), v2.RandomChoice([cut, up], p=[0.9, 0.1])]
+
+
+@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64])
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_values(number, dtype, layout):
+    mix = mixes()[number]
+    for seed, count in ((0, 1), (1, 2), (2, 7), (3, 7), (4, 7)):
+        images = torch.rand(count, 3, 9, 11).to(dtype).contiguous(memory_format=layout)
+        samples = [(image, place) for place, image in enumerate(images.clone())]
+        for collate in collates(mix):
+            torch.manual_seed(seed)
+            expected = collate(samples)
+            torch.manual_seed(seed)
+            mixing = in_place(collate)
+            assert mixing is not None
+            made = mixing(samples)
+            assert all(map(torch.equal, made, expected))
+
+
+@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader(number, workers):
+    data = Blobs(pictures(10), range(10), T.Compose([T.RandomResizedCrop(8), *TENSOR]))
+    loader = DataLoader(data, 4, True, collate_fn=collates(mixes()[number])[0], num_workers=workers, seed=4)
+    assert loader.native
+    for _ in range(2):
+        expected = list(loader.reference())
+        batches = list(loader)
+        assert len(batches) == 3
+        assert all(
+            torch.equal(*pair)
+            for ours, theirs in zip(batches, expected, strict=True)
+            for pair in zip(ours, theirs, strict=True)
+        )
+
+
+def test_the_batch_is_mixed_where_it_lies():
+    data = Blobs(pictures(8), range(8), T.Compose([T.Resize((8, 8)), *TENSOR]))
+    ((images, _),) = DataLoader(data, 8, collate_fn=collates(mixes()[0])[0], num_workers=1)
+    assert images.data_ptr() % 4096 == 0 and images.untyped_storage().nbytes() == images.nbytes  # a slot of the ring
+
+
+MIX = v2.MixUp(num_classes=CLASSES)
+
+
+def kept(samples: list[Any]) -> Any:
+    batch = default_collate(samples)
+    return MIX(*batch)
+
+
+def twice(samples: list[Any]) -> Any:
+    return MIX(*default_collate(samples)), samples
+
+
+def keyword(samples: list[Any], mix: Any = MIX) -> Any:
+    return mix(*default_collate(samples))
+
+
+def other_collate(samples: list[Any]) -> Any:
+    return MIX(*list(samples))
+
+
+class Own(v2.MixUp):  # type: ignore[misc]
+    pass
+
+
+OWN = Own(num_classes=CLASSES)
+HOOKED = v2.MixUp(num_classes=CLASSES)
+HOOKED.register_forward_hook(lambda module, given, made: None)
+
+
+@pytest.mark.parametrize(
+    "collate",
+    [
+        *(kept, twice, keyword, other_collate, default_collate, len, MIX),
+        *(lambda samples: OWN(*default_collate(samples)), lambda samples: HOOKED(*default_collate(samples))),
+        lambda samples: v2.Identity()(*default_collate(samples)),
+    ],
+)
+def test_what_may_be_noticed_is_left_to_torchvision(collate):
+    assert in_place(collate) is None
+
+
+@pytest.mark.parametrize("collate", [kept, twice])
+def test_torchvisions_own_arithmetic_on_views(collate):
+    data = Blobs(pictures(6), range(6), T.Compose([T.Resize((8, 8)), *TENSOR]))
+    loader = DataLoader(data, 3, collate_fn=collate, num_workers=1, seed=2)
+    assert loader.native
+    plain = [[image for image, _ in batch] for batch in TorchDataLoader(data, 3, collate_fn=list)]
+    for ours, theirs, images in zip(loader, loader.reference(), plain, strict=True):
+        mixed, expected = (one[0] if collate is twice else one for one in (ours, theirs))
+        assert torch.equal(mixed[0], expected[0]) and torch.equal(mixed[1], expected[1])
+        if collate is twice:  # the samples keep their values
+            assert all(torch.equal(one, image) for (one, _), image in zip(ours[1], images, strict=True))
