@@ -167,7 +167,8 @@ SampleOptions to_sample_options(const py::object& recipe, const py::buffer& lut,
   if (options.erased.size() != static_cast<size_t>(options.recipe.erases * channels * element_bytes)) {
     throw py::value_error("erased: one element a channel for each Erase");
   }
-  options.strides = strides_of(to_layout(layout), channels, options.recipe.output, element_bytes);
+  options.layout = to_layout(layout);
+  options.strides = strides_of(options.layout, channels, options.recipe.output, element_bytes);
   options.max_pixels = max_pixels;
   return options;
 }

@@ -136,8 +136,8 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
         own |= {"out_transform": out_transform, "distributed": distributed}
         own |= {"snapshot_every_n_steps": snapshot_every_n_steps, "deferred_images": deferred_images}
         self._own = OwnSettings.of(dataset, given, generator, rank, world_size, own)
-        batched = batch_size is not None or batch_sampler is not None
-        self._route = routing.decide(dataset, batched, collate_fn, worker_init_fn, dtype)
+        batches = routing.Batches.of(batch_size, batch_sampler)
+        self._route = routing.decide(dataset, batches, collate_fn, worker_init_fn, dtype)
         if isinstance(self._route, Fallback):
             self._own.refuse_native_only(self._route.reason, _DEFAULTS)
         else:

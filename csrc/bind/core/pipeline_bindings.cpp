@@ -152,6 +152,21 @@ py::capsule tensor(const HeldBatch& held, const PipelineOptions& options, int sa
                      shape, steps);
 }
 
+// The sample at a position of a batch of different sizes, once: a tensor (C, H, W).
+py::capsule sized_tensor(const HeldBatch& held, const PipelineOptions& options, int place, uint8_t type_code) {
+  SizedSample& made = held.batch->sized->at(static_cast<size_t>(place));
+  if (made.memory == nullptr) throw std::logic_error("this sample was not made, or it was handed out before");
+  const OutputStrides strides =
+      strides_of(options.layout, options.strides.channels, made.size, options.strides.element_bytes);
+  const int64_t item = strides.element_bytes;
+  const std::array<int64_t, 3> shape = {strides.channels, made.size.height, made.size.width};
+  const std::array<int64_t, 3> steps = {strides.channel_stride / item, strides.row_stride / item,
+                                        strides.pixel_stride / item};
+  uint8_t* memory = made.memory.get();
+  return slot_tensor(std::exchange(made.memory, nullptr), memory, {type_code, static_cast<uint8_t>(8 * item), 1}, shape,
+                     steps);
+}
+
 template <auto pop>
 std::unique_ptr<HeldJob> next_job(const py::object& self, double seconds) {
   auto& pipeline = *py::cast<PyPipeline&>(self).pipeline;
@@ -275,6 +290,10 @@ void bind_pipeline(py::module_& module) {
       .def("put_back", [](PyPipeline& self, HeldJob& held) { self.pipeline->put_back(held.job); })
       .def("tensor", [](const PyPipeline& self, const HeldBatch& batch, int samples,
                         uint8_t type_code) { return tensor(batch, self.pipeline->options(), samples, type_code); })
+      .def("sized_tensor",
+           [](const PyPipeline& self, const HeldBatch& batch, int place, uint8_t type_code) {
+             return sized_tensor(batch, self.pipeline->options(), place, type_code);
+           })
       .def("compact", [](const PyPipeline& self, const HeldBatch& held,
                          const std::vector<int>& places) { self.pipeline->compact(*held.batch, places); })
       .def(

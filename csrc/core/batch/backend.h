@@ -18,7 +18,8 @@ class DeviceSide;
 /// What is made of every sample, and how its elements lie in memory.
 struct SampleOptions {
   Recipe recipe;
-  OutputStrides strides;
+  OutputStrides strides;  // of samples of the recipe's output size; without one, only the bytes of an element count
+  Layout layout = Layout::kPlanar;
   std::vector<uint8_t> lut;     // [channels][256] elements
   std::vector<uint8_t> erased;  // [value][channels] elements, what Erase writes
   int64_t max_pixels = 0;       // larger images go to Pillow, which has a limit of its own; 0: no limit

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/geometry.h"
 #include "core/batch/slot_ring.h"
 #include "core/source/blob.h"
 
@@ -25,6 +26,12 @@ struct Failure {
   std::string reason;
 };
 
+/// A finished sample in memory of its own, where samples have different sizes.
+struct SizedSample {
+  Lease memory;  // null: not made, or handed out
+  Size size;
+};
+
 /// Many workers fill a batch at once, each its own samples; the consumer reads it once it is `ready`. A device derives
 /// from this to keep its own data with a batch.
 struct Batch {
@@ -35,6 +42,7 @@ struct Batch {
   std::vector<double> draws;  // [rows][recipe.draws]
   Lease slot;                 // owns `memory`; empty where the caller brought the memory
   uint8_t* memory = nullptr;
+  std::shared_ptr<std::vector<SizedSample>> sized;  // instead of `memory`, where samples have different sizes
 
   std::vector<int> places;         // position of each sample in `memory`; empty: sample i at position i
   std::atomic<int> claimed{0};     // samples that a worker has taken

@@ -34,9 +34,13 @@ JpegHeader plain_header(std::span<const uint8_t> bytes, int64_t max_pixels) {
   return header;
 }
 
-Output SampleMaker::output(const Batch& batch, int sample) const {
-  const OutputStrides& strides = options_.strides;
-  return {batch.memory + static_cast<size_t>(batch.place(sample)) * strides.sample_bytes,
+SampleMaker::Place SampleMaker::place(Batch& batch, int sample, Size /*size*/, const OutputStrides& one) const {
+  return {batch.memory + static_cast<size_t>(batch.place(sample)) * one.sample_bytes, one};
+}
+
+Output SampleMaker::output(Batch& batch, int sample, const Plan& plan) const {
+  const auto [memory, strides] = place(batch, sample, plan.last.box.size(), options_.strides);
+  return {memory,
           strides.channel_stride,
           strides.row_stride,
           strides.pixel_stride,
@@ -46,7 +50,7 @@ Output SampleMaker::output(const Batch& batch, int sample) const {
 
 void SampleMaker::make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) {
   const Plan plan = resolve(options_.recipe, draws, image.size, options_.recipe.last_segment());
-  const Output out = output(batch, sample);
+  const Output out = output(batch, sample, plan);
   if (image.channels == kPixelBytes) {
     fuser_.run(plan, image.data, static_cast<size_t>(image.row_stride), image.size, out);
   } else {
@@ -61,7 +65,7 @@ bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, cons
   const int64_t begin = timed ? now_ns() : 0;
   const JpegHeader header = plain_header(bytes, options_.max_pixels);
   const Plan plan = resolve(options_.recipe, draws, header.size);
-  const Output out = output(*batch, sample);
+  const Output out = output(*batch, sample, plan);
   RowSink& sink = fuser_.begin(plan, header.size, out);
   const Box box = decode_box(plan, header.size);
   if (!timed) {

@@ -15,7 +15,7 @@ namespace headrace {
 JpegHeader plain_header(std::span<const uint8_t> bytes, int64_t max_pixels);
 
 /// The worker of CpuBackend.
-class SampleMaker final : public SampleWorker {
+class SampleMaker : public SampleWorker {
  public:
   /// `kernels`, `options` and `lut` (the options' table, aligned as kernels.h requires) must outlive this.
   SampleMaker(const Kernels& kernels, const SampleOptions& options, const uint8_t* lut)
@@ -27,8 +27,17 @@ class SampleMaker final : public SampleWorker {
             bool may_offload) override;
   void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) override;
 
+ protected:
+  /// Memory of one sample.
+  struct Place {
+    uint8_t* memory;
+    OutputStrides strides;
+  };
+
  private:
-  Output output(const Batch& batch, int sample) const;
+  /// Where a sample of this size goes. `one`: the options' strides.
+  virtual Place place(Batch& batch, int sample, Size size, const OutputStrides& one) const;
+  Output output(Batch& batch, int sample, const Plan& plan) const;
 
   const SampleOptions& options_;
   const uint8_t* lut_;

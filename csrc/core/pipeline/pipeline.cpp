@@ -36,6 +36,7 @@ std::shared_ptr<Batch> Pipeline::repair(const Batch& batch, std::vector<int> pla
   second->places = std::move(places);
   second->slot = batch.slot;
   second->memory = batch.memory;
+  second->sized = batch.sized;
   if (state_->device != nullptr) state_->device->prepare_repair(*second, batch);
   if (second->size() > 0) state_->queue.push_front(second);
   return second;

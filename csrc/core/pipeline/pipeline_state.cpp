@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/making/cpu_backend.h"
+#include "core/making/sized_backend.h"
 
 namespace headrace {
 namespace {
@@ -17,6 +18,7 @@ const Kernels& kernels_of(const PipelineOptions& options) {
 
 std::shared_ptr<Backend> backend_of(const PipelineOptions& options) {
   if (options.backend != nullptr) return options.backend;
+  if (options.recipe.varies()) return std::make_shared<SizedBackend>(options, kernels_of(options));
   return std::make_shared<CpuBackend>(options, kernels_of(options), options.slots_kept);
 }
 

@@ -41,7 +41,7 @@ class Resolver {
   Plan run(size_t from) {
     const size_t end = recipe_.call_after(from);
     for (size_t i = from; i < end; ++i) apply(recipe_.steps[i]);
-    if (end == recipe_.steps.size() && size() != recipe_.output) {
+    if (end == recipe_.steps.size() && !recipe_.varies() && size() != recipe_.output) {
       throw Error(Stage::kPlan, "the transforms made " + pair(size().height, size().width) +
                                     " pixels (height, width) where the batch holds " +
                                     pair(recipe_.output.height, recipe_.output.width));

@@ -77,9 +77,12 @@ struct Step {
 struct Recipe {
   std::vector<Step> steps;
   int draws = 0;  // columns of the draws array
-  Size output;    // of every sample
+  Size output;    // of every sample; empty: the sizes vary
   PassOrder pass_order = PassOrder::kHorizontalFirst;
   int erases = 0;  // number of Erase steps, nested ones too, and of their values
+
+  /// Whether samples have different sizes.
+  bool varies() const { return output.width == 0; }
 
   /// Index of the first Python call at or after step `from`; steps.size() if there is none.
   size_t call_after(size_t from) const {
@@ -147,8 +150,8 @@ struct Erased {
   bool operator==(const Erased&) const = default;
 };
 
-/// The stages in order, then `last`, then the erased boxes in order. `last` has the recipe's output size, unless a
-/// Python call follows.
+/// The stages in order, then `last`, then the erased boxes in order. `last` has the recipe's output size if there is
+/// one, unless a Python call follows.
 struct Plan {
   std::vector<PlanStage> stages;
   Take last;

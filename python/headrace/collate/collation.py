@@ -13,6 +13,7 @@ from torch.utils.data import default_collate, default_convert
 
 from headrace.collate.mixing import in_place
 from headrace.collate.stacked_views import StackedViews
+from headrace.engine.sized_engine import Sized
 from headrace.epochs.state import Progress
 from headrace.lowering.python_steps.reach import Reach
 from headrace.randomness.draws import BatchUse, batch_uniform
@@ -121,6 +122,8 @@ def _apart(batch: Any, count: int, views: StackedViews, kind: type[torch.Tensor]
     """Returns the samples of a collated batch."""
     if isinstance(batch, torch.Tensor):
         return views.views_of(batch, kind)
+    if isinstance(batch, Sized):
+        return [image.as_subclass(kind) for image in batch]
     parts = {key: _apart(one, count, views, kind) for key, one in _items(batch)}
     if isinstance(batch, Mapping):
         return [{key: one[place] for key, one in parts.items()} for place in range(count)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import warnings
 from collections.abc import Callable, Mapping
@@ -92,9 +93,33 @@ class Fallback:
 Route = Native | Gathered | Fallback
 
 
+class Batches(enum.Enum):
+    """How many samples a batch has."""
+
+    NONE = "none"  # single samples
+    ONE = "one"
+    MANY = "many"
+
+    @classmethod
+    def of(cls, batch_size: int | None, batch_sampler: Any) -> Batches:
+        """Returns how samples are grouped by these arguments of a loader."""
+        if batch_sampler is not None:
+            return cls.MANY
+        return cls.NONE if batch_size is None else cls.ONE if batch_size == 1 else cls.MANY
+
+    @classmethod
+    def now(cls, settings: Settings) -> Batches:
+        """Returns how a loader groups samples: its batch sampler is always set if it has batches."""
+        return cls.of(settings.batch_size, None if settings.batch_size == 1 else settings.batch_sampler)
+
+    def stack(self, collate_fn: Callable[..., Any] | None) -> bool:
+        """Returns whether images of a batch are stacked, and so need one size."""
+        return self is Batches.MANY and collation.is_default(collate_fn, batched=True)
+
+
 def decide(
     dataset: Any,
-    batched: bool,
+    batches: Batches,
     collate_fn: Callable[..., Any] | None,
     worker_init_fn: Callable[[int], None] | None,
     dtype: torch.dtype | None,
@@ -102,25 +127,27 @@ def decide(
     """Returns the route of a loader over `dataset`.
 
     Args:
-        batched: whether samples are grouped into batches; by default torch collates batches, and converts single
-            samples.
+        batches: how samples are grouped; by default torch collates batches, and converts single samples.
         dtype: the loader's argument.
     """
-    if reasons := _needs_python(batched, collate_fn, worker_init_fn):
+    if reasons := _needs_python(batches, collate_fn, worker_init_fn):
         return Fallback("; ".join(reasons))
     try:
         columns = as_columns(dataset)
-        return _native(as_source(dataset), dtype) if columns is None else Gathered(columns)
+        if columns is not None:
+            return Gathered(columns)
+        return _native(as_source(dataset), dtype, may_vary=not batches.stack(collate_fn))
     except (NotNative, LoweringError) as error:
         return Fallback(str(error))
 
 
 def reasons(settings: Settings) -> list[str]:
     """Returns all reasons why torch delivers: those of the arguments, then that of the dataset or its transform."""
-    found = _needs_python(settings.batched, settings.collate_fn, settings.worker_init_fn)
+    batches = Batches.now(settings)
+    found = _needs_python(batches, settings.collate_fn, settings.worker_init_fn)
     try:
         if as_columns(settings.dataset) is None:
-            _native(as_source(settings.dataset), settings.dtype)
+            _native(as_source(settings.dataset), settings.dtype, may_vary=not batches.stack(settings.collate_fn))
     except Exception as error:  # torch delivers, whatever the error is
         found.append(str(error))
     return found
@@ -133,7 +160,8 @@ def renewed(route: Native | Gathered, settings: Settings) -> Route:
     Raises:
         RuntimeError: the dataset's length has changed.
     """
-    if reasons := _needs_python(settings.batched, settings.collate_fn, settings.worker_init_fn):
+    batches = Batches.now(settings)
+    if reasons := _needs_python(batches, settings.collate_fn, settings.worker_init_fn):
         return Fallback("; ".join(reasons))
     try:
         if isinstance(route, Gathered):
@@ -143,9 +171,12 @@ def renewed(route: Native | Gathered, settings: Settings) -> Route:
         same_dtype = route.default_dtype == torch.get_default_dtype()
         now = _lowered(source.variants, route.recipe)
         # Persistent workers keep their copies of the objects that are called in Python.
-        if source is route.source and same_dtype and _same(now, route.lowered, kept=settings.persistent_workers):
+        may_vary = not batches.stack(settings.collate_fn)
+        same_size = may_vary or not route.recipe.varies
+        unchanged = source is route.source and same_dtype and same_size
+        if unchanged and _same(now, route.lowered, kept=settings.persistent_workers):
             return route
-        made = _native(source, settings.dtype)
+        made = _native(source, settings.dtype, may_vary=may_vary)
         if made.recipe == route.recipe and made.recipe.maps_bytes_as(route.recipe):
             made = replace(made, recipe=route.recipe)  # keeps the engine: it compares recipes by identity
         return made
@@ -176,11 +207,11 @@ _warned = False
 
 
 def _needs_python(
-    batched: bool, collate_fn: Callable[..., Any] | None, worker_init_fn: Callable[[int], None] | None
+    batches: Batches, collate_fn: Callable[..., Any] | None, worker_init_fn: Callable[[int], None] | None
 ) -> list[str]:
     """Returns the reasons why torch has to deliver that do not depend on the dataset."""
     reasons = []
-    if collate_fn is not None and not collation.is_default(collate_fn, batched):
+    if collate_fn is not None and not collation.is_default(collate_fn, batches is not Batches.NONE):
         refused = collation.refusal(collate_fn)
         if refused is not None:
             reasons.append(refused)
@@ -192,11 +223,12 @@ def _needs_python(
     return reasons
 
 
-def _native(source: BlobDataset, dtype: torch.dtype | None) -> Native:
+def _native(source: BlobDataset, dtype: torch.dtype | None, *, may_vary: bool) -> Native:
     variants = source.variants
     different = {(id(one.transform), one.channels, one.size): one for one in variants}
     first, *others = (
-        lower(one.transform, dtype=dtype, channels=one.channels, size=one.size) for one in different.values()
+        lower(one.transform, dtype=dtype, channels=one.channels, size=one.size, may_vary=may_vary)
+        for one in different.values()
     )
     for other in others:
         if other != first or not other.maps_bytes_as(first):

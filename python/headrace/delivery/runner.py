@@ -19,6 +19,7 @@ from headrace.delivery.settings import Settings
 from headrace.engine.device_engine import make_engine
 from headrace.engine.engine import Engine
 from headrace.engine.gather_engine import GatherEngine
+from headrace.engine.sized_engine import SizedEngine
 from headrace.engine.variant_engine import VariantEngine
 from headrace.engine.worker_info import WorkerValues
 from headrace.epochs.epochs import Epochs
@@ -91,6 +92,9 @@ class Runner:
             return GatherEngine(route.product, threads=settings.num_workers, slots_kept=slots_kept, pin=pin)
         source, recipe = route.source, route.recipe
         layout, destination, threads = settings.layout, settings.destination, settings.num_workers
+        if recipe.varies:
+            stacked = settings.batched and collation.is_default(settings.collate_fn, batched=True)
+            return SizedEngine(recipe, layout, destination, stacked=stacked, threads=threads, pin=pin)
         if not recipe.variants:
             return make_engine(recipe, layout, destination, threads=threads, slots_kept=slots_kept, pin=pin)
         check_replaceable(recipe, settings.on_error)

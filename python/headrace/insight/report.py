@@ -114,6 +114,8 @@ def _writing(settings: Settings, recipe: Recipe) -> list[Part]:
     kernels = "the device's kernel" if fused else f"{core.instruction_set()} kernels"
     passes = f"passes as in Pillow {PIL.__version__}: {pillow_rule.pass_order()}"
     shapes = " or ".join(f"({recipe.channels}, {height}, {width})" for height, width in recipe.sizes)
+    if recipe.varies:
+        shapes = f"({recipe.channels}, H, W) with each image's own size"
     lines = [
         Part("resize", "native", f"{kernels}, {passes}"),
         Part("output", "native", f"{recipe.dtype}, {shapes}, {settings.memory_format}"),

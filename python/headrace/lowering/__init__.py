@@ -35,6 +35,7 @@ def lower(
     channels: int = 3,
     size: tuple[int, int] | None = None,
     native_only: bool = False,
+    may_vary: bool = False,
 ) -> Recipe:
     """Returns the recipe of `transform`.
 
@@ -48,9 +49,11 @@ def lower(
         size: (height, width) of every input image; None if it varies.
         native_only: whether to refuse a step, an option or an order that has no native twin, instead of calling it in
             Python.
+        may_vary: whether outputs may have different sizes; then the recipe `varies` if they do.
 
     Raises:
-        LoweringError: a step is refused, or the outputs would not be tensors of one shape and dtype.
+        LoweringError: a step is refused, or the outputs would not be tensors of one dtype, and of one shape unless they
+            may vary.
     """
     if transform is None:
         raise LoweringError(
@@ -60,7 +63,7 @@ def lower(
     steps = list(leaves(transform))
     by_ratio = [n for n, step in enumerate(steps) if class_origin(type(step)) == ("headrace", "ByAspectRatio")]
     if not by_ratio:
-        return _lower(steps, Builder(_add, channels, size), dtype, native_only)
+        return _lower(steps, Builder(_add, channels, size), dtype, native_only, may_vary)
     if by_ratio != [0] or has_hooks(steps[0]):
         raise LoweringError(
             "ByAspectRatio depends on the size of the original image, so it must be the first step and occur only once"
@@ -98,7 +101,9 @@ def _lower_variants(
     return replace(made[0], names=tuple(names), in_python=frozenset(in_python), variants=tuple(made))
 
 
-def _lower(steps: list[Any], builder: Builder, dtype: torch.dtype | None, native_only: bool) -> Recipe:
+def _lower(
+    steps: list[Any], builder: Builder, dtype: torch.dtype | None, native_only: bool, may_vary: bool = False
+) -> Recipe:
     for step in steps:
         before = builder.checkpoint()
         try:
@@ -112,7 +117,7 @@ def _lower(steps: list[Any], builder: Builder, dtype: torch.dtype | None, native
             builder.current = step
             builder.note(python_steps.call(builder, step, refusal.reason), in_python=True)
     try:
-        return builder.finish(dtype) if builder.rest is None else python_steps.finish(builder, dtype)
+        return builder.finish(dtype, may_vary) if builder.rest is None else python_steps.finish(builder, dtype)
     except ValueError as error:
         raise LoweringError(str(error)) from error
 

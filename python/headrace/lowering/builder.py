@@ -146,11 +146,14 @@ class Builder:
         kept.update({name: value.copy() for name, value in kept.items() if isinstance(value, (list, set))})
         return lambda: vars(self).update(kept)
 
-    def finish(self, dtype: torch.dtype | None) -> Recipe:
+    def finish(self, dtype: torch.dtype | None, may_vary: bool) -> Recipe:
         """Returns the recipe, with outputs converted to `dtype` unless that is None.
 
+        Args:
+            may_vary: whether outputs may have different sizes.
+
         Raises:
-            LoweringError: the outputs would not be tensors of one size and of a supported dtype.
+            LoweringError: the outputs would not be tensors of a supported dtype, and of one size unless they may vary.
         """
         if dtype is not None and dtype not in DTYPES:
             raise LoweringError(f"dtype={dtype} is not one of {_list(DTYPES)}")
@@ -159,7 +162,7 @@ class Builder:
                 "no step makes a tensor, so the dataset would return PIL images; end the transforms with ToTensor(), "
                 "or with ToImage() and ToDtype(torch.float32, scale=True)"
             )
-        if self.size is None:
+        if self.size is None and not may_vary:
             raise LoweringError(
                 "the images' sizes vary after the last step, so they cannot be stacked; add CenterCrop(size), "
                 "Resize((height, width)) or RandomResizedCrop(size)"
@@ -173,7 +176,7 @@ class Builder:
                 "transforms with ToImage() or PILToTensor()"
             )
         pointwise = Pointwise(tuple(self.pointwise), None if dtype == made else dtype)
-        shape = (self.channels, *self.size)
+        shape = (self.channels, *(self.size or (0, 0)))
         return self.recipe(shape, pointwise, table(pointwise, self.channels), type(self.values))
 
     def recipe(

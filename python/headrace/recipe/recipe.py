@@ -52,7 +52,7 @@ class Recipe:
     Attributes:
         steps: the steps in order. Those before the first Erase work on the 8-bit image, the others on the tensor.
         columns: how each draw of a sample is computed; their number is k of the draws array (n, k).
-        height, width, channels: those of every output.
+        height, width, channels: those of every output. Height and width are 0 if they vary.
         pointwise: all tensor steps except Erase and flips. Maps a uint8 tensor (channels, H, W) to the finished tensor
             (channels, H, W) in the output dtype; each element depends on its byte and channel only.
         lut: ``pointwise`` of the 256 byte values: (channels, 256), in the output dtype.
@@ -83,6 +83,11 @@ class Recipe:
         if not self.variants:
             return self
         return self.variants[nearest(self.sizes, height, width)]
+
+    @property
+    def varies(self) -> bool:
+        """Whether the outputs have different sizes."""
+        return self.height == 0
 
     @property
     def sizes(self) -> list[tuple[int, int]]:

@@ -1,0 +1,53 @@
+"""Engine for images of different sizes: each one becomes a tensor of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from headrace.base.native import core
+from headrace.engine.destination import Destination
+from headrace.engine.device_engine import moved
+from headrace.engine.engine import _DLPACK_CODE, Engine, Flight
+from headrace.engine.layout import Layout
+from headrace.recipe.recipe import Recipe
+
+
+class Sized(list[torch.Tensor]):
+    """The images of a batch, each (C, H, W) with its own height and width."""
+
+
+class SizedEngine(Engine):
+    """Threads for a recipe whose output sizes vary; the memory of each image is reused when nothing refers to it.
+
+    Args:
+        recipe: a recipe that `varies`.
+        destination: of the images; they are made in this machine's memory and copied to a device.
+        stacked: whether batches have one image and are tensors (1, C, H, W), as ``default_collate`` makes them;
+            otherwise a batch is `Sized`.
+        threads, pin: as in `Engine`.
+    """
+
+    def __init__(
+        self, recipe: Recipe, layout: Layout, destination: Destination, *, stacked: bool, threads: int, pin: bool
+    ) -> None:
+        self._destination, self._stacked, self._pins = destination, stacked, pin
+        super().__init__(recipe, layout, threads=threads, slots_kept=0)
+
+    def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
+        return Flight(self._pipeline.submit(table, rows, draws))
+
+    def tensor(self, flight: Flight, places: list[int] | None = None) -> Any:
+        """Returns the images of the batch, or those at `places`."""
+        code = _DLPACK_CODE[self.recipe.dtype]
+        wanted = range(len(flight.batch)) if places is None else places
+        images = [torch.utils.dlpack.from_dlpack(self._pipeline.sized_tensor(flight.batch, n, code)) for n in wanted]
+        if self._pins:
+            images = [image.pin_memory() for image in images]
+        images = moved(images, self._destination.device)
+        return images[0][None] if self._stacked else Sized(images)
+
+    def move_targets(self, targets: Any) -> Any:
+        return moved(targets, self._destination.device)
