@@ -64,27 +64,28 @@ def _value(function: types.FunctionType, name: str) -> Any:
 def _twin(mix: Any) -> Any:
     """Returns a copy of a transform that mixes in place; None if it is not one of torchvision's."""
     v2 = sys.modules.get(_TRANSFORMS)
-    if v2 is None or not isinstance(mix, torch.nn.Module) or has_hooks(mix):
+    if v2 is None or has_hooks(mix):
         return None
-    made = copy.copy(mix)
+    made: Any = copy.copy(mix)
     if type(mix) is v2.RandomChoice:
         made.transforms = [_twin(one) for one in mix.transforms]
         return None if any(one is None for one in made.transforms) else made
     if type(mix) not in (v2.MixUp, v2.CutMix):
         return None
-    made.__class__ = _in_place_class(type(mix))
+    kind: Any = type(mix)
+    made.__class__ = _in_place_class(kind)
     return made
 
 
 @functools.cache
-def _in_place_class(kind: type) -> type:
+def _in_place_class(kind: Any) -> Any:
     """Returns a subclass of MixUp or CutMix that overwrites plain CPU batches of floats."""
     overwrite = _mix_up if kind.__name__ == "MixUp" else _cut_mix
 
     def transform(self: Any, inpt: Any, params: dict[str, Any]) -> Any:
         plain = type(inpt) is torch.Tensor and inpt.device.type == "cpu" and inpt.is_floating_point()
         if inpt is params["labels"] or not plain:
-            return kind.transform(self, inpt, params)  # type: ignore[attr-defined]
+            return kind.transform(self, inpt, params)
         self._check_image_or_video(inpt, batch_size=params["batch_size"])
         with torch._C.DisableTorchFunction():  # StackedViews would copy the batch before it is written to
             overwrite(inpt, params)

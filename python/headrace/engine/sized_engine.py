@@ -33,7 +33,7 @@ class SizedEngine(Engine):
     def __init__(
         self, recipe: Recipe, layout: Layout, destination: Destination, *, stacked: bool, threads: int, pin: bool
     ) -> None:
-        self._destination, self._stacked, self._pins = destination, stacked, pin
+        self._destination, self.stacked, self._pins = destination, stacked, pin
         super().__init__(recipe, layout, threads=threads, slots_kept=0)
 
     def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
@@ -47,7 +47,7 @@ class SizedEngine(Engine):
         if self._pins:
             images = [image.pin_memory() for image in images]
         images = moved(images, self._destination.device)
-        return images[0][None] if self._stacked else Sized(images)
+        return images[0][None] if self.stacked else Sized(images)
 
     def move_targets(self, targets: Any) -> Any:
         return moved(targets, self._destination.device)

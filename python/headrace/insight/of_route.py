@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.routing import Native
 from headrace.delivery.settings import Settings
 from headrace.engine.engine import Engine
+from headrace.engine.sized_engine import SizedEngine
+from headrace.epochs.order import OrderedBatch
 from headrace.insight import gathered, report, verification
 from headrace.insight.verification import Epoch, ReferenceLoader, Report
 
@@ -21,7 +25,20 @@ def verify(settings: Settings, route: Native | Gathered, epoch: Epoch, engine: E
     """Compares the batches of an epoch; see ``DataLoader.verify``. Closes the engine."""
     if isinstance(route, Gathered):
         return gathered.verify(settings, route, epoch, engine)
+    if settings.batched and isinstance(engine, SizedEngine) and not engine.stacked:
+        single = replace(settings, batched=False)
+        report = verification.verify(single, route, (epoch[0], one_by_one(epoch[1])), engine)
+        return replace(report, batches=len(epoch[1]))
     return verification.verify(settings, route, epoch, engine)
+
+
+def one_by_one(batches: list[OrderedBatch]) -> list[OrderedBatch]:
+    """Returns the samples of batches as batches of one."""
+    return [
+        OrderedBatch(batch.indices[n : n + 1], batch.occurrences[n : n + 1])
+        for batch in batches
+        for n in range(len(batch.indices))
+    ]
 
 
 def explain(settings: Settings, route: Native | Gathered) -> report.Explanation:

@@ -16,7 +16,7 @@ from torch.utils.data import default_collate, get_worker_info
 from headrace import Blobs, Columns, DataLoader
 from headrace import transforms as T
 from headrace.base.errors import SampleError
-from support import TENSOR, pictures
+from support import TENSOR, pictures, same
 
 CROPS = T.Compose([T.RandomResizedCrop(8), *TENSOR])
 FIXED = T.Compose([T.Resize((8, 8)), *TENSOR])
@@ -24,16 +24,6 @@ FIXED = T.Compose([T.Resize((8, 8)), *TENSOR])
 
 def photos(count: int = 10, transform: Any = CROPS) -> Blobs:
     return Blobs(pictures(count), range(count), transform)
-
-
-def same(a: Any, b: Any) -> bool:
-    if isinstance(a, torch.Tensor):
-        return type(a) is type(b) and torch.equal(a, b)
-    if isinstance(a, (list, tuple)):
-        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
-    return bool(a == b)
 
 
 def named(samples: list[Any]) -> dict[str, Any]:
