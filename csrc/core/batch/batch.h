@@ -37,6 +37,7 @@ struct Batch {
   uint8_t* memory = nullptr;
 
   std::vector<int> places;         // position of each sample in `memory`; empty: sample i at position i
+  int room = 0;                    // samples that `memory` holds; in a repair, those of the batch that it repairs
   std::atomic<int> claimed{0};     // samples that a worker has taken
   std::atomic<int> remaining{0};   // samples that are neither made nor failed
   std::atomic<bool> ready{false};  // the consumer may have it

@@ -17,6 +17,7 @@ from headrace.engine.device_engine import make_engine
 from headrace.engine.engine import Engine
 from headrace.engine.gather_engine import GatherEngine
 from headrace.engine.variant_engine import VariantEngine
+from headrace.engine.views_engine import make_views_engine
 from headrace.engine.worker_info import WorkerValues
 from headrace.epochs.epochs import Epochs
 from headrace.epochs.samplers import sizes_known_to
@@ -79,7 +80,8 @@ class Runner:
         source, recipe = route.source, route.recipe
         layout, destination, threads = settings.layout, settings.destination, settings.num_workers
         if not recipe.variants:
-            return make_engine(recipe, layout, destination, threads=threads, slots_kept=slots_kept, pin=pin)
+            make = make_views_engine if recipe.views else make_engine
+            return make(recipe, layout, destination, threads=threads, slots_kept=slots_kept, pin=pin)
         check_replaceable(recipe, settings.on_error)
         if self._variants is None or self._variants[0] is not source or self._variants[1] is not recipe:
             sizes = sizes_known_to(settings.sampler, settings.batch_sampler, source)
