@@ -22,7 +22,8 @@ ViewsBackend::ViewsBackend(std::vector<SampleOptions> views, const Kernels& kern
     : views_(std::move(views)), kernels_(kernels), layout_(sample_bytes(views_)), slots_(slots_kept) {
   if (views_.empty()) throw std::invalid_argument("there is no view");
   for (const SampleOptions& view : views_) {
-    if (view.recipe.draws != views_.front().recipe.draws) throw std::invalid_argument("the views differ in their draws");
+    if (view.recipe.draws != views_.front().recipe.draws)
+      throw std::invalid_argument("the views differ in their draws");
     if (view.recipe.last_segment() > 0) throw std::invalid_argument("a view has a step that runs in Python");
     luts_.emplace_back().resize(view.lut.size());
     std::memcpy(luts_.back().data(), view.lut.data(), view.lut.size());

@@ -88,10 +88,9 @@ std::shared_ptr<const BlobTable> table_of_pixels() {
   std::vector<std::shared_ptr<const BlobTable>> parts;
   for (size_t i = 0; i < Images::kCount; ++i) {
     const Size size = images.sizes[i];
-    parts.push_back(BlobTable::of_pixels(
-        {images.pixels[i].data(), size, i % 2 == 0 ? kPixelBytes : 3, ptrdiff_t{size.width} * kPixelBytes, kPixelBytes,
-         1},
-        0, 1));
+    parts.push_back(BlobTable::of_pixels({images.pixels[i].data(), size, i % 2 == 0 ? kPixelBytes : 3,
+                                          ptrdiff_t{size.width} * kPixelBytes, kPixelBytes, 1},
+                                         0, 1));
   }
   return BlobTable::of_parts(std::move(parts));
 }
