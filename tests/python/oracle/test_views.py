@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,30 @@ def test_every_file(files: list[Path], name: str):
     loader = DataLoader(ImageFiles(files, range(len(files)), VIEWS[name]), 32, seed=5, num_workers=2)
     with silent_pillow():
         assert assert_same(loader, list(loader.reference())) == -(-len(files) // 32)
+
+
+def pool() -> list[Any]:
+    """Transforms that fit an image of any shape, down to one pixel."""
+    shapes = [T.RandomResizedCrop(9), T.RandomResizedCrop((5, 40), (0.0001, 0.1)), T.Resize((20, 50)), T.CenterCrop(33)]
+    shapes += [T.RandomCrop(12, padding=12, fill=9), T.Compose([T.Pad(3, 7), T.RandomResizedCrop(17)])]
+    values = [T.RandomHorizontalFlip(), T.RandomVerticalFlip(1.0), T.RandomApply([JITTER]), T.RandomEqualize()]
+    values += [T.RandomSolarize(99.0), T.Grayscale(3), T.RandomGrayscale()]
+    return [T.Compose([shape, value, T.ToTensor()]) for shape in shapes for value in values]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_views_of_odd_shapes(images, seed):
+    random = np.random.default_rng(seed)
+    files = []
+    for number, image in enumerate(images):
+        out = BytesIO()
+        image.save(out, "JPEG", quality=92, subsampling=(number + seed) % 3)
+        files.append(out.getvalue())
+    members = pool()
+    views = T.Views([members[i] for i in random.integers(len(members), size=random.integers(1, 12))])
+    loader = DataLoader(Blobs(files, range(len(files)), views), 4, seed=seed, num_workers=2)
+    for _ in range(3):
+        assert assert_same(loader, list(loader.reference())) == 3
 
 
 @pytest.mark.parametrize("place", ["this machine", "emulated"])
@@ -202,6 +227,23 @@ def test_torchvisions_objects(torchvision):
     loader = DataLoader(blobs(12, views), 6, seed=3, num_workers=1)
     assert loader.native
     assert_same(loader, DataLoader(blobs(12, T.Views([train(32)] * 2)), 6, seed=3))
+
+
+def test_single_samples_are_of_torchvisions_class(torchvision):
+    v2 = torchvision.transforms.v2
+    crop = v2.Compose([v2.ToImage(), v2.CenterCrop(20)])
+    dataset = Blobs(pictures(5), range(5), T.Views([crop, evaluation(30, 20)]))
+    loader = DataLoader(dataset, None)
+    assert loader.native and type(next(iter(loader))[0][0]) is torchvision.tv_tensors.Image
+    assert_same(loader, list(TorchDataLoader(dataset, None)))
+
+
+def test_timms_transforms():
+    data = pytest.importorskip("timm.data")
+    views = T.Views([data.create_transform(32, is_training=True, auto_augment=None, color_jitter=0.3)] * 2)
+    loader = DataLoader(blobs(12, views), 5, seed=3, num_workers=2)
+    assert loader.native
+    assert assert_same(loader, list(loader.reference())) == 3
 
 
 def test_a_state_goes_on_with_the_same_views():
