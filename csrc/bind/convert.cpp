@@ -183,6 +183,13 @@ py::buffer_info bytes_of(const py::buffer& buffer) {
   return info;
 }
 
+const Kernels* named_kernels(const std::string& isa) {
+  if (isa.empty()) return nullptr;
+  const Kernels* named = kernels_named(isa.c_str());
+  if (named == nullptr) throw py::value_error("this processor has no instruction set " + isa);
+  return named;
+}
+
 Layout to_layout(const std::string& name) {
   if (name == "planar") return Layout::kPlanar;
   if (name == "channels_last") return Layout::kChannelsLast;

@@ -34,6 +34,10 @@ void bind_jpeg(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);
 void bind_pipeline(pybind11::module_& module);
 void bind_recorder(pybind11::module_& module);
+void bind_views(pybind11::module_& module);
+
+/// The kernels of this instruction set; null for "". Raises ValueError where the processor lacks it.
+const Kernels* named_kernels(const std::string& isa);
 
 /// The layout "planar" or "channels_last". Raises ValueError for any other name.
 Layout to_layout(const std::string& name);

@@ -44,9 +44,9 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
     DataLoader delivers the batches with the same arguments, and images that its workers open with ``PIL.Image.open``
     get their pixels natively, when they are needed. `route` says which path delivers, `explain` says why.
 
-    The native path yields ``[images, targets]``, ``images`` without labels, or dicts of columns: images (n, C, H, W)
-    in the dtype that the transforms produce, targets as torch's default_collate makes them (int64 for ints). The
-    tensors belong to the caller: their memory is not reused while anything refers to them.
+    The native path yields ``[images, targets]``, ``images`` without labels, or dicts of columns: images (n, C, H, W),
+    a list of them for ``transforms.Views``, in the transforms' dtype; targets as torch's default_collate makes them
+    (int64 for ints). The tensors belong to the caller: their memory is not reused while anything refers to them.
 
     Args:
         dataset: natively supported are ``headrace.ImageFolder``, ``ImageFiles``, ``Blobs``, ``Arrays``,

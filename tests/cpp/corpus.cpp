@@ -1,5 +1,5 @@
-// Sends every file below a folder through the pipeline, several times over: for the sanitizers, on odd and broken
-// files.
+// Sends every file below a folder through the pipeline, several times over, for one output and for two views: for the
+// sanitizers, on odd and broken files.
 //
 //     headrace_corpus FOLDER [THREADS]
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/making/views_backend.h"
 #include "core/pipeline/pipeline.h"
 
 namespace {
@@ -58,6 +59,20 @@ PipelineOptions training(int threads) {
   return options;
 }
 
+/// The same crop, and the whole file as 40 by 30 bytes, from one decode.
+PipelineOptions two_views(int threads) {
+  PipelineOptions options = training(threads);
+  SampleOptions whole = options;
+  whole.recipe.steps = {{.kind = Step::Kind::kResize, .height = 30, .width = 40}};
+  whole.recipe.output = {40, 30};
+  whole.strides = strides_of(Layout::kChannelsLast, 3, whole.recipe.output, 1);
+  whole.lut.resize(3 * 256);
+  for (size_t i = 0; i < 3 * 256; ++i) whole.lut[i] = static_cast<uint8_t>(i);
+  options.backend =
+      std::make_shared<ViewsBackend>(std::vector<SampleOptions>{options, whole}, kernels(), options.slots_kept);
+  return options;
+}
+
 class Feeder {
  public:
   explicit Feeder(int64_t files) : rows_(static_cast<size_t>(files)) {
@@ -87,13 +102,13 @@ class Feeder {
   std::mt19937_64 random_{1};
 };
 
-int run(const std::string& folder, int threads) {
+int run(const std::string& folder, const PipelineOptions& options) {
   const auto table = files_below(folder);
   if (table->size() == 0) {
     std::fprintf(stderr, "headrace_corpus: no files below %s\n", folder.c_str());
     return 2;
   }
-  Pipeline pipeline(training(threads));
+  Pipeline pipeline(options);
   std::atomic<int> at_pillow{0};
   std::thread lane([&] {
     while (!pipeline.closed()) {
@@ -135,7 +150,7 @@ int run(const std::string& folder, int threads) {
   pipeline.close();
   lane.join();
   std::printf("%lld files, %d passes, %d threads: %d left to Pillow", static_cast<long long>(table->size()), kPasses,
-              threads, at_pillow.load());
+              options.threads, at_pillow.load());
   for (const auto& [stage, count] : failures) std::printf("; %s: %d failures", stage.c_str(), count);
   std::printf("; checksum %08x\n", checksum);
   return 0;
@@ -149,7 +164,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    return run(argv[1], argc == 3 ? std::max(1, std::atoi(argv[2])) : 4);
+    const int threads = argc == 3 ? std::max(1, std::atoi(argv[2])) : 4;
+    return std::max(run(argv[1], training(threads)), run(argv[1], two_views(threads)));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "headrace_corpus: %s\n", error.what());
     return 1;

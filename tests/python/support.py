@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
+from torch.utils._pytree import tree_flatten
 
 import headrace
 from headrace import transforms as T
@@ -94,7 +95,9 @@ def assert_same(batches: Iterable[Any], expected: Iterable[Any]) -> int:
     count = 0
     for ours, theirs in zip(batches, expected, strict=True):
         assert type(ours) is type(theirs)
-        for a, b in zip(*([one] if isinstance(one, torch.Tensor) else one for one in (ours, theirs)), strict=True):
+        (parts, tree), (their_parts, their_tree) = tree_flatten(ours), tree_flatten(theirs)
+        assert tree == their_tree
+        for a, b in zip(parts, their_parts, strict=True):
             assert type(a) is type(b)
             if isinstance(a, torch.Tensor):
                 assert a.dtype == b.dtype and a.shape == b.shape

@@ -79,10 +79,7 @@ std::unique_ptr<PyPipeline> make_pipeline(const py::object& recipe, const py::bu
   options.recorder = process_recorder();
   options.threads = threads;
   options.slots_kept = static_cast<size_t>(slots_kept);
-  if (!isa.empty()) {
-    options.kernels = kernels_named(isa.c_str());
-    if (options.kernels == nullptr) throw py::value_error("this processor has no instruction set " + isa);
-  }
+  options.kernels = named_kernels(isa);
   return std::make_unique<PyPipeline>(std::move(options));
 }
 

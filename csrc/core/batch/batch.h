@@ -45,6 +45,7 @@ struct Batch {
   std::shared_ptr<std::vector<SizedSample>> sized;  // instead of `memory`, where samples have different sizes
 
   std::vector<int> places;         // position of each sample in `memory`; empty: sample i at position i
+  int room = 0;                    // samples that `memory` holds; in a repair, those of the batch that it repairs
   std::atomic<int> claimed{0};     // samples that a worker has taken
   std::atomic<int> remaining{0};   // samples that are neither made nor failed
   std::atomic<bool> ready{false};  // the consumer may have it

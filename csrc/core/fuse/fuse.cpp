@@ -8,6 +8,7 @@
 #include "core/fuse/retoucher.h"
 #include "core/fuse/row_store.h"
 #include "core/fuse/taker.h"
+#include "core/rows/raw_rows.h"
 
 namespace headrace {
 namespace {
@@ -49,6 +50,7 @@ struct Fuser::State {
   std::vector<std::unique_ptr<StageSinks>> stages;
   Taker last;
   RowStore store;
+  RawRows raw_rows;
   RowBuffer tail;  // the last rows of an image in memory, copied so that they have slack
 };
 
@@ -109,6 +111,13 @@ void Fuser::run(const Plan& plan, const uint8_t* pixels, size_t stride, Size ima
   state_->tail.reset(box.height - direct, box.width * kPixelBytes);
   for (int y = direct; y < box.height; ++y) std::memcpy(state_->tail.row(y - direct), from + y * stride, row_bytes);
   sink.push(state_->tail.row(0), state_->tail.stride(), box.height - direct);
+}
+
+void Fuser::run(const Plan& plan, const RawImage& image, const Output& output) {
+  if (image.channels == kPixelBytes) {
+    return run(plan, image.data, static_cast<size_t>(image.row_stride), image.size, output);
+  }
+  state_->raw_rows.push(image, decode_box(plan, image.size), begin(plan, image.size, output));
 }
 
 }  // namespace headrace

@@ -8,6 +8,7 @@
 #include "core/kernels/kernels.h"
 #include "core/plan/plan.h"
 #include "core/rows/output.h"
+#include "core/source/blob.h"
 
 namespace headrace {
 
@@ -24,6 +25,8 @@ class Fuser {
   RowSink& begin(const Plan& plan, Size image, const Output& output);
   /// The same for an image that lies in memory, `stride` bytes a row, with no slack after its last row.
   void run(const Plan& plan, const uint8_t* pixels, size_t stride, Size image, const Output& output);
+  /// The same for an image of any format.
+  void run(const Plan& plan, const RawImage& image, const Output& output);
 
  private:
   struct State;

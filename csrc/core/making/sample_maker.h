@@ -4,15 +4,12 @@
 #include "core/batch/backend.h"
 #include "core/batch/sample_worker.h"
 #include "core/fuse/fuse.h"
-#include "core/jpeg/jpeg_decoder.h"
-#include "core/jpeg/jpeg_header.h"
-#include "core/rows/raw_rows.h"
+#include "core/making/timed_decoder.h"
 
 namespace headrace {
 
-/// The header of a file that the native decoder supports. `max_pixels`: 0 for no limit. Throws NeedsPillow for every
-/// other file.
-JpegHeader plain_header(std::span<const uint8_t> bytes, int64_t max_pixels);
+/// Where a sample goes whose first element lies at `base`. `lut`: the options' table, aligned as kernels.h requires.
+Output output_at(uint8_t* base, const OutputStrides& strides, const SampleOptions& options, const uint8_t* lut);
 
 /// The worker of CpuBackend.
 class SampleMaker : public SampleWorker {
@@ -41,10 +38,8 @@ class SampleMaker : public SampleWorker {
 
   const SampleOptions& options_;
   const uint8_t* lut_;
-  JpegDecoder decoder_;
-  RawRows raw_rows_;
+  TimedDecoder decoder_;
   Fuser fuser_;
-  int since_timed_ = -1;  // samples since the last one that was timed; one of kTimedShare is
 };
 
 }  // namespace headrace

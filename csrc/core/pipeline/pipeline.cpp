@@ -34,6 +34,7 @@ std::shared_ptr<Batch> Pipeline::repair(const Batch& batch, std::vector<int> pla
   auto second = state_->new_batch();
   second->fill(std::move(blobs), std::move(rows), std::move(draws), options().recipe.draws);
   second->places = std::move(places);
+  second->room = batch.room;
   second->slot = batch.slot;
   second->memory = batch.memory;
   second->sized = batch.sized;

@@ -69,15 +69,15 @@ class Collation:
 
     Args:
         function: the collate_fn.
-        kind: the class of a sample's tensors.
+        kinds: the classes of a sample's tensors: one for all, or a list or dict of them where a sample is one.
         progress: of the epoch; its seed and epoch number seed the random numbers.
     """
 
     def __init__(
-        self, function: CollateFunction, source: Labelled, kind: type[torch.Tensor], batched: bool, progress: Progress
+        self, function: CollateFunction, source: Labelled, kinds: Any, batched: bool, progress: Progress
     ) -> None:
         self._function = in_place(function) or function
-        self._source, self._kind = source, kind
+        self._source, self._kinds = source, kinds
         self._batched, self._progress = batched, progress
         self._copies = threading.local()
 
@@ -110,7 +110,7 @@ class Collation:
 
     def _samples(self, views: StackedViews, images: Any, indices: np.ndarray[Any, Any]) -> Any:
         """Returns what the dataset would return for each index, as a list; without batches the only one."""
-        samples = _apart(images, len(indices), views, self._kind)
+        samples = _apart(images, len(indices), views, self._kinds)
         if self._source.has_targets:
             samples = [
                 (image, self._source.target(index)) for image, index in zip(samples, indices.tolist(), strict=True)
@@ -118,17 +118,22 @@ class Collation:
         return samples if self._batched else samples[0]
 
 
-def _apart(batch: Any, count: int, views: StackedViews, kind: type[torch.Tensor]) -> list[Any]:
+def _apart(batch: Any, count: int, views: StackedViews, kinds: Any) -> list[Any]:
     """Returns the samples of a collated batch."""
     if isinstance(batch, torch.Tensor):
-        return views.views_of(batch, kind)
+        return views.views_of(batch, kinds)
     if isinstance(batch, Sized):
-        return [image.as_subclass(kind) for image in batch]
-    parts = {key: _apart(one, count, views, kind) for key, one in _items(batch)}
-    if isinstance(batch, Mapping):
-        return [{key: one[place] for key, one in parts.items()} for place in range(count)]
-    return [[one[place] for one in parts.values()] for place in range(count)]
+        return [image.as_subclass(kinds) for image in batch]
+    keys = list(batch) if isinstance(batch, Mapping) else range(len(batch))
+    parts = [_apart(batch[key], count, views, kinds if isinstance(kinds, type) else kinds[key]) for key in keys]
+    samples = zip(*parts, strict=True)
+    return [dict(zip(keys, one, strict=True)) if isinstance(batch, Mapping) else list(one) for one in samples]
 
 
-def _items(batch: Any) -> Any:
-    return batch.items() if isinstance(batch, Mapping) else enumerate(batch)
+def as_kinds(made: Any, kinds: Any) -> Any:
+    """Returns a sample's tensors as objects of these classes."""
+    if isinstance(made, torch.Tensor):
+        return made.as_subclass(kinds)
+    if isinstance(made, Mapping):
+        return {key: as_kinds(one, kinds[key]) for key, one in made.items()}
+    return [as_kinds(one, kind) for one, kind in zip(made, kinds, strict=True)]

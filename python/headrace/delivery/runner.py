@@ -21,6 +21,7 @@ from headrace.engine.engine import Engine
 from headrace.engine.gather_engine import GatherEngine
 from headrace.engine.sized_engine import SizedEngine
 from headrace.engine.variant_engine import VariantEngine
+from headrace.engine.views_engine import make_views_engine
 from headrace.engine.worker_info import WorkerValues
 from headrace.epochs.epochs import Epochs
 from headrace.epochs.samplers import sizes_known_to
@@ -83,8 +84,8 @@ class Runner:
         function = settings.collate_fn
         if function is None or collation.is_default(function, settings.batched):
             return None
-        kind = route.recipe.kind if isinstance(route, Native) else torch.Tensor
-        return collation.Collation(function, route.source, kind, settings.batched, progress)
+        kinds = route.recipe.kinds if isinstance(route, Native) else torch.Tensor
+        return collation.Collation(function, route.source, kinds, settings.batched, progress)
 
     def new_engine(self, settings: Settings, route: Native | Gathered, *, slots_kept: int, pin: bool = False) -> Engine:
         """Returns an engine (threads and memory) for the batches of a route."""
@@ -96,7 +97,8 @@ class Runner:
             stacked = settings.batched and collation.is_default(settings.collate_fn, batched=True)
             return SizedEngine(recipe, layout, destination, stacked=stacked, threads=threads, pin=pin)
         if not recipe.variants:
-            return make_engine(recipe, layout, destination, threads=threads, slots_kept=slots_kept, pin=pin)
+            make = make_views_engine if recipe.views else make_engine
+            return make(recipe, layout, destination, threads=threads, slots_kept=slots_kept, pin=pin)
         check_replaceable(recipe, settings.on_error)
         if self._variants is None or self._variants[0] is not source or self._variants[1] is not recipe:
             sizes = sizes_known_to(settings.sampler, settings.batch_sampler, source)

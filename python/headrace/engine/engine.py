@@ -56,6 +56,11 @@ class Flight:
     engine: Engine | None = None
 
 
+def byte_table(recipe: Recipe) -> np.ndarray[Any, Any]:
+    """Returns the bytes of a recipe's lut, as the core takes them."""
+    return recipe.lut.contiguous().view(torch.uint8).numpy()
+
+
 class Engine:
     """Threads, slots and the Python lanes for one recipe and layout.
 
@@ -89,16 +94,20 @@ class Engine:
             "max_pixels": self.max_pixels,
             "pass_order": pillow_rule.pass_order(),
         }
-        lut = recipe.lut.contiguous().view(torch.uint8).numpy()
-        backend = self._make_backend(lut, samples, slots_kept)
-        self._pipeline = core.Pipeline(
-            recipe, lut, threads=threads, slots_kept=slots_kept, isa=isa, backend=backend, **samples
-        )
+        self._pipeline = self._make_pipeline(samples, threads=threads, slots_kept=slots_kept, isa=isa)
         self._lanes: list[PythonLane] = [PillowLane(self._pipeline, threads)]
         if calls := recipe.calls:
             self._lanes.append(CallLane(self._pipeline, threads, calls, layout))
         # Lanes whose jobs run in the caller's thread, inside `wait`.
         self._served_here = [lane for lane in self._lanes if lane.threads == 0]
+
+    def _make_pipeline(self, samples: dict[str, Any], *, threads: int, slots_kept: int, isa: str) -> core.Pipeline:
+        """Returns the native pipeline; `samples` are its arguments about samples."""
+        lut = byte_table(self.recipe)
+        backend = self._make_backend(lut, samples, slots_kept)
+        return core.Pipeline(
+            self.recipe, lut, threads=threads, slots_kept=slots_kept, isa=isa, backend=backend, **samples
+        )
 
     def _make_backend(self, lut: np.ndarray[Any, Any], samples: dict[str, Any], slots_kept: int) -> Any:
         """Returns a backend of `_gpu`; None: batches are in this machine's memory."""

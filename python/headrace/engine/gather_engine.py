@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,22 @@ import torch
 from headrace.base.native import core
 from headrace.columns.column import RowLayout
 from headrace.engine.engine import Engine, Flight
+
+
+def memory_of(row_bytes: Sequence[int], count: int) -> torch.Tensor:
+    """Returns pinned memory, uint8, for `count` rows of columns whose rows have these sizes."""
+    _, size = core.gathered_bytes(row_bytes, count)
+    return torch.empty(size, dtype=torch.uint8, device="cpu", pin_memory=True)
+
+
+def parts_of(batch: core.Batch, row_bytes: Sequence[int]) -> list[torch.Tensor]:
+    """Returns the columns of a complete batch, uint8 (bytes,) each: once a batch."""
+    memory = batch.memory
+    if memory is None:
+        return [torch.utils.dlpack.from_dlpack(one) for one in core.gathered(batch, row_bytes)]
+    batch.release()
+    offsets, _ = core.gathered_bytes(row_bytes, len(batch))
+    return [memory[offset : offset + len(batch) * size] for offset, size in zip(offsets, row_bytes, strict=True)]
 
 
 class GatherEngine(Engine):
@@ -31,10 +48,7 @@ class GatherEngine(Engine):
         self._served_here = []
 
     def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
-        memory = None
-        if self._pin:
-            _, size = core.gathered_bytes(self._rows.row_bytes, len(rows))
-            memory = torch.empty(size, dtype=torch.uint8, device="cpu", pin_memory=True)
+        memory = memory_of(self._rows.row_bytes, len(rows)) if self._pin else None
         return Flight(self._pipeline.submit(table, rows, draws, memory))
 
     def wait(self, flight: Flight, seconds: float) -> bool:
@@ -45,14 +59,7 @@ class GatherEngine(Engine):
     def tensor(self, flight: Flight, places: list[int] | None = None) -> Any:
         """Returns the batch as a dict of tensors (n, ...); `places` (ascending) selects samples."""
         count, layout = len(flight.batch), self._rows
-        if (memory := flight.batch.memory) is not None:
-            flight.batch.release()
-            offsets, _ = core.gathered_bytes(layout.row_bytes, count)
-            parts = [
-                memory[offset : offset + count * size] for offset, size in zip(offsets, layout.row_bytes, strict=True)
-            ]
-        else:
-            parts = [torch.utils.dlpack.from_dlpack(one) for one in core.gathered(flight.batch, layout.row_bytes)]
+        parts = parts_of(flight.batch, layout.row_bytes)
         described = zip(layout.names, parts, layout.dtypes, layout.shapes, strict=True)
         made = {name: part.view(dtype).view(count, *shape) for name, part, dtype, shape in described}
         return made if places is None else {name: values[places] for name, values in made.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from dataclasses import dataclass
 
@@ -113,13 +114,16 @@ def _writing(settings: Settings, recipe: Recipe) -> list[Part]:
     fused = destination.way == "fused"
     kernels = "the device's kernel" if fused else f"{core.instruction_set()} kernels"
     passes = f"passes as in Pillow {PIL.__version__}: {pillow_rule.pass_order()}"
-    shapes = " or ".join(f"({recipe.channels}, {height}, {width})" for height, width in recipe.sizes)
-    if recipe.varies:
-        shapes = f"({recipe.channels}, H, W) with each image's own size"
-    lines = [
-        Part("resize", "native", f"{kernels}, {passes}"),
-        Part("output", "native", f"{recipe.dtype}, {shapes}, {settings.memory_format}"),
-    ]
+    lines = [Part("resize", "native", f"{kernels}, {passes}")]
+    if recipe.views:
+        once = "one decode for all" if destination.way == "memory" else "one decode each"
+        lines.append(Part("views", "native", f"{len(recipe.views)}, {once}"))
+    for name, one in zip(recipe.view_names or itertools.count(1), recipe.views or (recipe,), strict=False):
+        shapes = " or ".join(f"({one.channels}, {height}, {width})" for height, width in one.sizes)
+        if one.varies:
+            shapes = f"({one.channels}, H, W) with each image's own size"
+        part = f"output, view {name!r}" if recipe.views else "output"
+        lines.append(Part(part, "native", f"{one.dtype}, {shapes}, {settings.memory_format}"))
     if destination.way != "memory":
         lines.append(Part("device", "native" if fused else "torch", f"{destination.device}: {destination.why}"))
     return lines

@@ -29,6 +29,7 @@ from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
 from headrace.oracle.reference import ReferenceDataset, reference_sample
 from headrace.randomness.draws import Draws
+from headrace.recipe.recipe import Recipe
 from headrace.sources import BlobDataset, checked_table
 
 
@@ -36,7 +37,7 @@ class _FaultTolerantReference(ReferenceDataset):
     """The oracle with ``on_error="skip"`` (a failed sample is None) and ``"replace"``."""
 
     on_error = "raise"
-    kind: type[torch.Tensor] = torch.Tensor  # of the samples' images
+    kinds: Any = None  # classes of the images' tensors; None: plain ones
 
     def __getitem__(self, key: tuple[int, int]) -> Any:
         if self.on_error == "raise":
@@ -53,9 +54,11 @@ class _FaultTolerantReference(ReferenceDataset):
         return None
 
     def _of_kind(self, sample: Any) -> Any:
-        if isinstance(sample, tuple):
-            return (sample[0].as_subclass(self.kind), *sample[1:])
-        return sample.as_subclass(self.kind)
+        if self.kinds is None:
+            return sample
+        if self.source.has_targets:
+            return collation.as_kinds(sample[0], self.kinds), sample[1]
+        return collation.as_kinds(sample, self.kinds)
 
 
 def _made(samples: list[Any]) -> list[Any] | None:
@@ -123,7 +126,8 @@ def _oracle(settings: Settings, route: Native, epoch: Epoch, collate_fn: Collate
         options |= {"batch_sampler": keys, "collate_fn": _collate_made}
     else:
         options |= {"batch_size": None, "sampler": [key for batch in keys for key in batch]}
-    dataset.kind = route.recipe.kind
+    if collate_fn is not None and not collation.is_default(collate_fn, settings.batched):
+        dataset.kinds = route.recipe.kinds
     return collated_by(collate_fn, dataset, settings.batched, progress, options)
 
 
@@ -209,21 +213,22 @@ def verify(settings: Settings, route: Native, epoch: Epoch, engine: Engine) -> R
     order = epoch[1]
     oracle = _oracle(settings, route, epoch, None)
     native = compared_iterator(settings, route, checked_table(route.source), epoch, engine)
-    batches = samples = size = greatest = own = 0
+    batches = samples = size = elements = greatest = own = 0
     total = 0.0
     try:
         for ours, theirs in zip_longest(native, oracle):
             if ours is None or theirs is None:
                 raise VerificationError(f"batch {batches}: one of the two loaders ended before the other")
-            images, off = _compare(moved(ours, torch.device("cpu")), theirs, batches, order[batches], settings, route)
-            greatest, total = max(greatest, off.greatest), total + off.mean * images.numel()
+            compared = _compare(moved(ours, torch.device("cpu")), theirs, batches, order[batches], settings, route)
+            for images, off in compared:
+                greatest, total = max(greatest, off.greatest), total + off.mean * images.numel()
+                elements += images.numel()
+                size += images.nbytes
             own += _compare_own(route.source, order[batches])
             batches += 1
-            samples += len(images) if settings.batched else 1
-            size += images.nbytes
+            samples += len(compared[0][0]) if settings.batched else 1
     finally:
         native.close()
-    elements = size // route.recipe.dtype.itemsize
     return Report(batches, samples, size, greatest, total / max(1, elements), own)
 
 
@@ -278,22 +283,46 @@ def grey_levels_off(images: torch.Tensor, expected: torch.Tensor, lut: torch.Ten
 
 def _compare(
     ours: Any, theirs: Any, number: int, order: OrderedBatch, settings: Settings, route: Native
-) -> tuple[torch.Tensor, _Off]:
-    """Returns our images and their difference. Raises VerificationError if the batches differ beyond the tolerance."""
-    if isinstance(ours, torch.Tensor):
-        images, expected = ours, theirs
-    else:
-        images, expected = ours[0], theirs[0]
+) -> list[tuple[torch.Tensor, _Off]]:
+    """Returns our images of each view, of one without views, and their difference.
+
+    Raises:
+        VerificationError: the batches differ beyond the tolerance.
+    """
+    where, recipe = f"batch {number}", route.recipe
+    if route.source.has_targets:
         if not _equal(ours[1], theirs[1]):
-            raise VerificationError(f"batch {number}: targets differ: {ours[1]!r} against {theirs[1]!r}")
+            raise VerificationError(f"{where}: targets differ: {ours[1]!r} against {theirs[1]!r}")
+        ours, theirs = ours[0], theirs[0]
+    if type(ours) is not type(theirs) or len(ours) != len(theirs):
+        raise VerificationError(f"{where}: {type(ours).__name__}({len(ours)}) against {type(theirs)}({len(theirs)})")
+    if not recipe.views:
+        return [_compare_images(ours, theirs, where, recipe, order, settings, route)]
+    names = recipe.view_names or tuple(range(1, len(recipe.views) + 1))
+    pairs = zip(names, recipe.unpacked(ours), recipe.unpacked(theirs), recipe.views, strict=True)
+    return [
+        _compare_images(images, expected, f"{where}, view {name!r}", view, order, settings, route)
+        for name, images, expected, view in pairs
+    ]
+
+
+def _compare_images(
+    images: torch.Tensor,
+    expected: torch.Tensor,
+    where: str,
+    recipe: Recipe,
+    order: OrderedBatch,
+    settings: Settings,
+    route: Native,
+) -> tuple[torch.Tensor, _Off]:
     if images.dtype != expected.dtype or images.shape != expected.shape:
         raise VerificationError(
-            f"batch {number}: {images.dtype} {tuple(images.shape)} against {expected.dtype} {tuple(expected.shape)}"
+            f"{where}: {images.dtype} {tuple(images.shape)} against {expected.dtype} {tuple(expected.shape)}"
         )
     if torch.equal(images, expected):
         return images, _Off(0, 0.0)
     if settings.destination.decoder != "cpu" and images.ndim == 4:
-        off = _Off(*grey_levels_off(images, expected, route.recipe.lut))
+        off = _Off(*grey_levels_off(images, expected, recipe.lut))
         if off.greatest <= GREATEST and off.mean <= MEAN:
             return images, off
     differ = (images != expected).reshape(len(images), -1) if settings.batched else (images != expected).reshape(1, -1)
@@ -301,7 +330,7 @@ def _compare(
     index = int(order.indices[first])
     worst = (images.double() - expected.double()).abs().max().item()
     raise VerificationError(
-        f"batch {number}: sample {index} ({route.source.location(index)}) differs in {int(differ[first].sum())} of "
+        f"{where}: sample {index} ({route.source.location(index)}) differs in {int(differ[first].sum())} of "
         f"{differ.shape[1]} values, {int(differ.any(dim=1).sum())} samples of the batch differ, "
         f"the largest difference is {worst:g}"
     )

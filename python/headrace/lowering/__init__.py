@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -61,7 +62,17 @@ def lower(
             "ToImage()"
         )
     steps = list(leaves(transform))
-    by_ratio = [n for n, step in enumerate(steps) if class_origin(type(step)) == ("headrace", "ByAspectRatio")]
+    views = _places(steps, "Views")
+    by_ratio = _places(steps, "ByAspectRatio")
+    if views:
+        if views != [len(steps) - 1] or by_ratio:
+            raise LoweringError(
+                "Views returns several images, so it must be the last step, occur only once, and not follow "
+                "ByAspectRatio; put the steps behind it into each of its transforms"
+            )
+        if has_hooks(steps[-1]):
+            raise LoweringError("Views has forward hooks or a replaced method, which would not run; remove them")
+        return _lower_views(steps[:-1], steps[-1].transforms, dtype, channels, size)
     if not by_ratio:
         return _lower(steps, Builder(_add, channels, size), dtype, native_only, may_vary)
     if by_ratio != [0] or has_hooks(steps[0]):
@@ -69,6 +80,40 @@ def lower(
             "ByAspectRatio depends on the size of the original image, so it must be the first step and occur only once"
         )
     return _lower_variants(steps[0], steps[1:], dtype, channels, size, native_only)
+
+
+def _places(steps: list[Any], name: str) -> list[int]:
+    """Returns the numbers of the steps that are of this class of headrace."""
+    return [n for n, step in enumerate(steps) if class_origin(type(step)) == ("headrace", name)]
+
+
+def _lower_views(common: list[Any], views: Any, dtype: torch.dtype | None, channels: int, size: Size) -> Recipe:
+    """Returns a recipe with one view for each transform of a Views, behind the steps that they have in common.
+
+    The views use one list of columns. The common steps have columns in it once, so all views draw the same for them.
+    """
+    keyed = isinstance(views, Mapping)
+    builder = Builder(_add, channels, size)
+    made: list[Recipe] = []
+    where = "Views: "
+    try:
+        for step in common:
+            _add(builder, step)
+        for key, transform in views.items() if keyed else enumerate(views, 1):
+            where = f"Views: view {key!r}: "
+            restore = builder.checkpoint()
+            made.append(_lower(list(leaves(transform)), builder, dtype, native_only=True))
+            columns = builder.columns
+            restore()
+            builder.columns = columns
+    except LoweringError as refusal:
+        raise LoweringError(f"{where}{refusal}; views are native only if all their steps are") from refusal
+    made = [replace(one, columns=tuple(builder.columns)) for one in made]
+    keys = tuple(views) if keyed else ()
+    names = list(made[0].names[: len(common)])
+    for key, one in zip(keys or range(1, len(made) + 1), made, strict=True):
+        names += [(f"view {key!r}: {name}", how) for name, how in one.names[len(common) :]]
+    return replace(made[0], names=tuple(names), views=tuple(made), view_names=keys)
 
 
 def _lower_variants(

@@ -21,7 +21,7 @@ from headrace.recipe.recipe import Recipe
 from headrace.recipe.steps import Erase
 
 
-def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[float] | npt.NDArray[Any]) -> torch.Tensor:
+def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[float] | npt.NDArray[Any]) -> Any:
     """Returns one finished sample.
 
     Args:
@@ -30,11 +30,14 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
         draws_row: the sample's draws, float64 (k,): a row of `Draws.batch`.
 
     Returns:
-        Tensor (channels, height, width), contiguous; size and dtype are those of the recipe for this image.
+        Tensor (channels, height, width), contiguous; size and dtype are those of the recipe for this image. A list or
+        dict of such tensors, if the recipe has views.
 
     Raises:
         ValueError: the image is too small for a step; the message is torchvision's.
     """
+    if recipe.views:
+        return recipe.packed([reference_sample(image, view, draws_row) for view in recipe.views])
     draws = [float(draw) for draw in draws_row]
     recipe = recipe.of(image.height, image.width)
     on_image = next((i for i, step in enumerate(recipe.steps) if isinstance(step, Erase)), len(recipe.steps))

@@ -6,6 +6,7 @@ it again through Pillow and torch, independently.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,6 +64,8 @@ class Recipe:
         kind: tensor class that the transforms return for a single sample; a batch is a plain tensor.
         variants: one recipe for each output size of a ByAspectRatio, this one first; all have the same columns,
             channels and lut. Empty without a ByAspectRatio.
+        views: one recipe for each output of a Views, this one first; all have the same columns. Empty without a Views.
+        view_names: the keys of the outputs, if a Views was made from a dict.
     """
 
     steps: tuple[Step, ...]
@@ -77,6 +80,23 @@ class Recipe:
     in_python: frozenset[int] = field(default=frozenset(), compare=False)
     kind: type[torch.Tensor] = field(default=torch.Tensor, compare=False)
     variants: tuple[Recipe, ...] = ()
+    views: tuple[Recipe, ...] = ()
+    view_names: tuple[Any, ...] = ()
+
+    def packed(self, made: Sequence[Any]) -> Any:
+        """Returns what was made of each view as the transforms return it: a list, or a dict."""
+        return dict(zip(self.view_names, made, strict=True)) if self.view_names else list(made)
+
+    @property
+    def kinds(self) -> Any:
+        """The classes of a sample's tensors: `kind`, or those of the views, as the transforms return these."""
+        return self.packed([one.kind for one in self.views]) if self.views else self.kind
+
+    def unpacked(self, packed: Any) -> list[Any]:
+        """Returns what `packed` was made from; of a recipe without views, a list of it."""
+        if not self.views:
+            return [packed]
+        return [packed[name] for name in self.view_names] if self.view_names else list(packed)
 
     def of(self, height: int, width: int) -> Recipe:
         """Returns the recipe for an image of this size: the variant with the nearest aspect ratio, or this recipe."""
@@ -100,7 +120,10 @@ class Recipe:
 
     def maps_bytes_as(self, other: Recipe) -> bool:
         """Whether both recipes map bytes to the same values, with the same dtype and number of channels."""
-        return self.dtype == other.dtype and torch.equal(self.lut, other.lut)
+        if len(self.views) != len(other.views):
+            return False
+        same = all(one.maps_bytes_as(its) for one, its in zip(self.views, other.views, strict=True))
+        return same and self.dtype == other.dtype and torch.equal(self.lut, other.lut)
 
     @property
     def calls(self) -> list[Call]:
@@ -128,6 +151,7 @@ class Recipe:
 
         parts: list[Any] = [self.steps, self.columns, self.height, self.width, self.channels, str(self.dtype)]
         parts += [one.fingerprint() for one in self.variants]
+        parts += [*([one.fingerprint() for one in self.views]), *map(repr, self.view_names)]
         digest = hashlib.sha256(repr(parts).encode())
         digest.update(self.lut.contiguous().view(torch.uint8).numpy().tobytes())
         digest.update(self.erase_bytes)

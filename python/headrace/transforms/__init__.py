@@ -18,7 +18,7 @@ from headrace.transforms._colour import (
     RandomPosterize,
     RandomSolarize,
 )
-from headrace.transforms._containers import Compose, RandomApply, RandomChoice, RandomOrder
+from headrace.transforms._containers import Compose, RandomApply, RandomChoice, RandomOrder, Views
 from headrace.transforms._dtype import ToDtype
 from headrace.transforms._erasing import RandomErasing
 from headrace.transforms._geometry import (
@@ -68,6 +68,7 @@ __all__ = [
     "ToPureTensor",
     "ToTensor",
     "Transform",
+    "Views",
     "aspect_ratio_sizes",
     "filter_name",
 ]

@@ -1,8 +1,8 @@
-"""Transforms that apply other transforms: all in order, with a probability, one of them, or all in random order."""
+"""Transforms that apply other transforms: in order, with a probability, one, in random order, or each to the input."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -114,3 +114,35 @@ class RandomOrder(Transform):
     def forward(self, *inputs: Any) -> Any:
         order = torch.randperm(len(self.transforms)).tolist()
         return _apply((self.transforms[i] for i in order), inputs)
+
+
+class Views(Transform):
+    """Applies each of `transforms` to the same input and returns all results: several views of one image.
+
+    The loader decodes the image once for all views, if every step is native, and yields a batch (n, C, H, W) per view:
+    ``[[first, second], targets]``, or ``[first, second]`` without targets. Views may differ in size, channels and
+    dtype. Each view draws its own random numbers. Steps before Views in a Compose are done once, with one draw for all
+    views; no step can follow it.
+
+    Args:
+        transforms: the transforms, each of which ends in a tensor. A dict makes dicts instead of lists.
+
+    Raises:
+        TypeError: `transforms` is neither a sequence nor a dict.
+        ValueError: `transforms` is empty.
+    """
+
+    def __init__(self, transforms: Transforms | Mapping[str, Callable[..., Any]]) -> None:
+        super().__init__()
+        _check(transforms, (Sequence, Mapping), "a sequence or a dict of callables")
+        self.transforms = transforms
+
+    def forward(self, *inputs: Any) -> Any:
+        if isinstance(self.transforms, Mapping):
+            return {name: transform(*inputs) for name, transform in self.transforms.items()}
+        return [transform(*inputs) for transform in self.transforms]
+
+    def extra_repr(self) -> str:
+        if isinstance(self.transforms, Mapping):
+            return "\n".join(f"    {name!r}: {transform}" for name, transform in self.transforms.items())
+        return "\n".join(f"    {transform}" for transform in self.transforms)

@@ -166,6 +166,23 @@ def test_verify_finds_a_wrong_table():
     assert issubclass(VerificationError, AssertionError)
 
 
+@pytest.mark.parametrize("names", [(), ("whole", "small")])
+def test_verify_names_the_view_with_a_wrong_table(names):
+    members = [train(16), train(8)]
+    views = T.Views(dict(zip(names, members, strict=True)) if names else members)
+    loader = DataLoader(blobs(transform=views), 5, seed=1)
+    loader.verify()
+    recipe = loader.recipe()
+    wrong = recipe.views[1].lut.clone()
+    wrong[2] += 1e-6
+    second = dataclasses.replace(recipe.views[1], lut=wrong)
+    broken = dataclasses.replace(recipe, views=(recipe.views[0], second))
+    loader._route = dataclasses.replace(loader._route, recipe=broken)
+    which = repr(names[1] if names else 2)
+    with pytest.raises(VerificationError, match=rf"batch 0, view {which}: sample \d+ .* differs in \d+ of 192"):
+        loader.verify()
+
+
 def test_verify_finds_one_wrong_sample():
     class Exchanged(Blobs):
         def read(self, index: int) -> bytes:

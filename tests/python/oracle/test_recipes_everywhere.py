@@ -48,6 +48,14 @@ DATASETS = {
         T.RandomOrder([T.RandomAutocontrast(), T.RandomEqualize(), T.Pad(5, 77)]),
         *(CROP, T.ToTensor(), T.RandomErasing(0.6), FLIP),
     ),
+    "views": photographs(
+        T.Views([T.Compose([CROP, FLIP, JITTER, *TENSOR]), T.Compose([T.RandomResizedCrop(20), *TENSOR])])
+    ),
+    "views of CIFAR": Arrays(
+        SMALL,
+        range(50),
+        T.Views({"padded": T.Compose([T.RandomCrop(32, padding=4), *TENSOR]), "bytes": T.PILToTensor()}),
+    ),
     "CIFAR": Arrays(SMALL, range(50), T.Compose([T.RandomCrop(32, padding=4), FLIP, *TENSOR])),
     "digits": Arrays(DIGITS, range(50), T.Compose([T.RandomCrop(28, padding=2), T.RandomInvert(), T.ToTensor()])),
 }

@@ -257,7 +257,7 @@ def test_erasing_in_place_or_not():
         assert made.any() and (made is tensor) == inplace == bool(tensor.any())
 
 
-OWN = ("ByAspectRatio", "ResizedCenterCrop", "TextureChannels", "aspect_ratio_sizes")  # which torchvision does not have
+OWN = ("ByAspectRatio", "ResizedCenterCrop", "TextureChannels", "Views", "aspect_ratio_sizes")  # not torchvision's
 
 
 def test_names_and_signatures_are_torchvisions(torchvision):

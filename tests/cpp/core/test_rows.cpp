@@ -1,10 +1,15 @@
-// Pixels in memory as rows: any strides, boxes and chunks; tables of arrays, and tables made of tables.
+// Pixels in memory as rows: any strides, boxes and chunks; tables of arrays, and tables made of tables; and a tee,
+// which hands each sink exactly the rows and columns of its box, however they are pushed.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <random>
 #include <stdexcept>
 #include <vector>
 
+#include "core/base/row_buffer.h"
 #include "core/rows/raw_rows.h"
+#include "core/rows/tee.h"
 #include "core/source/blob.h"
 
 using namespace headrace;
@@ -17,6 +22,7 @@ class Collected final : public RowSink {
   explicit Collected(int width) : width_(width) {}
   void push(const uint8_t* rows, size_t stride, int count) override {
     ++pushes;
+    CHECK(count > 0);
     for (int y = 0; y < count; ++y) {
       const uint8_t* row = rows + static_cast<size_t>(y) * stride;
       bytes.insert(bytes.end(), row, row + width_ * kPixelBytes);
@@ -51,6 +57,44 @@ void check(const RawImage& image, Box box) {
     }
   }
   CHECK(wrong == 0);
+}
+
+uint8_t value_of(int x, int y, int c) { return static_cast<uint8_t>(x * 7 + y * 31 + c); }
+
+std::vector<uint8_t> pixels_of(Box box) {
+  std::vector<uint8_t> pixels;
+  for (int y = box.y; y < box.y + box.height; ++y) {
+    for (int x = box.x; x < box.x + box.width; ++x) {
+      for (int c = 0; c < kPixelBytes; ++c) pixels.push_back(value_of(x, y, c));
+    }
+  }
+  return pixels;
+}
+
+// Pushes the rows of tee.box(), at most `most` at a time, each time in memory that holds nothing else.
+void push_all(Tee& tee, int most) {
+  const Box box = tee.box();
+  for (int y = box.y; y < box.y + box.height; y += most) {
+    const int count = std::min(most, box.y + box.height - y);
+    RowBuffer rows;
+    rows.reset(count, box.width * kPixelBytes);
+    for (int i = 0; i < count; ++i) {
+      const auto row = pixels_of({box.x, y + i, box.width, 1});
+      std::copy(row.begin(), row.end(), rows.row(i));
+      std::fill_n(rows.row(i) + row.size(), kRowSlack, uint8_t{0});
+    }
+    tee.push(rows.row(0), rows.stride(), count);
+  }
+}
+
+void check_tee(const std::vector<Box>& boxes, int most) {
+  Tee tee;
+  std::vector<Collected> sinks;
+  for (const Box& box : boxes) sinks.emplace_back(box.width);
+  tee.clear();
+  for (size_t i = 0; i < boxes.size(); ++i) tee.add(boxes[i], sinks[i]);
+  push_all(tee, most);
+  for (size_t i = 0; i < boxes.size(); ++i) CHECK(sinks[i].bytes == pixels_of(boxes[i]));
 }
 
 }  // namespace
@@ -104,4 +148,38 @@ TEST_CASE("tables of tables") {
   CHECK(BlobTable::of_rows(some, {})->size() == 0);
   CHECK_THROWS_AS(BlobTable::of_rows(all, {8}), std::out_of_range);
   CHECK_THROWS_AS(BlobTable::of_rows(all, {-1}), std::out_of_range);
+}
+
+TEST_CASE("the box of a tee is the smallest that holds all of its sinks' boxes") {
+  Collected sink(0);
+  Tee tee;
+  tee.add({10, 20, 5, 6}, sink);
+  CHECK(tee.box() == Box{10, 20, 5, 6});
+  tee.add({12, 3, 1, 1}, sink);
+  CHECK(tee.box() == Box{10, 3, 5, 23});
+  tee.add({0, 21, 100, 2}, sink);
+  CHECK(tee.box() == Box{0, 3, 100, 23});
+  tee.clear();
+  tee.add({50, 60, 7, 8}, sink);
+  CHECK(tee.box() == Box{50, 60, 7, 8});
+}
+
+TEST_CASE("each sink gets its own rows and columns") {
+  check_tee({{3, 4, 10, 20}}, 16);
+  check_tee({{0, 0, 40, 40}, {0, 0, 1, 1}, {39, 39, 1, 1}}, 16);
+  check_tee({{0, 0, 4, 4}, {30, 50, 4, 4}}, 16);  // rows between the two that no sink takes
+  check_tee({{5, 5, 9, 9}, {5, 5, 9, 9}}, 1);
+}
+
+TEST_CASE("random boxes and strips") {
+  std::mt19937 random(7);
+  const auto below = [&](int n) { return std::uniform_int_distribution<int>(0, n - 1)(random); };
+  for (int round = 0; round < 300; ++round) {
+    std::vector<Box> boxes;
+    for (int i = 0; i < 1 + below(11); ++i) {
+      const Box box{below(50), below(50), 1 + below(60), 1 + below(60)};
+      boxes.push_back(box);
+    }
+    check_tee(boxes, 1 + below(40));
+  }
 }

@@ -1,0 +1,58 @@
+// Decodes the files of samples on one thread, and times the stages of one sample in kTimedShare.
+#include "core/making/timed_decoder.h"
+
+#include "core/base/error.h"
+#include "core/batch/sample_worker.h"
+
+namespace headrace {
+namespace {
+
+// Forwards rows and measures the time that the sinks behind it take.
+class TimedSink final : public RowSink {
+ public:
+  explicit TimedSink(RowSink& next) : next_(next) {}
+  void push(const uint8_t* rows, size_t stride, int count) override {
+    const int64_t begin = now_ns();
+    next_.push(rows, stride, count);
+    spent_ns_ += now_ns() - begin;
+  }
+  int64_t spent_ns() const { return spent_ns_; }
+
+ private:
+  RowSink& next_;
+  int64_t spent_ns_ = 0;
+};
+
+}  // namespace
+
+JpegHeader plain_header(std::span<const uint8_t> bytes, int64_t max_pixels) {
+  const JpegHeader header = parse_jpeg_header(bytes);
+  if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
+  if (max_pixels > 0 && int64_t{header.size.width} * header.size.height > max_pixels) {
+    throw NeedsPillow(Stage::kHeader, "more pixels than PIL.Image.MAX_IMAGE_PIXELS");
+  }
+  return header;
+}
+
+JpegHeader TimedDecoder::header(std::span<const uint8_t> bytes, int64_t max_pixels, const StageStats& stats) {
+  since_timed_ = (since_timed_ + 1) % kTimedShare;
+  timed_ = since_timed_ == 0 || stats.recording();
+  begin_ = timed_ ? now_ns() : 0;
+  return plain_header(bytes, max_pixels);
+}
+
+void TimedDecoder::decode(std::span<const uint8_t> bytes, const JpegHeader& header, Box box, RowSink& sink,
+                          StageStats& stats) {
+  if (!timed_) return decoder_.decode(bytes, header, box, sink);
+  TimedSink timed_sink(sink);
+  const int64_t planned = now_ns();
+  decoder_.decode(bytes, header, box, timed_sink);
+  const int64_t end = now_ns();
+  // Decoding and resizing alternate every few rows. The spans show them one after the other, with their total times.
+  const int64_t decoded = end - timed_sink.spent_ns();
+  stats.add(Clock::kHeader, begin_, planned);
+  stats.add(Clock::kDecode, planned, decoded);
+  stats.add(Clock::kResize, decoded, end);
+}
+
+}  // namespace headrace

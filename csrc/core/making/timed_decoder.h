@@ -1,0 +1,33 @@
+// Decodes the files of samples on one thread, and times the stages of one sample in kTimedShare.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/base/geometry.h"
+#include "core/jpeg/jpeg_decoder.h"
+#include "core/jpeg/jpeg_header.h"
+#include "core/trace/stage_stats.h"
+
+namespace headrace {
+
+/// The header of a file that the native decoder supports. `max_pixels`: 0 for no limit. Throws NeedsPillow for every
+/// other file.
+JpegHeader plain_header(std::span<const uint8_t> bytes, int64_t max_pixels);
+
+/// Each worker has one: header(), then decode() of the same file. `stats` is the worker's.
+class TimedDecoder {
+ public:
+  /// As plain_header.
+  JpegHeader header(std::span<const uint8_t> bytes, int64_t max_pixels, const StageStats& stats);
+  /// As JpegDecoder::decode. What happened since header() counts as the stage "header".
+  void decode(std::span<const uint8_t> bytes, const JpegHeader& header, Box box, RowSink& sink, StageStats& stats);
+
+ private:
+  JpegDecoder decoder_;
+  int since_timed_ = -1;  // samples since the last one that was timed
+  bool timed_ = false;
+  int64_t begin_ = 0;
+};
+
+}  // namespace headrace

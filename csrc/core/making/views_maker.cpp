@@ -1,0 +1,44 @@
+// Makes all views of a sample from one decode.
+#include "core/making/views_maker.h"
+
+#include "core/making/sample_maker.h"
+
+namespace headrace {
+
+ViewsMaker::ViewsMaker(const Kernels& kernels, const std::vector<SampleOptions>& views,
+                       const std::vector<AlignedArray<uint8_t>>& luts, const GatherLayout& layout)
+    : layout_(layout) {
+  for (size_t i = 0; i < views.size(); ++i) {
+    views_.push_back(std::make_unique<View>(kernels, views[i], luts[i].data()));
+  }
+}
+
+void ViewsMaker::plan(const double* draws, Size image, const Batch& batch, int sample) {
+  const auto place = static_cast<size_t>(batch.place(sample)), room = static_cast<size_t>(batch.room);
+  uint8_t* first = batch.memory;
+  for (size_t i = 0; i < views_.size(); ++i) {
+    View& view = *views_[i];
+    view.plan = resolve(view.options.recipe, draws, image);
+    view.output = output_at(first + place * layout_.row_bytes(i), view.options.strides, view.options, view.lut);
+    first += layout_.column_bytes(i, room);
+  }
+}
+
+bool ViewsMaker::make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch,
+                      int sample, bool /*may_offload*/) {
+  const JpegHeader header = decoder_.header(bytes, views_.front()->options.max_pixels, stats);
+  plan(draws, header.size, *batch, sample);
+  tee_.clear();
+  for (const auto& view : views_) {
+    tee_.add(decode_box(view->plan, header.size), view->fuser.begin(view->plan, header.size, view->output));
+  }
+  decoder_.decode(bytes, header, tee_.box(), tee_, stats);
+  return true;
+}
+
+void ViewsMaker::make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) {
+  plan(draws, image.size, batch, sample);
+  for (const auto& view : views_) view->fuser.run(view->plan, image, view->output);
+}
+
+}  // namespace headrace
