@@ -34,6 +34,7 @@ void bind_jpeg(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);
 void bind_pipeline(pybind11::module_& module);
 void bind_recorder(pybind11::module_& module);
+void bind_textures(pybind11::module_& module);
 
 /// The layout "planar" or "channels_last". Raises ValueError for any other name.
 Layout to_layout(const std::string& name);

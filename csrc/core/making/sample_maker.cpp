@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/jpeg/jpeg_header.h"
+#include "core/rows/rgbx_output.h"
 
 namespace headrace {
 namespace {
@@ -34,7 +35,13 @@ JpegHeader plain_header(std::span<const uint8_t> bytes, int64_t max_pixels) {
   return header;
 }
 
-Output SampleMaker::output(const Batch& batch, int sample) const {
+SampleMaker::SampleMaker(const Kernels& kernels, const SampleOptions& options, const uint8_t* lut)
+    : kernels_(kernels), options_(options), lut_(lut), fuser_(kernels) {
+  if (options.texture != nullptr) scratch_.emplace(options.texture->view().size);
+}
+
+Output SampleMaker::output(const Batch& batch, int sample) {
+  if (scratch_) return rgbx_output(scratch_->pixels(), options_.texture->view().size);
   const OutputStrides& strides = options_.strides;
   return {batch.memory + static_cast<size_t>(batch.place(sample)) * strides.sample_bytes,
           strides.channel_stride,
@@ -42,6 +49,14 @@ Output SampleMaker::output(const Batch& batch, int sample) const {
           strides.pixel_stride,
           {strides.element_bytes, strides.channels, lut_},
           options_.erased.data()};
+}
+
+void SampleMaker::finish(const Batch& batch, int sample) const {
+  if (!scratch_) return;
+  const OutputStrides& strides = options_.strides;
+  uint8_t* base = batch.memory + static_cast<size_t>(batch.place(sample)) * strides.sample_bytes;
+  kernels_.make_texture(options_.texture->view(), scratch_->view(),
+                        {base, strides.channel_stride, strides.row_stride, strides.pixel_stride});
 }
 
 void SampleMaker::make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) {
@@ -52,6 +67,7 @@ void SampleMaker::make_from_pixels(const RawImage& image, const double* draws, B
   } else {
     raw_rows_.push(image, decode_box(plan, image.size), fuser_.begin(plan, image.size, out));
   }
+  finish(batch, sample);
 }
 
 bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch,
@@ -66,6 +82,7 @@ bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, cons
   const Box box = decode_box(plan, header.size);
   if (!timed) {
     decoder_.decode(bytes, header, box, sink);
+    finish(*batch, sample);
     return true;
   }
 
@@ -77,7 +94,8 @@ bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, cons
   const int64_t decoded = end - timed_sink.spent_ns();
   stats.add(Clock::kHeader, begin, planned);
   stats.add(Clock::kDecode, planned, decoded);
-  stats.add(Clock::kResize, decoded, end);
+  finish(*batch, sample);
+  stats.add(Clock::kResize, decoded, scratch_ ? now_ns() : end);
   return true;
 }
 

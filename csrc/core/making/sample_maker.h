@@ -1,12 +1,15 @@
 // Makes samples in this machine's memory: parses the header, plans, decodes and fuses, in one streaming pass.
 #pragma once
 
+#include <optional>
+
 #include "core/batch/backend.h"
 #include "core/batch/sample_worker.h"
 #include "core/fuse/fuse.h"
 #include "core/jpeg/jpeg_decoder.h"
 #include "core/jpeg/jpeg_header.h"
 #include "core/rows/raw_rows.h"
+#include "core/textures/texture_scratch.h"
 
 namespace headrace {
 
@@ -18,8 +21,7 @@ JpegHeader plain_header(std::span<const uint8_t> bytes, int64_t max_pixels);
 class SampleMaker final : public SampleWorker {
  public:
   /// `kernels`, `options` and `lut` (the options' table, aligned as kernels.h requires) must outlive this.
-  SampleMaker(const Kernels& kernels, const SampleOptions& options, const uint8_t* lut)
-      : options_(options), lut_(lut), fuser_(kernels) {}
+  SampleMaker(const Kernels& kernels, const SampleOptions& options, const uint8_t* lut);
 
   /// As in SampleWorker. Returns true: there is no device that could finish the sample. Throws NeedsPillow as
   /// plain_header and JpegDecoder do; the latter when part of the sample may be written already.
@@ -28,13 +30,17 @@ class SampleMaker final : public SampleWorker {
   void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) override;
 
  private:
-  Output output(const Batch& batch, int sample) const;
+  Output output(const Batch& batch, int sample);
+  /// Writes the channels of a texture, whose image is complete in the scratch memory; nothing without a texture.
+  void finish(const Batch& batch, int sample) const;
 
+  const Kernels& kernels_;
   const SampleOptions& options_;
   const uint8_t* lut_;
   JpegDecoder decoder_;
   RawRows raw_rows_;
   Fuser fuser_;
+  std::optional<TextureScratch> scratch_;
   int since_timed_ = -1;  // samples since the last one that was timed; one of kTimedShare is
 };
 

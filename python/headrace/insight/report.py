@@ -11,7 +11,7 @@ from headrace.base.native import core
 from headrace.base.world import World
 from headrace.delivery.routing import Native
 from headrace.delivery.settings import Settings
-from headrace.engine.device_engine import decoding_threads
+from headrace.engine.device_engine import decoding_threads, destination_for
 from headrace.epochs.samplers import order_of
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pixels import pillow_rule
@@ -93,11 +93,11 @@ def seeding(settings: Settings) -> list[Part]:
 
 
 def _writing(settings: Settings, recipe: Recipe) -> list[Part]:
-    destination = settings.destination
+    destination = destination_for(recipe, settings.destination)
     fused = destination.way == "fused"
     kernels = "the device's kernel" if fused else f"{core.instruction_set()} kernels"
     passes = f"passes as in Pillow {PIL.__version__}: {pillow_rule.pass_order()}"
-    shapes = " or ".join(f"({recipe.channels}, {height}, {width})" for height, width in recipe.sizes)
+    shapes = " or ".join(str(one.shape) for one in recipe.variants or (recipe,))
     lines = [
         Part("resize", "native", f"{kernels}, {passes}"),
         Part("output", "native", f"{recipe.dtype}, {shapes}, {settings.memory_format}"),

@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 import torch
 
-from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, timm
-from headrace.lowering.builder import Builder, LoweringError
+from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, texture, timm
+from headrace.lowering.builder import Builder, LoweringError, shown
 from headrace.lowering.images import Lower
 from headrace.lowering.origins import class_origin, has_hooks, leaves
 from headrace.lowering.python_steps import calling as python_steps
@@ -25,6 +25,7 @@ _LOWERS: dict[str, Lower] = {
     **blur.LOWERS,
     **containers.LOWERS,
     **erasing.LOWERS,
+    **texture.LOWERS,
 }
 
 
@@ -99,7 +100,9 @@ def _lower_variants(
 
 
 def _lower(steps: list[Any], builder: Builder, dtype: torch.dtype | None, native_only: bool) -> Recipe:
-    for step in steps:
+    cast = [] if dtype in (None, torch.float32) else [f"dtype={dtype}"]
+    for number, step in enumerate(steps):
+        builder.behind = next(iter([*map(shown, steps[number + 1 :]), *cast]), "")
         before = builder.checkpoint()
         try:
             if builder.rest is not None:

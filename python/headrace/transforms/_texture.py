@@ -66,17 +66,16 @@ class TextureChannels(Transform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> torch.Tensor:
         image = _bytes_of(inpt)
-        gray = textures.luma(image)
-        parts = [
-            *(image.double() / 255, textures.lab(image), textures.sobel(gray)),
-            *(textures.places(*gray.shape), textures.bands_of(gray, self.bands)),
-        ]
-        made = torch.cat(parts).float()
-        return made if self.layout == "CHW" else made.permute(1, 2, 0).contiguous()
+        height, width = image.shape[-2:]
+        shape = (13, height, width) if self.layout == "CHW" else (height, width, 13)
+        made = torch.empty(shape, dtype=torch.float32, device="cpu")
+        planes = made if self.layout == "CHW" else made.permute(2, 0, 1)
+        textures.native(height, width, self.bands).make(image.permute(1, 2, 0).numpy(), planes.numpy())
+        return made
 
 
 def _bytes_of(image: Any) -> torch.Tensor:
-    """Returns an image as a plain uint8 tensor (3, H, W)."""
+    """Returns an image as a plain uint8 tensor (1 or 3, H, W) in this machine's memory."""
     if isinstance(image, Image.Image):
         if image.mode not in ("RGB", "L"):
             raise TypeError(f"TextureChannels takes images of mode RGB or L, not {image.mode}; convert it")
@@ -87,4 +86,4 @@ def _bytes_of(image: Any) -> torch.Tensor:
             "ToTensor"
         )
     plain: torch.Tensor = image.as_subclass(torch.Tensor)
-    return plain.expand(3, -1, -1)
+    return plain.cpu()
