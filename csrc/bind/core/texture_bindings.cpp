@@ -1,11 +1,12 @@
 // Binds the texture channels of single images, for headrace.transforms and tests.
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "bind/convert.h"
 #include "bind/texture.h"
-#include "core/base/pool.h"
 #include "core/kernels/kernels.h"
 #include "core/rows/raw_rows.h"
 #include "core/textures/texture_scratch.h"
@@ -42,16 +43,26 @@ class PyTexture {
                         .channel_stride = image.strides(2)};
     const TextureTarget to{reinterpret_cast<uint8_t*>(out.mutable_data()), out.strides(0), out.strides(1),
                            out.strides(2)};
-    const py::gil_scoped_release unlocked;
-    auto scratch = scratch_.take([&] { return std::make_unique<TextureScratch>(texture_->view().size); });
-    expand(from, {0, 0, size.width, size.height}, scratch->pixels(), static_cast<size_t>(size.width) * kPixelBytes);
-    set->make_texture(texture_->view(), scratch->view(), to);
-    scratch_.give(std::move(scratch));
+    std::unique_ptr<TextureScratch> scratch = take();
+    {
+      const py::gil_scoped_release unlocked;
+      expand(from, {0, 0, size.width, size.height}, scratch->pixels(), static_cast<size_t>(size.width) * kPixelBytes);
+      set->make_texture(texture_->view(), scratch->view(), to);
+    }
+    spare_.push_back(std::move(scratch));
   }
 
  private:
+  std::unique_ptr<TextureScratch> take() {
+    if (spare_.empty()) return std::make_unique<TextureScratch>(texture_->view().size);
+    auto one = std::move(spare_.back());
+    spare_.pop_back();
+    return one;
+  }
+
   const std::shared_ptr<const Texture> texture_;
-  Pool<TextureScratch> scratch_;
+  // Guarded by the GIL: the child of a fork would inherit a mutex that another thread has locked.
+  std::vector<std::unique_ptr<TextureScratch>> spare_;
 };
 
 }  // namespace

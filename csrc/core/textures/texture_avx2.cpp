@@ -2,7 +2,7 @@
 #if defined(__x86_64__) || defined(_M_X64)
 namespace headrace {
 namespace {
-constexpr int kLanes = 4;
+constexpr int kLanes = 4;  // one register each: with two, butterflies do not fit the register file
 }  // namespace
 }  // namespace headrace
 

@@ -1,7 +1,7 @@
 // The loops of texture channels for any processor.
 namespace headrace {
 namespace {
-constexpr int kLanes = 4;
+constexpr int kLanes = 2;  // the registers that every x86-64 and Arm processor has
 }  // namespace
 }  // namespace headrace
 
