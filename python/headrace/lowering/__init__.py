@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import torch
 
 from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, texture, timm
-from headrace.lowering.builder import Builder, LoweringError, shown
+from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.images import Lower
 from headrace.lowering.origins import class_origin, has_hooks, leaves
 from headrace.lowering.python_steps import calling as python_steps
@@ -102,7 +102,8 @@ def _lower_variants(
 def _lower(steps: list[Any], builder: Builder, dtype: torch.dtype | None, native_only: bool) -> Recipe:
     cast = [] if dtype in (None, torch.float32) else [f"dtype={dtype}"]
     for number, step in enumerate(steps):
-        builder.behind = next(iter([*map(shown, steps[number + 1 :]), *cast]), "")
+        names = [getattr(one, "__name__", type(one).__name__) for one in steps[number + 1 :]]
+        builder.behind = next(iter([*names, *cast]), "")
         before = builder.checkpoint()
         try:
             if builder.rest is not None:

@@ -52,7 +52,7 @@ class Builder:
         tried: a number of steps, and the sizes of the trial's images after these steps.
         container: class name of the transform that this builder is a branch of; "" if it is not a branch.
         current: the transform that is being lowered.
-        behind: repr of the next transform or of a conversion behind this one; "" if it is the last.
+        behind: name of the next transform, or of a conversion, behind this one; "" if it is the last.
     """
 
     def __init__(self, lower_one: Callable[[Builder, Any], None], channels: int = 3, size: Size = None) -> None:
