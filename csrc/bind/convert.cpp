@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include "bind/texture.h"
+
 namespace py = pybind11;
 
 namespace headrace {
@@ -39,17 +41,25 @@ const std::map<std::string, Step::Kind> kEffects = {
     {"Equalize", Step::Kind::kEqualize},
 };
 
+std::string class_of(const py::handle& step) {
+  return py::cast<std::string>(py::type::handle_of(step).attr("__name__"));
+}
+
+bool is_texture(const py::handle& step) { return class_of(step) == "Texture"; }
+
 Step to_step(const py::handle& from, int& erases);
 
 std::vector<Step> to_steps(const py::handle& from, int& erases) {
   std::vector<Step> steps;
-  for (const py::handle step : from) steps.push_back(to_step(step, erases));
+  for (const py::handle step : from) {
+    if (!is_texture(step)) steps.push_back(to_step(step, erases));  // SampleOptions::texture
+  }
   return steps;
 }
 
 // `erases`: number of Erase steps before this one, in the order of the recipe.
 Step to_step(const py::handle& from, int& erases) {
-  const auto kind = py::cast<std::string>(py::type::handle_of(from).attr("__name__"));
+  const std::string kind = class_of(from);
   const auto integer = [&](const char* field) { return py::cast<int>(from.attr(field)); };
   Step step;
   const auto output_size = [&] {
@@ -169,6 +179,11 @@ SampleOptions to_sample_options(const py::object& recipe, const py::buffer& lut,
   }
   options.layout = to_layout(layout);
   options.strides = strides_of(options.layout, channels, options.recipe.output, element_bytes);
+  if (const py::object texture = recipe.attr("texture"); !texture.is_none()) {
+    options.texture = to_texture(options.recipe.output, texture.attr("bands"), texture.attr("tables"));
+    options.strides =
+        texture_strides(options.layout, py::cast<std::string>(texture.attr("layout")), options.recipe.output);
+  }
   options.max_pixels = max_pixels;
   return options;
 }

@@ -32,4 +32,5 @@ PYBIND11_MODULE(_core, module) {
   headrace::bind_composed(module);
   headrace::bind_recorder(module);
   headrace::bind_views(module);
+  headrace::bind_textures(module);
 }

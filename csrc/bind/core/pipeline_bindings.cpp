@@ -133,18 +133,21 @@ bool wait(PyPipeline& self, const HeldBatch& held, double seconds) {
   }
 }
 
-// A tensor (samples, C, H, W) over the batch's slot, once a batch. The slot returns to the ring when the last tensor on
-// it is freed, even while a worker that has just made the last sample still holds the batch.
+// A tensor (samples, C, H, W), or (samples, H, W, C) where the strides say so, over the batch's slot, once a batch. The
+// slot returns to the ring when the last tensor on it is freed, even while a worker that has just made the last sample
+// still holds the batch.
 py::capsule tensor(const HeldBatch& held, const PipelineOptions& options, int samples, uint8_t type_code) {
   Batch& batch = *held.batch;
   if (batch.slot == nullptr) throw std::logic_error("this batch has no slot, or it was handed out before");
   const OutputStrides& strides = options.strides;
   const int64_t item = strides.element_bytes;
-  const std::array<int64_t, 4> shape = {samples, strides.channels, options.recipe.output.height,
-                                        options.recipe.output.width};
-  const std::array<int64_t, 4> steps = {static_cast<int64_t>(strides.sample_bytes) / item,
-                                        strides.channel_stride / item, strides.row_stride / item,
-                                        strides.pixel_stride / item};
+  std::array<int64_t, 4> shape = {samples, strides.channels, options.recipe.output.height, options.recipe.output.width};
+  std::array<int64_t, 4> steps = {static_cast<int64_t>(strides.sample_bytes) / item, strides.channel_stride / item,
+                                  strides.row_stride / item, strides.pixel_stride / item};
+  if (strides.channels_last_axis) {
+    std::rotate(shape.begin() + 1, shape.begin() + 2, shape.end());
+    std::rotate(steps.begin() + 1, steps.begin() + 2, steps.end());
+  }
   return slot_tensor(std::exchange(batch.slot, nullptr), batch.memory, {type_code, static_cast<uint8_t>(8 * item), 1},
                      shape, steps);
 }

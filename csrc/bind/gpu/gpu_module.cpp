@@ -98,6 +98,7 @@ py::capsule make_backend(const std::string& kind, int index, const py::object& r
                          const std::string& decoder, bool shared, int lanes, int group,
                          const std::vector<std::string>& nvjpeg) {
   SampleOptions options = to_sample_options(recipe, lut, layout, max_pixels, pass_order);
+  if (options.texture != nullptr) throw py::value_error("a device makes no textures");
   std::shared_ptr<Backend> backend;
   {
     const py::gil_scoped_release unlocked;

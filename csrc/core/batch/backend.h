@@ -10,6 +10,7 @@
 #include "core/batch/sample_worker.h"
 #include "core/plan/plan.h"
 #include "core/rows/output.h"
+#include "core/textures/texture.h"
 
 namespace headrace {
 
@@ -20,9 +21,10 @@ struct SampleOptions {
   Recipe recipe;
   OutputStrides strides;  // of samples of the recipe's output size; without one, only the bytes of an element count
   Layout layout = Layout::kPlanar;
-  std::vector<uint8_t> lut;     // [channels][256] elements
-  std::vector<uint8_t> erased;  // [value][channels] elements, what Erase writes
-  int64_t max_pixels = 0;       // larger images go to Pillow, which has a limit of its own; 0: no limit
+  std::vector<uint8_t> lut;                // [channels][256] elements
+  std::vector<uint8_t> erased;             // [value][channels] elements, what Erase writes
+  std::shared_ptr<const Texture> texture;  // elements are its channels of the image's bytes; null: as in lut
+  int64_t max_pixels = 0;                  // larger images go to Pillow, which has a limit of its own; 0: no limit
 };
 
 /// Memory that the caller brings for a batch. Where it is a device's, work already on `stream` may still use it.

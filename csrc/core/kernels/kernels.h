@@ -6,6 +6,7 @@
 
 #include "core/effects/effects.h"
 #include "core/kernels/resample_table.h"
+#include "core/textures/texture_loops.h"
 
 namespace headrace {
 
@@ -53,6 +54,7 @@ struct Kernels {
   void (*store)(const uint8_t* row, int plane_stride, int pixels, bool mirror, const Lut& lut, const RowTarget& target);
   /// Of the same instruction set.
   const EffectLoops* effects;
+  MakeTexture make_texture;
 };
 
 /// The fastest set that this processor supports, or the one that HEADRACE_ISA=scalar|avx2|avx512 names. Throws

@@ -68,6 +68,6 @@ void store(const uint8_t* row, int plane_stride, int pixels, bool mirror, const 
 
 }  // namespace
 
-const Kernels kScalarKernels{"scalar", false, resample_x, resample_y, store, &kScalarEffects};
+const Kernels kScalarKernels{"scalar", false, resample_x, resample_y, store, &kScalarEffects, make_texture_scalar};
 
 }  // namespace headrace

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/making/sample_maker.h"
+#include "core/making/texture_maker.h"
 
 namespace headrace {
 
@@ -18,6 +19,7 @@ void CpuBackend::prepare(Batch& batch, BatchMemory memory) {
 }
 
 std::unique_ptr<SampleWorker> CpuBackend::make_worker() {
+  if (options_.texture != nullptr) return std::make_unique<TextureMaker>(kernels_, options_, lut_.data());
   return std::make_unique<SampleMaker>(kernels_, options_, lut_.data());
 }
 

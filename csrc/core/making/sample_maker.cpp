@@ -12,18 +12,15 @@ Output output_at(uint8_t* base, const OutputStrides& strides, const SampleOption
           options.erased.data()};
 }
 
-SampleMaker::Place SampleMaker::place(Batch& batch, int sample, Size /*size*/, const OutputStrides& one) const {
-  return {batch.memory + static_cast<size_t>(batch.place(sample)) * one.sample_bytes, one};
-}
-
-Output SampleMaker::output(Batch& batch, int sample, const Plan& plan) const {
-  const auto [memory, strides] = place(batch, sample, plan.last.box.size(), options_.strides);
-  return output_at(memory, strides, options_, lut_);
+Output SampleMaker::output(Batch& batch, int sample, const Plan& /*plan*/) {
+  const auto place = static_cast<size_t>(batch.place(sample));
+  return output_at(batch.memory + place * options_.strides.sample_bytes, options_.strides, options_, lut_);
 }
 
 void SampleMaker::make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) {
   const Plan plan = resolve(options_.recipe, draws, image.size, options_.recipe.last_segment());
   fuser_.run(plan, image, output(batch, sample, plan));
+  finish(batch, sample);
 }
 
 bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch,
@@ -32,7 +29,7 @@ bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, cons
   const Plan plan = resolve(options_.recipe, draws, header.size);
   const Output out = output(*batch, sample, plan);
   RowSink& sink = fuser_.begin(plan, header.size, out);
-  decoder_.decode(bytes, header, decode_box(plan, header.size), sink, stats);
+  decoder_.decode(bytes, header, decode_box(plan, header.size), sink, stats, [&] { finish(*batch, sample); });
   return true;
 }
 

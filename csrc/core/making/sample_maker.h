@@ -11,7 +11,7 @@ namespace headrace {
 /// Where a sample goes whose first element lies at `base`. `lut`: the options' table, aligned as kernels.h requires.
 Output output_at(uint8_t* base, const OutputStrides& strides, const SampleOptions& options, const uint8_t* lut);
 
-/// The worker of CpuBackend.
+/// The worker of CpuBackend. Derived classes send the elements elsewhere, or make something else of them.
 class SampleMaker : public SampleWorker {
  public:
   /// `kernels`, `options` and `lut` (the options' table, aligned as kernels.h requires) must outlive this.
@@ -25,19 +25,15 @@ class SampleMaker : public SampleWorker {
   void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) override;
 
  protected:
-  /// Memory of one sample.
-  struct Place {
-    uint8_t* memory;
-    OutputStrides strides;
-  };
+  const SampleOptions& options_;
+  const uint8_t* const lut_;
 
  private:
-  /// Where a sample of this size goes. `one`: the options' strides.
-  virtual Place place(Batch& batch, int sample, Size size, const OutputStrides& one) const;
-  Output output(Batch& batch, int sample, const Plan& plan) const;
+  /// Where a sample goes that has this plan.
+  virtual Output output(Batch& batch, int sample, const Plan& plan);
+  /// Called after the last row of a sample.
+  virtual void finish(Batch& /*batch*/, int /*sample*/) {}
 
-  const SampleOptions& options_;
-  const uint8_t* lut_;
   TimedDecoder decoder_;
   Fuser fuser_;
 };

@@ -12,17 +12,18 @@ namespace {
 class SizedMaker final : public SampleMaker {
  public:
   SizedMaker(const Kernels& kernels, const SampleOptions& options, const uint8_t* lut, SizedSlots& slots)
-      : SampleMaker(kernels, options, lut), layout_(options.layout), slots_(slots) {}
+      : SampleMaker(kernels, options, lut), slots_(slots) {}
 
  private:
-  Place place(Batch& batch, int sample, Size size, const OutputStrides& one) const override {
-    const OutputStrides strides = strides_of(layout_, one.channels, size, one.element_bytes);
+  Output output(Batch& batch, int sample, const Plan& plan) override {
+    const Size size = plan.last.box.size();
+    const OutputStrides& one = options_.strides;
+    const OutputStrides strides = strides_of(options_.layout, one.channels, size, one.element_bytes);
     SizedSample& made = (*batch.sized)[static_cast<size_t>(batch.place(sample))];
     made = {slots_.acquire(strides.sample_bytes), size};
-    return {made.memory.get(), strides};
+    return output_at(made.memory.get(), strides, options_, lut_);
   }
 
-  const Layout layout_;
   SizedSlots& slots_;
 };
 

@@ -42,14 +42,19 @@ JpegHeader TimedDecoder::header(std::span<const uint8_t> bytes, int64_t max_pixe
 }
 
 void TimedDecoder::decode(std::span<const uint8_t> bytes, const JpegHeader& header, Box box, RowSink& sink,
-                          StageStats& stats) {
-  if (!timed_) return decoder_.decode(bytes, header, box, sink);
+                          StageStats& stats, const std::function<void()>& after) {
+  if (!timed_) {
+    decoder_.decode(bytes, header, box, sink);
+    if (after) after();
+    return;
+  }
   TimedSink timed_sink(sink);
   const int64_t planned = now_ns();
   decoder_.decode(bytes, header, box, timed_sink);
-  const int64_t end = now_ns();
   // Decoding and resizing alternate every few rows. The spans show them one after the other, with their total times.
-  const int64_t decoded = end - timed_sink.spent_ns();
+  const int64_t decoded = now_ns() - timed_sink.spent_ns();
+  if (after) after();
+  const int64_t end = now_ns();
   stats.add(Clock::kHeader, begin_, planned);
   stats.add(Clock::kDecode, planned, decoded);
   stats.add(Clock::kResize, decoded, end);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "core/base/geometry.h"
@@ -20,8 +21,10 @@ class TimedDecoder {
  public:
   /// As plain_header.
   JpegHeader header(std::span<const uint8_t> bytes, int64_t max_pixels, const StageStats& stats);
-  /// As JpegDecoder::decode. What happened since header() counts as the stage "header".
-  void decode(std::span<const uint8_t> bytes, const JpegHeader& header, Box box, RowSink& sink, StageStats& stats);
+  /// As JpegDecoder::decode. What happened since header() counts as the stage "header". `after` is called at the end,
+  /// as part of the stage "resize".
+  void decode(std::span<const uint8_t> bytes, const JpegHeader& header, Box box, RowSink& sink, StageStats& stats,
+              const std::function<void()>& after = {});
 
  private:
   JpegDecoder decoder_;

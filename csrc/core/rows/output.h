@@ -26,6 +26,7 @@ struct OutputStrides {
   int element_bytes = 4, channels = 3;
   ptrdiff_t channel_stride = 0, row_stride = 0, pixel_stride = 0;
   size_t sample_bytes = 0;
+  bool channels_last_axis = false;  // the tensor's axes are (n, H, W, C), whatever their order in memory
 };
 
 inline OutputStrides strides_of(Layout layout, int channels, Size size, int element_bytes) {

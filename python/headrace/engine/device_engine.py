@@ -159,6 +159,15 @@ class CopyEngine(_DeviceEngine):
         return batch
 
 
+def destination_for(recipe: Recipe, destination: Destination) -> Destination:
+    """Returns `destination`, whose way there is a copy if the recipe leaves no work for the device's kernel."""
+    if not recipe.finished_here or destination.way != "fused":
+        return destination
+    if destination.device.type == "cuda":
+        return replace(destination, way="copy", why="made in pinned memory and copied: the last step is the CPU's")
+    return replace(destination, way="memory", why="")
+
+
 def make_engine(
     recipe: Recipe,
     layout: Layout,
@@ -169,10 +178,7 @@ def make_engine(
     pin: bool = False,
 ) -> Engine:
     """Returns an engine whose batches end on `destination`."""
-    if (
-        recipe.finished_by_python and destination.way == "fused"
-    ):  # Python makes the final tensor: no work for the kernel
-        destination = replace(destination, way="copy" if destination.device.type == "cuda" else "memory")
+    destination = destination_for(recipe, destination)
     if destination.way == "fused":
         return FusedEngine(recipe, layout, destination, threads=threads, slots_kept=slots_kept)
     if destination.way == "copy":

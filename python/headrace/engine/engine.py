@@ -115,7 +115,7 @@ class Engine:
 
     def _empty(self, count: int, **where: Any) -> torch.Tensor:
         """Returns uninitialised memory for a batch; `where` are options of ``torch.empty``."""
-        shape = (count, self.recipe.channels, self.recipe.height, self.recipe.width)
+        shape = (count, *self.recipe.shape)
         where = {"device": "cpu"} | where  # explicit, because torch's default device may be another
         return torch.empty(shape, dtype=self.recipe.dtype, memory_format=self._layout.memory_format, **where)
 
@@ -195,7 +195,7 @@ class Engine:
         return [Failure(*one, originals.get(one[0])) for one in sorted(failures)]
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
-        """Returns the batch as a tensor (n, C, H, W); `places` (ascending) selects samples, which are compacted."""
+        """Returns the batch as a tensor of n samples; `places` (ascending) selects samples, which are compacted."""
         count = len(flight.batch) if places is None else len(places)
         if places is not None:
             self._pipeline.compact(flight.batch, places)

@@ -13,7 +13,7 @@ from headrace.base.world import World
 from headrace.collate import collation
 from headrace.delivery.routing import Native
 from headrace.delivery.settings import Settings
-from headrace.engine.device_engine import decoding_threads
+from headrace.engine.device_engine import decoding_threads, destination_for
 from headrace.epochs.samplers import order_of
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pixels import pillow_rule
@@ -110,7 +110,7 @@ def seeding(settings: Settings) -> list[Part]:
 
 
 def _writing(settings: Settings, recipe: Recipe) -> list[Part]:
-    destination = settings.destination
+    destination = destination_for(recipe, settings.destination)
     fused = destination.way == "fused"
     kernels = "the device's kernel" if fused else f"{core.instruction_set()} kernels"
     passes = f"passes as in Pillow {PIL.__version__}: {pillow_rule.pass_order()}"
@@ -119,7 +119,7 @@ def _writing(settings: Settings, recipe: Recipe) -> list[Part]:
         once = "one decode for all" if destination.way == "memory" else "one decode each"
         lines.append(Part("views", "native", f"{len(recipe.views)}, {once}"))
     for name, one in zip(recipe.view_names or itertools.count(1), recipe.views or (recipe,), strict=False):
-        shapes = " or ".join(f"({one.channels}, {height}, {width})" for height, width in one.sizes)
+        shapes = " or ".join(str(variant.shape) for variant in one.variants or (one,))
         if one.varies:
             shapes = f"({one.channels}, H, W) with each image's own size"
         part = f"output, view {name!r}" if recipe.views else "output"

@@ -321,7 +321,7 @@ def _compare_images(
         )
     if torch.equal(images, expected):
         return images, _Off(0, 0.0)
-    if settings.destination.decoder != "cpu" and images.ndim == 4:
+    if settings.destination.decoder != "cpu" and images.ndim == 4 and not recipe.finished_here:
         off = _Off(*grey_levels_off(images, expected, recipe.lut))
         if off.greatest <= GREATEST and off.mean <= MEAN:
             return images, off

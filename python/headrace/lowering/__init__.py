@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, timm
+from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, texture, timm
 from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.images import Lower
 from headrace.lowering.origins import class_origin, has_hooks, leaves
@@ -26,6 +26,7 @@ _LOWERS: dict[str, Lower] = {
     **blur.LOWERS,
     **containers.LOWERS,
     **erasing.LOWERS,
+    **texture.LOWERS,
 }
 
 
@@ -108,6 +109,8 @@ def _lower_views(common: list[Any], views: Any, dtype: torch.dtype | None, chann
             builder.columns = columns
     except LoweringError as refusal:
         raise LoweringError(f"{where}{refusal}; views are native only if all their steps are") from refusal
+    if any(one.texture is not None for one in made):
+        raise LoweringError("Views: TextureChannels is not native in a view; put it behind the loader, or leave it out")
     made = [replace(one, columns=tuple(builder.columns)) for one in made]
     keys = tuple(views) if keyed else ()
     names = list(made[0].names[: len(common)])
@@ -149,7 +152,10 @@ def _lower_variants(
 def _lower(
     steps: list[Any], builder: Builder, dtype: torch.dtype | None, native_only: bool, may_vary: bool = False
 ) -> Recipe:
-    for step in steps:
+    cast = [] if dtype in (None, torch.float32) else [f"dtype={dtype}"]
+    for number, step in enumerate(steps):
+        names = [getattr(one, "__name__", type(one).__name__) for one in steps[number + 1 :]]
+        builder.behind = next(iter([*names, *cast]), "")
         before = builder.checkpoint()
         try:
             if builder.rest is not None:

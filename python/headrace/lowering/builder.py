@@ -52,6 +52,7 @@ class Builder:
         tried: a number of steps, and the sizes of the trial's images after these steps.
         container: class name of the transform that this builder is a branch of; "" if it is not a branch.
         current: the transform that is being lowered.
+        behind: name of the next transform, or of a conversion, behind this one; "" if it is the last.
     """
 
     def __init__(self, lower_one: Callable[[Builder, Any], None], channels: int = 3, size: Size = None) -> None:
@@ -67,6 +68,7 @@ class Builder:
         self.tried: tuple[int, tuple[tuple[int, int], ...]] = (0, _MADE_UP if size is None else (size,))
         self.container = ""
         self.current: Any = None
+        self.behind = ""
         self._lower_one = lower_one
         self._first_size = size
         self._names: list[tuple[str, str]] = []
@@ -157,6 +159,11 @@ class Builder:
         """
         if dtype is not None and dtype not in DTYPES:
             raise LoweringError(f"dtype={dtype} is not one of {_list(DTYPES)}")
+        if self.steps and isinstance(self.steps[-1], S.Texture):
+            assert self.size is not None
+            return self.recipe(
+                (13, *self.size), Pointwise((), None), torch.zeros((13, 256), device="cpu"), torch.Tensor
+            )
         if self.values is None:
             raise LoweringError(
                 "no step makes a tensor, so the dataset would return PIL images; end the transforms with ToTensor(), "

@@ -12,7 +12,8 @@ from PIL import Image
 from torch.utils.data import Dataset
 
 import headrace.oracle.calls
-import headrace.oracle.colour  # noqa: F401  # imported to register their steps
+import headrace.oracle.colour
+import headrace.oracle.texture  # noqa: F401  # imported to register their steps
 from headrace.images.pil_tensor import pil_to_tensor
 from headrace.oracle import tensor as reference_tensor
 from headrace.oracle.containers import apply_all
@@ -42,7 +43,7 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
     recipe = recipe.of(image.height, image.width)
     on_image = next((i for i, step in enumerate(recipe.steps) if isinstance(step, Erase)), len(recipe.steps))
     made = apply_all(recipe.steps[:on_image], image, draws)
-    if isinstance(made, torch.Tensor):  # a Call has run all remaining transforms
+    if isinstance(made, torch.Tensor):  # a Texture, or a Call that has run all remaining transforms
         return made.contiguous()
     tensor = pil_to_tensor(made).contiguous()
     return reference_tensor.finish(tensor, recipe.steps[on_image:], recipe.pointwise, draws).contiguous()

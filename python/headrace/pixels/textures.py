@@ -1,36 +1,50 @@
 """Arithmetic of texture channels: CIE LAB, gradients, places and frequency bands of an image's bytes.
 
-Except for the Fourier transform, only tables and + - * / and square roots are used, whose results are exactly rounded:
-they depend neither on the number of torch's threads nor on its instruction set. Each step is one torch operation, so
-nothing is contracted into a fused multiply-add.
+Only tables and + - * / and square roots are used, whose results are exactly rounded: they depend neither on the number
+of torch's threads nor on its instruction set. Each step is one torch operation, so nothing is contracted into a fused
+multiply-add. `csrc/core/textures` does the same operations in the same order, with the same tables.
 """
 
 from __future__ import annotations
 
 import functools
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
+from headrace.base.native import core
+from headrace.pixels import fourier
+
 Band = tuple[float, float]
+Bands = tuple[Band, Band]
 
 _LINEAR_RGB_TO_XYZ = ((0.412453, 0.357580, 0.180423), (0.212671, 0.715160, 0.072169), (0.019334, 0.119193, 0.950227))
 _WHITE = (0.95047, 1.0, 1.08883)  # D65, for an observer of 2 degrees
 _DELTA = 6 / 29
 _LUMA = (0.299, 0.587, 0.114)
-_ROUNDS = 5  # of Halley's iteration; from its start, four reach float64's precision for ratios from _DELTA**3 to 1
+_STARTS = 1024  # entries of the table that Halley's iteration starts from: within 2% above _DELTA**3
+_ROUNDS = 2  # of the iteration; they take 2% below float64's precision
 
 
 @functools.cache
-def _linear_table() -> torch.Tensor:
+def linear_table() -> torch.Tensor:
     """The linear intensity of each byte of sRGB, float64 (256,)."""
     values = [byte / 255 for byte in range(256)]
     linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in values]
     return torch.tensor(linear, dtype=torch.float64, device="cpu")
 
 
+@functools.cache
+def root_table() -> torch.Tensor:
+    """Cube roots of the middles of the intervals of [0, 1 + 1 / 1024], float64 (1025,)."""
+    roots = [((i + 0.5) / _STARTS) ** (1 / 3) for i in range(_STARTS + 1)]
+    return torch.tensor(roots, dtype=torch.float64, device="cpu")
+
+
 def _cube_root(ratio: torch.Tensor) -> torch.Tensor:
-    """Returns cube roots of float64 values from 0.008 to 1.1, within 2 units in the last place."""
-    root = ratio * 0.6 + 0.4
+    """Returns cube roots of float64 values from _DELTA**3 to 1, within 2 units in the last place."""
+    root = root_table()[(ratio * _STARTS).long()]
     for _ in range(_ROUNDS):
         cube = root * root * root
         root = root * (cube + ratio * 2) / (cube * 2 + ratio)
@@ -46,14 +60,14 @@ def lab(image: torch.Tensor) -> torch.Tensor:
     Returns:
         float64 (3, H, W).
     """
-    red, green, blue = _linear_table()[image.long()]
+    red, green, blue = linear_table()[image.long()]
     bent = []
     for weights, white in zip(_LINEAR_RGB_TO_XYZ, _WHITE, strict=True):
-        ratio = (red * weights[0] + green * weights[1] + blue * weights[2]) / white
-        straight = ratio / (3 * _DELTA * _DELTA) + 4 / 29
-        bent.append(torch.where(ratio > _DELTA**3, _cube_root(ratio.clamp(min=_DELTA**3)), straight))
+        ratio = red * (weights[0] / white) + green * (weights[1] / white) + blue * (weights[2] / white)
+        straight = ratio * (1 / (3 * _DELTA * _DELTA)) + 4 / 29
+        bent.append(torch.where(ratio > _DELTA * _DELTA * _DELTA, _cube_root(ratio), straight))
     x, y, z = bent
-    return torch.stack([(y * 116 - 16) / 100, (x - y) * 500 / 128, (y - z) * 200 / 128])
+    return torch.stack([y * 1.16 - 0.16, (x - y) * 500 / 128, (y - z) * 200 / 128])
 
 
 def luma(image: torch.Tensor) -> torch.Tensor:
@@ -91,25 +105,77 @@ def places(height: int, width: int) -> torch.Tensor:
 
 
 @functools.lru_cache(maxsize=16)
-def _passes(height: int, width: int, bands: tuple[Band, ...]) -> torch.Tensor:
-    """The frequencies that each band passes, bool (bands, H, W // 2 + 1), as torch.fft.rfft2 lays them out."""
-    fy = torch.fft.fftfreq(height, dtype=torch.float64, device="cpu")
-    fx = torch.fft.rfftfreq(width, dtype=torch.float64, device="cpu")
-    frequency = (fx * fx + (fy * fy)[:, None]).sqrt()
-    return torch.stack([(low <= frequency) & (frequency < high) for low, high in bands])
+def _passes(height: int, width: int, bands: Bands) -> torch.Tensor:
+    """1 for the frequencies that each band passes, else 0: float64 (2, W, H // 2 + 1), rows from frequency 0 on."""
+    fx, fy = (torch.arange(n, dtype=torch.float64, device="cpu") for n in (width, height // 2 + 1))
+    fx = torch.minimum(fx, width - fx) / width
+    fy = fy / height
+    frequency = ((fx * fx)[:, None] + fy * fy).sqrt()
+    return torch.stack([(low <= frequency) & (frequency < high) for low, high in bands]).double()
 
 
-def bands_of(gray: torch.Tensor, bands: tuple[Band, ...]) -> torch.Tensor:
-    """Returns the parts of an image in bands of spatial frequency.
+def bands_of(gray: torch.Tensor, bands: Bands) -> torch.Tensor:
+    """Returns the parts of an image in two bands of spatial frequency.
+
+    Columns are transformed in pairs, as the real and the imaginary part of one; the spectrum of a real column is
+    symmetric, which separates the two again, at twice their values. Then rows are transformed, of the frequencies from
+    0 to H / 2 only, and back in each band. The last transform makes both bands at once, one as the real part.
 
     Args:
-        gray: float (H, W); continued periodically.
+        gray: float64 (H, W); continued periodically.
         bands: (low, high) in cycles per pixel, `high` excluded.
 
     Returns:
-        (bands, H, W) in the dtype of `gray`.
+        float64 (2, H, W).
     """
     height, width = gray.shape
-    spectrum = torch.fft.rfft2(gray) * _passes(height, width, bands)
-    made: torch.Tensor = torch.fft.irfft2(spectrum, s=(height, width))
-    return made
+    half, kept = (width + 1) // 2, height // 2 + 1
+    right = torch.nn.functional.pad(gray[:, half:], (0, 2 * half - width))
+    a, b = fourier.transform(gray[:, :half], right)
+    mirrored = -torch.arange(kept, device="cpu") % height
+    a, b, a_mirrored, b_mirrored = a[:kept], b[:kept], a[mirrored], b[mirrored]
+    real = torch.cat([a + a_mirrored, b + b_mirrored], dim=1)[:, :width].t()
+    imaginary = torch.cat([b - b_mirrored, a_mirrored - a], dim=1)[:, :width].t()
+    real, imaginary = fourier.transform(real, imaginary)
+    scale = 1 / (2 * height * width)
+    parts = []
+    for passes in _passes(height, width, bands):
+        made = fourier.transform(imaginary * (passes * scale), real * (passes * scale))
+        parts.append([part.t() for part in made])
+    (i0, r0), (i1, r1) = parts
+    inner = slice(1, (height + 1) // 2)  # the frequencies below 0 are mirrored ones, with the other sign of i
+    real = torch.cat([r0 - i1, (r0 + i1)[inner].flip(0)])
+    imaginary = torch.cat([i0 + r1, (r1 - i0)[inner].flip(0)])
+    second, first = fourier.transform(imaginary, real)
+    return torch.stack([first, second])
+
+
+def channels(image: torch.Tensor, bands: Bands) -> torch.Tensor:
+    """Returns all channels by torch: the definition, which the native loops equal.
+
+    Args:
+        image: uint8 (1 or 3, H, W).
+        bands: (low, high) in cycles per pixel, `high` excluded.
+
+    Returns:
+        float32 (13, H, W).
+    """
+    image = image.expand(3, -1, -1)
+    gray = luma(image)
+    parts = [image.double() / 255, lab(image), sobel(gray), places(*gray.shape), bands_of(gray, bands)]
+    return torch.cat(parts).float()
+
+
+def tables(height: int, width: int) -> tuple[npt.NDArray[np.float64], ...]:
+    """Returns what the native loops for images of this size get from here: powers, roots and angles.
+
+    Their last bits may differ between mathematical libraries.
+    """
+    turns = [fourier.turns(length).flatten() for length in (width, height)]
+    return tuple(table.numpy() for table in (linear_table(), root_table(), *turns))
+
+
+@functools.lru_cache(maxsize=16)
+def native(height: int, width: int, bands: Bands) -> core.Texture:
+    """Returns the native loops for images of this size. Any thread may use them."""
+    return core.Texture(height, width, bands, tables(height, width))

@@ -14,7 +14,7 @@ import torch
 
 from headrace.recipe.aspect_sizes import nearest
 from headrace.recipe.byte_table import Pointwise
-from headrace.recipe.steps import Call, Step
+from headrace.recipe.steps import Call, Step, Texture
 
 #: Supported dtypes of outputs.
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.uint8)
@@ -53,7 +53,8 @@ class Recipe:
     Attributes:
         steps: the steps in order. Those before the first Erase work on the 8-bit image, the others on the tensor.
         columns: how each draw of a sample is computed; their number is k of the draws array (n, k).
-        height, width, channels: those of every output. Height and width are 0 if they vary.
+        height, width, channels: those of every output, whose axes are in the order of `shape`. Height and width are 0
+            if they vary.
         pointwise: all tensor steps except Erase and flips. Maps a uint8 tensor (channels, H, W) to the finished tensor
             (channels, H, W) in the output dtype; each element depends on its byte and channel only.
         lut: ``pointwise`` of the 256 byte values: (channels, 256), in the output dtype.
@@ -115,6 +116,19 @@ class Recipe:
         return [(one.height, one.width) for one in self.variants or (self,)]
 
     @property
+    def texture(self) -> Texture | None:
+        """The last step, if it is a Texture: then `lut` and `pointwise` have the dtype of the outputs alone."""
+        last = self.steps[-1] if self.steps else None
+        return last if isinstance(last, Texture) else None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Shape of each output: (C, H, W), or (H, W, C) of a Texture in this layout."""
+        if self.texture is not None and self.texture.layout == "HWC":
+            return self.height, self.width, self.channels
+        return self.channels, self.height, self.width
+
+    @property
     def dtype(self) -> torch.dtype:
         return self.lut.dtype
 
@@ -131,9 +145,9 @@ class Recipe:
         return [step for one in self.variants or (self,) for step in one.steps if isinstance(step, Call)]
 
     @property
-    def finished_by_python(self) -> bool:
-        """Whether a call makes the finished tensors, which are then in CPU memory."""
-        return any(call.finishes for call in self.calls)
+    def finished_here(self) -> bool:
+        """Whether the finished tensors are made in this machine's memory only: by a call, or as a Texture."""
+        return any(call.finishes for call in self.calls) or any(one.texture for one in self.variants or (self,))
 
     @property
     def erase_bytes(self) -> bytes:

@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 if TYPE_CHECKING:
     from headrace.recipe.calls import CallFunction
 
@@ -232,6 +235,21 @@ class Erase:
 
 
 @dataclass(frozen=True)
+class Texture:
+    """The last step: 13 channels, float32, of the image's bytes, as `headrace.transforms.TextureChannels` defines them.
+
+    Attributes:
+        layout: ``"CHW"`` or ``"HWC"``, the order of a sample's axes.
+        bands: two pairs (low, high) of frequencies in cycles per pixel.
+        tables: the numbers that both implementations use, as `headrace.pixels.textures.tables` makes them.
+    """
+
+    layout: str
+    bands: tuple[tuple[float, float], tuple[float, float]]
+    tables: tuple[npt.NDArray[np.float64], ...] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
 class Call:
     """Call a Python function on the image: a transform without a native twin, or all remaining transforms.
 
@@ -278,5 +296,6 @@ Step = (
     | OneOf
     | Shuffled
     | Erase
+    | Texture
     | Call
 )

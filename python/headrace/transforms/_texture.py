@@ -37,8 +37,9 @@ class TextureChannels(Transform):
       divided by the white D65, (0.95047, 1, 1.08883); with g(t) = cbrt(t) if t > (6 / 29) ** 3, else
       t / (3 (6 / 29) ** 2) + 4 / 29, L = 116 g(Y) - 16, a = 500 (g(X) - g(Y)), b = 200 (g(Y) - g(Z)).
 
-    Everything is computed in float64 and rounded once. In a `DataLoader` the steps before it run natively, and this one
-    in Python threads.
+    Everything is computed in float64 and rounded once. The order of operations is fixed: results depend neither on the
+    processor's instructions nor on threads. In a `DataLoader` it is native as the last step; if other steps or
+    ``dtype=`` come behind it, it is called in Python.
 
     Args:
         layout: ``"CHW"`` or ``"HWC"``.
@@ -66,17 +67,16 @@ class TextureChannels(Transform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> torch.Tensor:
         image = _bytes_of(inpt)
-        gray = textures.luma(image)
-        parts = [
-            *(image.double() / 255, textures.lab(image), textures.sobel(gray)),
-            *(textures.places(*gray.shape), textures.bands_of(gray, self.bands)),
-        ]
-        made = torch.cat(parts).float()
-        return made if self.layout == "CHW" else made.permute(1, 2, 0).contiguous()
+        height, width = image.shape[-2:]
+        shape = (13, height, width) if self.layout == "CHW" else (height, width, 13)
+        made = torch.empty(shape, dtype=torch.float32, device="cpu")
+        planes = made if self.layout == "CHW" else made.permute(2, 0, 1)
+        textures.native(height, width, self.bands).make(image.cpu().permute(1, 2, 0).numpy(), planes.numpy())
+        return made.to(image.device)
 
 
 def _bytes_of(image: Any) -> torch.Tensor:
-    """Returns an image as a plain uint8 tensor (3, H, W)."""
+    """Returns an image as a plain uint8 tensor (1 or 3, H, W)."""
     if isinstance(image, Image.Image):
         if image.mode not in ("RGB", "L"):
             raise TypeError(f"TextureChannels takes images of mode RGB or L, not {image.mode}; convert it")
@@ -87,4 +87,4 @@ def _bytes_of(image: Any) -> torch.Tensor:
             "ToTensor"
         )
     plain: torch.Tensor = image.as_subclass(torch.Tensor)
-    return plain.expand(3, -1, -1)
+    return plain

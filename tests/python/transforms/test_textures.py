@@ -1,4 +1,4 @@
-"""TextureChannels against scikit-image and scipy within stated bounds, and in loaders against torch's own."""
+"""TextureChannels against scikit-image and scipy within stated bounds; its arguments, images and layouts."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Arrays, DataLoader
 from headrace import transforms as T
-from support import assert_same, blobs
+from headrace.pixels import textures
 
 color = pytest.importorskip("skimage.color")
 ndimage = pytest.importorskip("scipy.ndimage")
@@ -106,32 +104,15 @@ def test_wrong_arguments_and_images(make, error, words):
         make()
 
 
-@pytest.mark.parametrize("layout", ["CHW", "HWC"])
-@pytest.mark.parametrize("workers", [0, 3])
-def test_loaders_deliver_the_oracles_channels(workers, layout):
-    recipe = T.Compose([T.RandomResizedCrop(48), T.RandomHorizontalFlip(), T.TextureChannels(layout)])
-    loader = DataLoader(blobs(24, recipe), 5, True, seed=1, num_workers=workers)
-    assert loader.native and "TextureChannels" in str(loader.explain())
-    expected = list(loader.reference())
-    batches = list(loader)
-    shape = (5, 13, 48, 48) if layout == "CHW" else (5, 48, 48, 13)
-    assert batches[0][0].shape == shape and batches[0][0].dtype == torch.float32
-    assert_same(batches, expected)
-
-
-def test_loaders_deliver_what_torchs_loader_does():
-    images = RNG.integers(0, 256, (9, 64, 48, 3), dtype=np.uint8)
-    data = Arrays(images, range(9), T.Compose([T.Resize((32, 40)), T.TextureChannels()]))
-    assert_same(DataLoader(data, 4, num_workers=2), TorchDataLoader(data, 4))
-
-
 def test_threads_of_torch_change_nothing():
-    image = torch.from_numpy(RNG.integers(0, 256, (3, 224, 224), dtype=np.uint8))
-    before, made = torch.get_num_threads(), []
+    """Neither the definition in torch, nor what the transform makes."""
+    image = torch.from_numpy(RNG.integers(0, 256, (3, 96, 112), dtype=np.uint8))
+    transform = T.TextureChannels()
+    before, made = torch.get_num_threads(), [transform(image)]
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            made.append(T.TextureChannels()(image))
+            made.append(textures.channels(image, transform.bands))
     finally:
         torch.set_num_threads(before)
-    assert torch.equal(made[0], made[1]) and torch.equal(made[0], made[2])
+    assert all(torch.equal(one, made[0]) for one in made)

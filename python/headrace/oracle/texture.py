@@ -1,0 +1,19 @@
+"""The oracle's texture channels, by torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from PIL import Image
+
+import headrace.recipe.steps as S
+from headrace.images.pil_tensor import pil_to_tensor
+from headrace.oracle.steps import apply
+from headrace.pixels import textures
+
+
+@apply.register
+def _apply_texture(step: S.Texture, image: Image.Image, draws: Sequence[float]) -> Any:
+    made = textures.channels(pil_to_tensor(image), step.bands)
+    return made if step.layout == "CHW" else made.permute(1, 2, 0)
