@@ -47,6 +47,12 @@ def test_failed_samples_are_left_out_or_replaced_in_every_view(transform):
             assert sorted({error.index for error in loader.errors}) == [0, 4, 5, 6, 17, 23]
 
 
+def test_a_device_without_threads_and_without_batches():
+    for options in ({"batch_size": 6}, {"batch_size": None}):
+        expected = list(DataLoader(blobs(12, NAMED), seed=3, **options))
+        assert_same(DataLoader(blobs(12, NAMED), seed=3, device="emulated", **options), expected)
+
+
 def test_an_error_is_raised_once_a_sample():
     for loader in loaders(broken(7)):
         iterator = iter(loader)

@@ -198,7 +198,8 @@ def test_views_of_equal_transforms_differ():
 def test_without_targets_and_without_batches():
     """As torch collates and converts the samples of the dataset itself; these views draw nothing."""
     views = [evaluation(40, 32), T.Compose([T.Resize((9, 8)), T.ToImage()])]
-    for transform in (T.Views(views), T.Views(dict(zip("ab", views, strict=True)))):
+    common = T.Compose([T.Resize(50), T.RandomHorizontalFlip(1.0), T.Views(views)])
+    for transform in (T.Views(views), T.Views(dict(zip("ab", views, strict=True))), common):
         for labels in (range(5), None):
             dataset = Blobs(pictures(5), labels, transform)
             for batch_size in (2, None):
