@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/making/views_backend.h"
 #include "core/pipeline/pipeline.h"
+#include "core/views/views_backend.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/making/views_backend.h"
+#include "core/views/views_backend.h"
 #include "support/pipeline_samples.h"
 
 using namespace headrace;

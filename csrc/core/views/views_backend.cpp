@@ -1,11 +1,11 @@
 // Leases a slot for each batch and makes workers that write every view of a sample to it.
-#include "core/making/views_backend.h"
+#include "core/views/views_backend.h"
 
 #include <cstring>
 #include <stdexcept>
 #include <utility>
 
-#include "core/making/views_maker.h"
+#include "core/views/views_maker.h"
 
 namespace headrace {
 namespace {

@@ -1,5 +1,5 @@
 // Makes all views of a sample from one decode.
-#include "core/making/views_maker.h"
+#include "core/views/views_maker.h"
 
 #include "core/making/sample_maker.h"
 
