@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.processes
 
-REPOSITORY = Path(__file__).parents[3]
+REPOSITORY = Path(__file__).parents[4]
 sys.path.insert(0, str(REPOSITORY))
 
 from bench.gpu import check, verdicts  # noqa: E402

@@ -11,7 +11,7 @@ from headrace import DataLoader
 from headrace.engine import destination as destinations
 from support import assert_same, blobs, output_of, train
 
-DOUBLE = Path(__file__).parents[3] / "build" / "dev" / "libfake_nvjpeg.so"
+DOUBLE = Path(__file__).parents[4] / "build" / "dev" / "libfake_nvjpeg.so"
 
 pytestmark = pytest.mark.skipif(not DOUBLE.exists(), reason=f"no {DOUBLE}: `make test-cpp` builds it")
 
