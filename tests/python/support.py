@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -121,6 +122,14 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(map(same, a, b))
     return a is b or bool(a == b) or (hasattr(a, "__dict__") and not isinstance(a, type) and same(vars(a), vars(b)))
+
+
+def let_go(error: BaseException) -> BaseException:
+    """Clears the variables of the error's frames. With them an error from a worker is in a cycle with torch's iterator,
+    which may close its queues before it ends its workers when the garbage collector frees it: that takes five seconds,
+    and the thread of a queue fails."""
+    traceback.clear_frames(error.__traceback__)
+    return error
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from headrace.ops import functions as ops
 from headrace.pixels import pillow_rule
 from headrace.pixels.pillow_ops import open_rgb
 
-_PILLOW = 11  # minimum in pyproject.toml; 9.5 and 10 make the same pixels
+_PILLOW = 10  # minimum in pyproject.toml; 9.5 makes the same pixels
 _FEW_FILES = 256  # descriptors; torch's own loader and a training run together need more
 
 

@@ -1,4 +1,10 @@
-"""Subclasses of torch's two iterators that report what they draw and hand out to an observer."""
+"""Subclasses of torch's two iterators that report what they draw and hand out to an observer.
+
+Note [collected iterators]: an error in a worker leaves a cycle: traceback, iterator, error. The garbage collector calls
+the finalizers of the objects in a cycle in any order, and torch's iterator ends its workers in one. Where the queues'
+come first, they have closed their descriptors: the message that ends a worker is not sent, so torch waits five seconds
+for it, or goes to a file that has got the descriptor's number since. So we refer to what is needed until it has ended.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +22,7 @@ from headrace.pillow.image_counts import ImageCounts
 
 _HOOKS = {
     "_SingleProcessDataLoaderIter": ("_next_data",),
-    "_MultiProcessingDataLoaderIter": ("_next_data", "_try_put_index", "_reset"),
+    "_MultiProcessingDataLoaderIter": ("_next_data", "_try_put_index", "_reset", "_shutdown_workers"),
 }
 
 
@@ -148,6 +154,9 @@ def begin(loader: Any, watch: Watch, generator: torch.Generator | None) -> Any:
     return _several()(_View(loader, others), held, returned)
 
 
+_to_shut_down: dict[int, Any] = {}  # by the id of an iterator; see Note [collected iterators]
+
+
 # The subclasses keep the names of their base classes, because torch's profiler labels events with the class name.
 @functools.cache
 def _single() -> type[Any]:
@@ -169,6 +178,7 @@ def _several() -> type[Any]:
         def __init__(self, loader: Any, held: Held, returned: ReturnedBlocks | None) -> None:
             self.held, self._returned = held, returned
             super().__init__(loader)
+            _to_shut_down[id(self)] = self._index_queues, self._workers, self._worker_result_queue
             # In this process torch uses these only in messages.
             self._dataset, self._collate_fn = loader._loader.dataset, loader._loader.collate_fn
 
@@ -187,5 +197,11 @@ def _several() -> type[Any]:
             for _ in range(passed_by):
                 next(self._worker_queue_idx_cycle)
             super()._try_put_index()
+
+        def _shutdown_workers(self) -> None:
+            try:
+                super()._shutdown_workers()
+            finally:
+                _to_shut_down.pop(id(self), None)
 
     return _MultiProcessingDataLoaderIter

@@ -23,6 +23,7 @@ from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.lazy_core import MOST_PIXELS, LazyCore
 
 _CONVERTED = (None, "RGB", "L")  # target modes for which Image.convert calls nothing but ImagingCore.convert
+_IM = "_im" if hasattr(Image.Image, "im") else "im"  # where Pillow keeps the native image; "im" before Pillow 11
 _COMPONENTS = {"RGB": 3, "L": 1}  # mode -> components of a file from which Pillow makes it; a draft's L has three
 
 
@@ -143,7 +144,7 @@ def _made(image: Any) -> Any:
     """Returns the image as an object of Pillow's class, with its pixels if its file has been read."""
     lazy = image.__dict__.get("_lazy")
     if lazy is not None:
-        image.__dict__["_im"] = lazy.made()  # where this raises, the image stays deferred
+        image.__dict__[_IM] = lazy.made()  # where this raises, the image stays deferred
     _leave(image)
     return image
 

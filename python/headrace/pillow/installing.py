@@ -23,7 +23,7 @@ class _Opener:
         uses: number of `deferred` blocks and installations in force, which hold for all threads.
         counts: of the images opened for these.
         threads: counts of the images opened inside `deferred_here`, by thread.
-        fuses_all: torchvision has been imported, with its second version, and its methods are replaced.
+        fuses_all: all modules with transforms have been imported, and their methods are replaced.
     """
 
     def __init__(self, below: Any) -> None:
@@ -39,27 +39,31 @@ class _Opener:
         counts = self.threads.get(threading.get_ident()) or (self.counts if self.uses else None)
         if counts is None:
             return image
-        if not self.fuses_all and "torchvision.transforms" in sys.modules:
+        if not self.fuses_all and _has_transforms():
             with _lock:
                 if _opener is self:
                     self.fuse_tensors()
         return defer(image, counts)
 
     def fuse_tensors(self) -> None:
-        """Replaces torchvision's methods, if it has been imported."""
-        if "torchvision.transforms" in sys.modules:
-            from headrace.pillow import torchvision_steps  # imports torch
+        """Replaces the methods of transforms that have been imported."""
+        if _has_transforms():
+            from headrace.pillow import tensor_steps  # imports torch
 
-            self.fuses_all = torchvision_steps.replace()
+            self.fuses_all = tensor_steps.replace()
 
     def put_back(self) -> None:
-        """Puts back torchvision's methods and ``PIL.Image.open``."""
-        if "torchvision.transforms" in sys.modules:
-            from headrace.pillow import torchvision_steps
+        """Puts back the transforms' methods and ``PIL.Image.open``."""
+        if _has_transforms():
+            from headrace.pillow import tensor_steps
 
-            torchvision_steps.put_back()
+            tensor_steps.put_back()
         if Image.open is self:
             Image.open = self.below
+
+
+def _has_transforms() -> bool:
+    return "torchvision.transforms" in sys.modules or "headrace.transforms" in sys.modules
 
 
 _lock = threading.Lock()

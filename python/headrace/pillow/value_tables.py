@@ -14,6 +14,8 @@ import torch
 from PIL import Image
 from torch.nn.modules import module as nn_module
 
+from headrace.images.kinds import as_image, is_pure_tensor
+
 _MOST = 64  # tables kept
 _WIDEST = 4  # bytes of an element that the kernels write
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
@@ -34,12 +36,16 @@ def _nothing(step: Any) -> Hashable:
 
 # What a transform's result depends on, by module and class. None: more than the values of single pixels.
 _V1, _V2, _TIMM = "torchvision.transforms.transforms", "torchvision.transforms.v2._", "timm.data.transforms"
+_OURS = "headrace.transforms._"
 _FIRST: dict[tuple[str, str], Callable[[Any], Hashable]] = {
     (_V1, "ToTensor"): _nothing,
     (_V1, "PILToTensor"): _nothing,
     (_V2 + "type_conversion", "PILToTensor"): _nothing,
     (_V2 + "type_conversion", "ToImage"): _nothing,
     (_V2 + "deprecated", "ToTensor"): _nothing,
+    (_OURS + "pointwise", "ToTensor"): _nothing,
+    (_OURS + "pointwise", "PILToTensor"): _nothing,
+    (_OURS + "pointwise", "ToImage"): _nothing,
     (_TIMM, "MaybeToTensor"): _nothing,
     (_TIMM, "MaybePILToTensor"): _nothing,
 }
@@ -50,6 +56,9 @@ _LATER: dict[tuple[str, str], Callable[[Any], Hashable]] = {
     (_V2 + "misc", "Normalize"): _normalize,
     (_V2 + "misc", "ConvertImageDtype"): _dtype,
     (_V2 + "misc", "ToDtype"): _dtype,
+    (_OURS + "pointwise", "Normalize"): _normalize,
+    (_OURS + "pointwise", "ToPureTensor"): _nothing,
+    (_OURS + "dtype", "ToDtype"): _dtype,
 }
 
 
@@ -62,17 +71,21 @@ class ValueTable:
         values: (channels, 256), contiguous.
         layout: of their result in memory, "planar" or "channels_last"; the shape is (channels, height, width).
         kind: class of their result.
+        marked: it counts as an image for headrace.transforms, as ToImage's result does.
     """
 
     steps: int
     values: np.ndarray[Any, Any]
     layout: str
     kind: type[torch.Tensor]
+    marked: bool
 
     def tensor(self, made: np.ndarray[Any, Any]) -> torch.Tensor:
         """Returns values, which lie in memory as `layout` says, as the transforms would return them."""
         whole = torch.from_numpy(made)
         whole = whole if self.layout == "planar" else whole.permute(2, 0, 1)
+        if self.marked:
+            return as_image(whole)
         return whole if self.kind is torch.Tensor else whole.as_subclass(self.kind)
 
 
@@ -136,4 +149,6 @@ def _made(steps: Sequence[Any], mode: str) -> ValueTable | None:
     layout = layouts.get(result.stride())
     if layout is None or result.shape != (channels, 16, 16) or result.requires_grad or values.itemsize > _WIDEST:
         return None
-    return ValueTable(len(steps), np.ascontiguousarray(values.reshape(channels, 256)), layout, type(result))
+    table = np.ascontiguousarray(values.reshape(channels, 256))
+    marked = type(result) is torch.Tensor and not is_pure_tensor(result)
+    return ValueTable(len(steps), table, layout, type(result), marked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import threading
 import time
 from typing import Any
 
@@ -110,6 +111,30 @@ def test_workers_end_with_their_iterator_and_the_state_stays():
     other = DataLoader(Resumed((4, 4)), 1, num_workers=2, collate_fn=same)
     other.load_state_dict(loader.state_dict())
     assert first + list(other) == list(DataLoader(Resumed((4, 4)), 1, num_workers=2, collate_fn=same))
+
+
+def test_the_garbage_collector_ends_workers_in_any_order(monkeypatch):
+    errors: list[Any] = []
+    others = set(iterators._to_shut_down)
+    monkeypatch.setattr(threading, "excepthook", errors.append)
+    loader = DataLoader([1], num_workers=2)  # the second worker gets nothing, so no thread refers to its queue
+    for queues_first in (False, True):
+        iterator: Any = iter(loader)
+        workers = iterator._workers
+        queues = [end for queue in iterator._index_queues for end in (queue._reader, queue._writer)]
+        # A collection moves what it reaches from a container behind it, and the next one finalizes in that order.
+        held = [[queues], [iterator]] if queues_first else [[iterator], [queues]]
+        iterator.itself = iterator
+        del queues, iterator
+        gc.collect()
+        del held
+        begin = time.monotonic()
+        gc.collect()
+        assert time.monotonic() - begin < iterators.dataloader._utils.MP_STATUS_CHECK_INTERVAL
+        assert [worker.exitcode for worker in workers] == [0, 0]
+        del workers
+    assert not errors
+    assert set(iterators._to_shut_down) <= others
 
 
 def test_a_state_of_an_iterator_that_is_gone_at_once():

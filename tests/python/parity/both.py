@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import traceback
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +15,7 @@ from torch.utils.data import Dataset
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
 from headrace.pixels.pillow_ops import open_rgb
-from support import TENSOR, pictures, same
+from support import TENSOR, let_go, pictures, same
 
 TINY = T.Compose([T.Resize((3, 2)), *TENSOR])
 COUNT = 14
@@ -38,13 +37,6 @@ def native() -> Blobs:
 
 
 MAKERS: dict[str, Callable[[], Any]] = {"native": native, "foreign": Foreign}
-
-
-def let_go(error: Exception) -> Exception:
-    """Clears the variables of the error's frames. With them an error from a worker is in a cycle with torch's iterator,
-    which takes five seconds to end its workers when the garbage collector frees it."""
-    traceback.clear_frames(error.__traceback__)
-    return error
 
 
 def seen(run: Callable[[Any], Any], kind: Any) -> dict[str, Any]:

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from both import MAKERS, assert_parity, let_go, native
+from both import MAKERS, assert_parity, native
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset
 
 from headrace import DataLoader
+from support import let_go
 
 REFUSED: list[dict[str, Any]] = [
     {"num_workers": -1},

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import torch
-from both import COUNT, TINY, assert_parity, let_go, seen
+from both import COUNT, TINY, assert_parity, seen
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset
 
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
-from support import TENSOR, pictures, truncated
+from support import TENSOR, let_go, pictures, truncated
 
 pytestmark = pytest.mark.processes
 

@@ -1,4 +1,4 @@
-"""Tensors and arrays of deferred images: one native pass, equal to torchvision's in values, strides and class."""
+"""Tensors and arrays of deferred images: one native pass, equal to the transforms' own in values, strides and class."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import torch
 from PIL import Image
 
 import headrace
+from headrace import transforms
+from headrace.images.kinds import kind_of
 from headrace.pillow import file_pixels
 from headrace.pillow.deferred_image import Deferred
 from torchvision_shim import import_torchvision
@@ -32,6 +34,10 @@ TAILS = {
     "v2": lambda: [v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)],
     "v2 pure": lambda: [v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.ToPureTensor()],
     "v2 bytes": lambda: [v2.PILToTensor()],
+    "headrace": lambda: [transforms.ToTensor(), transforms.Normalize(MEAN, STD)],
+    "headrace bytes": lambda: [transforms.PILToTensor()],
+    "headrace image": lambda: [transforms.ToImage(), transforms.ToDtype(torch.float32, scale=True)],
+    "headrace pure": lambda: [transforms.ToImage(), transforms.ToDtype(torch.float16), transforms.ToPureTensor()],
     "bfloat16": lambda: [T.PILToTensor(), T.ConvertImageDtype(torch.bfloat16)],  # numpy has no such dtype
     "erasing": lambda: [T.ToTensor(), T.Normalize(MEAN, STD), T.RandomErasing(1.0)],
     "means of a tensor": lambda: [T.ToTensor(), T.Normalize(torch.tensor(MEAN), STD)],
@@ -54,12 +60,13 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def compose(name: str, begin: list[Any]) -> Any:
-    kind = v2.Compose if name.startswith("v2") else T.Compose
-    return kind([*begin, *TAILS[name]()])
+    family = v2 if name.startswith("v2") else transforms if name.startswith("headrace") else T
+    return family.Compose([*begin, *TAILS[name]()])
 
 
 def same(ours: Any, theirs: Any) -> None:
     assert type(ours) is type(theirs)
+    assert kind_of(ours) is kind_of(theirs)
     assert ours.dtype == theirs.dtype
     assert ours.shape == theirs.shape
     assert ours.stride() == theirs.stride()
@@ -92,6 +99,10 @@ def test_tails_are_torchvisions(name: str, mode: str, photographs: list[Path]) -
         ("half", "float16 channels_last"),
         ("double", "float32 planar"),  # the kernels write elements of at most four bytes
         ("v2", "float32 channels_last"),
+        ("headrace", "float32 planar"),
+        ("headrace bytes", "uint8 channels_last"),
+        ("headrace image", "float32 channels_last"),
+        ("headrace pure", "float16 channels_last"),
         ("erasing", "float32 planar"),
         ("means of a tensor", "float32 planar"),
         ("bfloat16", "uint8 channels_last"),
@@ -162,8 +173,9 @@ def test_subclasses_run_their_own_code(photographs: list[Path]) -> None:
     same(ours, T.Compose([_Own()])(Image.open(photographs[0])))
 
 
-def test_torchvisions_methods_are_put_back(photographs: list[Path]) -> None:
-    places = [(T.Compose, "__call__"), (T.ToTensor, "__call__"), (v2.Compose, "forward")]
+def test_the_transforms_methods_are_put_back(photographs: list[Path]) -> None:
+    places = [(T.Compose, "__call__"), (T.ToTensor, "__call__")]
+    places += [(v2.Compose, "forward"), (transforms.Compose, "forward")]
     before = [getattr(*place) for place in places]
     with headrace.pillow.deferred():
         assert [getattr(*place) for place in places] != before
@@ -178,11 +190,12 @@ def test_torchvisions_methods_are_put_back(photographs: list[Path]) -> None:
 @pytest.mark.parametrize(
     ("module", "kind", "method"),
     [
-        ("torchvision.transforms", T.Compose, "__call__"),
+        ("torchvision.transforms.transforms", T.Compose, "__call__"),
         ("torchvision.transforms.v2._container", v2.Compose, "forward"),
+        ("headrace.transforms._containers", transforms.Compose, "forward"),
     ],
 )
-def test_torchvision_imported_later_is_noticed(
+def test_transforms_imported_later_are_noticed(
     module: str, kind: Any, method: str, photographs: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain, imported = getattr(kind, method), sys.modules[module]

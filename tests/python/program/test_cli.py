@@ -136,16 +136,16 @@ def test_doctor_says_what_to_do(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert "2 of 12 checks failed." in out
 
 
-@pytest.mark.parametrize("version", ["9.5.0", "10.4.0"])
 def test_doctor_judges_an_old_pillow_by_its_pixels(
-    version: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    version = "9.5.0"
     report = pillow_rule.ProbeReport(version, "horizontal_first", ("horizontal_first",), 8, 0.01)
     monkeypatch.setattr(PIL, "__version__", version)
     monkeypatch.setattr(pillow_rule, "probe", lambda: report)
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert any(line.startswith(f"note  Pillow          {version} is older than 11") for line in lines)
+    assert any(line.startswith(f"note  Pillow          {version} is older than 10") for line in lines)
     assert any(line.startswith(f"ok    resize          horizontal_first, as Pillow {version}") for line in lines)
     assert lines[-1] == "Nothing is wrong."
 

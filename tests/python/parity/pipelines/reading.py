@@ -234,6 +234,7 @@ def boxes_outside_and_odd_arguments(material: Material) -> dict[str, Any]:
     def look(path: Path) -> Any:
         image = Image.open(path).convert("RGB")
         width, height = image.size
+        size = np.array([7, 8]) if Image.__version__ >= "11" else (7, 8)  # Pillow 10 takes no array
         return [
             image.crop((-5, -6, 30, 20)),
             image.crop((width - 10, height - 10, width + 10, height + 10)).resize((9, 9)),
@@ -243,7 +244,7 @@ def boxes_outside_and_odd_arguments(material: Material) -> dict[str, Any]:
             image.crop((width + 5, 0, width + 9, 4)),
             image.crop((4, 4, 60, 60)).crop((3, -3, 80, 20)),
             image.resize((11, 13), box=(0.5, 1.5, 30.25, 40)),
-            image.resize(np.array([7, 8]), Image.Resampling.BOX),
+            image.resize(size, Image.Resampling.BOX),
             image.resize([12, 10]).resize((30, 2)),
             image.resize((width, height)),
             image.resize((width, 5)),

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from both import let_go
 
 from pipelines.material import Material
 from pipelines.registry import Pipeline
+from support import let_go
 
 EPOCHS = 2
 

@@ -1,7 +1,8 @@
-"""torchvision's Compose and ToTensor, replaced by versions that make tensors of deferred images in one native pass.
+"""Versions of Compose and ToTensor, of torchvision and of headrace.transforms, that make tensors of deferred images in
+one native pass.
 
-They do what torchvision's do. Where an image without pixels reaches a step that turns it into a tensor, this step and
-those behind it that map single values are one pass over the decoded rows (`value_tables`).
+They do what those in whose place they are put do. Where an image without pixels reaches a step that turns it into a
+tensor, this step and those behind it that map single values are one pass over the decoded rows (`value_tables`).
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ _PLACES = (
     ("torchvision.transforms.transforms", "ToTensor", "__call__", _to_tensor),
     ("torchvision.transforms.transforms", "PILToTensor", "__call__", _to_tensor),
     ("torchvision.transforms.v2._container", "Compose", "forward", _compose),
+    ("headrace.transforms._containers", "Compose", "forward", _compose),
 )
-_replaced: dict[tuple[Any, str], tuple[Any, Any]] = {}  # class and name -> torchvision's method and ours
+_replaced: dict[tuple[Any, str], tuple[Any, Any]] = {}  # class and name -> the method before, and ours
 
 
 def replace() -> bool:
@@ -71,7 +73,7 @@ def replace() -> bool:
 
 
 def put_back() -> None:
-    """Undoes `replace`. A method that other code has replaced since stays; ours below does what torchvision's does."""
+    """Undoes `replace`. A method that other code has replaced since stays; ours below does what the one before does."""
     for (kind, method), (plain, ours) in list(_replaced.items()):
         if getattr(kind, method) is ours:
             setattr(kind, method, plain)
