@@ -169,6 +169,7 @@ SampleOptions to_sample_options(const py::object& recipe, const py::buffer& lut,
   }
   options.strides = strides_of(to_layout(layout), channels, options.recipe.output, element_bytes);
   options.max_pixels = max_pixels;
+  options.pillow_alone = py::cast<std::string>(recipe.attr("mode")) == "P";
   return options;
 }
 

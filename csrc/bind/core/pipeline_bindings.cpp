@@ -202,6 +202,20 @@ void finish_elements(PyPipeline& self, HeldJob& held, const py::buffer& elements
   self.pipeline->finish_elements(held.job, {static_cast<const uint8_t*>(info.ptr), bytes}, python_ns);
 }
 
+// (height, width) of each sample's image before any step, int32 (samples, 2); (0, 0) where none was opened.
+py::array_t<int32_t> sizes_of(const HeldBatch& held) {
+  const Batch& batch = *held.batch;
+  if (!batch.ready.load(std::memory_order_acquire)) throw std::logic_error("the batch is not complete yet");
+  py::array_t<int32_t> sizes({batch.size(), 2});
+  auto to = sizes.mutable_unchecked<2>();
+  for (int i = 0; i < batch.size(); ++i) {
+    const Size size = batch.sizes[static_cast<size_t>(i)];
+    to(i, 0) = size.height;
+    to(i, 1) = size.width;
+  }
+  return sizes;
+}
+
 }  // namespace
 
 void bind_pipeline(py::module_& module) {
@@ -219,6 +233,7 @@ void bind_pipeline(py::module_& module) {
       .def_property_readonly("memory", [](const HeldBatch& self) { return self.memory; })
       .def_property_readonly("broken", [](const HeldBatch& self) { return self.batch->broken(); })
       .def_property_readonly("cancelled", [](const HeldBatch& self) { return self.batch->cancelled.load(); })
+      .def_property_readonly("sizes", &sizes_of)
       .def("release", &HeldBatch::release)
       .def("take_failures", [](const HeldBatch& self) {
         std::vector<std::tuple<int, std::string, std::string, int>> list;

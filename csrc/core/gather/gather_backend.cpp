@@ -29,7 +29,7 @@ class GatherWorker final : public SampleWorker {
   void gather(const Columns& from, int64_t row, Batch& batch, int sample) override {
     const std::vector<Column>& columns = from.columns();
     if (columns.size() != layout_.columns()) throw std::logic_error("the table has another number of columns");
-    const auto samples = static_cast<size_t>(batch.size()), place = static_cast<size_t>(batch.place(sample));
+    const auto samples = static_cast<size_t>(batch.room), place = static_cast<size_t>(batch.place(sample));
     const bool past_caches = layout_.batch_bytes(samples) >= kLargeBatch;
     uint8_t* to = batch.memory;
     for (size_t c = 0; c < columns.size(); ++c) {

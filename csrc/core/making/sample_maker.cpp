@@ -25,10 +25,11 @@ class TimedSink final : public RowSink {
 
 }  // namespace
 
-JpegHeader plain_header(std::span<const uint8_t> bytes, int64_t max_pixels) {
+JpegHeader plain_header(std::span<const uint8_t> bytes, const SampleOptions& options) {
+  if (options.pillow_alone) throw NeedsPillow(Stage::kHeader, "palette indices are wanted");
   const JpegHeader header = parse_jpeg_header(bytes);
   if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
-  if (max_pixels > 0 && int64_t{header.size.width} * header.size.height > max_pixels) {
+  if (options.max_pixels > 0 && int64_t{header.size.width} * header.size.height > options.max_pixels) {
     throw NeedsPillow(Stage::kHeader, "more pixels than PIL.Image.MAX_IMAGE_PIXELS");
   }
   return header;
@@ -59,7 +60,8 @@ bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, cons
   since_timed_ = (since_timed_ + 1) % kTimedShare;
   const bool timed = since_timed_ == 0 || stats.recording();
   const int64_t begin = timed ? now_ns() : 0;
-  const JpegHeader header = plain_header(bytes, options_.max_pixels);
+  const JpegHeader header = plain_header(bytes, options_);
+  batch->sizes[static_cast<size_t>(sample)] = header.size;
   const Plan plan = resolve(options_.recipe, draws, header.size);
   const Output out = output(*batch, sample);
   RowSink& sink = fuser_.begin(plan, header.size, out);

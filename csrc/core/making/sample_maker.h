@@ -10,9 +10,9 @@
 
 namespace headrace {
 
-/// The header of a file that the native decoder supports. `max_pixels`: 0 for no limit. Throws NeedsPillow for every
+/// The header of a file that the native decoder supports, within the limits of `options`. Throws NeedsPillow for every
 /// other file.
-JpegHeader plain_header(std::span<const uint8_t> bytes, int64_t max_pixels);
+JpegHeader plain_header(std::span<const uint8_t> bytes, const SampleOptions& options);
 
 /// The worker of CpuBackend.
 class SampleMaker final : public SampleWorker {

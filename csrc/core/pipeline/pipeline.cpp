@@ -34,6 +34,7 @@ std::shared_ptr<Batch> Pipeline::repair(const Batch& batch, std::vector<int> pla
   auto second = state_->new_batch();
   second->fill(std::move(blobs), std::move(rows), std::move(draws), options().recipe.draws);
   second->places = std::move(places);
+  second->room = batch.room;
   second->slot = batch.slot;
   second->memory = batch.memory;
   if (state_->device != nullptr) state_->device->prepare_repair(*second, batch);
@@ -101,6 +102,7 @@ size_t Pipeline::calls_waiting() const { return state_->fork.forked() ? 0 : stat
 
 void Pipeline::finish(PythonJob& job, const uint8_t* pixels, Size size, int64_t python_ns) {
   const std::shared_ptr<Batch> batch = state_->take_back(job, python_ns);
+  if (job.call < 0) batch->sizes[static_cast<size_t>(job.sample)] = size;
   bool handed_on = false;
   const bool not_cancelled = state_->guarded(*batch, job.sample, Stage::kResize, [&] {
     auto worker = state_->spare.take([&] { return state_->new_worker(); });

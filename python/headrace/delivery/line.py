@@ -15,7 +15,6 @@ import numpy as np
 import torch
 
 from headrace.base.errors import SampleError
-from headrace.base.native import core
 from headrace.base.recording import span
 from headrace.engine.engine import Engine, Flight
 from headrace.epochs.delivery import Delivery, settle
@@ -55,12 +54,13 @@ class Line:
     All methods except `leave` and `cancel` must be called under the iterator's lock.
 
     Args:
+        table: where the samples lie; what the engine's `submit` takes.
         ahead: number of batches to begin beyond the one that is due.
     """
 
     def __init__(
         self,
-        table: core.BlobTable,
+        table: Any,
         engine: Engine,
         order: Iterator[OrderedBatch],
         draws: Draws,

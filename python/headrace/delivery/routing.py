@@ -11,15 +11,17 @@ from typing import Any, NoReturn
 import torch
 from torch.utils.data import default_collate, default_convert, get_worker_info
 
-from headrace.columns.source import as_columns
+from headrace.columns.source import ColumnSource, as_columns
 from headrace.delivery.arguments import check_replaceable
 from headrace.delivery.gathering import Gathered, check_length
 from headrace.delivery.settings import OwnSettings, Settings
+from headrace.delivery.stacking import Stacked, stacked
 from headrace.delivery.worker_init import only_seeds
 from headrace.lowering import LoweringError, lower
 from headrace.lowering.origins import attributes, leaves
 from headrace.lowering.python_steps.reach import Reach
 from headrace.recipe.recipe import Column, GaussianWeight, Recipe
+from headrace.samples.source import StackedSource, as_stacked
 from headrace.sources import BlobDataset, NotNative, Variant, as_source
 
 
@@ -88,7 +90,9 @@ class Fallback:
         raise RuntimeError(f"{what} needs headrace's native path, but torch's DataLoader serves here: {self.reason}")
 
 
-Route = Native | Gathered | Fallback
+AnySource = BlobDataset | ColumnSource | StackedSource
+Threaded = Native | Gathered | Stacked  # routes on which headrace delivers
+Route = Threaded | Fallback
 
 
 def decide(
@@ -108,8 +112,7 @@ def decide(
     if reasons := _needs_python(batched, collate_fn, worker_init_fn):
         return Fallback("; ".join(reasons))
     try:
-        columns = as_columns(dataset)
-        return _native(as_source(dataset), dtype) if columns is None else Gathered(columns)
+        return _threaded(dataset, dtype)
     except (NotNative, LoweringError) as error:
         return Fallback(str(error))
 
@@ -118,14 +121,13 @@ def reasons(settings: Settings) -> list[str]:
     """Returns all reasons why torch delivers: those of the arguments, then that of the dataset or its transform."""
     found = _needs_python(settings.batched, settings.collate_fn, settings.worker_init_fn)
     try:
-        if as_columns(settings.dataset) is None:
-            _native(as_source(settings.dataset), settings.dtype)
+        _threaded(settings.dataset, settings.dtype)
     except Exception as error:  # torch delivers, whatever the error is
         found.append(str(error))
     return found
 
 
-def renewed(route: Native | Gathered, settings: Settings) -> Route:
+def renewed(route: Threaded, settings: Settings) -> Route:
     """Returns the route of a loader's next epoch: `route`, unless the dataset's content, its transform or the
     transform's attributes, or the loader's ``collate_fn`` or ``worker_init_fn`` has changed.
 
@@ -137,19 +139,26 @@ def renewed(route: Native | Gathered, settings: Settings) -> Route:
     try:
         if isinstance(route, Gathered):
             return route.renewed(settings.dataset)
+        if isinstance(route, Stacked):
+            return route.renewed(settings.dataset, lambda part, source: _renewed(part, source, settings))
         source = route.source if route.source.is_current() else as_source(settings.dataset)
         check_length(len(route.source), len(source))
-        same_dtype = route.default_dtype == torch.get_default_dtype()
-        now = _lowered(source.variants, route.recipe)
-        # Persistent workers keep their copies of the objects that are called in Python.
-        if source is route.source and same_dtype and _same(now, route.lowered, kept=settings.persistent_workers):
-            return route
-        made = _native(source, settings.dtype)
-        if made.recipe == route.recipe and made.recipe.maps_bytes_as(route.recipe):
-            made = replace(made, recipe=route.recipe)  # keeps the engine: it compares recipes by identity
-        return made
+        return _renewed(route, source, settings)
     except (NotNative, LoweringError) as error:
         return Fallback(str(error))
+
+
+def _renewed(route: Native, source: BlobDataset, settings: Settings) -> Native:
+    """Returns the route of `source` in the next epoch: `route`, unless the source or its transforms have changed."""
+    same_dtype = route.default_dtype == torch.get_default_dtype()
+    now = _lowered(source.variants, route.recipe)
+    # Persistent workers keep their copies of the objects that are called in Python.
+    if source is route.source and same_dtype and _same(now, route.lowered, kept=settings.persistent_workers):
+        return route
+    made = _native(source, settings.dtype)
+    if made.recipe == route.recipe and made.recipe.maps_bytes_as(route.recipe):
+        made = replace(made, recipe=route.recipe)  # keeps the engine: it compares recipes by identity
+    return made
 
 
 def warn_of_torch(reason: str, *, deferred: bool) -> None:
@@ -189,16 +198,31 @@ def _needs_python(
     return reasons
 
 
+def _threaded(dataset: Any, dtype: torch.dtype | None) -> Threaded:
+    """Returns the route of a dataset on which headrace delivers.
+
+    Raises:
+        NotNative, LoweringError: the dataset, or a transform, does not run natively.
+    """
+    fields = as_stacked(dataset)
+    if fields is not None:
+        return stacked(fields, lambda source: _native(source, dtype))
+    columns = as_columns(dataset)
+    return _native(as_source(dataset), dtype) if columns is None else Gathered(columns)
+
+
 def _native(source: BlobDataset, dtype: torch.dtype | None) -> Native:
     variants = source.variants
-    different = {(id(one.transform), one.channels, one.size): one for one in variants}
+    different = {(id(one.transform), *one[1:]): one for one in variants}
     first, *others = (
-        lower(one.transform, dtype=dtype, channels=one.channels, size=one.size) for one in different.values()
+        lower(one.transform, dtype=dtype, channels=one.channels, size=one.size, mode=one.mode)
+        for one in different.values()
     )
     for other in others:
         if other != first or not other.maps_bytes_as(first):
             raise NotNative(
-                "the datasets of the ConcatDataset have transforms with different results; give them the same transform"
+                "the datasets of the ConcatDataset have transforms with different results; give them the same "
+                "transform and mode"
             )
     return Native(source, first, _lowered(variants, first), torch.get_default_dtype())
 

@@ -6,16 +6,17 @@ import weakref
 from typing import Any
 
 from headrace.base.native import core
-from headrace.columns.source import ColumnSource
 from headrace.delivery.arguments import check_replaceable
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.iterator import NativeIterator
 from headrace.delivery.out_transform import seeded
-from headrace.delivery.routing import Native
+from headrace.delivery.routing import AnySource, Native, Threaded
 from headrace.delivery.settings import Settings
+from headrace.delivery.stacking import Stacked
 from headrace.engine.device_engine import make_engine
 from headrace.engine.engine import Engine
 from headrace.engine.gather_engine import GatherEngine
+from headrace.engine.stacked_engine import StackedEngine
 from headrace.engine.variant_engine import VariantEngine
 from headrace.engine.worker_info import WorkerValues
 from headrace.epochs.epochs import Epochs
@@ -24,6 +25,8 @@ from headrace.epochs.state import Progress
 from headrace.randomness.draws import Draws
 from headrace.recipe.aspect_sizes import nearest_of
 from headrace.recipe.recipe import Recipe
+from headrace.samples.geometry import unequal
+from headrace.samples.source import Tables
 from headrace.sources import BlobDataset, checked_table
 
 
@@ -38,10 +41,10 @@ class Runner:
         self.engine: Engine | None = None
         self.progress: Progress | None = None
         self._iterators: weakref.WeakSet[NativeIterator] = weakref.WeakSet()
-        self._table: tuple[BlobDataset | ColumnSource, core.BlobTable] | None = None
+        self._table: tuple[AnySource, core.BlobTable | Tables] | None = None
         self._variants: tuple[BlobDataset, Recipe, Any] | None = None
 
-    def begin(self, settings: Settings, route: Native | Gathered, epochs: Epochs, *, pin: bool) -> NativeIterator:
+    def begin(self, settings: Settings, route: Threaded, epochs: Epochs, *, pin: bool) -> NativeIterator:
         """Returns the iterator of the next epoch."""
         source = route.source
         # A device's pinned memory and decoders are too expensive to make for each epoch.
@@ -72,10 +75,15 @@ class Runner:
         self._iterators.add(iterator)
         return iterator
 
-    def new_engine(self, settings: Settings, route: Native | Gathered, *, slots_kept: int, pin: bool = False) -> Engine:
+    def new_engine(self, settings: Settings, route: Threaded, *, slots_kept: int, pin: bool = False) -> Engine:
         """Returns an engine (threads and memory) for the batches of a route."""
         if isinstance(route, Gathered):
             return GatherEngine(route.product, threads=settings.num_workers, slots_kept=slots_kept, pin=pin)
+        if isinstance(route, Stacked):
+            return _stacked_engine(settings, route, slots_kept=slots_kept, pin=pin)
+        return self._image_engine(settings, route, slots_kept=slots_kept, pin=pin)
+
+    def _image_engine(self, settings: Settings, route: Native, *, slots_kept: int, pin: bool) -> Engine:
         source, recipe = route.source, route.recipe
         layout, destination, threads = settings.layout, settings.destination, settings.num_workers
         if not recipe.variants:
@@ -99,3 +107,16 @@ class Runner:
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(vars(Runner()), **kept)
+
+
+def _stacked_engine(settings: Settings, route: Stacked, *, slots_kept: int, pin: bool) -> StackedEngine:
+    options: dict[str, Any] = {"threads": settings.num_workers, "slots_kept": slots_kept}
+    destination = settings.destination
+    parts: dict[str, Engine] = {
+        name: make_engine(recipe, settings.layout, destination, pin=pin, **options)
+        for name, recipe in route.recipe.items()
+    }
+    pin = pin or destination.device.type == "cuda"  # rows are copied to the device afterwards
+    for name, source in route.source.columns.items():
+        parts[name] = GatherEngine(source.layout, pin=pin, **options)
+    return StackedEngine(parts, route.columns, destination, None if route.source.geometry is None else unequal)

@@ -32,6 +32,7 @@ class Failure:
     Attributes:
         sample: number in the batch that was submitted; in a repair, an index into its places.
         original: the exception that Python code raised; None for native failures.
+        part: the part of the sample that failed, for samples of several parts.
     """
 
     sample: int
@@ -39,6 +40,7 @@ class Failure:
     reason: str
     errno: int
     original: BaseException | None
+    part: str = ""
 
 
 @dataclass(eq=False)
@@ -94,7 +96,7 @@ class Engine:
         self._pipeline = core.Pipeline(
             recipe, lut, threads=threads, slots_kept=slots_kept, isa=isa, backend=backend, **samples
         )
-        self._lanes: list[PythonLane] = [PillowLane(self._pipeline, threads)]
+        self._lanes: list[PythonLane] = [PillowLane(self._pipeline, threads, recipe.mode)]
         if calls := recipe.calls:
             self._lanes.append(CallLane(self._pipeline, threads, calls, layout))
         # Lanes whose jobs run in the caller's thread, inside `wait`.

@@ -15,11 +15,9 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
 from headrace.base.errors import VerificationError
-from headrace.base.native import core
-from headrace.delivery.gathering import Gathered
 from headrace.delivery.iterator import NativeIterator
 from headrace.delivery.out_transform import seeded
-from headrace.delivery.routing import Native
+from headrace.delivery.routing import Native, Threaded
 from headrace.delivery.settings import Settings
 from headrace.engine.device_engine import moved
 from headrace.engine.engine import Engine
@@ -50,7 +48,8 @@ class _FaultTolerantReference(ReferenceDataset):
         return None
 
 
-def _collate_made(samples: list[Any]) -> Any:
+def collate_made(samples: list[Any]) -> Any:
+    """Returns ``default_collate`` of the samples that are not None; None if all are."""
     made = [sample for sample in samples if sample is not None]
     return default_collate(made) if made else None
 
@@ -100,12 +99,10 @@ def _oracle(settings: Settings, route: Native, epoch: Epoch) -> ReferenceLoader:
         return ReferenceLoader(
             dataset, batch_size=None, sampler=[key for batch in keys for key in batch], generator=own
         )
-    return ReferenceLoader(dataset, batch_sampler=keys, collate_fn=_collate_made, generator=own)
+    return ReferenceLoader(dataset, batch_sampler=keys, collate_fn=collate_made, generator=own)
 
 
-def compared_iterator(
-    settings: Settings, route: Native | Gathered, table: core.BlobTable, epoch: Epoch, engine: Engine
-) -> NativeIterator:
+def compared_iterator(settings: Settings, route: Threaded, table: Any, epoch: Epoch, engine: Engine) -> NativeIterator:
     """Returns an iterator over the same batches, made by `engine` from the rows of `table`."""
     progress, order = epoch
     draws = Draws(route.draws, progress.seed)

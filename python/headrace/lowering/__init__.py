@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import torch
 
+import headrace.recipe.steps as S
 from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, timm
 from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.images import Lower
@@ -15,7 +16,7 @@ from headrace.lowering.python_steps import calling as python_steps
 from headrace.lowering.sizes import Size
 from headrace.recipe.recipe import Column, GaussianWeight, Recipe
 
-__all__ = ["LoweringError", "lower"]
+__all__ = ["LoweringError", "drawn_by", "lower"]
 
 #: Class name -> function that appends the transform's steps and returns its line of `explain`; timm has its own table.
 _LOWERS: dict[str, Lower] = {
@@ -34,6 +35,7 @@ def lower(
     dtype: torch.dtype | None = None,
     channels: int = 3,
     size: tuple[int, int] | None = None,
+    mode: str = "RGB",
     native_only: bool = False,
 ) -> Recipe:
     """Returns the recipe of `transform`.
@@ -46,6 +48,7 @@ def lower(
             transforms' dtype.
         channels: channels of the input images: 3 (mode RGB) or 1 (mode L).
         size: (height, width) of every input image; None if it varies.
+        mode: mode in which encoded images are opened: "RGB", "L" or "P"; the last two make images of 1 channel.
         native_only: whether to refuse a step, an option or an order that has no native twin, instead of calling it in
             Python.
 
@@ -60,12 +63,38 @@ def lower(
     steps = list(leaves(transform))
     by_ratio = [n for n, step in enumerate(steps) if class_origin(type(step)) == ("headrace", "ByAspectRatio")]
     if not by_ratio:
-        return _lower(steps, Builder(_add, channels, size), dtype, native_only)
+        return _lower(steps, _builder(channels, size, mode), dtype, native_only)
     if by_ratio != [0] or has_hooks(steps[0]):
         raise LoweringError(
             "ByAspectRatio depends on the size of the original image, so it must be the first step and occur only once"
         )
+    if mode != "RGB":
+        raise LoweringError(f"ByAspectRatio needs images of mode RGB, not {mode}; leave it or the mode out")
     return _lower_variants(steps[0], steps[1:], dtype, channels, size, native_only)
+
+
+def drawn_by(
+    transform: Any, *, channels: int = 3, size: tuple[int, int] | None = None, mode: str = "RGB"
+) -> tuple[Column | GaussianWeight, ...]:
+    """Returns the columns of a recipe that begins with `transform`, a transform of PIL images, as far as it draws them.
+
+    Args:
+        channels, size, mode: as in `lower`.
+
+    Raises:
+        LoweringError: a step has no native twin.
+    """
+    builder = _builder(channels, size, mode)
+    builder.lower([transform])
+    return tuple(builder.columns)
+
+
+def _builder(channels: int, size: Size, mode: str) -> Builder:
+    builder = Builder(_add, channels, size)
+    builder.mode = mode
+    if mode != "RGB":
+        builder.add(S.Grayscale(1))  # the native decoder makes RGB
+    return builder
 
 
 def _lower_variants(

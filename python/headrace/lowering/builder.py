@@ -44,6 +44,7 @@ class Builder:
     Attributes:
         steps, columns, pointwise: those of the future recipe.
         channels: channels of the image at this point: 1 or 3.
+        mode: mode in which encoded images are opened.
         values: the 256 byte values as mapped by the tensor steps so far, (C, 1, 256); None: still a PIL image.
         upright: the same values as (C, 256, 1).
         written: the values that each Erase writes, as mapped by the tensor steps after it so far, (C, 1, 256) each.
@@ -59,6 +60,7 @@ class Builder:
         self.columns: list[Column | GaussianWeight] = []
         self.pointwise: list[TensorStep] = []
         self.channels = channels
+        self.mode = "RGB"
         self.values: torch.Tensor | None = None
         self.upright = torch.empty(0, device="cpu")
         self.written: list[torch.Tensor] = []
@@ -194,6 +196,7 @@ class Builder:
             torch.stack(erased) if erased else None,
             frozenset(self._in_python),
             kind,
+            self.mode,
         )
 
 

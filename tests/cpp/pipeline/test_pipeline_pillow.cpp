@@ -68,6 +68,31 @@ TEST_CASE("what is not a plain JPEG goes to Pillow and comes out as if it were o
   }
 }
 
+TEST_CASE("a batch knows the sizes of its images, whoever decoded them") {
+  const Disguised disguised;
+  Pipeline pipeline(training(1));
+  const auto batch = submit(pipeline, disguised.table, {5, 2, 4});
+  auto job = pipeline.next_pillow_job(kLong);
+  REQUIRE(job);
+  Disguised::finish(pipeline, *job);
+  REQUIRE(pipeline.wait(*batch, kLong));
+  const std::vector<Size>& sizes = Images::all().sizes;
+  CHECK(batch->sizes == std::vector<Size>{sizes[5], sizes[2], sizes[4]});
+}
+
+TEST_CASE("on request Pillow decodes every file") {
+  PipelineOptions options = training(1);
+  options.pillow_alone = true;
+  Pipeline pipeline(std::move(options));
+  const auto batch = submit(pipeline, Images::all().table, {3});
+  auto job = pipeline.next_pillow_job(kLong);
+  REQUIRE(job);
+  CHECK(job->bytes == Images::all().jpegs[3]);
+  pipeline.finish(*job, Images::all().pixels[3].data(), Images::all().sizes[3], 0);
+  REQUIRE(pipeline.wait(*batch, kLong));
+  CHECK(contents(pipeline, *batch) == expected(training(0), {3}));
+}
+
 TEST_CASE("Pillow's error is the sample's error") {
   const Disguised disguised;
   Pipeline pipeline(training(1));
