@@ -224,6 +224,11 @@ class Engine:
         return stages
 
     @property
+    def engines(self) -> int:
+        """Number of engines that make a batch, each with threads of its own."""
+        return 1
+
+    @property
     def slots(self) -> int:
         """Number of slots, free or in use."""
         slots: int = self._pipeline.slots

@@ -167,6 +167,10 @@ class StackedEngine(Engine):
         return [(stage, items[stage], busy[stage]) for stage in items]
 
     @property
+    def engines(self) -> int:
+        return len(self._parts)
+
+    @property
     def slots(self) -> int:
         return sum(engine.slots for engine in self._parts.values())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import random
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -15,7 +14,7 @@ from PIL import Image
 from headrace.lowering.origins import class_origin, has_hooks
 from headrace.sources import BlobDataset, Variant
 from headrace.sources.combined import Joined
-from headrace.transforms import Compose, InterpolationMode
+from headrace.transforms import Compose
 
 _ALLOWED = {
     *("RandomResizedCrop", "RandomCrop", "CenterCrop", "ResizedCenterCrop", "Resize", "Pad", "Identity"),
@@ -117,7 +116,8 @@ def _take_nearest(transform: Any) -> None:
         _take_nearest(one)
     if hasattr(transform, "interpolation"):
         given = transform.interpolation
-        transform.interpolation = type(given)("nearest") if isinstance(given, enum.Enum) else InterpolationMode.NEAREST
+        # torchvision takes members of its own enum alone, or names, or Pillow's numbers.
+        transform.interpolation = 0 if isinstance(given, int) else type(given)("nearest")
     if hasattr(transform, "fill"):
         transform.fill = 0
     if hasattr(transform, "_fill"):

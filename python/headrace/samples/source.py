@@ -69,7 +69,7 @@ class StackedSource:
                 raise NotNative(f"field {one.name!r}: {one.why_not or 'has no name; give it one'}")
         self.dataset, self.fields, self.geometry, self.rows = dataset, fields, geometry, rows
         self.positional = positional
-        self._held = _held(dataset)
+        self._held, self._length = _held(dataset), len(dataset)
         self.images: dict[str, BlobDataset] = {}
         self.columns: dict[str, ColumnSource] = {}
         for one in fields:
@@ -83,7 +83,7 @@ class StackedSource:
             self.columns[ARRAYS] = gathered
 
     def __len__(self) -> int:
-        return len(self.fields[0].values) if self.rows is None else len(self.rows)
+        return self._length
 
     def is_current(self) -> bool:
         """Returns whether the dataset still consists of the same objects."""
