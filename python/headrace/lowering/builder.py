@@ -168,7 +168,10 @@ class Builder:
             )
         made = self.values.dtype
         if dtype is None and made not in DTYPES:
-            raise LoweringError(f"the transforms make {made}, which is not one of {_list(DTYPES)}; pass one as dtype=")
+            raise LoweringError(
+                f"the transforms make {made}, which is not one of {_list(DTYPES)}; end them with one of these and "
+                "convert the batch, or pass one as dtype="
+            )
         if dtype == torch.uint8 and made != torch.uint8:
             raise LoweringError(
                 f"dtype=torch.uint8 would cut the transforms' {made} values to whole numbers; for bytes, end the "

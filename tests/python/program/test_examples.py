@@ -75,3 +75,11 @@ def test_images_and_queries_of_two_loaders_belong_together() -> None:
     lines = run(EXAMPLES / "queries.py", "--epochs", 2)
     assert [line.split(":")[0] for line in lines] == ["epoch 0", "epoch 1"]
     assert run(EXAMPLES / "queries.py", "--epochs", 2, "--workers", 0) == lines
+
+
+def test_images_and_their_masks() -> None:
+    lines = run(EXAMPLES / "segmentation.py", "--epochs", 2)
+    assert [line.split(":")[0] for line in lines] == ["epoch 0", "epoch 1"]
+    losses = [float(line.split()[3]) for line in lines]
+    assert losses[1] < losses[0]
+    assert run(EXAMPLES / "segmentation.py", "--epochs", 2, "--workers", 0) == lines

@@ -344,10 +344,8 @@ def test_reports():
     stats = loader.stats()
     assert {one.name: one.items for one in stats.stages}["read"] == 4 * COUNT and stats.threads == 10
     assert list(loader.recipe()) == ["image", "mask", "indices", "other"]
-    assert loader.source.location(
-        2
-    ) == "image: blob 2 in memory, 3061 bytes" or "mask: blob 2" in loader.source.location(2)
-    with pytest.raises(TypeError, match="dtype=torch.float16 would change images and masks alike"):
+    assert "mask: blob 2 in memory" in loader.source.location(2)
+    with pytest.raises(TypeError, match=r"dtype=torch\.float16 would change images and masks alike"):
         DataLoader(everything(), dtype=torch.float16)
 
 
@@ -360,7 +358,7 @@ def test_verify_finds_a_difference(monkeypatch):
     values = [*range(COUNT)]
     loader = DataLoader(Samples({"x": values, "image": Blobs(files.images, transform=plain())}), 6)
     monkeypatch.setattr(type(loader.source), "targets_of", lambda self, indices: {"x": torch.zeros(len(indices))})
-    with pytest.raises(VerificationError, match="batch 0: field 'x': torch.float32"):
+    with pytest.raises(VerificationError, match=r"batch 0: field 'x': torch\.float32"):
         loader.verify()
 
 

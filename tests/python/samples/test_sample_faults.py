@@ -150,7 +150,7 @@ def test_a_mask_without_indices_fails(workers):
 
 
 def test_too_many_errors_end_the_epoch():
-    with pytest.raises(RuntimeError, match="more than max_errors=2.*mask: blob"):
+    with pytest.raises(RuntimeError, match=r"more than max_errors=2.*mask: blob"):
         list(DataLoader(damaged(), 5, on_error="skip", max_errors=2, num_workers=1))
 
 

@@ -107,9 +107,11 @@ def test_palettes_keep_their_indices_and_other_modes_are_converted_or_refused():
         assert np.array_equal(levels, np.asarray(Blobs([gray], mode="L")[0]))
         converted = np.asarray(Image.open(BytesIO(palette)).convert("L"))
         assert np.array_equal(converted, np.asarray(Blobs([palette], mode="L")[0]))
-    with pytest.raises(ValueError, match="image of mode RGB has no palette indices; mode='L' or mode='RGB' converts"):
+    with pytest.raises(ValueError, match="image of mode RGB has no palette indices"):
         Blobs([files.images[0]], mode="P")[0]
-    with pytest.raises(ValueError, match="mode must be 'RGB', 'L' .gray levels. or 'P' .palette indices., not 'I;16'"):
+    with pytest.raises(
+        ValueError, match=r"mode must be 'RGB', 'L' \(gray levels\) or 'P' \(palette indices\), not 'I;16'"
+    ):
         Blobs([files.images[0]], mode="I;16")
 
 
