@@ -184,15 +184,16 @@ int64_t row_of(const HeldJob& held) {
   return job.batch->rows.at(static_cast<size_t>(job.sample));
 }
 
-// An image, RGBX.
+// An image: RGBX, or gray levels.
 void finish(PyPipeline& self, HeldJob& held, const py::buffer& pixels, int width, int height, int64_t python_ns) {
   const py::buffer_info info = bytes_of(pixels);
   const auto bytes = static_cast<size_t>(info.size * info.itemsize);
-  if (bytes != static_cast<size_t>(width) * static_cast<size_t>(height) * kPixelBytes) {
-    throw py::value_error("the pixels do not fit the size");
-  }
+  const size_t count = static_cast<size_t>(width) * static_cast<size_t>(height);
+  if (bytes != count && bytes != count * kPixelBytes) throw py::value_error("the pixels do not fit the size");
+  const auto* data = static_cast<const uint8_t*>(info.ptr);
+  const Size size{width, height};
   const py::gil_scoped_release unlocked;
-  self.pipeline->finish(held.job, static_cast<const uint8_t*>(info.ptr), {width, height}, python_ns);
+  self.pipeline->finish(held.job, bytes == count ? gray_image(data, size) : rgbx_image(data, size), python_ns);
 }
 
 void finish_elements(PyPipeline& self, HeldJob& held, const py::buffer& elements, int64_t python_ns) {

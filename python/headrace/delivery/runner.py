@@ -10,7 +10,7 @@ from headrace.delivery.arguments import check_replaceable
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.iterator import NativeIterator
 from headrace.delivery.out_transform import seeded
-from headrace.delivery.routing import AnySource, Native, Threaded
+from headrace.delivery.routing import AnySource, Threaded
 from headrace.delivery.settings import Settings
 from headrace.delivery.stacking import Stacked
 from headrace.engine.device_engine import make_engine
@@ -80,10 +80,7 @@ class Runner:
         if isinstance(route, Gathered):
             return GatherEngine(route.product, threads=settings.num_workers, slots_kept=slots_kept, pin=pin)
         if isinstance(route, Stacked):
-            return _stacked_engine(settings, route, slots_kept=slots_kept, pin=pin)
-        return self._image_engine(settings, route, slots_kept=slots_kept, pin=pin)
-
-    def _image_engine(self, settings: Settings, route: Native, *, slots_kept: int, pin: bool) -> Engine:
+            return self._stacked_engine(settings, route, slots_kept=slots_kept, pin=pin)
         source, recipe = route.source, route.recipe
         layout, destination, threads = settings.layout, settings.destination, settings.num_workers
         if not recipe.variants:
@@ -93,6 +90,13 @@ class Runner:
             sizes = sizes_known_to(settings.sampler, settings.batch_sampler, source)
             self._variants = source, recipe, nearest_of(recipe.sizes, sizes)
         return VariantEngine(recipe, layout, destination, self._variants[2], threads=threads, pin=pin)
+
+    def _stacked_engine(self, settings: Settings, route: Stacked, *, slots_kept: int, pin: bool) -> StackedEngine:
+        destination, parts = settings.destination, {}
+        for name, part in route.parts.items():
+            copied = isinstance(part, Gathered) and destination.device.type == "cuda"
+            parts[name] = self.new_engine(settings, part, slots_kept=slots_kept, pin=pin or copied)
+        return StackedEngine(parts, route.columns, destination, None if route.source.geometry is None else unequal)
 
     def close(self) -> None:
         """Ends the threads of all iterators and discards their batches in flight."""
@@ -107,16 +111,3 @@ class Runner:
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(vars(Runner()), **kept)
-
-
-def _stacked_engine(settings: Settings, route: Stacked, *, slots_kept: int, pin: bool) -> StackedEngine:
-    options: dict[str, Any] = {"threads": settings.num_workers, "slots_kept": slots_kept}
-    destination = settings.destination
-    parts: dict[str, Engine] = {
-        name: make_engine(recipe, settings.layout, destination, pin=pin, **options)
-        for name, recipe in route.recipe.items()
-    }
-    pin = pin or destination.device.type == "cuda"  # rows are copied to the device afterwards
-    for name, source in route.source.columns.items():
-        parts[name] = GatherEngine(source.layout, pin=pin, **options)
-    return StackedEngine(parts, route.columns, destination, None if route.source.geometry is None else unequal)

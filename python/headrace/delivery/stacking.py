@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from headrace.delivery.gathering import check_length
+from headrace.delivery.gathering import Gathered, check_length
 from headrace.delivery.settings import OwnSettings
 from headrace.lowering import LoweringError, drawn_by
 from headrace.recipe.recipe import Column, GaussianWeight, Recipe
@@ -60,9 +60,14 @@ class Stacked:
         return Recipes({name: route.recipe for name, route in self.images.items()})
 
     @property
+    def parts(self) -> dict[str, Any]:
+        """The routes of all parts, by name."""
+        return {**self.images, **{name: Gathered(one) for name, one in self.source.columns.items()}}
+
+    @property
     def product(self) -> dict[str, Any]:
         """What an engine has to fit to make the batches, by part."""
-        return {**self.recipe, **{name: one.layout for name, one in self.source.columns.items()}}
+        return {name: part.product for name, part in self.parts.items()}
 
     @functools.cached_property
     def draws(self) -> Columns:

@@ -43,7 +43,7 @@ class PillowLane(PythonLane):
         try:
             with open(job.path, "rb") if job.path else BytesIO(job.data) as file:  # noqa: PTH123 - pathlib knows no bytes
                 image = opened(file, self._mode)
-            pixels = (image if image.mode == "RGB" else image.convert("RGB")).tobytes("raw", "RGBX")
+            pixels = image.tobytes("raw", "RGBX") if image.mode == "RGB" else image.tobytes()
         except Exception as error:  # Pillow refuses the file
             self.note(job, _without_frames(error))
             self._pipeline.fail(job, _in_words(error))

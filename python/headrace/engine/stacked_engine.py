@@ -28,10 +28,12 @@ class StackedFlight(Flight):
 
     Attributes:
         parts: the flight of each part.
+        made: what their engines handed over. They do so once, but memory for a later part may be short.
     """
 
     batch: core.Batch = field(init=False, repr=False)
     parts: dict[str, Flight] = field(default_factory=dict)
+    made: dict[str, Any] = field(default_factory=dict)
 
 
 class StackedEngine(Engine):
@@ -139,12 +141,12 @@ class StackedEngine(Engine):
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> Any:
         """Returns what each engine made, by part."""
-        made = {}
-        for name, one in _parts(flight).items():
-            engine = self._parts[name]
-            part = engine.tensor(one, places)
-            made[name] = self.move_targets(part) if isinstance(engine, GatherEngine) else part
-        return made
+        assert isinstance(flight, StackedFlight)
+        for name, one in flight.parts.items():
+            if name not in flight.made:
+                flight.made[name] = self._parts[name].tensor(one, places)
+        images = self._images()
+        return {name: part if name in images else self.move_targets(part) for name, part in flight.made.items()}
 
     def single(self, batch: Any) -> Any:
         return {name: self._parts[name].single(one) for name, one in batch.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
@@ -12,7 +13,7 @@ from PIL import Image
 
 from headrace import Blobs, Samples
 from headrace import transforms as T
-from support import TENSOR, pictures
+from support import TENSOR, pictures, same
 
 COUNT = 24
 GEOMETRY = T.Compose([T.RandomResizedCrop(32), T.RandomHorizontalFlip()])
@@ -69,3 +70,18 @@ def everything(**changed: Any) -> Samples:
 
 def plain(size: int = 32) -> T.Compose:
     return T.Compose([T.Resize((size, size)), T.ToTensor()])
+
+
+def assert_equal(ours: Any, theirs: Any) -> int:
+    """Asserts that batches are equal, to the bit and in type, and returns their number."""
+    count = 0
+    for a, b in itertools.zip_longest(ours, theirs):
+        assert same(a, b), f"batch {count}: {differing(a, b)}"
+        count += 1
+    return count
+
+
+def differing(a: Any, b: Any) -> str:
+    if not isinstance(a, dict) or not isinstance(b, dict):
+        return "it differs"
+    return ", ".join(name for name in a if not same(a[name], b.get(name)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import itertools
 import pickle
 from io import BytesIO
 from typing import Any
@@ -12,30 +10,24 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import ConcatDataset, StackDataset, Subset, TensorDataset, random_split
 from torch.utils.data import DataLoader as TorchDataLoader
+from torch.utils.data import StackDataset, Subset, random_split
 
-from headrace import Arrays, Blobs, Columns, DataLoader, ImageFiles, Samples, VerificationError
+from headrace import Arrays, Blobs, Columns, DataLoader, ImageFiles, Samples
 from headrace import transforms as T
-from samples.stacks import COUNT, GEOMETRY, MASK, encoded, everything, plain
-from support import TENSOR, eventually, same, threads_without_ours, write_folder
+from samples.stacks import COUNT, GEOMETRY, MASK, assert_equal, encoded, everything, plain
+from support import TENSOR, same, write_folder
 
 RNG = np.random.default_rng(3)
-STILL = T.Compose([T.Resize(40), T.CenterCrop((30, 36)), T.RandomHorizontalFlip(1.0), T.Pad(2, fill=5)])
-
-
-def assert_equal(ours: Any, theirs: Any) -> int:
-    count = 0
-    for a, b in itertools.zip_longest(ours, theirs):
-        assert same(a, b), f"batch {count}: {differing(a, b)}"
-        count += 1
-    return count
-
-
-def differing(a: Any, b: Any) -> str:
-    if not isinstance(a, dict) or not isinstance(b, dict):
-        return "it differs"
-    return ", ".join(name for name in a if not same(a[name], b.get(name)))
+STILL = T.Compose(
+    [
+        T.Resize(40),
+        T.CenterCrop((30, 36)),
+        T.RandomHorizontalFlip(1.0),
+        T.Pad(3, padding_mode="reflect"),
+        T.Pad(2, fill=5),
+    ]
+)
 
 
 @pytest.mark.parametrize("batch_size", [5, None])
@@ -231,161 +223,6 @@ def test_steps_in_python(workers):
     loader = DataLoader(Samples(fields, GEOMETRY, ["mask"]), 5, True, seed=1, num_workers=workers)
     assert loader.native and "square" in str(loader.explain())
     assert_equal(loader, list(loader.reference()))
-
-
-UNKNOWN = TensorDataset(torch.arange(COUNT))
-HANDED_ON = {
-    "a dataset": (Samples({"image": UNKNOWN}), "field 'image': headrace does not know .*TensorDataset"),
-    "a stack's dataset": (StackDataset(x=[0] * COUNT, y=UNKNOWN), "field 'y': headrace does not know"),
-    "no common size": (
-        Samples({"image": Blobs(encoded().images, transform=T.ToTensor())}),
-        "field 'image': the images' sizes vary",
-    ),
-    "several sizes": (
-        Samples({"image": Blobs(encoded().images, transform=T.Compose([T.ByAspectRatio({(8, 8): T.Resize((8, 8))})]))}),
-        "field 'image': ",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", HANDED_ON)
-def test_what_torch_delivers(case):
-    data, words = HANDED_ON[case]
-    loader = DataLoader(data, 1, num_workers=0)
-    assert not loader.native
-    with pytest.raises(TypeError, match=words):
-        DataLoader(data, 1, on_error="skip")
-    assert words.partition(":")[0] in str(loader.explain())
-    if case != "several sizes":
-        assert_equal(loader, TorchDataLoader(data, 1))
-
-
-class Changed(Samples):
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        return {"x": super().__getitem__(index)["x"] + 1}
-
-
-class ChangedStack(StackDataset[Any]):
-    def __getitem__(self, index: int) -> Any:
-        return {"x": super().__getitem__(index)["x"] + 1}
-
-    def __getitems__(self, indices: list[int]) -> list[Any]:
-        return [self[index] for index in indices]
-
-
-@pytest.mark.parametrize("data", [Changed({"x": [*range(9)]}), ChangedStack(x=[*range(9)])], ids=["samples", "stack"])
-def test_subclasses_that_override_are_torchs(data):
-    loader = DataLoader(data, 4)
-    assert not loader.native and "overrides __getitem__" in str(loader.explain())
-    assert_equal(loader, TorchDataLoader(data, 4))
-
-
-class Odd(list[int]):
-    def __getitem__(self, index: Any) -> Any:
-        return -super().__getitem__(index)
-
-
-def test_lists_that_override_are_torchs():
-    data = Samples({"x": Odd(range(9))})
-    loader = DataLoader(data, 4)
-    assert not loader.native and "field 'x': Odd overrides __getitem__" in str(loader.explain())
-    assert_equal(loader, TorchDataLoader(data, 4))
-
-
-def test_a_concatenation_is_torchs():
-    data = ConcatDataset([Samples({"x": [1, 2]}), Samples({"x": [3]})])
-    loader = DataLoader(data, 2)
-    assert not loader.native
-    assert_equal(loader, TorchDataLoader(data, 2))
-
-
-def test_changes_take_effect_with_the_next_epoch():
-    images = Blobs(encoded().images, transform=plain())
-    values = [*range(COUNT)]
-    data = Samples({"image": images, "x": values})
-    loader = DataLoader(data, 6, num_workers=1, persistent_workers=True)
-    assert next(iter(loader))["image"].shape == (6, 3, 32, 32)
-    engine = loader._engine
-    assert next(iter(loader))["x"].tolist() == [*range(6)] and loader._engine is engine
-    images.transform = plain(20)
-    assert next(iter(loader))["image"].shape == (6, 3, 20, 20) and loader._engine is not engine
-    assert_equal(loader, TorchDataLoader(data, 6))
-    data = Samples({"x": values})
-    loader = DataLoader(data, 6)
-    values.append(0)
-    with pytest.raises(RuntimeError, match="make a new DataLoader"):
-        iter(loader)
-
-
-def test_a_field_that_stops_being_native_is_handed_to_torch():
-    images = Blobs(encoded().images, transform=plain())
-    loader = DataLoader(Samples({"image": images}), 1)
-    assert loader.native
-    images.transform = T.ToTensor()
-    assert next(iter(loader))["image"].shape[0] == 1 and not loader.native
-
-
-def test_reports():
-    loader = DataLoader(everything(), 6, True, seed=1, num_workers=2)
-    text = str(loader.explain())
-    for words in (
-        "24 samples of image, mask, indices, other, tokens, text, number of headrace.samples.dataset.Samples",
-        "image: RandomResizedCrop",
-        "filter='nearest'",
-        "decodes every file in Python threads, for palette indices",
-        "tokens: rows",
-        "text: values",
-        "23 random numbers a sample, the same for all images",
-    ):
-        assert words in text
-    report = loader.verify(3)
-    assert (report.batches, report.samples) == (3, 18) and "0 differ" in str(report)
-    list(loader)
-    stats = loader.stats()
-    assert {one.name: one.items for one in stats.stages}["read"] == 4 * COUNT and stats.threads == 10
-    assert list(loader.recipe()) == ["image", "mask", "indices", "other"]
-    assert "mask: blob 2 in memory" in loader.source.location(2)
-    with pytest.raises(TypeError, match=r"dtype=torch\.float16 would change images and masks alike"):
-        DataLoader(everything(), dtype=torch.float16)
-
-
-def test_verify_finds_a_difference(monkeypatch):
-    loader = DataLoader(Samples({"image": Blobs(encoded().images, transform=plain())}), 6)
-    loader.recipe()["image"].lut[0, 7:] += 1
-    with pytest.raises(VerificationError, match="batch 0: field 'image' differs in"):
-        loader.verify()
-    files = encoded()
-    values = [*range(COUNT)]
-    loader = DataLoader(Samples({"x": values, "image": Blobs(files.images, transform=plain())}), 6)
-    monkeypatch.setattr(type(loader.source), "targets_of", lambda self, indices: {"x": torch.zeros(len(indices))})
-    with pytest.raises(VerificationError, match=r"batch 0: field 'x': torch\.float32"):
-        loader.verify()
-
-
-def test_threads_end_and_tensors_stay():
-    before = threads_without_ours()
-    loader = DataLoader(everything(), 6, num_workers=2)
-    iterator = iter(loader)
-    batch = next(iterator)
-    kept = copy.deepcopy(batch)
-    loader.close()
-    del iterator
-    assert eventually(lambda: threads_without_ours() == before)
-    assert same(batch, kept)
-    assert_equal(loader, list(loader.reference()))
-
-
-def test_statistics_count_images_alone():
-    data = Samples({"image": Blobs(encoded().images, transform=plain()), "x": np.arange(COUNT)})
-    loader = DataLoader(data, 6, num_workers=1)
-    list(loader)
-    assert {one.name: one.items for one in loader.stats().stages}["read"] == COUNT
-
-
-def test_values_that_do_not_stack_name_the_field():
-    data = Samples({"x": [[1, 2], [3]]})
-    with pytest.raises(RuntimeError, match="field 'x'"):
-        list(DataLoader(data, 2))
 
 
 def test_masks_of_jpegs_in_gray():
