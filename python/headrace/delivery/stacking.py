@@ -18,8 +18,6 @@ from headrace.recipe.recipe import Column, GaussianWeight, Recipe
 from headrace.samples.source import StackedSource, as_stacked
 from headrace.sources import BlobDataset, NotNative
 
-Columns = tuple[Column | GaussianWeight, ...]
-
 
 class ImageRoute(Protocol):
     """The route of one field of images."""
@@ -70,7 +68,7 @@ class Stacked:
         return {name: part.product for name, part in self.parts.items()}
 
     @functools.cached_property
-    def draws(self) -> Columns:
+    def draws(self) -> tuple[Column | GaussianWeight, ...]:
         """The random numbers of a sample: those of the geometry, then those of each field's own transform."""
         found: list[Column | GaussianWeight] = []
         for recipe in self.recipe.values():

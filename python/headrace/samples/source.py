@@ -104,7 +104,7 @@ class StackedSource:
 
     def part_location(self, part: str, index: int) -> str:
         """Returns where a part of a sample is stored, for messages."""
-        source: Any = self.images.get(part) or self.columns[part]
+        source: Any = self.images[part] if part in self.images else self.columns[part]
         return str(source.location(self.row(index)))
 
     def metadata(self, index: int) -> dict[Any, Any]:
