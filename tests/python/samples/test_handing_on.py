@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import ConcatDataset, StackDataset, TensorDataset
+from torch.utils.data import ConcatDataset, StackDataset, Subset, TensorDataset
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Blobs, DataLoader, Samples
 from headrace import transforms as T
 from samples.stacks import COUNT, assert_equal, encoded, everything, plain
-from support import same
+from support import same, write_folder
 
 UNKNOWN = TensorDataset(torch.arange(COUNT))
+BY_RATIO = T.Compose([T.ByAspectRatio({size: T.Resize(size) for size in ((8, 8), (8, 16))}), T.ToTensor()])
 HANDED_ON = {
     "a dataset": (Samples({"image": UNKNOWN}), "field 'image': headrace does not know .*TensorDataset"),
     "a stack's dataset": (StackDataset(x=[0] * COUNT, y=UNKNOWN), "field 'y': headrace does not know"),
@@ -24,8 +26,8 @@ HANDED_ON = {
         "field 'image': the images' sizes vary",
     ),
     "several sizes": (
-        Samples({"image": Blobs(encoded().images, transform=T.Compose([T.ByAspectRatio({(8, 8): T.Resize((8, 8))})]))}),
-        "field 'image': ",
+        Samples({"image": Blobs(encoded().images, transform=BY_RATIO)}),
+        "field 'image': ByAspectRatio gives",
     ),
 }
 
@@ -38,8 +40,7 @@ def test_what_torch_delivers(case):
     with pytest.raises(TypeError, match=words):
         DataLoader(data, 1, on_error="skip")
     assert words.partition(":")[0] in str(loader.explain())
-    if case != "several sizes":
-        assert_equal(loader, TorchDataLoader(data, 1))
+    assert_equal(loader, TorchDataLoader(data, 1))
 
 
 def a_list(samples: list[Any]) -> list[Any]:
@@ -121,3 +122,23 @@ def test_a_field_that_stops_being_native_is_handed_to_torch():
     assert loader.native
     images.transform = T.ToTensor()
     assert next(iter(loader))["image"].shape[0] == 1 and not loader.native
+
+
+def test_torchvisions_datasets_are_fields(torchvision, tmp_path):
+    data = torchvision.datasets.ImageFolder(write_folder(tmp_path), plain())
+    samples = Samples({"image": data, "again": Subset(data, range(len(data)))}, T.CenterCrop(40))
+    loader = DataLoader(samples, 5, num_workers=1)
+    assert loader.native
+    assert_equal(loader, TorchDataLoader(samples, 5))
+    data.transform = plain(16)
+    assert_equal(loader, TorchDataLoader(samples, 5))
+    data.samples = data.samples[::-1]
+    assert_equal(loader, TorchDataLoader(samples, 5))
+    assert loader.native
+
+
+def test_copies_of_a_loader():
+    loader = DataLoader(everything(), 5, True, seed=2, num_workers=1)
+    twin = pickle.loads(pickle.dumps(loader))
+    assert twin.native
+    assert_equal(loader, list(twin))
