@@ -6,6 +6,9 @@ Both loaders take turns, with as many persistent worker processes as cores. Firs
 equal, random numbers included. The figure is the ratio of the images a second of whole epochs: the median and the range
 over the rounds. Beside it stand the memory of the workers and of the batches on their way, and the images that got
 native pixels.
+
+A program with a native dataset beside its own has other random numbers in headrace's threads than in torch's workers:
+its batches are compared with those of `loader.reference()`, which Pillow and torch make.
 """
 
 from __future__ import annotations
@@ -95,19 +98,23 @@ def measure(program: Program, paths: list[Path], cores: int, rounds: int) -> dic
     with tempfile.TemporaryDirectory() as folder:
         dataset = program.dataset(paths, Path(folder))
         options = {"shuffle": program.shuffle} if hasattr(dataset, "__len__") else {}
-        kinds = (TorchDataLoader, headrace.DataLoader)
-        theirs, ours = (
-            kind(dataset, BATCH, num_workers=cores, persistent_workers=True, collate_fn=program.collate_fn, **options)  # type: ignore[operator]
-            for kind in kinds
+        kinds = (
+            (TorchDataLoader, dataset),
+            (headrace.DataLoader, program.native(dataset) if program.native else dataset),
         )
-        memory = [most_memory(loader) for loader in (theirs, ours)]
-        expected, made = list(begin(theirs)), list(begin(ours))
-        if not equal(made, expected):
+        theirs, ours = (
+            kind(data, BATCH, num_workers=cores, persistent_workers=True, collate_fn=program.collate_fn, **options)  # type: ignore[operator]
+            for kind, data in kinds
+        )
+        memory = [None if one is ours and ours.native else most_memory(one) for one in (theirs, ours)]
+        expected = list(begin(theirs))
+        if program.native:
+            ours.verify(len(ours))
+        elif not equal(list(begin(ours)), expected):
             sys.exit("the batches differ")
-        count = images(expected)
-        figures: dict[str, Any] = {"images": count, "route": ours.route, "opened": str(ours.stats().images)}
-        del expected, made
-        figures["memory"] = memory
+        count, opened = images(expected), "all, in threads" if ours.native else str(ours.stats().images)
+        del expected
+        figures: dict[str, Any] = {"images": count, "route": ours.route, "opened": opened, "memory": memory}
         figures["seconds"] = [[seconds(loader) for loader in (theirs, ours)] for _ in range(rounds)]
         ours.close()
         return figures
@@ -118,7 +125,7 @@ def shown(name: str, cores: int, figures: dict[str, Any]) -> str:
     ratios = [a / b for a, b in figures["seconds"]]
     rates = [figures["images"] / statistics.median(column) for column in zip(*figures["seconds"], strict=True)]
     spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-    mib = " / ".join(f"{size / 2**20:.0f}" for size in figures["memory"])
+    mib = " / ".join("threads" if size is None else f"{size / 2**20:.0f}" for size in figures["memory"])
     return f"| {name} | {cores} | {rates[0]:.0f} | {rates[1]:.0f} | {spread} | {mib} | {figures['opened']} |"
 
 

@@ -16,6 +16,7 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset, IterableDataset, default_collate, get_worker_info
 
+import headrace
 from bench.contenders._common import MEAN, SHORTER_SIDE, SIZE, STD
 from bench.datasets import REPOSITORY
 
@@ -33,11 +34,17 @@ CLASSES = 1000
 
 @dataclass(frozen=True)
 class Program:
-    """A dataset, made from paths of JPEG files and an empty folder, and further arguments of the loader."""
+    """A dataset, made from paths of JPEG files and an empty folder, and further arguments of the loader.
+
+    Attributes:
+        native: makes from this dataset one of headrace's with samples of the same kind, for headrace's loader. None:
+            both loaders get the same dataset, and only the import of the loader changes.
+    """
 
     dataset: Callable[[list[Path], Path], Any]
     shuffle: bool = True
     collate_fn: Callable[[list[Any]], Any] | None = None
+    native: Callable[[Any], Any] | None = None
 
 
 def _own(transform: Any) -> Callable[[list[Path], Path], Any]:
@@ -85,6 +92,26 @@ class _Masks(Dataset[Any]):
         if random.random() < 0.5:
             image, mask = F.hflip(image), F.hflip(mask)
         return F.normalize(F.to_tensor(image), MEAN, STD), torch.from_numpy(np.array(mask, np.int64))
+
+
+class _ByteMasks(_Masks):
+    """The same as dicts, with masks of bytes (1, H, W)."""
+
+    def __getitem__(self, index: int) -> Any:
+        image, mask = super().__getitem__(index)
+        return {"image": image, "mask": mask.to(torch.uint8)[None]}
+
+
+def _samples(masks: _Masks) -> headrace.Samples:
+    geometry = T.Compose([T.RandomResizedCrop(SIZE, (0.5, 2.0)), T.RandomHorizontalFlip()])
+    return headrace.Samples(
+        {
+            "image": headrace.ImageFiles(masks.paths, transform=T.Compose(END)),
+            "mask": headrace.ImageFiles(masks.masks, transform=T.PILToTensor(), mode="L"),
+        },
+        geometry,
+        ["mask"],
+    )
 
 
 class _Rows(Dataset[Any]):
@@ -161,6 +188,7 @@ PROGRAMS = {
     "two views": Program(_own(_Views([_view(224, (0.2, 1.0))] * 2))),
     "DINO's ten views": Program(_own(_Views(DINO))),
     "image and mask": Program(_Masks),
+    "image and mask, as Samples": Program(_ByteMasks, native=_samples),
     "table": Program(lambda paths, folder: _Rows(paths, TRAIN)),
     "tar, CLIP": Program(lambda paths, folder: _Tar(paths, folder, CLIP), shuffle=False),
     "MixUp, CutMix": Program(_own(TRAIN), collate_fn=_MixUpOrCutMix()),

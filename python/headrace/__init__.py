@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from headrace.loader import DataLoader
     from headrace.lowering import LoweringError
     from headrace.ops import functions as ops
+    from headrace.samples.dataset import Samples
     from headrace.sources import Arrays, Blobs, ImageFiles, ImageFolder
 
 __version__ = "0.1.0"
@@ -26,6 +27,7 @@ __all__ = [
     "ImageFolder",
     "LoweringError",
     "SampleError",
+    "Samples",
     "VerificationError",
     "ops",
     "pillow",
@@ -46,6 +48,7 @@ _MODULES = {
     "ImageFolder": "sources",
     "LoweringError": "lowering",
     "SampleError": "base.errors",
+    "Samples": "samples.dataset",
     "VerificationError": "base.errors",
     "profile": "insight.profiler",
     "token_columns": "columns.tokens",

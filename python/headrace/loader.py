@@ -14,13 +14,12 @@ from torch.utils.data import Dataset, Sampler
 from headrace.base.errors import SampleError
 from headrace.base.whole_number import whole_number
 from headrace.base.world import warn_of_whole_reads
-from headrace.columns.source import ColumnSource
 from headrace.delivery import arguments, routing
 from headrace.delivery.copies import Copies
 from headrace.delivery.faults import OnError
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.out_transform import OutTransform, TransformedBatches
-from headrace.delivery.routing import Fallback, Native
+from headrace.delivery.routing import Fallback, Threaded
 from headrace.delivery.runner import Runner
 from headrace.delivery.settings import OwnAttributes, OwnSettings, Settings
 from headrace.engine.engine import Engine
@@ -31,8 +30,6 @@ from headrace.epochs.samplers import Samplers, shard
 from headrace.fallback.epochs import TorchEpochs
 from headrace.fallback.iterators import missing_hook
 from headrace.insight import of_route, report, stats, verification
-from headrace.recipe.recipe import Recipe
-from headrace.sources import BlobDataset
 
 _T_co = TypeVar("_T_co", covariant=True)
 
@@ -49,9 +46,9 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
     (int64 for ints). The tensors belong to the caller: their memory is not reused while anything refers to them.
 
     Args:
-        dataset: natively supported are ``headrace.ImageFolder``, ``ImageFiles``, ``Blobs``, ``Arrays``,
-            ``Columns``, torchvision's image folders, CIFAR and MNIST datasets, and ``Subset`` and ``ConcatDataset`` of
-            these, with a transform built from ``headrace.transforms`` or torchvision's classes of the same names.
+        dataset: natively supported are ``headrace.ImageFolder``, ``ImageFiles``, ``Blobs``, ``Arrays``, ``Columns``,
+            torchvision's image folders, CIFAR and MNIST datasets, their ``Subset`` and ``ConcatDataset``, ``Samples``
+            and ``StackDataset``, with transforms of ``headrace.transforms`` or torchvision's of the same names.
         batch_size, shuffle, sampler, batch_sampler, drop_last, timeout, generator, persistent_workers: as in torch.
         num_workers: number of native threads. 0: the caller's thread makes each batch when it is requested.
         prefetch_factor: batches in flight beyond the one in use (default 2). All threads work on one batch, so memory
@@ -208,7 +205,7 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
             self._route = route
         return self._route
 
-    def _native_route(self, what: str) -> Native | Gathered:
+    def _native_route(self, what: str) -> Threaded:
         """Returns the native route. Raises RuntimeError if torch delivers; the message names `what`."""
         route = self._renewed_route()
         if isinstance(route, Fallback):
@@ -218,12 +215,12 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
     # ---- recipe and order --------------------------------------------------------------------------------------------
 
     @property
-    def source(self) -> BlobDataset | ColumnSource:
+    def source(self) -> routing.AnySource:
         """The dataset that locates each sample's bytes."""
         return self._native_route("source").source
 
-    def recipe(self) -> Recipe:
-        """Returns the dataset's lowered transform. It is lowered again only if the transform has changed."""
+    def recipe(self) -> Any:
+        """Returns the lowered transform, or those of all image fields by name; lowered again only after a change."""
         return self._native_route("recipe()").recipe
 
     @property
@@ -316,9 +313,9 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
 
     # ---- state -------------------------------------------------------------------------------------------------------
 
-    def _identity(self, route: Native | Gathered) -> state.Identity:
+    def _identity(self, route: Threaded) -> state.Identity:
         samples, order = len(route.source), self._epochs.order()
-        recipe = route.recipe if isinstance(route, Native) else None
+        recipe = None if isinstance(route, Gathered) else route.recipe
         return state.Identity.of(self.seed, samples, route.fingerprint, order, recipe, self._epochs.generators)
 
     def state_dict(self) -> dict[str, Any]:

@@ -68,7 +68,7 @@ void decode_fuse(const py::bytes& data, const py::dict& from, const py::array& l
   const std::string_view view = data;  // not a copy
   const std::span<const uint8_t> bytes{reinterpret_cast<const uint8_t*>(view.data()), view.size()};
   py::gil_scoped_release release;
-  const JpegHeader header = plain_header(bytes, 0);
+  const JpegHeader header = plain_header(bytes, {});
   thread_local JpegDecoder decoder;
   thread_local Fuser fuser(kernels());
   RowSink& sink = fuser.begin(plan, header.size, output);

@@ -199,15 +199,16 @@ int64_t row_of(const HeldJob& held) {
   return job.batch->rows.at(static_cast<size_t>(job.sample));
 }
 
-// An image, RGBX.
+// An image: RGBX, or gray levels.
 void finish(PyPipeline& self, HeldJob& held, const py::buffer& pixels, int width, int height, int64_t python_ns) {
   const py::buffer_info info = bytes_of(pixels);
   const auto bytes = static_cast<size_t>(info.size * info.itemsize);
-  if (bytes != static_cast<size_t>(width) * static_cast<size_t>(height) * kPixelBytes) {
-    throw py::value_error("the pixels do not fit the size");
-  }
+  const size_t count = static_cast<size_t>(width) * static_cast<size_t>(height);
+  if (bytes != count && bytes != count * kPixelBytes) throw py::value_error("the pixels do not fit the size");
+  const auto* data = static_cast<const uint8_t*>(info.ptr);
+  const Size size{width, height};
   const py::gil_scoped_release unlocked;
-  self.pipeline->finish(held.job, static_cast<const uint8_t*>(info.ptr), {width, height}, python_ns);
+  self.pipeline->finish(held.job, bytes == count ? gray_image(data, size) : rgbx_image(data, size), python_ns);
 }
 
 void finish_elements(PyPipeline& self, HeldJob& held, const py::buffer& elements, int64_t python_ns) {
@@ -215,6 +216,20 @@ void finish_elements(PyPipeline& self, HeldJob& held, const py::buffer& elements
   const auto bytes = static_cast<size_t>(info.size * info.itemsize);
   const py::gil_scoped_release unlocked;
   self.pipeline->finish_elements(held.job, {static_cast<const uint8_t*>(info.ptr), bytes}, python_ns);
+}
+
+// (height, width) of each sample's image before any step, int32 (samples, 2); (0, 0) where none was opened.
+py::array_t<int32_t> sizes_of(const HeldBatch& held) {
+  const Batch& batch = *held.batch;
+  if (!batch.ready.load(std::memory_order_acquire)) throw std::logic_error("the batch is not complete yet");
+  py::array_t<int32_t> sizes({batch.size(), 2});
+  auto to = sizes.mutable_unchecked<2>();
+  for (int i = 0; i < batch.size(); ++i) {
+    const Size size = batch.sizes[static_cast<size_t>(i)];
+    to(i, 0) = size.height;
+    to(i, 1) = size.width;
+  }
+  return sizes;
 }
 
 }  // namespace
@@ -234,6 +249,7 @@ void bind_pipeline(py::module_& module) {
       .def_property_readonly("memory", [](const HeldBatch& self) { return self.memory; })
       .def_property_readonly("broken", [](const HeldBatch& self) { return self.batch->broken(); })
       .def_property_readonly("cancelled", [](const HeldBatch& self) { return self.batch->cancelled.load(); })
+      .def_property_readonly("sizes", &sizes_of)
       .def("release", &HeldBatch::release)
       .def("take_failures", [](const HeldBatch& self) {
         std::vector<std::tuple<int, std::string, std::string, int>> list;

@@ -19,6 +19,7 @@ void Batch::fill(std::shared_ptr<const BlobTable> from, std::vector<int64_t> its
   blobs = std::move(from);
   rows = std::move(its_rows);
   draws = std::move(its_draws);
+  sizes.assign(rows.size(), Size{});
   room = size();
   remaining.store(size());
   ready.store(size() == 0);

@@ -40,10 +40,12 @@ struct Batch {
   std::shared_ptr<const BlobTable> blobs;
   std::vector<int64_t> rows;  // of the blob table, one a sample
   std::vector<double> draws;  // [rows][recipe.draws]
+  std::vector<Size> sizes;    // of the samples' images before any step, for images that were opened; else {0, 0}
   Lease slot;                 // owns `memory`; empty where the caller brought the memory
   uint8_t* memory = nullptr;
   std::shared_ptr<std::vector<SizedSample>> sized;  // instead of `memory`, where samples have different sizes
 
+  int room = 0;                    // samples that `memory` has room for: size(), but in a repair those of the batch
   std::vector<int> places;         // position of each sample in `memory`; empty: sample i at position i
   int room = 0;                    // samples that `memory` holds; in a repair, those of the batch that it repairs
   std::atomic<int> claimed{0};     // samples that a worker has taken

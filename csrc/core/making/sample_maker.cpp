@@ -25,7 +25,8 @@ void SampleMaker::make_from_pixels(const RawImage& image, const double* draws, B
 
 bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch,
                        int sample, bool /*may_offload*/) {
-  const JpegHeader header = decoder_.header(bytes, options_.max_pixels, stats);
+  const JpegHeader header = decoder_.header(bytes, options_, stats);
+  batch->sizes[static_cast<size_t>(sample)] = header.size;
   const Plan plan = resolve(options_.recipe, draws, header.size);
   const Output out = output(*batch, sample, plan);
   RowSink& sink = fuser_.begin(plan, header.size, out);

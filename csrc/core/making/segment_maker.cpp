@@ -13,8 +13,10 @@ RgbxImage empty_image(Size size) {
 
 }  // namespace
 
-RgbxImage SegmentMaker::from_file(std::span<const uint8_t> bytes, const double* draws, const SampleOptions& options) {
-  const JpegHeader header = plain_header(bytes, options.max_pixels);
+RgbxImage SegmentMaker::from_file(std::span<const uint8_t> bytes, const double* draws, const SampleOptions& options,
+                                  Size& opened) {
+  const JpegHeader header = plain_header(bytes, options);
+  opened = header.size;
   const Plan plan = resolve(options.recipe, draws, header.size);
   RgbxImage image = empty_image(plan.last.box.size());
   const Output output = rgbx_output(image.pixels.data(), image.size);

@@ -24,8 +24,9 @@ class SegmentMaker {
   /// `kernels` must outlive this.
   explicit SegmentMaker(const Kernels& kernels) : fuser_(kernels) {}
 
-  /// Decodes a file and runs the steps before the recipe's first call. Throws NeedsPillow, or Error(kPlan).
-  RgbxImage from_file(std::span<const uint8_t> bytes, const double* draws, const SampleOptions& options);
+  /// Decodes a file and runs the steps before the recipe's first call; sets `opened` to the size of the file's image.
+  /// Throws NeedsPillow, or Error(kPlan).
+  RgbxImage from_file(std::span<const uint8_t> bytes, const double* draws, const SampleOptions& options, Size& opened);
   /// Runs the steps from `from` up to the next call on an image. Throws Error(kPlan).
   RgbxImage from_pixels(const RawImage& image, const double* draws, const SampleOptions& options, size_t from);
 

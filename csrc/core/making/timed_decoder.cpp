@@ -25,20 +25,21 @@ class TimedSink final : public RowSink {
 
 }  // namespace
 
-JpegHeader plain_header(std::span<const uint8_t> bytes, int64_t max_pixels) {
+JpegHeader plain_header(std::span<const uint8_t> bytes, const SampleOptions& options) {
+  if (options.pillow_alone) throw NeedsPillow(Stage::kHeader, "palette indices are wanted");
   const JpegHeader header = parse_jpeg_header(bytes);
   if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
-  if (max_pixels > 0 && int64_t{header.size.width} * header.size.height > max_pixels) {
+  if (options.max_pixels > 0 && int64_t{header.size.width} * header.size.height > options.max_pixels) {
     throw NeedsPillow(Stage::kHeader, "more pixels than PIL.Image.MAX_IMAGE_PIXELS");
   }
   return header;
 }
 
-JpegHeader TimedDecoder::header(std::span<const uint8_t> bytes, int64_t max_pixels, const StageStats& stats) {
+JpegHeader TimedDecoder::header(std::span<const uint8_t> bytes, const SampleOptions& options, const StageStats& stats) {
   since_timed_ = (since_timed_ + 1) % kTimedShare;
   timed_ = since_timed_ == 0 || stats.recording();
   begin_ = timed_ ? now_ns() : 0;
-  return plain_header(bytes, max_pixels);
+  return plain_header(bytes, options);
 }
 
 void TimedDecoder::decode(std::span<const uint8_t> bytes, const JpegHeader& header, Box box, RowSink& sink,

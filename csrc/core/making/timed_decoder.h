@@ -6,21 +6,22 @@
 #include <span>
 
 #include "core/base/geometry.h"
+#include "core/batch/backend.h"
 #include "core/jpeg/jpeg_decoder.h"
 #include "core/jpeg/jpeg_header.h"
 #include "core/trace/stage_stats.h"
 
 namespace headrace {
 
-/// The header of a file that the native decoder supports. `max_pixels`: 0 for no limit. Throws NeedsPillow for every
+/// The header of a file that the native decoder supports, within the limits of `options`. Throws NeedsPillow for every
 /// other file.
-JpegHeader plain_header(std::span<const uint8_t> bytes, int64_t max_pixels);
+JpegHeader plain_header(std::span<const uint8_t> bytes, const SampleOptions& options);
 
 /// Each worker has one: header(), then decode() of the same file. `stats` is the worker's.
 class TimedDecoder {
  public:
   /// As plain_header.
-  JpegHeader header(std::span<const uint8_t> bytes, int64_t max_pixels, const StageStats& stats);
+  JpegHeader header(std::span<const uint8_t> bytes, const SampleOptions& options, const StageStats& stats);
   /// As JpegDecoder::decode. What happened since header() counts as the stage "header". `after` is called at the end,
   /// as part of the stage "resize".
   void decode(std::span<const uint8_t> bytes, const JpegHeader& header, Box box, RowSink& sink, StageStats& stats,

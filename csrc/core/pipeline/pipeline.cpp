@@ -101,13 +101,14 @@ std::optional<PythonJob> Pipeline::next_call(std::chrono::milliseconds patience)
 
 size_t Pipeline::calls_waiting() const { return state_->fork.forked() ? 0 : state_->python.calls.waiting(); }
 
-void Pipeline::finish(PythonJob& job, const uint8_t* pixels, Size size, int64_t python_ns) {
+void Pipeline::finish(PythonJob& job, const RawImage& image, int64_t python_ns) {
   const std::shared_ptr<Batch> batch = state_->take_back(job, python_ns);
+  if (job.call < 0) batch->sizes[static_cast<size_t>(job.sample)] = image.size;
   bool handed_on = false;
   const bool not_cancelled = state_->guarded(*batch, job.sample, Stage::kResize, [&] {
     auto worker = state_->spare.take([&] { return state_->new_worker(); });
     const int64_t begin = worker->stats.recording() ? now_ns() : 0;
-    handed_on = !state_->make_from_step(*worker, batch, job.sample, job.from, rgbx_image(pixels, size));
+    handed_on = !state_->make_from_step(*worker, batch, job.sample, job.from, image);
     if (begin != 0) worker->stats.add(Clock::kResize, begin, now_ns());
     state_->spare.give(std::move(worker));
   });

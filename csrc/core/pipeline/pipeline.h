@@ -71,9 +71,9 @@ class Pipeline {
   size_t pillow_jobs_waiting() const;
   std::optional<PythonJob> next_call(std::chrono::milliseconds patience);
   size_t calls_waiting() const;
-  /// Ends a job with an image, RGBX, that Pillow decoded or a call returned: the recipe's next steps run on it.
-  /// `python_ns`: time spent in Python. Throws std::logic_error where the job is finished.
-  void finish(PythonJob& job, const uint8_t* pixels, Size size, int64_t python_ns);
+  /// Ends a job with an image that Pillow decoded or a call returned: the recipe's next steps run on it. `python_ns`:
+  /// time spent in Python. Throws std::logic_error where the job is finished.
+  void finish(PythonJob& job, const RawImage& image, int64_t python_ns);
   /// Ends a job with the elements of the whole sample, in the batch's layout. This machine's memory only. Throws
   /// std::invalid_argument where their number is wrong, std::logic_error where the job is finished.
   void finish_elements(PythonJob& job, std::span<const uint8_t> elements, int64_t python_ns);

@@ -91,6 +91,7 @@ void Pipeline::State::make_from_pixels(SampleWorker& worker, const std::shared_p
   const bool timed = sample % kTimedShare == 0 || worker.stats.recording();
   const int64_t begin = timed ? now_ns() : 0;
   worker.stats.add(Clock::kRead);
+  batch->sizes[static_cast<size_t>(sample)] = image.size;
   bool handed_on = false;
   const bool not_cancelled =
       guarded(*batch, sample, Stage::kResize, [&] { handed_on = !make_from_step(worker, batch, sample, 0, image); });

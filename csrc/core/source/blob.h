@@ -25,6 +25,9 @@ inline RawImage rgbx_image(const uint8_t* pixels, Size size) {
   return {pixels, size, kPixelBytes, ptrdiff_t{size.width} * kPixelBytes, kPixelBytes, 1};
 }
 
+/// Rows of gray levels without gaps.
+inline RawImage gray_image(const uint8_t* pixels, Size size) { return {pixels, size, 1, ptrdiff_t{size.width}, 1, 0}; }
+
 class Columns;
 
 /// A sample's bytes: encoded in a file (`path`) or in memory (`data`), or pixels (`raw`), or a row of `columns`.

@@ -26,7 +26,8 @@ void ViewsMaker::plan(const double* draws, Size image, const Batch& batch, int s
 
 bool ViewsMaker::make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch,
                       int sample, bool /*may_offload*/) {
-  const JpegHeader header = decoder_.header(bytes, views_.front()->options.max_pixels, stats);
+  const JpegHeader header = decoder_.header(bytes, views_.front()->options, stats);
+  batch->sizes[static_cast<size_t>(sample)] = header.size;
   plan(draws, header.size, *batch, sample);
   tee_.clear();
   for (const auto& view : views_) {

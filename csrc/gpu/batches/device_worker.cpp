@@ -33,7 +33,8 @@ bool DeviceWorker::make(std::span<const uint8_t> bytes, const double* draws, con
   const int64_t begin = now_ns();
   auto& mine = static_cast<DeviceBatch&>(*batch);
   mine.jobs[static_cast<size_t>(sample)].skip = true;  // a refused offload has left its job there
-  const JpegHeader header = plain_header(bytes, options_.max_pixels);
+  const JpegHeader header = plain_header(bytes, options_);
+  batch->sizes[static_cast<size_t>(sample)] = header.size;
   const Plan plan = resolve(options_.recipe, draws, header.size);
   const int64_t planned = now_ns();
   stats.add(Clock::kHeader, begin, planned);

@@ -22,13 +22,10 @@ from headrace.randomness.python_randomness import sample_randomness
 CollateFunction = Callable[[Any], Any]
 
 
-class Labelled(Protocol):
+class Source(Protocol):
     """The part of a source that a collate_fn's samples need."""
 
-    @property
-    def has_targets(self) -> bool: ...
-
-    def target(self, index: int) -> Any: ...
+    def sample_of(self, made: Any, index: int) -> Any: ...
 
 
 def is_default(collate_fn: CollateFunction | None, batched: bool) -> bool:
@@ -74,7 +71,7 @@ class Collation:
     """
 
     def __init__(
-        self, function: CollateFunction, source: Labelled, kinds: Any, batched: bool, progress: Progress
+        self, function: CollateFunction, source: Source, kinds: Any, batched: bool, progress: Progress
     ) -> None:
         self._function = in_place(function) or function
         self._source, self._kinds = source, kinds
@@ -110,11 +107,8 @@ class Collation:
 
     def _samples(self, views: StackedViews, images: Any, indices: np.ndarray[Any, Any]) -> Any:
         """Returns what the dataset would return for each index, as a list; without batches the only one."""
-        samples = _apart(images, len(indices), views, self._kinds)
-        if self._source.has_targets:
-            samples = [
-                (image, self._source.target(index)) for image, index in zip(samples, indices.tolist(), strict=True)
-            ]
+        made = _apart(images, len(indices), views, self._kinds)
+        samples = [self._source.sample_of(one, index) for one, index in zip(made, indices.tolist(), strict=True)]
         return samples if self._batched else samples[0]
 
 
@@ -128,12 +122,3 @@ def _apart(batch: Any, count: int, views: StackedViews, kinds: Any) -> list[Any]
     parts = [_apart(batch[key], count, views, kinds if isinstance(kinds, type) else kinds[key]) for key in keys]
     samples = zip(*parts, strict=True)
     return [dict(zip(keys, one, strict=True)) if isinstance(batch, Mapping) else list(one) for one in samples]
-
-
-def as_kinds(made: Any, kinds: Any) -> Any:
-    """Returns a sample's tensors as objects of these classes."""
-    if isinstance(made, torch.Tensor):
-        return made.as_subclass(kinds)
-    if isinstance(made, Mapping):
-        return {key: as_kinds(one, kinds[key]) for key, one in made.items()}
-    return [as_kinds(one, kind) for one, kind in zip(made, kinds, strict=True)]

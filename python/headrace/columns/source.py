@@ -57,6 +57,10 @@ class ColumnSource:
         part, row = self._at(index)
         return f"row {row} of {part!r}"
 
+    def part_location(self, part: str, index: int) -> str:
+        """Returns where a part of a sample is stored; a row has none."""
+        return self.location(index)
+
     def metadata(self, index: int) -> dict[Any, Any]:
         """Returns nothing: rows have no metadata."""
         return {}
@@ -66,6 +70,14 @@ class ColumnSource:
         raise TypeError("rows of columns have no targets")
 
     def targets_of(self, indices: Int64s) -> Any:
+        """Raises TypeError: there are no targets."""
+        raise TypeError("rows of columns have no targets")
+
+    def sample_of(self, made: Any, index: int) -> Any:
+        """Returns the sample that ``dataset[index]`` would be: `made`."""
+        return made
+
+    def batch_of(self, images: Any, targets: Any) -> Any:
         """Raises TypeError: there are no targets."""
         raise TypeError("rows of columns have no targets")
 

@@ -19,6 +19,8 @@ class Located(Protocol):
 
     def location(self, index: int) -> str: ...
 
+    def part_location(self, part: str, index: int) -> str: ...
+
 
 class EpochErrors(Protocol):
     """The part of the current epoch's progress that is used here."""
@@ -31,9 +33,10 @@ class EpochErrors(Protocol):
 
 def describe(failure: Failure, index: int, source: Located) -> SampleError:
     """Returns the exception for one failed sample."""
-    location = source.location(index)
+    part = failure.part
+    location = source.part_location(part, index) if part else source.location(index)
     original = failure.original or native_cause(failure.stage, failure.reason, failure.errno, location)
-    return sample_error(failure.stage, index, location, failure.reason, original)
+    return sample_error(failure.stage, index, f"{part}: {location}" if part else location, failure.reason, original)
 
 
 class FaultLog:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+import torch
+
 from headrace.columns.column import RowLayout
 from headrace.columns.source import ColumnSource, as_columns
 from headrace.delivery.settings import OwnSettings
@@ -23,6 +25,7 @@ class Gathered:
 
     source: ColumnSource
     draws = ()
+    kinds = torch.Tensor  # of a sample
 
     @property
     def product(self) -> RowLayout:

@@ -45,6 +45,8 @@ class Source(faults.Located, Protocol):
 
     def targets_of(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any: ...
 
+    def batch_of(self, images: Any, targets: Any) -> Any: ...
+
 
 class NativeIterator:
     """Iterator over ``images``, ``[images, targets]`` or dicts of columns.
@@ -52,6 +54,7 @@ class NativeIterator:
     `close`, or dropping it, discards the batches in flight.
 
     Args:
+        table: where the samples lie; what the engine's `submit` takes.
         owns_engine: whether closing the iterator closes the engine.
         renew: restarts the epoch if a sampler was set to another one before the first batch; see `Epochs.renew`.
         collation: calls the user's collate_fn; None without one.
@@ -71,7 +74,7 @@ class NativeIterator:
     def __init__(
         self,
         source: Source,
-        table: core.BlobTable,
+        table: Any,
         engine: Engine,
         order: Iterator[OrderedBatch],
         draws: Draws,
@@ -222,7 +225,9 @@ class NativeIterator:
                     raise begun.collated.error
                 return begun.collated.batch
         images = begun.images if self._settings.batched else self._engine.single(begun.images)
-        return [images, self._engine.move_targets(self._targets(begun.indices))] if self._source.has_targets else images
+        if not self._source.has_targets:
+            return images
+        return self._source.batch_of(images, self._engine.move_targets(self._targets(begun.indices)))
 
     @contextmanager
     def _results_of(self, begun: Begun) -> Iterator[None]:

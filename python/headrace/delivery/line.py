@@ -16,7 +16,6 @@ import numpy as np
 import torch
 
 from headrace.base.errors import SampleError
-from headrace.base.native import core
 from headrace.base.recording import span
 from headrace.engine.engine import Engine, Failure, Flight
 from headrace.epochs.delivery import Delivery, settle
@@ -67,13 +66,14 @@ class Line:
     All methods except `leave` and `cancel` must be called under the iterator's lock.
 
     Args:
+        table: where the samples lie; what the engine's `submit` takes.
         ahead: number of batches to begin beyond the one that is due.
         submitted: called with each batch after it was submitted.
     """
 
     def __init__(
         self,
-        table: core.BlobTable,
+        table: Any,
         engine: Engine,
         order: Iterator[OrderedBatch],
         draws: Draws,

@@ -13,15 +13,17 @@ import torch
 from torch.utils.data import get_worker_info
 
 from headrace.collate import collation
-from headrace.columns.source import as_columns
+from headrace.columns.source import ColumnSource, as_columns
 from headrace.delivery.arguments import check_replaceable
 from headrace.delivery.gathering import Gathered, check_length
 from headrace.delivery.settings import OwnSettings, Settings
+from headrace.delivery.stacking import Stacked, stacked
 from headrace.delivery.worker_init import only_seeds
 from headrace.lowering import LoweringError, lower
 from headrace.lowering.origins import attributes, leaves
 from headrace.lowering.python_steps.reach import Reach
 from headrace.recipe.recipe import Column, GaussianWeight, Recipe
+from headrace.samples.source import StackedSource, as_stacked
 from headrace.sources import BlobDataset, NotNative, Variant, as_source
 
 
@@ -65,6 +67,11 @@ class Native:
         return self.recipe
 
     @property
+    def kinds(self) -> Any:
+        """The classes of a sample's tensors."""
+        return self.recipe.kinds
+
+    @property
     def draws(self) -> tuple[Column | GaussianWeight, ...]:
         """The random numbers of a sample."""
         return self.recipe.columns
@@ -90,7 +97,9 @@ class Fallback:
         raise RuntimeError(f"{what} needs headrace's native path, but torch's DataLoader serves here: {self.reason}")
 
 
-Route = Native | Gathered | Fallback
+AnySource = BlobDataset | ColumnSource | StackedSource
+Threaded = Native | Gathered | Stacked  # routes on which headrace delivers
+Route = Threaded | Fallback
 
 
 class Batches(enum.Enum):
@@ -133,10 +142,7 @@ def decide(
     if reasons := _needs_python(batches, collate_fn, worker_init_fn):
         return Fallback("; ".join(reasons))
     try:
-        columns = as_columns(dataset)
-        if columns is not None:
-            return Gathered(columns)
-        return _native(as_source(dataset), dtype, may_vary=not batches.stack(collate_fn))
+        return _threaded(dataset, dtype, may_vary=not batches.stack(collate_fn))
     except (NotNative, LoweringError) as error:
         return Fallback(str(error))
 
@@ -146,14 +152,13 @@ def reasons(settings: Settings) -> list[str]:
     batches = Batches.now(settings)
     found = _needs_python(batches, settings.collate_fn, settings.worker_init_fn)
     try:
-        if as_columns(settings.dataset) is None:
-            _native(as_source(settings.dataset), settings.dtype, may_vary=not batches.stack(settings.collate_fn))
+        _threaded(settings.dataset, settings.dtype, may_vary=not batches.stack(settings.collate_fn))
     except Exception as error:  # torch delivers, whatever the error is
         found.append(str(error))
     return found
 
 
-def renewed(route: Native | Gathered, settings: Settings) -> Route:
+def renewed(route: Threaded, settings: Settings) -> Route:
     """Returns the route of a loader's next epoch: `route`, unless the dataset's content, its transform or the
     transform's attributes, or the loader's ``collate_fn`` or ``worker_init_fn`` has changed.
 
@@ -166,22 +171,29 @@ def renewed(route: Native | Gathered, settings: Settings) -> Route:
     try:
         if isinstance(route, Gathered):
             return route.renewed(settings.dataset)
+        if isinstance(route, Stacked):
+            return route.renewed(
+                settings.dataset, lambda part, source: _renewed(part, source, settings, may_vary=False)
+            )
         source = route.source if route.source.is_current() else as_source(settings.dataset)
         check_length(len(route.source), len(source))
-        same_dtype = route.default_dtype == torch.get_default_dtype()
-        now = _lowered(source.variants, route.recipe)
-        # Persistent workers keep their copies of the objects that are called in Python.
-        may_vary = not batches.stack(settings.collate_fn)
-        same_size = may_vary or not route.recipe.varies
-        unchanged = source is route.source and same_dtype and same_size
-        if unchanged and _same(now, route.lowered, kept=settings.persistent_workers):
-            return route
-        made = _native(source, settings.dtype, may_vary=may_vary)
-        if made.recipe == route.recipe and made.recipe.maps_bytes_as(route.recipe):
-            made = replace(made, recipe=route.recipe)  # keeps the engine: it compares recipes by identity
-        return made
+        return _renewed(route, source, settings, may_vary=not batches.stack(settings.collate_fn))
     except (NotNative, LoweringError) as error:
         return Fallback(str(error))
+
+
+def _renewed(route: Native, source: BlobDataset, settings: Settings, *, may_vary: bool) -> Native:
+    """Returns the route of `source` in the next epoch: `route`, unless the source or its transforms have changed."""
+    same_dtype = route.default_dtype == torch.get_default_dtype()
+    now = _lowered(source.variants, route.recipe)
+    # Persistent workers keep their copies of the objects that are called in Python.
+    unchanged = source is route.source and same_dtype and (may_vary or not route.recipe.varies)
+    if unchanged and _same(now, route.lowered, kept=settings.persistent_workers):
+        return route
+    made = _native(source, settings.dtype, may_vary=may_vary)
+    if made.recipe == route.recipe and made.recipe.maps_bytes_as(route.recipe):
+        made = replace(made, recipe=route.recipe)  # keeps the engine: it compares recipes by identity
+    return made
 
 
 def warn_of_torch(reason: str, *, deferred: bool) -> None:
@@ -223,17 +235,41 @@ def _needs_python(
     return reasons
 
 
+def _threaded(dataset: Any, dtype: torch.dtype | None, *, may_vary: bool) -> Threaded:
+    """Returns the route of a dataset on which headrace delivers.
+
+    Args:
+        may_vary: whether images may have different sizes; those of several fields may not.
+
+    Raises:
+        NotNative, LoweringError: the dataset, or a transform, does not run natively.
+    """
+    fields = as_stacked(dataset)
+    if fields is not None:
+        return stacked(fields, lambda source: _native(source, dtype, may_vary=False))
+    columns = as_columns(dataset)
+    return Gathered(columns) if columns is not None else _native(as_source(dataset), dtype, may_vary=may_vary)
+
+
 def _native(source: BlobDataset, dtype: torch.dtype | None, *, may_vary: bool) -> Native:
     variants = source.variants
-    different = {(id(one.transform), one.channels, one.size): one for one in variants}
+    different = {(id(one.transform), *one[1:]): one for one in variants}
     first, *others = (
-        lower(one.transform, dtype=dtype, channels=one.channels, size=one.size, may_vary=may_vary)
+        lower(
+            one.transform,
+            dtype=dtype,
+            channels=one.channels,
+            size=one.size,
+            mode=one.mode,
+            may_vary=may_vary,
+        )
         for one in different.values()
     )
     for other in others:
         if other != first or not other.maps_bytes_as(first):
             raise NotNative(
-                "the datasets of the ConcatDataset have transforms with different results; give them the same transform"
+                "the datasets of the ConcatDataset have transforms with different results; give them the same "
+                "transform and mode"
             )
     return Native(source, first, _lowered(variants, first), torch.get_default_dtype())
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-import torch
-
 from headrace.base.native import core
 from headrace.collate import collation
-from headrace.columns.source import ColumnSource
 from headrace.delivery.arguments import check_replaceable
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.iterator import NativeIterator
 from headrace.delivery.out_transform import seeded
-from headrace.delivery.routing import Native
+from headrace.delivery.routing import AnySource, Threaded
 from headrace.delivery.settings import Settings
+from headrace.delivery.stacking import Stacked
 from headrace.engine.device_engine import make_engine
 from headrace.engine.engine import Engine
 from headrace.engine.gather_engine import GatherEngine
 from headrace.engine.sized_engine import SizedEngine
+from headrace.engine.stacked_engine import StackedEngine
 from headrace.engine.variant_engine import VariantEngine
 from headrace.engine.views_engine import make_views_engine
 from headrace.engine.worker_info import WorkerValues
@@ -29,6 +28,8 @@ from headrace.epochs.state import Progress
 from headrace.randomness.draws import Draws
 from headrace.recipe.aspect_sizes import nearest_of
 from headrace.recipe.recipe import Recipe
+from headrace.samples.geometry import unequal
+from headrace.samples.source import Tables
 from headrace.sources import BlobDataset, checked_table
 
 
@@ -43,10 +44,10 @@ class Runner:
         self.engine: Engine | None = None
         self.progress: Progress | None = None
         self._iterators: weakref.WeakSet[NativeIterator] = weakref.WeakSet()
-        self._table: tuple[BlobDataset | ColumnSource, core.BlobTable] | None = None
+        self._table: tuple[AnySource, core.BlobTable | Tables] | None = None
         self._variants: tuple[BlobDataset, Recipe, Any] | None = None
 
-    def begin(self, settings: Settings, route: Native | Gathered, epochs: Epochs, *, pin: bool) -> NativeIterator:
+    def begin(self, settings: Settings, route: Threaded, epochs: Epochs, *, pin: bool) -> NativeIterator:
         """Returns the iterator of the next epoch."""
         source = route.source
         # A device's pinned memory and decoders are too expensive to make for each epoch.
@@ -80,17 +81,18 @@ class Runner:
         return iterator
 
     @staticmethod
-    def _collation(settings: Settings, route: Native | Gathered, progress: Progress) -> collation.Collation | None:
+    def _collation(settings: Settings, route: Threaded, progress: Progress) -> collation.Collation | None:
         function = settings.collate_fn
         if function is None or collation.is_default(function, settings.batched):
             return None
-        kinds = route.recipe.kinds if isinstance(route, Native) else torch.Tensor
-        return collation.Collation(function, route.source, kinds, settings.batched, progress)
+        return collation.Collation(function, route.source, route.kinds, settings.batched, progress)
 
-    def new_engine(self, settings: Settings, route: Native | Gathered, *, slots_kept: int, pin: bool = False) -> Engine:
+    def new_engine(self, settings: Settings, route: Threaded, *, slots_kept: int, pin: bool = False) -> Engine:
         """Returns an engine (threads and memory) for the batches of a route."""
         if isinstance(route, Gathered):
             return GatherEngine(route.product, threads=settings.num_workers, slots_kept=slots_kept, pin=pin)
+        if isinstance(route, Stacked):
+            return self._stacked_engine(settings, route, slots_kept=slots_kept, pin=pin)
         source, recipe = route.source, route.recipe
         layout, destination, threads = settings.layout, settings.destination, settings.num_workers
         if recipe.varies:
@@ -104,6 +106,13 @@ class Runner:
             sizes = sizes_known_to(settings.sampler, settings.batch_sampler, source)
             self._variants = source, recipe, nearest_of(recipe.sizes, sizes)
         return VariantEngine(recipe, layout, destination, self._variants[2], threads=threads, pin=pin)
+
+    def _stacked_engine(self, settings: Settings, route: Stacked, *, slots_kept: int, pin: bool) -> StackedEngine:
+        destination, parts = settings.destination, {}
+        for name, part in route.parts.items():
+            copied = isinstance(part, Gathered) and destination.device.type == "cuda"
+            parts[name] = self.new_engine(settings, part, slots_kept=slots_kept, pin=pin or copied)
+        return StackedEngine(parts, route.columns, destination, None if route.source.geometry is None else unequal)
 
     def close(self) -> None:
         """Ends the threads of all iterators and discards their batches in flight."""
@@ -120,9 +129,10 @@ class Runner:
         vars(self).update(vars(Runner()), **kept)
 
 
-def _collate_threads(settings: Settings, route: Native | Gathered) -> int:
+def _collate_threads(settings: Settings, route: Threaded) -> int:
     """Returns the number of threads that collate ahead; 0 where the caller's thread has to do so."""
     if collation.is_default(settings.collate_fn, settings.batched) or settings.destination.way != "memory":
         return 0
-    alone = isinstance(route, Native) and any(call.process_wide for call in route.recipe.calls)
+    recipes = {} if isinstance(route, Gathered) else route.recipe if isinstance(route, Stacked) else {"": route.recipe}
+    alone = any(call.process_wide for recipe in recipes.values() for call in recipe.calls)
     return 0 if alone else min(settings.num_workers, settings.depth)

@@ -32,6 +32,7 @@ class Failure:
     Attributes:
         sample: number in the batch that was submitted; in a repair, an index into its places.
         original: the exception that Python code raised; None for native failures.
+        part: the part of the sample that failed, for samples of several parts.
     """
 
     sample: int
@@ -39,6 +40,7 @@ class Failure:
     reason: str
     errno: int
     original: BaseException | None
+    part: str = ""
 
 
 @dataclass(eq=False)
@@ -95,7 +97,7 @@ class Engine:
             "pass_order": pillow_rule.pass_order(),
         }
         self._pipeline = self._make_pipeline(samples, threads=threads, slots_kept=slots_kept, isa=isa)
-        self._lanes: list[PythonLane] = [PillowLane(self._pipeline, threads)]
+        self._lanes: list[PythonLane] = [PillowLane(self._pipeline, threads, recipe.mode)]
         if calls := recipe.calls:
             self._lanes.append(CallLane(self._pipeline, threads, calls, layout))
         # Lanes whose jobs run in the caller's thread, inside `wait`.
@@ -229,6 +231,11 @@ class Engine:
         """Returns (stage, items, busy nanoseconds summed over threads) since the engine started."""
         stages: list[tuple[str, int, int]] = self._pipeline.stats()
         return stages
+
+    @property
+    def engines(self) -> int:
+        """Number of engines that make a batch, each with threads of its own."""
+        return 1
 
     @property
     def slots(self) -> int:

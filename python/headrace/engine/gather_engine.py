@@ -68,6 +68,10 @@ class GatherEngine(Engine):
         """Returns the sample of a batch of one."""
         return {name: values[0] for name, values in batch.items()}
 
+    def close(self) -> None:
+        """Ends the threads. Batches already handed out stay valid. Idempotent."""
+        self._pipeline.close()
+
     def fits(self, recipe: Any) -> bool:
         """Returns whether this engine can be used for another epoch of rows of this layout."""
         return not self.closed and self._rows == recipe

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import time
+from io import BytesIO
 
 from headrace.base.errors import with_causes
 from headrace.base.native import core
 from headrace.engine.python_lane import PythonLane
-from headrace.pixels.pillow_ops import open_rgb, open_rgb_file
+from headrace.pixels.pillow_ops import opened
 
 _STREAM = re.compile(r" ?<_io\.(BytesIO object at 0x[0-9a-f]+|BufferedReader name=.*)>")
 
@@ -18,9 +19,17 @@ class PillowLane(PythonLane):
 
     Pillow's warnings are issued in the decoding thread under the filters of the process. If a filter turns a warning
     into an error (``-W error``), the sample fails with that error.
+
+    Args:
+        pipeline, threads: as in `PythonLane`.
+        mode: the mode in which files are opened; see `opened`.
     """
 
     name = "pillow"
+
+    def __init__(self, pipeline: core.Pipeline, threads: int, mode: str) -> None:
+        self._mode = mode  # first: the base class starts a thread
+        super().__init__(pipeline, threads)
 
     @staticmethod
     def _next_job(pipeline: core.Pipeline, seconds: float) -> core.PythonJob | None:
@@ -32,8 +41,9 @@ class PillowLane(PythonLane):
     def _do(self, job: core.PythonJob) -> None:
         begin = time.perf_counter_ns()
         try:
-            image = open_rgb_file(job.path) if job.path else open_rgb(job.data)
-            pixels = image.tobytes("raw", "RGBX")
+            with open(job.path, "rb") if job.path else BytesIO(job.data) as file:  # noqa: PTH123 - pathlib knows no bytes
+                image = opened(file, self._mode)
+            pixels = image.tobytes("raw", "RGBX") if image.mode == "RGB" else image.tobytes()
         except Exception as error:  # Pillow refuses the file
             self.note(job, _without_frames(error))
             self._pipeline.fail(job, _in_words(error))

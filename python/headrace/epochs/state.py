@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import PIL
 import torch
@@ -15,10 +15,15 @@ from headrace.epochs.order import Cut, RandomState
 from headrace.epochs.sampler_state import SamplerState
 from headrace.epochs.samplers import Order
 from headrace.pixels import pillow_rule
-from headrace.recipe.recipe import Recipe
 
 VERSION = 3
 _END = 2**62  # an offset beyond the last item of any order
+
+
+class Fingerprinted(Protocol):
+    """A recipe, or the recipes of several fields."""
+
+    def fingerprint(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class Identity:
 
     @classmethod
     def of(
-        cls, seed: int | None, samples: int, dataset: str, order: Order, recipe: Recipe | None, generators: int
+        cls, seed: int | None, samples: int, dataset: str, order: Order, recipe: Fingerprinted | None, generators: int
     ) -> Identity:
         """Returns the identity of a loader; `recipe` is None where samples are delivered as they are."""
         return cls(

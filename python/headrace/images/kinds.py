@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -99,3 +99,12 @@ def of_kind(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
         return as_image(tensor)
     wrapped: torch.Tensor = sys.modules["torchvision.tv_tensors"].wrap(tensor, like=like)
     return wrapped
+
+
+def as_kinds(made: Any, kinds: Any) -> Any:
+    """Returns a sample's tensors as objects of these classes."""
+    if isinstance(made, torch.Tensor):
+        return made.as_subclass(kinds)
+    if isinstance(made, Mapping):
+        return {key: as_kinds(one, kinds[key]) for key, one in made.items()}
+    return [as_kinds(one, kind) for one, kind in zip(made, kinds, strict=True)]

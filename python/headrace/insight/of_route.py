@@ -1,30 +1,35 @@
-"""Chooses the reports about a loader by its route: of images, or of gathered rows."""
+"""Chooses the reports about a loader by its route: of images, of gathered rows, or of several fields."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from headrace.delivery.gathering import Gathered
-from headrace.delivery.routing import Native
+from headrace.delivery.routing import Threaded
 from headrace.delivery.settings import Settings
+from headrace.delivery.stacking import Stacked
 from headrace.engine.engine import Engine
 from headrace.engine.sized_engine import SizedEngine
 from headrace.epochs.order import OrderedBatch
-from headrace.insight import gathered, report, verification
+from headrace.insight import gathered, report, stacked, verification
 from headrace.insight.verification import Epoch, ReferenceLoader, Report
 
 
-def reference_loader(settings: Settings, route: Native | Gathered, epoch: Epoch) -> ReferenceLoader:
+def reference_loader(settings: Settings, route: Threaded, epoch: Epoch) -> ReferenceLoader:
     """Returns the oracle's loader for an epoch; its batches are what the loader hands out."""
     if isinstance(route, Gathered):
         return gathered.reference_loader(settings, epoch)
+    if isinstance(route, Stacked):
+        return stacked.reference_loader(settings, route, epoch)
     return verification.reference_loader(settings, route, epoch)
 
 
-def verify(settings: Settings, route: Native | Gathered, epoch: Epoch, engine: Engine) -> Report:
+def verify(settings: Settings, route: Threaded, epoch: Epoch, engine: Engine) -> Report:
     """Compares the batches of an epoch; see ``DataLoader.verify``. Closes the engine."""
     if isinstance(route, Gathered):
         return gathered.verify(settings, route, epoch, engine)
+    if isinstance(route, Stacked):
+        return stacked.verify(settings, route, epoch, engine)
     if settings.batched and isinstance(engine, SizedEngine) and not engine.stacked:
         single = replace(settings, batched=False)
         report = verification.verify(single, route, (epoch[0], one_by_one(epoch[1])), engine)
@@ -41,6 +46,10 @@ def one_by_one(batches: list[OrderedBatch]) -> list[OrderedBatch]:
     ]
 
 
-def explain(settings: Settings, route: Native | Gathered) -> report.Explanation:
+def explain(settings: Settings, route: Threaded) -> report.Explanation:
     """Returns the table of a loader whose batches native threads deliver."""
-    return gathered.explain(settings, route) if isinstance(route, Gathered) else report.explain(settings, route)
+    if isinstance(route, Gathered):
+        return gathered.explain(settings, route)
+    if isinstance(route, Stacked):
+        return stacked.explain(settings, route)
+    return report.explain(settings, route)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import textwrap
 from dataclasses import dataclass
+from typing import Any
 
 import PIL
 
@@ -46,28 +47,40 @@ def explain(settings: Settings, route: Native) -> Explanation:
     """Returns the table of a loader whose batches native threads deliver."""
     source, recipe = route.source, route.recipe
     ahead = not any(call.process_wide for call in recipe.calls)
-    lines = [*_reading(settings, source), *_steps(recipe), *_targets(source), *collating(settings, ahead=ahead)]
-    return Explanation((*lines, *seeding(settings), *ranks(settings), *_writing(settings, recipe)))
+    lines = [
+        *reading(settings, source, settings.dataset),
+        *steps(recipe),
+        *targets(source),
+        *collating(settings, ahead=ahead),
+        *seeding(settings),
+        *ranks(settings),
+    ]
+    return Explanation((*lines, *writing(settings, recipe)))
 
 
-def _reading(settings: Settings, source: BlobDataset) -> list[Part]:
-    kind = type(settings.dataset)
-    dataset = Part("dataset", "native", f"{source!r} of {kind.__module__}.{kind.__qualname__}")
+def reading(settings: Settings, source: BlobDataset, dataset: Any) -> list[Part]:
+    """Returns how the images of `dataset`, whose source is `source`, are read and decoded."""
+    kind = type(dataset)
+    found = Part("dataset", "native", f"{source!r} of {kind.__module__}.{kind.__qualname__}")
     threads = "the caller's thread (num_workers=0)"
     if settings.num_workers:
         threads = f"{decoding_threads(settings.destination, settings.num_workers)} threads"
     if not source.encoded:
-        return [dataset, Part("read", "native", f"{threads}, pixels in memory: nothing to decode")]
+        return [found, Part("read", "native", f"{threads}, pixels in memory: nothing to decode")]
     odd = "Python threads" if settings.num_workers else "the caller's thread"
+    if source.mode == "P":
+        how = f"Pillow {PIL.__version__} decodes every file in {odd}, for palette indices; then the native steps"
+        return [found, Part("read, decode", "Python", how)]
     decoder = f"libjpeg-turbo {core.libjpeg_version()}, only the rows and columns of the crop"
     return [
-        dataset,
+        found,
         Part("read, decode", "native", f"{threads}, {decoder}"),
         Part("not plain JPEG", "Python", f"decoded by Pillow {PIL.__version__} in {odd}, then the native steps"),
     ]
 
 
-def _steps(recipe: Recipe) -> list[Part]:
+def steps(recipe: Recipe) -> list[Part]:
+    """Returns what each transform was lowered to."""
     alone = any(call.process_wide for call in recipe.calls)
     where = "; in the caller's thread, because it may draw from generators of the process" if alone else ""
     lines = []
@@ -78,7 +91,8 @@ def _steps(recipe: Recipe) -> list[Part]:
     return lines
 
 
-def _targets(source: BlobDataset) -> list[Part]:
+def targets(source: BlobDataset) -> list[Part]:
+    """Returns where targets are made; nothing without targets."""
     if not source.has_targets:
         return []
     transform = source.target_transform
@@ -109,7 +123,8 @@ def seeding(settings: Settings) -> list[Part]:
     return [Part("worker_init_fn", "native", how)]
 
 
-def _writing(settings: Settings, recipe: Recipe) -> list[Part]:
+def writing(settings: Settings, recipe: Recipe) -> list[Part]:
+    """Returns how images are resized and what a batch of them is."""
     destination = destination_for(recipe, settings.destination)
     fused = destination.way == "fused"
     kernels = "the device's kernel" if fused else f"{core.instruction_set()} kernels"

@@ -63,10 +63,15 @@ class Stats:
 
 
 def collect(engine: Engine | None, progress: Progress | None, threads: int) -> Stats:
-    """Returns the statistics of an epoch from the counters of an engine, which may be closed."""
+    """Returns the statistics of an epoch from the counters of an engine, which may be closed.
+
+    Args:
+        threads: the loader's number of threads; an engine of several parts has as many for each.
+    """
     if engine is None or progress is None:
         return Stats((), 0.0, 0.0, threads, "nothing yet")
     now = engine.stages()
+    threads *= engine.engines
     if not now:  # a VariantEngine without a batch has no engines
         return Stats((), 0.0, 0.0, threads, "nothing yet")
     before = {name: (items, ns) for name, items, ns in progress.before}

@@ -15,18 +15,17 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
 from headrace.base.errors import VerificationError
-from headrace.base.native import core
 from headrace.collate import collation
 from headrace.collate.collation import CollateFunction
-from headrace.delivery.gathering import Gathered
 from headrace.delivery.iterator import NativeIterator
 from headrace.delivery.out_transform import seeded
-from headrace.delivery.routing import Native
+from headrace.delivery.routing import Native, Threaded
 from headrace.delivery.settings import Settings
 from headrace.engine.device_engine import moved
 from headrace.engine.engine import Engine
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
+from headrace.images.kinds import as_kinds
 from headrace.oracle.reference import ReferenceDataset, reference_sample
 from headrace.randomness.draws import Draws
 from headrace.recipe.recipe import Recipe
@@ -57,15 +56,16 @@ class _FaultTolerantReference(ReferenceDataset):
         if self.kinds is None:
             return sample
         if self.source.has_targets:
-            return collation.as_kinds(sample[0], self.kinds), sample[1]
-        return collation.as_kinds(sample, self.kinds)
+            return as_kinds(sample[0], self.kinds), sample[1]
+        return as_kinds(sample, self.kinds)
 
 
 def _made(samples: list[Any]) -> list[Any] | None:
     return [sample for sample in samples if sample is not None] or None
 
 
-def _collate_made(samples: list[Any]) -> Any:
+def collate_made(samples: list[Any]) -> Any:
+    """Returns ``default_collate`` of the samples that are not None; None if all are."""
     made = _made(samples)
     return made and default_collate(made)
 
@@ -123,7 +123,7 @@ def _oracle(settings: Settings, route: Native, epoch: Epoch, collate_fn: Collate
     # torch's loader draws its base seed from this generator and thus leaves the default generator unchanged.
     options: dict[str, Any] = {"generator": torch.Generator("cpu")}
     if settings.batched:
-        options |= {"batch_sampler": keys, "collate_fn": _collate_made}
+        options |= {"batch_sampler": keys, "collate_fn": collate_made}
     else:
         options |= {"batch_size": None, "sampler": [key for batch in keys for key in batch]}
     if collate_fn is not None and not collation.is_default(collate_fn, settings.batched):
@@ -147,9 +147,7 @@ def collated_by(
     return oracle
 
 
-def compared_iterator(
-    settings: Settings, route: Native | Gathered, table: core.BlobTable, epoch: Epoch, engine: Engine
-) -> NativeIterator:
+def compared_iterator(settings: Settings, route: Threaded, table: Any, epoch: Epoch, engine: Engine) -> NativeIterator:
     """Returns an iterator over the same batches, made by `engine` from the rows of `table`."""
     progress, order = epoch
     draws = Draws(route.draws, progress.seed)

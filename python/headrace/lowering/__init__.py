@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import torch
 
+import headrace.recipe.steps as S
 from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, texture, timm
 from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.images import Lower
@@ -16,7 +17,7 @@ from headrace.lowering.python_steps import calling as python_steps
 from headrace.lowering.sizes import Size
 from headrace.recipe.recipe import Column, GaussianWeight, Recipe
 
-__all__ = ["LoweringError", "lower"]
+__all__ = ["LoweringError", "drawn_by", "lower"]
 
 #: Class name -> function that appends the transform's steps and returns its line of `explain`; timm has its own table.
 _LOWERS: dict[str, Lower] = {
@@ -36,6 +37,7 @@ def lower(
     dtype: torch.dtype | None = None,
     channels: int = 3,
     size: tuple[int, int] | None = None,
+    mode: str = "RGB",
     native_only: bool = False,
     may_vary: bool = False,
 ) -> Recipe:
@@ -49,6 +51,7 @@ def lower(
             transforms' dtype.
         channels: channels of the input images: 3 (mode RGB) or 1 (mode L).
         size: (height, width) of every input image; None if it varies.
+        mode: mode in which encoded images are opened: "RGB", "L" or "P"; the last two make images of 1 channel.
         native_only: whether to refuse a step, an option or an order that has no native twin, instead of calling it in
             Python.
         may_vary: whether outputs may have different sizes; then the recipe `varies` if they do.
@@ -73,13 +76,15 @@ def lower(
             )
         if has_hooks(steps[-1]):
             raise LoweringError("Views has forward hooks or a replaced method, which would not run; remove them")
-        return _lower_views(steps[:-1], steps[-1].transforms, dtype, channels, size)
+        return _lower_views(steps[:-1], steps[-1].transforms, dtype, _builder(channels, size, mode))
     if not by_ratio:
-        return _lower(steps, Builder(_add, channels, size), dtype, native_only, may_vary)
+        return _lower(steps, _builder(channels, size, mode), dtype, native_only, may_vary)
     if by_ratio != [0] or has_hooks(steps[0]):
         raise LoweringError(
             "ByAspectRatio depends on the size of the original image, so it must be the first step and occur only once"
         )
+    if mode != "RGB":
+        raise LoweringError(f"ByAspectRatio needs images of mode RGB, not {mode}; leave it or the mode out")
     return _lower_variants(steps[0], steps[1:], dtype, channels, size, native_only)
 
 
@@ -88,13 +93,12 @@ def _places(steps: list[Any], name: str) -> list[int]:
     return [n for n, step in enumerate(steps) if class_origin(type(step)) == ("headrace", name)]
 
 
-def _lower_views(common: list[Any], views: Any, dtype: torch.dtype | None, channels: int, size: Size) -> Recipe:
+def _lower_views(common: list[Any], views: Any, dtype: torch.dtype | None, builder: Builder) -> Recipe:
     """Returns a recipe with one view for each transform of a Views, behind the steps that they have in common.
 
     The views use one list of columns. The common steps have columns in it once, so all views draw the same for them.
     """
     keyed = isinstance(views, Mapping)
-    builder = Builder(_add, channels, size)
     made: list[Recipe] = []
     where = "Views: "
     try:
@@ -117,6 +121,30 @@ def _lower_views(common: list[Any], views: Any, dtype: torch.dtype | None, chann
     for key, one in zip(keys or range(1, len(made) + 1), made, strict=True):
         names += [(f"view {key!r}: {name}", how) for name, how in one.names[len(common) :]]
     return replace(made[0], names=tuple(names), views=tuple(made), view_names=keys)
+
+
+def drawn_by(
+    transform: Any, *, channels: int = 3, size: tuple[int, int] | None = None, mode: str = "RGB"
+) -> tuple[Column | GaussianWeight, ...]:
+    """Returns the columns of a recipe that begins with `transform`, a transform of PIL images, as far as it draws them.
+
+    Args:
+        channels, size, mode: as in `lower`.
+
+    Raises:
+        LoweringError: a step has no native twin.
+    """
+    builder = _builder(channels, size, mode)
+    builder.lower([transform])
+    return tuple(builder.columns)
+
+
+def _builder(channels: int, size: Size, mode: str) -> Builder:
+    builder = Builder(_add, channels, size)
+    builder.mode = mode
+    if mode != "RGB":
+        builder.add(S.Grayscale(1))  # the native decoder makes RGB
+    return builder
 
 
 def _lower_variants(

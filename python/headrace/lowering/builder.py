@@ -44,6 +44,7 @@ class Builder:
     Attributes:
         steps, columns, pointwise: those of the future recipe.
         channels: channels of the image at this point: 1 or 3.
+        mode: mode in which encoded images are opened.
         values: the 256 byte values as mapped by the tensor steps so far, (C, 1, 256); None: still a PIL image.
         upright: the same values as (C, 256, 1).
         written: the values that each Erase writes, as mapped by the tensor steps after it so far, (C, 1, 256) each.
@@ -60,6 +61,7 @@ class Builder:
         self.columns: list[Column | GaussianWeight] = []
         self.pointwise: list[TensorStep] = []
         self.channels = channels
+        self.mode = "RGB"
         self.values: torch.Tensor | None = None
         self.upright = torch.empty(0, device="cpu")
         self.written: list[torch.Tensor] = []
@@ -176,7 +178,10 @@ class Builder:
             )
         made = self.values.dtype
         if dtype is None and made not in DTYPES:
-            raise LoweringError(f"the transforms make {made}, which is not one of {_list(DTYPES)}; pass one as dtype=")
+            raise LoweringError(
+                f"the transforms make {made}, which is not one of {_list(DTYPES)}; end them with one of these and "
+                "convert the batch, or pass one as dtype="
+            )
         if dtype == torch.uint8 and made != torch.uint8:
             raise LoweringError(
                 f"dtype=torch.uint8 would cut the transforms' {made} values to whole numbers; for bytes, end the "
@@ -204,6 +209,7 @@ class Builder:
             torch.stack(erased) if erased else None,
             frozenset(self._in_python),
             kind,
+            self.mode,
         )
 
 

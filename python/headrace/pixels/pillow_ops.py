@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from io import BytesIO
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from PIL import Image, ImageOps
@@ -15,17 +15,37 @@ from headrace.recipe.steps import FILTERS
 
 PADDING_MODES = ("constant", "edge", "reflect", "symmetric")
 
+#: Modes in which encoded images are opened; see `opened`.
+MODES = ("RGB", "L", "P")
+
+
+def opened(file: IO[bytes], mode: str) -> Image.Image:
+    """Opens an encoded image, without rotation by EXIF.
+
+    Args:
+        file: the image; Pillow reads only the part of the file that it needs.
+        mode: "RGB" or "L": the image converted to this mode; "RGB" is what torchvision's `pil_loader` does. "P": the
+            palette indices of an image of mode P, or the values of one of mode L, as an image of mode L.
+
+    Raises:
+        ValueError: `mode` is "P", and the image has neither a palette nor the mode L.
+        Exception: Pillow cannot open or decode the image; it raises many types.
+    """
+    with Image.open(file) as image:
+        if mode != "P":
+            return image.convert(mode)
+        if image.mode not in ("P", "L"):
+            raise ValueError(
+                f"an image of mode {image.mode} has no palette indices; mode='L' or mode='RGB' converts it"
+            )
+        indices = Image.frombytes("L", image.size, image.tobytes())
+        indices.info = dict(image.info)
+        return indices
+
 
 def open_rgb(data: bytes) -> Image.Image:
-    """Opens encoded bytes as torchvision's `pil_loader` does: in mode RGB, without rotation by EXIF."""
-    with Image.open(BytesIO(data)) as image:
-        return image.convert("RGB")
-
-
-def open_rgb_file(path: bytes) -> Image.Image:
-    """Opens a file as `open_rgb` does; Pillow reads only the part of the file that it needs."""
-    with open(path, "rb") as file, Image.open(file) as image:  # noqa: PTH123 - pathlib knows no bytes
-        return image.convert("RGB")
+    """Opens encoded bytes as torchvision's `pil_loader` does: in mode RGB."""
+    return opened(BytesIO(data), "RGB")
 
 
 def crop(image: Image.Image, box: Box) -> Image.Image:

@@ -63,6 +63,8 @@ class Recipe:
             output dtype, nested steps included, in the order of `steps`; None without Erase steps.
         in_python: indices of `names` that run in Python.
         kind: tensor class that the transforms return for a single sample; a batch is a plain tensor.
+        mode: mode in which encoded images are opened: "RGB", "L" (gray levels) or "P" (palette indices). With "L" and
+            "P" an image has one channel, and the first step is a Grayscale, which changes no image of mode L.
         variants: one recipe for each output size of a ByAspectRatio, this one first; all have the same columns,
             channels and lut. Empty without a ByAspectRatio.
         views: one recipe for each output of a Views, this one first; all have the same columns. Empty without a Views.
@@ -80,6 +82,7 @@ class Recipe:
     erased: torch.Tensor | None = field(default=None, compare=False)
     in_python: frozenset[int] = field(default=frozenset(), compare=False)
     kind: type[torch.Tensor] = field(default=torch.Tensor, compare=False)
+    mode: str = "RGB"
     variants: tuple[Recipe, ...] = ()
     views: tuple[Recipe, ...] = ()
     view_names: tuple[Any, ...] = ()
@@ -166,6 +169,7 @@ class Recipe:
         parts: list[Any] = [self.steps, self.columns, self.height, self.width, self.channels, str(self.dtype)]
         parts += [one.fingerprint() for one in self.variants]
         parts += [*([one.fingerprint() for one in self.views]), *map(repr, self.view_names)]
+        parts += [] if self.mode == "RGB" else [self.mode]
         digest = hashlib.sha256(repr(parts).encode())
         digest.update(self.lut.contiguous().view(torch.uint8).numpy().tobytes())
         digest.update(self.erase_bytes)

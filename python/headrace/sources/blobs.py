@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from headrace.base.native import core
-from headrace.sources.dataset import BlobDataset
+from headrace.sources.dataset import BlobDataset, checked_mode
 
 _LOOKED_AT = 4096  # bytes of each blob that `identity` hashes
 
@@ -21,10 +21,13 @@ class Blobs(BlobDataset):
         blobs: bytes-like objects, one encoded image each. They are not copied and must not change.
         labels: one per blob. None: samples are images without labels.
         transform, target_transform: as in torchvision's datasets.
+        mode: mode of the images that `transform` gets. ``"RGB"``; ``"L"``: gray levels; ``"P"``: the indices of files
+            with a palette, or the values of files of mode L, unchanged, as an image of mode L: masks of classes. A
+            file of another mode has no indices, and its sample fails.
 
     Raises:
         TypeError: a blob is not bytes-like.
-        ValueError: the numbers of blobs and labels differ.
+        ValueError: the numbers of blobs and labels differ, or there is no such mode.
     """
 
     def __init__(
@@ -33,16 +36,23 @@ class Blobs(BlobDataset):
         labels: Sequence[Any] | np.ndarray[Any, Any] | None = None,
         transform: Callable[[Any], Any] | None = None,
         target_transform: Callable[[Any], Any] | None = None,
+        *,
+        mode: str = "RGB",
     ) -> None:
         if isinstance(blobs, (bytes, bytearray, memoryview)):
             raise TypeError("blobs must be a list of bytes-like objects, not one")
         super().__init__(labels, transform, target_transform)
+        self._mode = checked_mode(mode)
         self.blobs = list(blobs)
         for i, blob in enumerate(self.blobs):
             if not isinstance(blob, (bytes, bytearray, memoryview)):
                 raise TypeError(f"blob {i} is {type(blob).__name__}; a bytes-like object is needed")
         if labels is not None and len(labels) != len(self.blobs):
             raise ValueError(f"there are {len(self.blobs)} blobs but {len(labels)} labels")
+
+    @property
+    def mode(self) -> str:
+        return self._mode
 
     def __len__(self) -> int:
         return len(self.blobs)

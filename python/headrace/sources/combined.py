@@ -35,6 +35,14 @@ class Selection(BlobDataset):
         return self.base.variants
 
     @property
+    def mode(self) -> str:
+        return self.base.mode
+
+    @property
+    def channels(self) -> int:
+        return self.base.channels
+
+    @property
     def encoded(self) -> bool:
         return self.base.encoded
 
@@ -97,6 +105,14 @@ class Joined(BlobDataset):
     @property
     def variants(self) -> tuple[Variant, ...]:
         return tuple(variant for part in self.parts for variant in part.variants)
+
+    @property
+    def mode(self) -> str:
+        return self.parts[0].mode
+
+    @property
+    def channels(self) -> int:
+        return self.parts[0].channels
 
     @property
     def encoded(self) -> bool:

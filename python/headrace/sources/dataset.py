@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from headrace.base.native import core
-from headrace.pixels.pillow_ops import open_rgb
+from headrace.pixels.pillow_ops import MODES, opened
 from headrace.sources.labels import collate, on_the_default_device
 
 _LOOKED_AT = 1000  # samples that `fingerprint` hashes
@@ -24,6 +24,7 @@ class Variant(NamedTuple):
     transform: Any
     channels: int
     size: tuple[int, int] | None  # (height, width); None: it varies or is unknown
+    mode: str = "RGB"  # in which encoded images are opened
 
 
 class BlobDataset(torch.utils.data.Dataset[Any]):
@@ -79,7 +80,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
 
     def image(self, index: int) -> Image.Image:
         """Returns the image that `transform` is called on: mode RGB, or mode L if `channels` is 1."""
-        return open_rgb(self.read(index))
+        return opened(BytesIO(self.read(index)), self.mode)
 
     def metadata(self, index: int) -> dict[Any, Any]:
         """Returns Pillow's ``info`` dict of the image that `image` returns."""
@@ -125,14 +126,23 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         """Returns where the sample is stored, for messages: its path, if it has one."""
         raise NotImplementedError
 
+    def part_location(self, part: str, index: int) -> str:
+        """Returns where a part of the sample is stored; an image has none."""
+        return self.location(index)
+
     def blob_table(self) -> core.BlobTable:
         """Returns the native core's table of blob locations; row i belongs to sample i."""
         raise NotImplementedError
 
     @property
+    def mode(self) -> str:
+        """Mode in which encoded images are opened: "RGB", "L" or "P"."""
+        return "RGB"
+
+    @property
     def channels(self) -> int:
         """Number of channels of the images before any transform: 1 or 3."""
-        return 3
+        return 3 if self.mode == "RGB" else 1
 
     @property
     def size(self) -> tuple[int, int] | None:
@@ -147,7 +157,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
     @property
     def variants(self) -> tuple[Variant, ...]:
         """The transforms of the samples; more than one only if the dataset joins several."""
-        return (Variant(self.transform, self.channels, self.size),)
+        return (Variant(self.transform, self.channels, self.size, self.mode),)
 
     def is_current(self) -> bool:
         """Whether the wrapped dataset, if any, still holds the same objects as when this source was made from it."""
@@ -164,6 +174,14 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
             label = int(label)
         return label if self.target_transform is None else self.target_transform(label)
 
+    def sample_of(self, made: Any, index: int) -> Any:
+        """Returns the sample that ``dataset[index]`` would be, given its image after all transforms."""
+        return (made, self.target(index)) if self.has_targets else made
+
+    def batch_of(self, images: Any, targets: Any) -> Any:
+        """Returns a batch, or a sample, of images with targets."""
+        return [images, targets]
+
     def numbers(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]] | None:
         """Returns the targets of a batch, int64 (n,), if they are plain ints; otherwise None."""
         return self._labels[indices] if self._plain and self.target_transform is None else None
@@ -177,6 +195,16 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
             return self._labels[torch.from_numpy(indices)]
         named = indices.tolist()
         return collate(tuple(self.target(i) for i in named), named, self.location)
+
+
+def checked_mode(mode: Any) -> str:
+    """Returns the argument `mode` of a dataset. Raises ValueError unless it is one of MODES."""
+    if mode not in MODES:
+        raise ValueError(
+            f"mode must be 'RGB', 'L' (gray levels) or 'P' (palette indices), not {mode!r}: pixels are bytes, in one "
+            "or three channels"
+        )
+    return str(mode)
 
 
 def checked_table(source: BlobDataset) -> core.BlobTable:

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from headrace.base.native import core
-from headrace.sources.dataset import BlobDataset
+from headrace.sources.dataset import BlobDataset, checked_mode
 from headrace.sources.packed_paths import PackedPaths
 
 
@@ -22,10 +22,13 @@ class ImageFiles(BlobDataset):
         paths: the files, in the order of the dataset.
         labels: one per file. None: samples are images without labels.
         transform, target_transform: as in torchvision's datasets.
+        mode: mode of the images that `transform` gets. ``"RGB"``; ``"L"``: gray levels; ``"P"``: the indices of files
+            with a palette, or the values of files of mode L, unchanged, as an image of mode L: masks of classes. A
+            file of another mode has no indices, and its sample fails.
 
     Raises:
         TypeError: `paths` is a single path.
-        ValueError: the numbers of paths and labels differ, or a path contains a zero byte.
+        ValueError: the numbers of paths and labels differ, a path contains a zero byte, or there is no such mode.
     """
 
     def __init__(
@@ -34,13 +37,20 @@ class ImageFiles(BlobDataset):
         labels: Sequence[Any] | np.ndarray[Any, Any] | None = None,
         transform: Callable[[Any], Any] | None = None,
         target_transform: Callable[[Any], Any] | None = None,
+        *,
+        mode: str = "RGB",
     ) -> None:
         if isinstance(paths, (str, bytes, os.PathLike)):
             raise TypeError(f"paths must be a list of paths, not one path: {paths!r}")
         super().__init__(labels, transform, target_transform)
+        self._mode = checked_mode(mode)
         self.paths = paths if isinstance(paths, PackedPaths) else PackedPaths(paths)
         if labels is not None and len(labels) != len(self.paths):
             raise ValueError(f"there are {len(self.paths)} paths but {len(labels)} labels")
+
+    @property
+    def mode(self) -> str:
+        return self._mode
 
     def __len__(self) -> int:
         return len(self.paths)

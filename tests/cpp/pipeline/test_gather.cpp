@@ -124,3 +124,13 @@ TEST_CASE("images and columns do not mix") {
   CHECK(first->take_failures().size() == 1);
   CHECK(second->take_failures().size() == 1);
 }
+
+TEST_CASE("a repair writes its rows where the batch has them") {
+  const Arrays first(9), second(9, 50);
+  Pipeline pipeline(gathering(2));
+  const auto batch = begin(pipeline, first.table, {0, 1, 2, 3, 4});
+  REQUIRE(complete(pipeline, *batch));
+  const auto repair = pipeline.repair(*batch, {4, 1}, second.table, {7, 8}, {});
+  REQUIRE(complete(pipeline, *repair));
+  check(*batch, {{&first, 0}, {&second, 8}, {&first, 2}, {&first, 3}, {&second, 7}});
+}

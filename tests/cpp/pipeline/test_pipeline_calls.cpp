@@ -34,7 +34,7 @@ PipelineOptions crops_and_calls(int threads) {
 void serve(Pipeline& pipeline, PythonJob& job) {
   Bytes pixels = job.bytes;
   for (uint8_t& byte : pixels) byte = static_cast<uint8_t>(byte + job.call + 1);
-  pipeline.finish(job, pixels.data(), job.size, 10);
+  pipeline.finish(job, rgbx_image(pixels.data(), job.size), 10);
 }
 
 Bytes three_more(Bytes bytes) {
@@ -60,7 +60,7 @@ TEST_CASE("calls stand where they are, one after the other") {
         while (!pipeline.closed())
           if (auto job = pipeline.next_pillow_job(kLong)) {
             const auto image = static_cast<size_t>(rows[static_cast<size_t>(job->sample)]);
-            pipeline.finish(*job, Images::all().pixels[image].data(), Images::all().sizes[image], 1);
+            pipeline.finish(*job, rgbx_image(Images::all().pixels[image].data(), Images::all().sizes[image]), 1);
           }
       });
     }
@@ -117,11 +117,11 @@ TEST_CASE("an error of a call, and an image of another size than the batch holds
   REQUIRE(second);
   pipeline.fail(*first, "no light");
   const Bytes pixel(kPixelBytes);
-  pipeline.finish(*second, pixel.data(), {1, 1}, 0);  // the second call gets this image
+  pipeline.finish(*second, rgbx_image(pixel.data(), {1, 1}), 0);  // the second call gets this image
   auto last = pipeline.next_call(0ms);
   REQUIRE(last);
   CHECK(last->size == Size{1, 1});
-  pipeline.finish(*last, pixel.data(), {1, 1}, 0);
+  pipeline.finish(*last, rgbx_image(pixel.data(), {1, 1}), 0);
   REQUIRE(pipeline.wait(*batch, 0ms));
   const auto failures = batch->take_failures();
   REQUIRE(failures.size() == 2);

@@ -27,7 +27,7 @@ struct Disguised {
   }
   static void finish(Pipeline& pipeline, PythonJob& job) {
     const size_t image = job.bytes.at(0);
-    pipeline.finish(job, Images::all().pixels[image].data(), Images::all().sizes[image], 1000);
+    pipeline.finish(job, rgbx_image(Images::all().pixels[image].data(), Images::all().sizes[image]), 1000);
   }
 };
 
@@ -68,6 +68,50 @@ TEST_CASE("what is not a plain JPEG goes to Pillow and comes out as if it were o
   }
 }
 
+TEST_CASE("a batch knows the sizes of its images, whoever decoded them") {
+  const Disguised disguised;
+  Pipeline pipeline(training(1));
+  const auto batch = submit(pipeline, disguised.table, {5, 2, 4});
+  auto job = pipeline.next_pillow_job(kLong);
+  REQUIRE(job);
+  Disguised::finish(pipeline, *job);
+  REQUIRE(pipeline.wait(*batch, kLong));
+  const std::vector<Size>& sizes = Images::all().sizes;
+  CHECK(batch->sizes == std::vector<Size>{sizes[5], sizes[2], sizes[4]});
+}
+
+TEST_CASE("Pillow may give gray levels") {
+  const Disguised disguised;
+  Pipeline pipeline(training(1));
+  const auto colours = submit(pipeline, disguised.table, {1});
+  auto job = pipeline.next_pillow_job(kLong);
+  REQUIRE(job);
+  const Bytes gray{7, 200, 3, 90, 255, 0};
+  Bytes same;
+  for (const uint8_t level : gray) same.insert(same.end(), {level, level, level, 0});
+  pipeline.finish(*job, rgbx_image(same.data(), {3, 2}), 0);
+  const auto levels = submit(pipeline, disguised.table, {1});
+  job = pipeline.next_pillow_job(kLong);
+  REQUIRE(job);
+  pipeline.finish(*job, gray_image(gray.data(), {3, 2}), 0);
+  REQUIRE(pipeline.wait(*colours, kLong));
+  REQUIRE(pipeline.wait(*levels, kLong));
+  CHECK(contents(pipeline, *levels) == contents(pipeline, *colours));
+}
+
+TEST_CASE("on request Pillow decodes every file") {
+  PipelineOptions options = training(1);
+  options.pillow_alone = true;
+  Pipeline pipeline(std::move(options));
+  const auto batch = submit(pipeline, Images::all().table, {3});
+  auto job = pipeline.next_pillow_job(kLong);
+  REQUIRE(job);
+  CHECK(job->bytes == Images::all().jpegs[3]);
+  pipeline.finish(*job, rgbx_image(Images::all().pixels[3].data(), Images::all().sizes[3]), 0);
+  REQUIRE(pipeline.wait(*batch, kLong));
+  CHECK(contents(pipeline, *batch) == expected(training(0), {3}));
+}
+
 TEST_CASE("Pillow's error is the sample's error") {
   const Disguised disguised;
   Pipeline pipeline(training(1));
@@ -98,8 +142,8 @@ TEST_CASE("an image from Pillow that the recipe cannot take fails like any other
   }
   const Bytes pixel(kPixelBytes);
   auto first = pipeline.next_pillow_job(0ms), second = pipeline.next_pillow_job(0ms);
-  pipeline.finish(*first, pixel.data(), {1, 1}, 0);
-  pipeline.finish(*second, nullptr, {0, 0}, 0);
+  pipeline.finish(*first, rgbx_image(pixel.data(), {1, 1}), 0);
+  pipeline.finish(*second, rgbx_image(nullptr, {0, 0}), 0);
   REQUIRE(pipeline.wait(*batch, 0ms));
   const auto failures = batch->take_failures();
   REQUIRE(failures.size() == 2);
@@ -189,7 +233,7 @@ TEST_CASE("a device is handed to Pillow by its path") {
     CHECK(job->path == "/dev/zero");
     CHECK(job->bytes.empty());
     CHECK(job->reason == "a device");
-    pipeline.finish(*job, Images::all().pixels[0].data(), Images::all().sizes[0], 1);
+    pipeline.finish(*job, rgbx_image(Images::all().pixels[0].data(), Images::all().sizes[0]), 1);
     REQUIRE(pipeline.wait(*batch, kLong));
     CHECK(contents(pipeline, *batch) == expected(training(0), {0}));
   }

@@ -81,3 +81,11 @@ def test_two_views_train_an_encoder() -> None:
     lines = run(EXAMPLES / "two_views.py", "--epochs", 1)
     assert "0 differ" in lines[0] and lines[1].startswith("epoch 0: loss ")
     assert lines[2] == f"ten views: {[(16, 3, 64, 64)] * 2 + [(16, 3, 32, 32)] * 8}"
+
+
+def test_images_and_their_masks() -> None:
+    lines = run(EXAMPLES / "segmentation.py", "--epochs", 2)
+    assert [line.split(":")[0] for line in lines] == ["epoch 0", "epoch 1"]
+    losses = [float(line.split()[3]) for line in lines]
+    assert losses[1] < losses[0]
+    assert run(EXAMPLES / "segmentation.py", "--epochs", 2, "--workers", 0) == lines

@@ -15,7 +15,7 @@ from headrace.sources.recognised.torchvision_files import recognise_folder, reco
 from headrace.sources.unchanged import NotNative, check_samples, class_name, mro_index, refuse_override
 
 KNOWN = (
-    "headrace.ImageFolder, ImageFiles, Blobs, Arrays and Columns, torchvision's folders, ImageNet, Food101, "
+    "headrace.ImageFolder, ImageFiles, Blobs, Arrays, Columns and Samples, torchvision's folders, ImageNet, Food101, "
     "Flowers102, OxfordIIITPet, CIFAR and MNIST, Subset and ConcatDataset of these, and datasets with a "
     "headrace_source method"
 )

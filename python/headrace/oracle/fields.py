@@ -1,0 +1,92 @@
+"""The oracle of samples of several fields: each image from the same draws, all else by ``field[i]``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch.utils.data import Dataset
+
+from headrace.images.kinds import as_kinds
+from headrace.oracle.reference import ImageSource, reference_sample
+from headrace.randomness.draws import Draws
+from headrace.recipe.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class ImageField:
+    """A field of images.
+
+    Attributes:
+        source: its images and targets.
+        recipe: what is done to them.
+        columns: the columns of a sample's draws that the recipe reads.
+        kinds: the classes of a sample's tensors; None: plain ones.
+    """
+
+    source: ImageSource
+    recipe: Recipe
+    columns: npt.NDArray[np.int64]
+    kinds: Any = None
+
+
+class ReferenceFields(Dataset[Any]):
+    """The samples of one epoch by (index, occurrence), as dicts or tuples.
+
+    Args:
+        fields: each either an `ImageField` or a function that returns the value of sample i, by name.
+        draws: makes the draws of a sample.
+        epoch: number of the epoch.
+        row: returns the number of sample i in the fields.
+        length: number of samples.
+        one_size: whether the images of a sample must have one size.
+        positional: whether samples are tuples.
+        on_error: "raise"; "skip": a failed sample is None; "replace": it is the next one that can be made.
+    """
+
+    def __init__(
+        self,
+        fields: Mapping[str, ImageField | Callable[[int], Any]],
+        draws: Draws,
+        epoch: int,
+        row: Callable[[int], int],
+        length: int,
+        *,
+        one_size: bool,
+        positional: bool,
+        on_error: str,
+    ) -> None:
+        self._fields, self._draws, self._epoch, self._row, self._length = dict(fields), draws, epoch, row, length
+        self._one_size, self._positional, self._on_error = one_size, positional, on_error
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, key: tuple[int, int]) -> Any:
+        draws, index = self._draws.batch(self._epoch, [key[0]], [key[1]])[0], key[0]
+        if self._on_error == "raise":
+            return self._sample(self._row(index), draws)
+        for _ in range(self._length if self._on_error == "replace" else 1):
+            try:
+                return self._sample(self._row(index), draws)
+            except Exception:
+                index = (index + 1) % self._length
+        return None
+
+    def _sample(self, row: int, draws: npt.NDArray[np.float64]) -> Any:
+        images = {name: one.source.image(row) for name, one in self._fields.items() if isinstance(one, ImageField)}
+        sizes = {image.size for image in images.values()}
+        if self._one_size and len(sizes) > 1:
+            raise ValueError(f"the images of sample {row} have different sizes: {sizes}")
+        made: dict[str, Any] = {}
+        for name, one in self._fields.items():
+            if isinstance(one, ImageField):
+                image = reference_sample(images[name], one.recipe, draws[one.columns])
+                image = image if one.kinds is None else as_kinds(image, one.kinds)
+                made[name] = (image, one.source.target(row)) if one.source.has_targets else image
+            else:
+                made[name] = one(row)
+        return tuple(made.values()) if self._positional else made

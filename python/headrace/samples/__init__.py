@@ -1,0 +1,1 @@
+"""Datasets of several fields: `Samples`, torch's StackDataset, and a geometry that their images share."""

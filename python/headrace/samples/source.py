@@ -1,0 +1,229 @@
+"""Where the native path finds the fields of samples: `Samples`, torch's StackDataset, and Subset of these."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch.utils.data import StackDataset, Subset, default_collate
+
+from headrace.base.native import core
+from headrace.columns.dataset import Columns
+from headrace.columns.source import ColumnSource, as_columns
+from headrace.samples.dataset import Samples
+from headrace.samples.fields import Field, as_field
+from headrace.samples.geometry import Geometry, Shaped
+from headrace.sources import BlobDataset, NotNative, checked_table
+from headrace.sources.labels import collate
+from headrace.sources.recognised.torch_combined import subset_rows
+from headrace.sources.unchanged import check_samples
+
+Int64s = npt.NDArray[np.int64]
+
+ARRAYS = ""  # the part that holds the rows of all array fields; no field has this name
+_LOOKED_AT = 100  # samples whose plain values `fingerprint` hashes
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of all parts, and the row of each sample in them.
+
+    Attributes:
+        rows: int64 (n,); None: row i is that of sample i.
+    """
+
+    parts: dict[str, core.BlobTable]
+    rows: Int64s | None
+
+
+class StackedSource:
+    """The fields of one dataset, and the parts of them that native threads make.
+
+    Attributes:
+        images, columns: the sources of the parts, by field.
+
+    Args:
+        dataset: the dataset with these samples.
+        fields: its fields.
+        geometry: what its image fields share.
+        positional: whether a sample is a tuple instead of a dict.
+        rows: number of each sample in the fields; None: all in order.
+    """
+
+    has_targets = True  # `batch_of` puts the parts together
+
+    def __init__(
+        self,
+        dataset: Any,
+        fields: tuple[Field, ...],
+        geometry: Geometry | None,
+        *,
+        positional: bool,
+        rows: Int64s | None = None,
+    ) -> None:
+        for one in fields:
+            if one.why_not or one.name == ARRAYS:
+                raise NotNative(f"field {one.name!r}: {one.why_not or 'has no name; give it one'}")
+        self.dataset, self.fields, self.geometry, self.rows = dataset, fields, geometry, rows
+        self.positional = positional
+        self._held, self._length = _held(dataset), len(dataset)
+        self.images: dict[str, BlobDataset] = {}
+        self.columns: dict[str, ColumnSource] = {}
+        for one in fields:
+            if one.image is not None:
+                self.images[one.name] = one.image if geometry is None else Shaped(one.image, geometry.of(one.name))
+            elif one.rows is not None:
+                self.columns[one.name] = one.rows
+        if arrays := {one.name: one.values for one in fields if one.gathered}:
+            gathered = as_columns(Columns(arrays))
+            assert gathered is not None
+            self.columns[ARRAYS] = gathered
+
+    def __len__(self) -> int:
+        return self._length
+
+    def is_current(self) -> bool:
+        """Returns whether the dataset still consists of the same objects."""
+        now = _held(self.dataset)
+        same = len(now) == len(self._held) and all(
+            a is b and shape == shape_then for (a, shape), (b, shape_then) in zip(now, self._held, strict=True)
+        )
+        return same and all(one.is_current() for one in self.fields)
+
+    def row(self, index: int) -> int:
+        """Returns the number of a sample in the fields."""
+        return index if self.rows is None else int(self.rows[index])
+
+    def location(self, index: int) -> str:
+        """Returns where a sample's images are stored, for messages."""
+        named = [f"{name}: {source.location(self.row(index))}" for name, source in self.images.items()]
+        return ", ".join(named) or f"sample {self.row(index)} of {self!r}"
+
+    def part_location(self, part: str, index: int) -> str:
+        """Returns where a part of a sample is stored, for messages."""
+        source: Any = self.images[part] if part in self.images else self.columns[part]
+        return str(source.location(self.row(index)))
+
+    def metadata(self, index: int) -> dict[Any, Any]:
+        """Returns functions that read the metadata of each image, by field: Python steps need that of one field."""
+        row = self.row(index)
+        return {name: lambda source=source: source.metadata(row) for name, source in self.images.items()}
+
+    def blob_table(self) -> Tables:
+        """Returns the native core's tables."""
+        tables = {name: checked_table(source) for name, source in self.images.items()}
+        return Tables(tables | {name: source.blob_table() for name, source in self.columns.items()}, self.rows)
+
+    def target(self, index: int) -> dict[str, Any]:
+        """Returns what Python makes of one sample: plain values, and the targets of images, by field."""
+        row = self.row(index)
+        return {name: look_up(row) for name, look_up in self._in_python().items()}
+
+    def targets_of(self, indices: Int64s) -> dict[str, Any]:
+        """Returns what Python makes of a batch, collated as torch does, by field."""
+        rows = indices if self.rows is None else self.rows[indices]
+        made: dict[str, Any] = {}
+        for one in self.fields:
+            if one.image is not None and one.image.has_targets:
+                made[one.name] = one.image.targets_of(rows)
+            elif one.is_plain:
+                made[one.name] = self._collated(one, rows.tolist())
+        return made
+
+    def _in_python(self) -> dict[str, Any]:
+        plain = {one.name: one.values.__getitem__ for one in self.fields if one.is_plain}
+        with_targets = [one for one in self.fields if one.image is not None and one.image.has_targets]
+        return plain | {one.name: one.image.target for one in with_targets if one.image is not None}
+
+    def _collated(self, field: Field, rows: list[int]) -> Any:
+        values = [field.values[row] for row in rows]
+        if isinstance(values[0], (str, bytes)):  # these stay in the container that they come in
+            container: Any = tuple(values) if self.positional else values
+            return default_collate(container)
+        return collate(tuple(values), rows, lambda row: f"field {field.name!r}")
+
+    def sample_of(self, made: Any, index: int) -> Any:
+        """Returns the sample that ``dataset[index]`` would be, given its images, by field; all else is looked up."""
+        row = self.row(index)
+        sample = {
+            one.name: one.values[row] if one.image is None else one.image.sample_of(made[one.name], row)
+            for one in self.fields
+        }
+        return tuple(sample.values()) if self.positional else sample
+
+    def batch_of(self, made: dict[str, Any], targets: dict[str, Any]) -> Any:
+        """Returns a batch, or a sample, in the shape of the dataset's.
+
+        Args:
+            made: what native threads made, by part.
+            targets: what Python made, by field.
+        """
+        flat = {**made, **made.get(ARRAYS, {})}
+        values: dict[str, Any] = {}
+        for one in self.fields:
+            if one.name not in flat:
+                values[one.name] = targets[one.name]
+            else:
+                image = flat[one.name]
+                values[one.name] = [image, targets[one.name]] if one.name in targets else image
+        return list(values.values()) if self.positional else values
+
+    def fingerprint(self) -> str:
+        """Returns a hash of the fields and their samples, 16 hex digits."""
+        digest = hashlib.sha256(repr((len(self), self.positional, [one.name for one in self.fields])).encode())
+        sources: list[BlobDataset | ColumnSource] = [*self.images.values(), *self.columns.values()]
+        for source in sources:
+            digest.update(source.fingerprint().encode())
+        if self.rows is not None:
+            digest.update(np.ascontiguousarray(self.rows).tobytes())
+        for index in np.unique(np.linspace(0, len(self) - 1, min(_LOOKED_AT, len(self))).astype(np.int64)).tolist():
+            row = self.row(index)
+            digest.update(repr([_shown(one.values[row]) for one in self.fields if one.is_plain]).encode())
+        return digest.hexdigest()[:16]
+
+    def __repr__(self) -> str:
+        return f"{len(self)} samples of {', '.join(one.name for one in self.fields)}"
+
+
+def as_stacked(dataset: Any) -> StackedSource | None:
+    """Returns the source of a dataset of several fields; None for any other dataset.
+
+    Raises:
+        NotNative: a class overrides how its samples are made, or a field is a dataset that headrace does not know.
+    """
+    if isinstance(dataset, Samples):
+        check_samples(type(dataset), Samples)
+        return StackedSource(dataset, dataset.described, dataset.geometry, positional=False)
+    if isinstance(dataset, StackDataset):
+        check_samples(type(dataset), StackDataset)
+        positional = not isinstance(dataset.datasets, dict)
+        given: Any = dataset.datasets
+        named = enumerate(given) if positional else given.items()
+        fields = tuple(as_field(str(name), values) for name, values in named)
+        return StackedSource(dataset, fields, None, positional=positional)
+    if isinstance(dataset, Subset):
+        base = as_stacked(dataset.dataset)
+        if base is None:
+            return None
+        check_samples(type(dataset), Subset)
+        rows = subset_rows(dataset, len(base))
+        rows = rows if base.rows is None else base.rows[rows]
+        return StackedSource(dataset, base.fields, base.geometry, positional=base.positional, rows=rows)
+    return None
+
+
+def _held(dataset: Any) -> list[tuple[Any, Any]]:
+    """Returns the objects that decide the samples, each with its length and shape, which may change in place."""
+    if isinstance(dataset, Subset):
+        return [(dataset, None), (dataset.indices, len(dataset.indices)), *_held(dataset.dataset)]
+    given = dataset.fields if isinstance(dataset, Samples) else dataset.datasets
+    values = given.values() if isinstance(given, dict) else given
+    return [(dataset, None), *((one, (len(one), getattr(one, "shape", None))) for one in values)]
+
+
+def _shown(value: Any) -> str:
+    """Returns a value's beginning as text, the same in every process."""
+    return f"{type(value).__name__} {value!r:.200}"
