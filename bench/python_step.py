@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench.contenders._common import Job, import_torchvision, torchvision_transform
+from bench.contenders._common import WARM_UP_BATCHES, Job, import_torchvision, torchvision_transform
 from bench.machine import describe, options_of
 
 IMAGES = 256
@@ -34,12 +34,13 @@ def loader_of(kind: str, recipe: str, job: Job) -> Any:
 
 
 def ms_a_sample(loader: Any, seconds: float) -> float:
-    """Milliseconds per sample in steady state: the first batches are not counted."""
-    taken, start, begun = 0, 0.0, False
+    """Milliseconds per sample in steady state: the first batches are not counted, of whichever epoch."""
+    taken, start, seen = 0, 0.0, 0
     while True:
-        for number, (images, _) in enumerate(loader):
-            if not begun:
-                begun, start = number >= 3, time.perf_counter()
+        for images, _ in loader:
+            seen += 1
+            if seen <= WARM_UP_BATCHES:
+                start = time.perf_counter()
                 continue
             taken += len(images)
             if time.perf_counter() - start > seconds:

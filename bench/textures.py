@@ -24,7 +24,7 @@ from bench.contenders._common import import_torchvision
 from bench.machine import describe, options_of
 from bench.python_step import ms_a_sample
 
-SIZE, BATCH, IMAGES = 224, 64, 64
+SIZE, BATCH, IMAGES = 224, 32, 64
 BOUND = 2**-23  # one unit in the last place of float32 below 1
 LOW, HIGH = (1 / 32, 1 / 8), (1 / 8, 1 / 2)
 

@@ -45,7 +45,6 @@ struct Batch {
   uint8_t* memory = nullptr;
   std::shared_ptr<std::vector<SizedSample>> sized;  // instead of `memory`, where samples have different sizes
 
-  int room = 0;                    // samples that `memory` has room for: size(), but in a repair those of the batch
   std::vector<int> places;         // position of each sample in `memory`; empty: sample i at position i
   int room = 0;                    // samples that `memory` holds; in a repair, those of the batch that it repairs
   std::atomic<int> claimed{0};     // samples that a worker has taken
