@@ -18,6 +18,7 @@ from support import same, write_folder
 
 UNKNOWN = TensorDataset(torch.arange(COUNT))
 BY_RATIO = T.Compose([T.ByAspectRatio({size: T.Resize(size) for size in ((8, 8), (8, 16))}), T.ToTensor()])
+INT64 = T.Compose([T.Resize((8, 8)), T.PILToTensor(), T.ToDtype(torch.int64)])
 HANDED_ON = {
     "a dataset": (Samples({"image": UNKNOWN}), "field 'image': headrace does not know .*TensorDataset"),
     "a stack's dataset": (StackDataset(x=[0] * COUNT, y=UNKNOWN), "field 'y': headrace does not know"),
@@ -25,6 +26,7 @@ HANDED_ON = {
         Samples({"image": Blobs(encoded().images, transform=T.ToTensor())}),
         "field 'image': the images' sizes vary",
     ),
+    "int64": (Samples({"mask": Blobs(encoded().gray, transform=INT64, mode="L")}), "field 'mask': the transforms make"),
     "several sizes": (
         Samples({"image": Blobs(encoded().images, transform=BY_RATIO)}),
         "field 'image': ByAspectRatio gives",
