@@ -8,12 +8,13 @@ import threading
 import weakref
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate, get_worker_info
 
-from headrace import Blobs, Columns, DataLoader
+from headrace import Blobs, Columns, DataLoader, Samples
 from headrace import transforms as T
 from headrace.base.errors import SampleError
 from support import TENSOR, pictures, same
@@ -229,3 +230,25 @@ def test_a_slow_collate_fn_is_bound_by_the_timeout():
     finally:
         slow.go_on.set()
     assert list(batches) == [2, 2]
+
+
+def test_views_and_fields():
+    views = T.Views([CROPS, T.Compose([T.Resize((6, 6)), *TENSOR])])
+    seen = Samples({"image": photos(8, FIXED), "views": photos(8, views), "x": np.arange(16.0).reshape(8, 2)})
+    for data in (photos(8, views), seen):
+
+        def collate(samples: list[Any]) -> Any:
+            return default_collate(samples), len(samples), type(samples[0])
+
+        for workers in (0, 2):
+            loader = DataLoader(data, 3, True, collate_fn=collate, num_workers=workers, seed=2)
+            assert loader.native
+            expected = list(loader.reference())
+            assert same(list(loader), expected) and len(expected) == 3
+
+
+def test_samples_of_fields_are_the_datasets_own():
+    data = Samples({"image": photos(4, FIXED), "x": np.arange(8.0).reshape(4, 2), "name": list("abcd")})
+    expected = list(TorchDataLoader(data, 2, collate_fn=list))
+    loader = DataLoader(data, 2, collate_fn=list, num_workers=1)
+    assert loader.native and same(list(loader), expected)
