@@ -1,0 +1,1 @@
+"""What a collate_fn costs on the native path, and images of different sizes."""
