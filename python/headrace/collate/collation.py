@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import Any, Protocol
 
 import numpy as np
@@ -44,6 +45,11 @@ def refusal(collate_fn: CollateFunction) -> str | None:
     elif reach.asks_for_worker:
         why = "asks for the worker process that it runs in"
     return why and f"collate_fn {why}"
+
+
+def keeps_state(collate_fn: CollateFunction) -> bool:
+    """Whether a collate_fn may change itself: then copies of it in several threads would depend on their timing."""
+    return not isinstance(collate_fn, FunctionType) and Reach(collate_fn).mutates
 
 
 def seeded(function: CollateFunction, progress: Progress) -> Callable[[Any, int], Any]:

@@ -131,7 +131,10 @@ class Runner:
 
 def _collate_threads(settings: Settings, route: Threaded) -> int:
     """Returns the number of threads that collate ahead; 0 where the caller's thread has to do so."""
-    if collation.is_default(settings.collate_fn, settings.batched) or settings.destination.way != "memory":
+    function = settings.collate_fn
+    if function is None or collation.is_default(function, settings.batched) or collation.keeps_state(function):
+        return 0
+    if settings.destination.way != "memory":
         return 0
     recipes = {} if isinstance(route, Gathered) else route.recipe if isinstance(route, Stacked) else {"": route.recipe}
     alone = any(call.process_wide for recipe in recipes.values() for call in recipe.calls)

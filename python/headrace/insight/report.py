@@ -110,6 +110,7 @@ def collating(settings: Settings, *, ahead: bool = True) -> list[Part]:
     if settings.collate_fn is None or collation.is_default(settings.collate_fn, settings.batched):
         return []
     name = getattr(settings.collate_fn, "__qualname__", repr(settings.collate_fn))
+    ahead = ahead and not collation.keeps_state(settings.collate_fn)
     threads = ahead and settings.num_workers > 0 and settings.destination.way == "memory"
     where = "Python threads" if threads else "the caller's thread"
     return [Part("collate_fn", "Python", f"{name} in {where}, on views of the finished batch")]

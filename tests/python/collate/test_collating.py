@@ -191,6 +191,23 @@ def test_where_it_is_called():
     assert names[0] == {"MainThread"} and names[1] <= {"MainThread", "headrace-collate"}
 
 
+class Growing:
+    """Its result depends on the number of its calls."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, samples: list[Any]) -> Any:
+        self.calls += 1
+        return self.calls, threading.current_thread().name
+
+
+def test_an_object_that_changes_itself_is_called_in_order():
+    loader = DataLoader(photos(), 2, collate_fn=Growing(), num_workers=3)
+    assert loader.native and "Growing" in str(loader.explain())
+    assert list(loader) == [(number, "MainThread") for number in range(1, 6)]
+
+
 def test_a_dropped_iterator_ends_its_threads():
     loader = DataLoader(photos(), 2, collate_fn=named, num_workers=2)
     batches = iter(loader)
