@@ -233,7 +233,7 @@ class NativeIterator:
     def _results_of(self, begun: Begun) -> Iterator[None]:
         """Keeps other threads from the batch's results, and waits for the one that is collating it."""
         timeout = 0 if self._for_comparison else self._settings.timeout
-        if not begun.turn.acquire(timeout=timeout or -1):
+        if not begun.turn.acquire(timeout=float(timeout or -1)):
             begun.complete = False  # it is the next batch again
             raise self._timed_out()
         try:

@@ -46,6 +46,8 @@ def test_what_torch_delivers(case):
 
 
 def a_list(samples: list[Any]) -> list[Any]:
+    """Draws from a generator of the process, so that torch's workers have to call it."""
+    random.random()
     return samples
 
 
