@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -270,3 +271,14 @@ class Engine:
     def __del__(self) -> None:
         if hasattr(self, "_lanes"):  # False if __init__ failed
             self.close()
+
+
+def summed_stages(engines: Iterable[Engine]) -> list[tuple[str, int, int]]:
+    """Returns the stages of several engines, summed by name."""
+    items: Counter[str] = Counter()
+    busy: Counter[str] = Counter()
+    for engine in engines:
+        for stage, count, nanoseconds in engine.stages():
+            items[stage] += count
+            busy[stage] += nanoseconds
+    return [(stage, items[stage], busy[stage]) for stage in items]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from headrace.base.native import core
 from headrace.engine.destination import Destination
 from headrace.engine.device_engine import moved
-from headrace.engine.engine import Engine, Failure, Flight
+from headrace.engine.engine import Engine, Failure, Flight, summed_stages
 from headrace.engine.gather_engine import GatherEngine
 from headrace.engine.worker_info import WorkerValues
 
@@ -160,13 +159,7 @@ class StackedEngine(Engine):
 
     def stages(self) -> list[tuple[str, int, int]]:
         """Returns the stages of the images, summed over their engines; those of gathered rows if there is no image."""
-        items: Counter[str] = Counter()
-        busy: Counter[str] = Counter()
-        for engine in (self._images() or self._parts).values():
-            for stage, count, nanoseconds in engine.stages():
-                items[stage] += count
-                busy[stage] += nanoseconds
-        return [(stage, items[stage], busy[stage]) for stage in items]
+        return summed_stages((self._images() or self._parts).values())
 
     @property
     def engines(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,7 @@ import torch
 from headrace.base.native import core
 from headrace.engine.destination import Destination, current_stream
 from headrace.engine.device_engine import make_engine
-from headrace.engine.engine import Engine, Failure, Flight
+from headrace.engine.engine import Engine, Failure, Flight, summed_stages
 from headrace.engine.layout import Layout
 from headrace.engine.worker_info import WorkerValues
 from headrace.recipe.recipe import Recipe
@@ -117,13 +116,7 @@ class VariantEngine(Engine):
         self._of(flight).cancel(flight)
 
     def stages(self) -> list[tuple[str, int, int]]:
-        items: Counter[str] = Counter()
-        busy: Counter[str] = Counter()
-        for engine in self._engines.values():
-            for stage, count, nanoseconds in engine.stages():
-                items[stage] += count
-                busy[stage] += nanoseconds
-        return [(stage, items[stage], busy[stage]) for stage in items]
+        return summed_stages(self._engines.values())
 
     @property
     def slots(self) -> int:

@@ -4,7 +4,6 @@ device."""
 from __future__ import annotations
 
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +13,7 @@ import torch
 from headrace.base.native import core
 from headrace.engine.destination import Destination, current_stream
 from headrace.engine.device_engine import make_engine
-from headrace.engine.engine import Engine, Failure, Flight, byte_table
+from headrace.engine.engine import Engine, Failure, Flight, byte_table, summed_stages
 from headrace.engine.gather_engine import memory_of, parts_of
 from headrace.engine.layout import Layout
 from headrace.recipe.recipe import Recipe
@@ -133,13 +132,7 @@ class SeparateViews(Engine):
             engine.cancel(part)
 
     def stages(self) -> list[tuple[str, int, int]]:
-        items: Counter[str] = Counter()
-        busy: Counter[str] = Counter()
-        for engine in self._engines:
-            for stage, count, nanoseconds in engine.stages():
-                items[stage] += count
-                busy[stage] += nanoseconds
-        return [(stage, items[stage], busy[stage]) for stage in items]
+        return summed_stages(self._engines)
 
     @property
     def slots(self) -> int:
