@@ -150,7 +150,7 @@ TEST_CASE("what Pillow decodes becomes every view") {
   const auto batch = pipeline.submit(table, rows, views.draws(shown), {});
   auto job = pipeline.next_pillow_job(kLong);
   REQUIRE(job);
-  pipeline.finish(*job, Images::all().pixels[3].data(), Images::all().sizes[3], 1);
+  pipeline.finish(*job, rgbx_image(Images::all().pixels[3].data(), Images::all().sizes[3]), 1);
   REQUIRE(complete(pipeline, *batch));
   CHECK(batch->take_failures().empty());
   views.check(*batch, shown);
