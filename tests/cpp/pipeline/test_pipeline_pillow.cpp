@@ -68,7 +68,7 @@ TEST_CASE("what is not a plain JPEG goes to Pillow and comes out as if it were o
   }
 }
 
-TEST_CASE("a batch knows the sizes of its images, whoever decoded them") {
+TEST_CASE("a batch knows the sizes of its images, decoded natively or by Pillow") {
   const Disguised disguised;
   Pipeline pipeline(training(1));
   const auto batch = submit(pipeline, disguised.table, {5, 2, 4});
