@@ -14,8 +14,6 @@ its batches are compared with those of `loader.reference()`, which Pillow and to
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import random
 import statistics
 import sys
@@ -30,12 +28,10 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
 import headrace
+from bench.code import table
 from bench.code.programs import PROGRAMS, Program
-from bench.datasets import PHOTOS
-from bench.machine import describe, pick_cpus
 
 BATCH = 32
-LEAST = 512  # images of an epoch
 
 
 def begin(loader: Any) -> Any:
@@ -131,28 +127,9 @@ def shown(name: str, cores: int, figures: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.code", description=__doc__.splitlines()[0])
-    parser.add_argument("--images", type=Path, default=PHOTOS, metavar="DIR")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--only", nargs="+", choices=PROGRAMS, default=list(PROGRAMS), metavar="PROGRAM")
-    parser.add_argument("--out", type=Path, help="also writes the figures here, as JSON")
-    options = parser.parse_args()
     warnings.filterwarnings("ignore", "torch's DataLoader delivers")
-    torch.set_num_threads(1)
-    paths = sorted(path for path in options.images.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
-    paths *= -(-LEAST // len(paths))
-    results: dict[str, Any] = {"machine": describe(), "programs": {}}
-    print("| program | cores | torch, images/s | headrace | ratio | MiB, torch / headrace | images opened |")
-    print("|---|---|---|---|---|---|---|")
-    for cores in options.cores:
-        os.sched_setaffinity(0, pick_cpus(cores))
-        for name in options.only:
-            figures = measure(PROGRAMS[name], paths, cores, options.rounds)
-            results["programs"][f"{name}, {cores}"] = figures
-            print(shown(name, cores, figures), flush=True)
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    if options.out:
-        options.out.write_text(json.dumps(results, indent=1))
+    columns = "| program | cores | torch, images/s | headrace | ratio | MiB, torch / headrace | images opened |"
+    table.run(parser, PROGRAMS, measure, shown, columns=columns, key="programs")
 
 
 if __name__ == "__main__":

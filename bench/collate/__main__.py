@@ -9,8 +9,6 @@ ratios of whole epochs. Before that, the batches are compared with those of the 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import statistics
 import sys
 from collections.abc import Callable
@@ -23,11 +21,10 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
 import headrace
+from bench.code import table
 from bench.code.programs import CLASSES, TRAIN, T, v2
 from bench.contenders._common import MEAN, STD
-from bench.datasets import PHOTOS
-from bench.machine import describe, pick_cpus
-from bench.views.__main__ import LEAST, seconds
+from bench.views.__main__ import seconds
 
 MIX = v2.RandomChoice([v2.MixUp(num_classes=CLASSES), v2.CutMix(num_classes=CLASSES)])
 WHOLE = T.Compose([T.Resize(480), T.ToTensor(), T.Normalize(MEAN, STD)])
@@ -104,28 +101,15 @@ def ratio(figures: dict[str, Any], than: str) -> str:
     return f"{statistics.median(found):.2f} ({min(found):.2f} to {max(found):.2f})" if found else ""
 
 
+def shown(name: str, cores: int, figures: dict[str, Any]) -> str:
+    """One line of the table."""
+    return f"| {name} | {cores} | {ratio(figures, 'without')} | {ratio(figures, 'torch')} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.collate", description=__doc__.splitlines()[0])
-    parser.add_argument("--images", type=Path, default=PHOTOS, metavar="DIR")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--only", nargs="+", choices=ROWS, default=list(ROWS), metavar="ROW")
-    parser.add_argument("--out", type=Path, help="also writes the figures here, as JSON")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    paths = sorted(path for path in options.images.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
-    paths *= -(-LEAST // len(paths))
-    results: dict[str, Any] = {"machine": describe(), "rows": {}}
-    print("| collate_fn | cores | relative to no collate_fn | relative to torch's DataLoader |")
-    print("|---|---|---|---|")
-    for cores in options.cores:
-        os.sched_setaffinity(0, pick_cpus(cores))
-        for name in options.only:
-            figures = results["rows"][f"{name}, {cores}"] = measure(ROWS[name], paths, cores, options.rounds)
-            print(f"| {name} | {cores} | {ratio(figures, 'without')} | {ratio(figures, 'torch')} |", flush=True)
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    if options.out:
-        options.out.write_text(json.dumps(results, indent=1))
+    columns = "| collate_fn | cores | relative to no collate_fn | relative to torch's DataLoader |"
+    table.run(parser, ROWS, measure, shown, columns=columns, key="rows")
 
 
 if __name__ == "__main__":

@@ -10,26 +10,21 @@ ratio of the images (not views) a second of whole epochs: the median and the ran
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import statistics
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
 import headrace
+from bench.code import table
 from bench.code.programs import DINO, END, OwnDataset, T
 from bench.contenders._common import SIZE
-from bench.datasets import PHOTOS
-from bench.machine import describe, pick_cpus
 from headrace.transforms import Views
 
 BATCH = 32
-LEAST = 512  # images of an epoch
 
 FLIP = T.RandomHorizontalFlip()
 COLOURS = [T.RandomApply([T.ColorJitter(0.4, 0.4, 0.2, 0.1)], 0.8), T.RandomGrayscale(0.2)]
@@ -96,27 +91,8 @@ def shown(name: str, cores: int, figures: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.views", description=__doc__.splitlines()[0])
-    parser.add_argument("--images", type=Path, default=PHOTOS, metavar="DIR")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--only", nargs="+", choices=PIPELINES, default=list(PIPELINES), metavar="PIPELINE")
-    parser.add_argument("--out", type=Path, help="also writes the figures here, as JSON")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    paths = sorted(path for path in options.images.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
-    paths *= -(-LEAST // len(paths))
-    results: dict[str, Any] = {"machine": describe(), "pipelines": {}}
-    print("| pipeline | cores | torch, images/s | headrace | ratio |")
-    print("|---|---|---|---|---|")
-    for cores in options.cores:
-        os.sched_setaffinity(0, pick_cpus(cores))
-        for name in options.only:
-            figures = measure(PIPELINES[name], paths, cores, options.rounds)
-            results["pipelines"][f"{name}, {cores}"] = figures
-            print(shown(name, cores, figures), flush=True)
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    if options.out:
-        options.out.write_text(json.dumps(results, indent=1))
+    columns = "| pipeline | cores | torch, images/s | headrace | ratio |"
+    table.run(parser, PIPELINES, measure, shown, columns=columns, key="pipelines")
 
 
 if __name__ == "__main__":
