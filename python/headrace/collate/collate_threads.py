@@ -7,6 +7,7 @@ import queue
 import threading
 import weakref
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
 _MOST = 4  # a collate_fn shares Python's interpreter with the training loop
@@ -25,8 +26,8 @@ class CollateThreads(Generic[T]):
 
     def __init__(self, make: Callable[[T], None], threads: int) -> None:
         self._queue: queue.SimpleQueue[T | None] = queue.SimpleQueue()
-        self._ended = threading.Event()
-        how = (self._queue, self._ended, weakref.WeakMethod(make))
+        self._state = SimpleNamespace(ended=False)  # no Event: an interrupt may leave its lock taken
+        how = (self._queue, self._state, weakref.WeakMethod(make))
         self._threads = [
             threading.Thread(target=_serve, args=how, name="headrace-collate", daemon=True)
             for _ in range(min(threads, _MOST))
@@ -43,15 +44,15 @@ class CollateThreads(Generic[T]):
 
     def close(self) -> None:
         """Ends the threads after their current batch, without waiting for them. Idempotent."""
-        self._ended.set()
+        self._state.ended = True
         for _ in self._threads:
             self._queue.put(None)
 
 
 def _serve(
-    waiting: queue.SimpleQueue[Any], ended: threading.Event, make: weakref.WeakMethod[Callable[[Any], None]]
+    waiting: queue.SimpleQueue[Any], state: SimpleNamespace, make: weakref.WeakMethod[Callable[[Any], None]]
 ) -> None:
-    while (batch := waiting.get()) is not None and not ended.is_set():
+    while (batch := waiting.get()) is not None and not state.ended:
         method = make()
         if method is None:
             return

@@ -8,7 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
+from torch.overrides import (  # type: ignore[attr-defined]
+    TorchFunctionMode,
+    _get_current_function_mode_stack,
+    _pop_torch_function_stack,
+    _push_on_torch_function_stack,
+)
 
 # Functions after which memory may be read or written without torch's knowledge.
 _EXPORTS = frozenset(
@@ -45,11 +50,39 @@ class StackedViews(TorchFunctionMode):
 
     A program sees no difference: before the batch is written to, or a view is used again, the views get a copy. After
     any operation on the views that returns a view of them, or memory, ``torch.stack`` copies.
+
+    After an interrupt the stack of modes is what it was before: torch takes a mode off it for the time of a call and
+    may be interrupted before it is put back.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._stacks: list[_Stack] = []
+        self._modes: list[TorchFunctionMode] = []  # those active around this one
+
+    def __enter__(self) -> StackedViews:
+        self._modes = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]
+        try:
+            return super().__enter__()  # type: ignore[no-any-return, no-untyped-call]
+        except BaseException:
+            self._restore()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if kind is not None and not issubclass(kind, Exception):
+            self._restore()
+            return
+        try:
+            super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
+        except BaseException:
+            self._restore()
+            raise
+
+    def _restore(self) -> None:
+        while _get_current_function_mode_stack():  # type: ignore[no-untyped-call]
+            _pop_torch_function_stack()
+        for mode in self._modes:
+            _push_on_torch_function_stack(mode)
 
     def views_of(self, batch: torch.Tensor, kind: type[torch.Tensor]) -> list[torch.Tensor]:
         """Returns the samples of a batch (n, ...), views of class `kind`."""

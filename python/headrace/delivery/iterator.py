@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +20,8 @@ from headrace.base.recording import span
 from headrace.collate.collate_threads import CollateThreads
 from headrace.collate.collation import Collation
 from headrace.delivery import faults
-from headrace.delivery.line import Begun, Collated, Line
+from headrace.delivery.begun import Begun, Collated, Results
+from headrace.delivery.line import Line
 from headrace.delivery.settings import Settings
 from headrace.engine.engine import Engine, Flight
 from headrace.epochs.order import OrderedBatch
@@ -133,8 +134,8 @@ class NativeIterator:
         self._heed_the_epoch()
         batch = None
         while batch is None:  # all samples of the batch failed and were skipped
-            begun = self._awaited(taker)
-            batch = self._deliver(begun)
+            begun, results = self._awaited(taker)
+            batch = self._deliver(begun, results)
             begun.forget()
         if self._out is not None:
             with span("out_transform"):
@@ -158,8 +159,8 @@ class NativeIterator:
             self.close()  # it is unknown which of the two epochs the order belongs to
             raise
 
-    def _awaited(self, taker: object) -> Begun:
-        """Waits for the next batch and returns it; the following ones are in flight."""
+    def _awaited(self, taker: object) -> tuple[Begun, Results]:
+        """Waits for the next batch and returns it with its results; the following ones are in flight."""
         if self._closed and not self._exhausted:
             raise RuntimeError(_CLOSED)
         if not self._exhausted:
@@ -171,15 +172,18 @@ class NativeIterator:
             raise StopIteration
         if begun.error is not None:
             raise begun.error
-        self._wait(begun.flight or self._line.submit(begun))
+        results = begun.results or self._line.submit(begun)
+        self._wait(results.flight)
+        timeout = self._timeout()
+        if not results.claim.for_consumer(timeout or -1):  # a thread is collating it
+            raise self._timed_out()
         begun.complete = True
-        return begun
+        return begun, results
 
     def _wait(self, flight: Flight) -> None:
-        timeout = 0 if self._for_comparison else self._settings.timeout
         try:
             with span("wait"):
-                ready = self._engine.wait(flight, timeout or _FOREVER_S)
+                ready = self._engine.wait(flight, self._timeout() or _FOREVER_S)
             if ready:
                 return
             if self._closed or self._engine.closed:
@@ -189,74 +193,61 @@ class NativeIterator:
             self._engine.abandon_steps()  # closing must not wait for a Python step that may never end
             raise
 
-    def _collate_ahead(self, begun: Begun) -> None:
+    def _collate_ahead(self, results: Results) -> None:
         """Collates a batch without failed samples once it is complete. Called by the threads that collate."""
-        flight = begun.flight
-        if flight is None or not self._engine.wait(flight, _FOREVER_S):
+        if not self._engine.wait(results.flight, _FOREVER_S) or not results.claim.ahead():
             return
-        with begun.turn:
-            if begun.images is not None or begun.flight is not flight:  # the consumer was faster
-                return
-            try:
-                begun.failures = self._engine.failures(flight)
-                if not begun.failures:
-                    begun.images, begun.indices = self._engine.tensor(flight), begun.ordered.indices
-                    assert self._collation is not None
-                    begun.collated = self._collate(begun, self._collation, ahead=True)
-            except Exception as error:
-                begun.collated = Collated(None, error)
+        try:
+            results.failures = self._engine.failures(results.flight)
+            if not results.failures:
+                results.images = self._engine.tensor(results.flight)
+                assert self._collation is not None
+                results.collated = self._collate(results, self._collation, ahead=True)
+        except Exception as error:
+            results.collated = Collated(None, error)
+        finally:
+            results.claim.end()
 
-    def _collate(self, begun: Begun, collation: Collation, *, ahead: bool) -> Collated:
+    def _collate(self, results: Results, collation: Collation, *, ahead: bool) -> Collated:
         """Calls the collate_fn on a batch."""
         try:
             with span("collate_fn"), self._default_device():
-                return Collated(collation(begun.images, begun.indices, begun.delivery.number, ahead=ahead))
+                return Collated(collation(results.images, results.indices, results.number, ahead=ahead))
         except Exception as error:
             return Collated(None, error)
 
-    def _deliver(self, begun: Begun) -> Any:
+    def _deliver(self, begun: Begun, results: Results) -> Any:
         """Returns the batch; None if all its samples failed and are skipped."""
-        with self._results_of(begun):
-            if begun.collated is None and not self._take(begun):
-                return None
-            if self._collation is not None:
-                begun.collated = begun.collated or self._collate(begun, self._collation, ahead=False)
-                if begun.collated.error is not None:
-                    raise begun.collated.error
-                return begun.collated.batch
-        images = begun.images if self._settings.batched else self._engine.single(begun.images)
+        if results.collated is None and not self._take(begun, results):
+            return None
+        if self._collation is not None:
+            results.collated = results.collated or self._collate(results, self._collation, ahead=False)
+            if results.collated.error is not None:
+                raise results.collated.error
+            return results.collated.batch
+        images = results.images if self._settings.batched else self._engine.single(results.images)
         if not self._source.has_targets:
             return images
-        return self._source.batch_of(images, self._engine.move_targets(self._targets(begun.indices)))
+        return self._source.batch_of(images, self._engine.move_targets(self._targets(results.indices)))
 
-    @contextmanager
-    def _results_of(self, begun: Begun) -> Iterator[None]:
-        """Keeps other threads from the batch's results, and waits for the one that is collating it."""
-        timeout = 0 if self._for_comparison else self._settings.timeout
-        if not begun.turn.acquire(timeout=float(timeout or -1)):
-            begun.complete = False  # it is the next batch again
-            raise self._timed_out()
-        try:
-            yield
-        finally:
-            begun.turn.release()
-
-    def _take(self, begun: Begun) -> bool:
+    def _take(self, begun: Begun, results: Results) -> bool:
         """Takes the images from the engine; returns False if all samples of the batch failed and are skipped."""
-        if begun.images is None:
-            assert begun.flight is not None
-            begun.indices = begun.ordered.indices
+        if results.images is None:
             places: list[int] | None = None
-            if self._failed(begun) and self._settings.on_error == "skip":
-                places = sorted(set(range(len(begun.indices))) - set(begun.failed))
+            if self._failed(results) and self._settings.on_error == "skip":
+                places = sorted(set(range(len(begun.ordered.indices))) - set(results.failed))
                 if not places:
                     self._leave_out(begun)
                     return False
-                begun.indices = begun.indices[places]
-            elif begun.failed:
-                begun.indices = self._replace(begun, begun.failed)
-            begun.images = self._engine.tensor(begun.flight, places)  # once
+                results.indices = begun.ordered.indices[places]
+            elif results.failed:
+                results.indices = self._replace(begun, results)
+            results.images = self._engine.tensor(results.flight, places)  # once
         return True
+
+    def _timeout(self) -> float:
+        """Seconds to wait for a batch; 0: without limit."""
+        return 0.0 if self._for_comparison else float(self._settings.timeout)
 
     def _timed_out(self) -> RuntimeError:
         return RuntimeError(f"DataLoader timed out after {self._settings.timeout} seconds")
@@ -274,29 +265,27 @@ class NativeIterator:
                 return self._source.targets_of(indices)
             return default_convert(self._source.target(int(indices[0])))  # type: ignore[no-untyped-call]
 
-    def _failed(self, begun: Begun) -> bool:
+    def _failed(self, results: Results) -> bool:
         """Returns whether samples failed and are skipped or replaced. Failures are read and recorded once."""
-        assert begun.flight is not None
-        if begun.errors is None:
-            if begun.failures is None:
-                begun.failures = self._engine.failures(begun.flight)
-            failures = begun.failures
-            indices = begun.ordered.indices
-            begun.errors = [faults.describe(one, int(indices[one.sample]), self._source) for one in failures]
-            begun.failed = [one.sample for one in failures]
-            if begun.errors and self._settings.on_error == "raise":
-                raise begun.errors[0]
-            if begun.errors:
-                self._note(begun.errors)
-        return bool(begun.failed)
+        if results.errors is None:
+            if results.failures is None:
+                results.failures = self._engine.failures(results.flight)
+            indices = results.indices
+            results.errors = [faults.describe(one, int(indices[one.sample]), self._source) for one in results.failures]
+            results.failed = [one.sample for one in results.failures]
+            if results.errors and self._settings.on_error == "raise":
+                raise results.errors[0]
+            if results.errors:
+                self._note(results.errors)
+        return bool(results.failed)
 
-    def _replace(self, begun: Begun, places: list[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _replace(self, begun: Begun, results: Results) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Replaces failed samples by the next samples of the dataset, made with the failed samples' draws."""
-        assert begun.flight is not None and begun.draws is not None
-        indices = begun.ordered.indices.copy()
+        assert begun.draws is not None
+        indices, places = begun.ordered.indices.copy(), results.failed
         for _ in range(len(self._source)):
             indices[places] = (indices[places] + 1) % len(self._source)
-            flight = self._engine.repair(begun.flight, places, self._table, indices[places], begun.draws[places])
+            flight = self._engine.repair(results.flight, places, self._table, indices[places], begun.draws[places])
             self._wait(flight)
             failures = self._engine.failures(flight)
             self._note([faults.describe(one, int(indices[places[one.sample]]), self._source) for one in failures])

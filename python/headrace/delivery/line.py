@@ -7,17 +7,14 @@ after an interrupt at any point.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 
-from headrace.base.errors import SampleError
 from headrace.base.recording import span
-from headrace.engine.engine import Engine, Failure, Flight
+from headrace.delivery.begun import Begun, Results
+from headrace.engine.engine import Engine
 from headrace.epochs.delivery import Delivery, settle
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
@@ -25,39 +22,6 @@ from headrace.randomness.draws import Draws
 
 # Errors after which the batch stays the next one: memory may be available when it is requested again.
 MAY_PASS = (MemoryError, torch.OutOfMemoryError)
-
-
-@dataclass(frozen=True)
-class Collated:
-    """What a collate_fn returned or raised."""
-
-    batch: Any
-    error: Exception | None = None
-
-
-@dataclass(eq=False)
-class Begun:
-    """A begun batch. Without a flight and an error it has still to be submitted."""
-
-    ordered: OrderedBatch
-    delivery: Delivery
-    draws: np.ndarray[Any, Any] | None = None
-    flight: Flight | None = None
-    turn: threading.Lock = field(default_factory=threading.Lock)  # held while its results are read and collated
-    collated: Collated | None = None
-    error: Exception | None = None  # why it cannot be begun
-    taker: object | None = None  # identifies the next() call that is about to return it
-    complete: bool = False  # it was awaited: later errors belong to this batch
-    failures: list[Failure] | None = None  # None: not read yet
-    errors: list[SampleError] | None = None  # errors of failed samples; None: not made yet
-    failed: list[int] = field(default_factory=list)  # places of the failed samples in the batch
-    images: Any = None  # handed over by the engine: a tensor, or a dict of columns
-    indices: Any = None  # int64, dataset index of each sample in `images`
-
-    def forget(self) -> None:
-        """Drops the results; the batch can be made again from the same draws."""
-        self.flight = self.images = self.indices = self.errors = self.failures = self.collated = None
-        self.failed = []
 
 
 class Line:
@@ -68,7 +32,7 @@ class Line:
     Args:
         table: where the samples lie; what the engine's `submit` takes.
         ahead: number of batches to begin beyond the one that is due.
-        submitted: called with each batch after it was submitted.
+        submitted: called with the results, yet to be awaited, of each batch that is submitted.
     """
 
     def __init__(
@@ -79,7 +43,7 @@ class Line:
         draws: Draws,
         progress: Progress,
         ahead: int,
-        submitted: Callable[[Begun], None],
+        submitted: Callable[[Results], None],
     ) -> None:
         self._table, self._engine, self._progress, self._ahead = table, engine, progress, ahead
         self._submitted = submitted
@@ -148,14 +112,15 @@ class Line:
         except Exception as error:  # for example samples of different sizes; raised when the batch is due
             begun.error = error.with_traceback(None)
 
-    def submit(self, begun: Begun) -> Flight:
-        """Submits the batch to the engine."""
+    def submit(self, begun: Begun) -> Results:
+        """Submits the batch to the engine; its results are yet to be awaited."""
         ordered = begun.ordered
         if begun.draws is None:
             begun.draws = self._draws.batch(self._progress.epoch, ordered.indices, ordered.occurrences)
-        flight = begun.flight = self._engine.submit(self._table, ordered.indices, begun.draws)
-        self._submitted(begun)
-        return flight
+        flight = self._engine.submit(self._table, ordered.indices, begun.draws)
+        results = begun.results = Results(flight, begun.delivery.number, ordered.indices)
+        self._submitted(results)
+        return results
 
     def take(self, taker: object) -> Begun | None:
         """Returns the batch that is due; None at the end. The taker owns it until it is settled or `leave` is called.
@@ -196,5 +161,5 @@ class Line:
         """Cancels all batches in the line. May be called in any thread."""
         line, self._line = self._line, ()
         for begun in line:
-            if begun.flight is not None:
-                self._engine.cancel(begun.flight)
+            if begun.results is not None:
+                self._engine.cancel(begun.results.flight)

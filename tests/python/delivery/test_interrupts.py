@@ -191,20 +191,23 @@ def test_nothing_is_called_between_the_count_and_the_return():
     assert between <= {"LOAD_FAST", "LOAD_FAST_BORROW", "NOP", "POP_BLOCK", "SWAP", "POP_TOP"}
 
 
+@pytest.mark.parametrize("argument", ["out_transform=out", "collate_fn=lambda samples: default_collate(samples)"])
 @pytest.mark.parametrize("workers", [0, 2])
-def test_hundreds_of_interrupts(workers):
+def test_hundreds_of_interrupts(workers, argument):
     """A timer interrupts the loop at random moments. The batches that the loop received, with those of the same
     iterator or of a resumed loader afterwards, are all batches of the epoch, each once."""
     code = f"""
 import random, signal
 import torch
+from torch.utils.data import default_collate
 from headrace import Arrays, DataLoader, transforms as T
 
 SAMPLES, BATCH, INTERRUPTS = 160, 4, 120
 pixels = torch.randint(0, 256, (SAMPLES, 8, 8, 3), dtype=torch.uint8)
 data = Arrays(pixels, list(range(SAMPLES)), T.Compose([T.RandomCrop(4), T.ToTensor()]))
 out = lambda batch: (batch[0].sum(), batch)[1]
-make = lambda: DataLoader(data, BATCH, shuffle=True, seed=1, num_workers={workers}, out_transform=out)
+make = lambda: DataLoader(data, BATCH, shuffle=True, seed=1, num_workers={workers}, {argument})
+assert make().native
 want = [batch[1].tolist() for batch in make()]
 rng = random.Random({workers})
 armed = False  # a timer that goes off behind the loop interrupts nothing
