@@ -55,6 +55,21 @@ def _view(size: int, scale: tuple[float, float]) -> Any:
     return T.Compose([T.RandomResizedCrop(size, scale), T.RandomHorizontalFlip(), *END])
 
 
+def _coloured(size: int, scale: tuple[float, float], jitter: float, blur: Any, solarize: float = 0.0) -> Any:
+    """A view as self-supervised training makes it: with jitter in 0.8 of the images, and gray in 0.2 of them."""
+    return T.Compose(
+        [
+            T.RandomResizedCrop(size, scale, interpolation=T.InterpolationMode.BICUBIC),
+            T.RandomHorizontalFlip(),
+            T.RandomApply([T.ColorJitter(jitter, jitter, jitter / 2, jitter / 4)], 0.8),
+            T.RandomGrayscale(0.2),
+            blur,
+            T.RandomSolarize(128, solarize),
+            *END,
+        ]
+    )
+
+
 class _Views:
     """Several views of one image."""
 
@@ -181,12 +196,22 @@ EVAL = T.Compose([T.Resize(SHORTER_SIDE), T.CenterCrop(SIZE), *END])
 CLIP = T.Compose([T.Resize(SIZE, T.InterpolationMode.BICUBIC), T.CenterCrop(SIZE), *END])
 RAND_AUGMENT = T.Compose([T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip(), T.RandAugment(), *END])
 DINO = [*[_view(224, (0.4, 1.0))] * 2, *[_view(96, (0.05, 0.4))] * 8]
+JITTER = T.Compose([*TRAIN.transforms[:2], T.ColorJitter(0.4, 0.4, 0.4, 0.1), *END])
+SIMCLR = [_coloured(224, (0.2, 1.0), 0.8, T.RandomApply([T.GaussianBlur(23)], 0.5))] * 2
+DINOV2 = [  # as its paper describes them
+    _coloured(224, (0.32, 1.0), 0.4, T.GaussianBlur(9)),
+    _coloured(224, (0.32, 1.0), 0.4, T.RandomApply([T.GaussianBlur(9)], 0.1), 0.2),
+    *[_coloured(96, (0.05, 0.32), 0.4, T.RandomApply([T.GaussianBlur(9)], 0.5))] * 8,
+]
 
 PROGRAMS = {
     "train": Program(_own(TRAIN)),
     "eval": Program(_own(EVAL), shuffle=False),
     "two views": Program(_own(_Views([_view(224, (0.2, 1.0))] * 2))),
     "DINO's ten views": Program(_own(_Views(DINO))),
+    "ColorJitter": Program(_own(JITTER)),
+    "SimCLR's recipe": Program(_own(_Views(SIMCLR))),
+    "DINOv2's recipe": Program(_own(_Views(DINOV2))),
     "image and mask": Program(_Masks),
     "image and mask, as Samples": Program(_ByteMasks, native=_samples),
     "table": Program(lambda paths, folder: _Rows(paths, TRAIN)),

@@ -46,8 +46,15 @@ const std::map<std::string, Effect::Kind> kEffects = {{"gray", Effect::Kind::kGr
                                                       {"equalize", Effect::Kind::kEqualize},
                                                       {"autocontrast", Effect::Kind::kAutocontrast}};
 
-// (name, factor, amount)
-Effect effect_of(const py::handle& from) {
+// (name, factor, amount), or ("blur", weights of a row, weights of a column), which are appended to `weights`.
+Effect effect_of(const py::handle& from, std::vector<float>& weights) {
+  if (const auto parts = from.cast<py::tuple>(); parts[0].cast<std::string>() == "blur") {
+    const auto row = parts[1].cast<std::vector<float>>(), column = parts[2].cast<std::vector<float>>();
+    const auto begin = static_cast<int>(weights.size());
+    weights.insert(weights.end(), row.begin(), row.end());
+    weights.insert(weights.end(), column.begin(), column.end());
+    return {Effect::Kind::kBlur, 0, 0, static_cast<int>(row.size()), static_cast<int>(column.size()), begin};
+  }
   const auto [name, factor, amount] = from.cast<std::tuple<std::string, float, int>>();
   const auto known = kEffects.find(name);
   if (known == kEffects.end()) throw py::value_error("unknown effect " + name);
@@ -64,7 +71,9 @@ Plan to_plan(const py::dict& from) {
     const auto size = given["resize"].cast<std::array<int, 2>>();
     stage.resize = {size[0], size[1]};
     stage.vertical_first = field(given, "vertical_first", false);
-    for (const py::handle effect : field(given, "effects", py::list())) stage.effects.push_back(effect_of(effect));
+    for (const py::handle effect : field(given, "effects", py::list())) {
+      stage.effects.push_back(effect_of(effect, plan.weights));
+    }
     plan.stages.push_back(stage);
   }
   plan.last = take_of(from["last"]);

@@ -28,7 +28,7 @@ def _apply_saturation(step: S.Saturation, image: Image.Image, draws: Sequence[fl
 
 @apply.register
 def _apply_hue(step: S.Hue, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return pillow_ops.turn_hue(image, draws[step.draw])
+    return pillow_ops.adjust_hue(image, draws[step.draw])
 
 
 @apply.register

@@ -133,10 +133,16 @@ def _recorded(image: Any) -> bool:
     return record is not None and record(image) is not None
 
 
+def recorded(image: Any) -> LazyCore | None:
+    """Returns what was recorded of a deferred image, after reading its file; None if it has its pixels or needs them
+    for the next operation."""
+    return image.__dict__.get("_lazy") if _recorded(image) else None
+
+
 def mapped(image: Any, table: Any, layout: str) -> Any:
     """Returns the values that a table gives for a deferred image's pixels, as `LazyCore.mapped`; None if the pixels are
     to be made first."""
-    lazy = image.__dict__.get("_lazy") if _recorded(image) else None
+    lazy = recorded(image)
     return None if lazy is None else lazy.mapped(table, layout)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image, JpegImagePlugin
 
 from headrace.base.native import core
+from headrace.pillow.effects import applied
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.lazy_core import Operation
 from headrace.pillow.native_plan import NativePlan
@@ -50,7 +51,7 @@ class FilePixels:
             made = Image.frombytes(plan.mode, pixels.shape[1::-1], pixels.data, "raw", plan.mode).im
             rest = plan.rest
         for name, *arguments in rest:
-            made = getattr(made, name)(*arguments)
+            made = applied(made, *arguments) if name == "effect" else getattr(made, name)(*arguments)
         return made
 
     def mapped(self, operations: Sequence[Operation], table: Pixels, layout: str) -> Pixels | None:

@@ -23,7 +23,7 @@ class _Opener:
         uses: number of `deferred` blocks and installations in force, which hold for all threads.
         counts: of the images opened for these.
         threads: counts of the images opened inside `deferred_here`, by thread.
-        fuses_all: all modules with transforms have been imported, and their methods are replaced.
+        fuses_all: all modules with transforms have been imported, and their functions are replaced.
     """
 
     def __init__(self, below: Any) -> None:
@@ -42,22 +42,24 @@ class _Opener:
         if not self.fuses_all and _has_transforms():
             with _lock:
                 if _opener is self:
-                    self.fuse_tensors()
+                    self.replace_steps()
         return defer(image, counts)
 
-    def fuse_tensors(self) -> None:
-        """Replaces the methods of transforms that have been imported."""
+    def replace_steps(self) -> None:
+        """Replaces the functions of transforms that have been imported."""
         if _has_transforms():
-            from headrace.pillow import tensor_steps  # imports torch
+            from headrace.pillow import effect_steps, tensor_steps  # these import torch
 
-            self.fuses_all = tensor_steps.replace()
+            effects, tensors = effect_steps.STEPS.replace(), tensor_steps.STEPS.replace()
+            self.fuses_all = effects and tensors
 
     def put_back(self) -> None:
-        """Puts back the transforms' methods and ``PIL.Image.open``."""
+        """Puts back the transforms' functions and ``PIL.Image.open``."""
         if _has_transforms():
-            from headrace.pillow import tensor_steps
+            from headrace.pillow import effect_steps, tensor_steps
 
-            tensor_steps.put_back()
+            tensor_steps.STEPS.put_back()
+            effect_steps.STEPS.put_back()
         if Image.open is self:
             Image.open = self.below
 
@@ -162,7 +164,7 @@ def _put_in_place() -> _Opener:
     global _opener
     if _opener is None:
         _opener = Image.open = _Opener(Image.open)
-        _opener.fuse_tensors()
+        _opener.replace_steps()
     return _opener
 
 

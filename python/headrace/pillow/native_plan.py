@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from headrace.pillow.effects import EFFECTS
 from headrace.pillow.lazy_core import Operation
 from headrace.pixels import pillow_rule
 
@@ -13,7 +14,8 @@ _FLIPS = {0: (True, False), 1: (False, True), 3: (True, True)}  # Transpose -> h
 
 
 class NativePlan:
-    """Takes operations as long as they are native: crops inside the image, flips, RGB to L and back, resizes.
+    """Takes operations as long as they are native: crops inside the image, flips, RGB to L and back, resizes,
+    effects.
 
     Attributes:
         stages: the resizes, each of a take: a box of the pixels before it, maybe gray, maybe flipped.
@@ -64,6 +66,19 @@ class NativePlan:
         first = pillow_rule.vertical_first(height, width, size[1], size[0])
         self.stages.append({**self.last, "resize": size, "filter": int(resample), "vertical_first": first})
         self.last = {"box": (0, 0, *size)}
+        return True
+
+    def _effect(self, name: str, value: Any) -> bool:
+        effect = EFFECTS[name].native(value)
+        if effect is None:
+            return False
+        _, _, *size = box = self.last["box"]
+        # A flip may come after an effect on single pixels. A blur adds its terms from left to right.
+        moved = self.last.keys() - ({"box"} if name == "blur" else {"box", "flip_horizontal", "flip_vertical"})
+        if not self.stages or box != (0, 0, *self.stages[-1]["resize"]) or moved:
+            self.stages.append({**self.last, "resize": tuple(size)})
+            self.last = {"box": (0, 0, *size)}
+        self.stages[-1].setdefault("effects", []).append(effect)
         return True
 
 

@@ -8,11 +8,11 @@ tensor, this step and those behind it that map single values are one pass over t
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from headrace.pillow.deferred_image import Deferred, mapped
+from headrace.pillow.replacing import Replacements, method
 from headrace.pillow.value_tables import table_of
 
 
@@ -50,31 +50,12 @@ def _to_tensor(plain: Any) -> Any:
     return call
 
 
-_PLACES = (
-    ("torchvision.transforms.transforms", "Compose", "__call__", _compose),
-    ("torchvision.transforms.transforms", "ToTensor", "__call__", _to_tensor),
-    ("torchvision.transforms.transforms", "PILToTensor", "__call__", _to_tensor),
-    ("torchvision.transforms.v2._container", "Compose", "forward", _compose),
-    ("headrace.transforms._containers", "Compose", "forward", _compose),
+STEPS = Replacements(
+    [
+        method("torchvision.transforms.transforms", "Compose", "__call__", _compose),
+        method("torchvision.transforms.transforms", "ToTensor", "__call__", _to_tensor),
+        method("torchvision.transforms.transforms", "PILToTensor", "__call__", _to_tensor),
+        method("torchvision.transforms.v2._container", "Compose", "forward", _compose),
+        method("headrace.transforms._containers", "Compose", "forward", _compose),
+    ]
 )
-_replaced: dict[tuple[Any, str], tuple[Any, Any]] = {}  # class and name -> the method before, and ours
-
-
-def replace() -> bool:
-    """Replaces the methods of those classes that have been imported. Returns whether these are all."""
-    for module, name, method, version in _PLACES:
-        kind = getattr(sys.modules.get(module), name, None)
-        if kind is not None and (kind, method) not in _replaced:
-            plain = getattr(kind, method)
-            ours = version(plain)
-            _replaced[kind, method] = plain, ours
-            setattr(kind, method, ours)
-    return len(_replaced) == len(_PLACES)
-
-
-def put_back() -> None:
-    """Undoes `replace`. A method that other code has replaced since stays; ours below does what the one before does."""
-    for (kind, method), (plain, ours) in list(_replaced.items()):
-        if getattr(kind, method) is ours:
-            setattr(kind, method, plain)
-        del _replaced[kind, method]

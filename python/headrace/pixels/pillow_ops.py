@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import IO, Any
 
@@ -14,6 +14,13 @@ from headrace.pixels.boxes import Box
 from headrace.recipe.steps import FILTERS
 
 PADDING_MODES = ("constant", "edge", "reflect", "symmetric")
+
+# Pillow's functions, under names behind which deferred images put their own.
+autocontrast: Callable[[Image.Image], Image.Image] = ImageOps.autocontrast
+equalize: Callable[[Image.Image], Image.Image] = ImageOps.equalize
+invert: Callable[[Image.Image], Image.Image] = ImageOps.invert
+posterize: Callable[[Image.Image, int], Image.Image] = ImageOps.posterize
+solarize: Callable[[Image.Image, float], Image.Image] = ImageOps.solarize  # type: ignore[assignment] # compares only
 
 #: Modes in which encoded images are opened; see `opened`.
 MODES = ("RGB", "L", "P")
@@ -121,7 +128,7 @@ def grayscale(image: Image.Image, channels: int) -> Image.Image:
     return gray if channels == 1 else Image.merge("RGB", (gray, gray, gray))
 
 
-def turn_hue(image: Image.Image, turn: float) -> Image.Image:
+def adjust_hue(image: Image.Image, turn: float) -> Image.Image:
     """Adds ``int(255 turn)`` modulo 256 to the H of Pillow's HSV; returns images of mode L, 1, I and F unchanged."""
     if image.mode in ("L", "1", "I", "F"):
         return image

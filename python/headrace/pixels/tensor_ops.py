@@ -33,7 +33,7 @@ def gaussian_blur(image: Image.Image, width: int, height: int, sigma: float, *, 
             be mirrored.
         ValueError: torchvision does not support the image's mode, such as P.
     """
-    kernel = _kernel(height, sigma, softmax)[:, None] * _kernel(width, sigma, softmax)
+    kernel = gaussian_kernel(height, sigma, softmax)[:, None] * gaussian_kernel(width, sigma, softmax)
     values = pil_to_tensor(image)
     channels = len(values)
     around = pad(values[None].to(torch.float32), [width // 2, width // 2, height // 2, height // 2], mode="reflect")
@@ -43,7 +43,8 @@ def gaussian_blur(image: Image.Image, width: int, height: int, sigma: float, *, 
     return to_pil_image(blurred, image.mode)
 
 
-def _kernel(size: int, sigma: float, softmax: bool) -> torch.Tensor:
+def gaussian_kernel(size: int, sigma: float, softmax: bool) -> torch.Tensor:
+    """Returns the weights along one axis, float32 (size,), as torchvision v2 computes them, or v1 without `softmax`."""
     if softmax:
         reach = (size - 1) / (2.0 * math.sqrt(2.0))
         return torch.softmax(torch.linspace(-reach, reach, steps=size, device="cpu").div(sigma).pow(2).neg(), dim=0)

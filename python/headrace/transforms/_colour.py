@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from PIL import Image, ImageEnhance, ImageOps
+from PIL import Image, ImageEnhance
 
 from headrace.pixels import pillow_ops
 from headrace.transforms._base import BESIDE_IMAGES, PIL_ALONE, RandomTransform, Transform, common_shape
@@ -96,7 +96,7 @@ _ADJUST: tuple[Callable[[Image.Image, float], Image.Image], ...] = (
     lambda image, factor: ImageEnhance.Brightness(image).enhance(factor),
     lambda image, factor: ImageEnhance.Contrast(image).enhance(factor),
     lambda image, factor: ImageEnhance.Color(image).enhance(factor),
-    pillow_ops.turn_hue,
+    lambda image, turn: pillow_ops.adjust_hue(image, turn),  # looked up at each call: deferred images replace it
 )
 
 
@@ -127,7 +127,7 @@ class RandomInvert(_Recoloured):
     """Replaces every value x by 255 - x, with probability `p`."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
-        return ImageOps.invert(inpt)
+        return pillow_ops.invert(inpt)
 
 
 class RandomPosterize(_Recoloured):
@@ -138,7 +138,7 @@ class RandomPosterize(_Recoloured):
         self.bits = bits
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
-        return ImageOps.posterize(inpt, self.bits)
+        return pillow_ops.posterize(inpt, self.bits)
 
 
 class RandomSolarize(_Recoloured):
@@ -149,18 +149,18 @@ class RandomSolarize(_Recoloured):
         self.threshold = threshold
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
-        return ImageOps.solarize(inpt, self.threshold)  # type: ignore[arg-type]  # only compared, so a float works
+        return pillow_ops.solarize(inpt, self.threshold)
 
 
 class RandomAutocontrast(_Recoloured):
     """Stretches every channel to the full range 0 to 255, with probability `p`."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
-        return ImageOps.autocontrast(inpt)
+        return pillow_ops.autocontrast(inpt)
 
 
 class RandomEqualize(_Recoloured):
     """Equalizes every channel's histogram, with probability `p`."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
-        return ImageOps.equalize(inpt)
+        return pillow_ops.equalize(inpt)

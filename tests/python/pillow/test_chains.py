@@ -93,7 +93,12 @@ def different(torchvision: ModuleType, files: list[Path], seeds: range) -> tuple
         path = files[seed % len(files)]
         theirs = outcome(Image.open, v1, path, seed)
         made += isinstance(theirs[0], bytes)
-        if outcome(headrace.pillow.open, v1, path, seed) != theirs:
+        if seed % 2:
+            ours = outcome(headrace.pillow.open, v1, path, seed)
+        else:
+            with headrace.pillow.deferred():  # replaces functions of Pillow and torchvision, too
+                ours = outcome(Image.open, v1, path, seed)
+        if ours != theirs:
             found.append(seed)
     return found, made
 
