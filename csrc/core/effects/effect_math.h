@@ -82,7 +82,7 @@ HEADRACE_HD static inline uint32_t turned(uint32_t pixel, int turn) {
 /// Whether an effect maps each byte by itself, given the mean or the histograms that it needs.
 HEADRACE_HD static inline bool is_table(Effect::Kind kind) {
   return kind != Effect::Kind::kGray && kind != Effect::Kind::kSaturation && kind != Effect::Kind::kHue &&
-         kind != Effect::Kind::kBlur;
+         kind != Effect::Kind::kBlur && kind != Effect::Kind::kWarp;
 }
 
 /// a * b + c, rounded once, as torch's convolution adds a term.

@@ -52,7 +52,9 @@ struct Step {
     kOneOf,
     kShuffled,
     kErase,
-    kCall
+    kCall,
+    kAffine,
+    kRotate
   };
   Kind kind{};
   // RandomResizedCrop, Resize, CenterCrop, RandomCrop: the output size; GaussianBlur: the kernel's
@@ -64,12 +66,14 @@ struct Step {
   bool pad_if_needed = false;
   std::array<uint8_t, 3> fill{};
   PadMode pad_mode = PadMode::kConstant;
-  double p = 0;                             // flips, When, Erase: applied if draw < p
-  int draw = 0;                             // first column of the sample's draws that belongs to this step
-  int bits = 0;                             // Posterize: bits to keep
-  double threshold = 0;                     // Solarize: values from here on are inverted
-  int value = 0;                            // Erase: index of the recipe's value to write
-  int call = 0;                             // Call: index among the recipe's Python calls
+  double p = 0;          // flips, When, Erase: applied if draw < p
+  int draw = 0;          // first column of the sample's draws that belongs to this step
+  int bits = 0;          // Posterize: bits to keep
+  double threshold = 0;  // Solarize: values from here on are inverted
+  int value = 0;         // Erase: index of the recipe's value to write
+  int call = 0;          // Call: index among the recipe's Python calls
+  // Affine: Pillow's matrix; Rotate: the angle in degrees, in [0, 360), and the cosine and sine of Pillow's matrix
+  std::array<double, 6> matrix{};
   std::vector<std::vector<Step>> branches;  // When has one; OneOf, Shuffled
   std::vector<double> bounds;               // OneOf: selects the first branch whose bound exceeds the draw
 };
@@ -111,7 +115,7 @@ struct Take {
 inline constexpr float kMostFactor = 1e6f;
 
 /// A change of pixel values. Some effects need the whole image: its mean L (Contrast), its histograms (Autocontrast,
-/// Equalize), or the neighbours of each pixel (Blur).
+/// Equalize), or other pixels than the one it changes (Blur, Warp).
 struct Effect {
   enum class Kind : uint8_t {
     kGray,  // R = G = B = L
@@ -124,11 +128,13 @@ struct Effect {
     kSolarize,
     kAutocontrast,
     kEqualize,
-    kBlur
+    kBlur,
+    kWarp
   };
   Kind kind{};
   float factor = 0;  // Brightness, Contrast, Saturation; within kMostFactor
-  int amount = 0;    // Hue: added to H; Posterize: mask of the bits to keep; Solarize: first value inverted
+  // Hue: added to H; Posterize: mask of the bits to keep; Solarize: first value inverted; Warp: index in Plan::warps
+  int amount = 0;
   // Blur: size of the kernel, and index in Plan::weights of its first weight: those of a row, then those of a column.
   int width = 0, height = 0, weights = 0;
   bool operator==(const Effect&) const = default;
@@ -141,6 +147,15 @@ struct PlanStage {
   Filter filter = Filter::kBilinear;
   bool vertical_first = false;
   std::vector<Effect> effects{};
+};
+
+/// PIL.Image.transform: each pixel comes from another place of the image, or is the fill.
+struct Warp {
+  bool perspective = false;          // otherwise affine
+  Filter filter = Filter::kNearest;  // nearest, bilinear or bicubic
+  double a[8] = {};                  // Pillow's coefficients: six, or eight of a perspective
+  uint32_t fill = 0;                 // packed
+  bool operator==(const Warp&) const = default;
 };
 
 /// A box of the finished sample that is overwritten with the recipe's value of index `value`.
@@ -157,6 +172,7 @@ struct Plan {
   Take last;
   std::vector<Erased> erased{};
   std::vector<float> weights{};  // of blurs
+  std::vector<Warp> warps{};
 };
 
 /// The plan of the steps from `from` up to the next Python call or the end. `draws`: the sample's. It agrees with the
