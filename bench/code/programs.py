@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, ImageFilter
 from torch.utils.data import Dataset, IterableDataset, default_collate, get_worker_info
 
 import headrace
@@ -191,11 +191,21 @@ def _numpy_steps(image: Any) -> torch.Tensor:
     return torch.from_numpy(np.ascontiguousarray(values.transpose(2, 0, 1)))
 
 
+def _sharpened(image: Any) -> Any:
+    return image.filter(ImageFilter.SHARPEN)
+
+
+def _in_threads(dataset: Any) -> headrace.ImageFiles:
+    """The same files and transform in headrace's threads, which call the Python step."""
+    return headrace.ImageFiles(dataset.paths, transform=dataset.transform)
+
+
 TRAIN = T.Compose([T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip(), *END])
 EVAL = T.Compose([T.Resize(SHORTER_SIDE), T.CenterCrop(SIZE), *END])
 CLIP = T.Compose([T.Resize(SIZE, T.InterpolationMode.BICUBIC), T.CenterCrop(SIZE), *END])
 RAND_AUGMENT = T.Compose([T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip(), T.RandAugment(), *END])
 DINO = [*[_view(224, (0.4, 1.0))] * 2, *[_view(96, (0.05, 0.4))] * 8]
+PYTHON_STEP = T.Compose([*TRAIN.transforms[:2], T.Lambda(_sharpened), *END])
 JITTER = T.Compose([*TRAIN.transforms[:2], T.ColorJitter(0.4, 0.4, 0.4, 0.1), *END])
 SIMCLR = [_coloured(224, (0.2, 1.0), 0.8, T.RandomApply([T.GaussianBlur(23)], 0.5))] * 2
 DINOV2 = [  # as its paper describes them
@@ -219,4 +229,6 @@ PROGRAMS = {
     "MixUp, CutMix": Program(_own(TRAIN), collate_fn=_MixUpOrCutMix()),
     "RandAugment": Program(_own(RAND_AUGMENT)),
     "numpy": Program(_own(_numpy_steps)),
+    "Python step": Program(_own(PYTHON_STEP)),
+    "Python step, in threads": Program(_own(PYTHON_STEP), native=_in_threads),
 }
