@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,13 @@ class Stateful(Noise):
         assert state == {}
 
 
+class Repeating(Deck):
+    """A sampler with a state that yields four indices again and again."""
+
+    def __iter__(self) -> Iterator[int]:
+        return (index % 4 for index in super().__iter__())
+
+
 def listed(samples: Any) -> Any:
     return samples
 
@@ -99,6 +106,9 @@ LOADERS: dict[str, Callable[..., DataLoader]] = {
     "one by one with a state": lambda **more: DataLoader(Stateful(), None, True, seed=5, **more),
     "a sampler with a state": lambda **more: DataLoader(
         Noise(), 3, sampler=Deck(COUNT), seed=5, collate_fn=drawing, **more
+    ),
+    "one with repetitions": lambda **more: DataLoader(
+        Noise(), 3, sampler=Repeating(COUNT), seed=5, collate_fn=drawing, **more
     ),
     "an iterator with a state": lambda **more: DataLoader(
         Noise(), 3, sampler=Stepping(), seed=5, collate_fn=drawing, **more

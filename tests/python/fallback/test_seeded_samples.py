@@ -12,9 +12,11 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, Subset, get_worker_info
 
 from headrace import DataLoader
+from own_dataset import OwnDataset
 from seeded_loaders import COUNT, LOADERS, Noise, comparable, drawn, listed, samples_of
 from stateful_datasets import Stream
 from support import let_go
+from torchvision_shim import import_torchvision
 
 pytestmark = [
     pytest.mark.processes,
@@ -68,6 +70,21 @@ def test_a_sample_has_its_numbers_in_any_batch_and_order():
     assert {index: [tuple(numbers)] for index, numbers in single} == alone
     assert len({numbers for [numbers] in alone.values()}) == COUNT
     assert samples_of(DataLoader(Noise(), seed=6, collate_fn=listed)) != alone
+
+
+def test_crops_of_real_files(imagenet_dev):
+    T = import_torchvision().transforms
+    train = T.Compose([T.RandomResizedCrop(48), T.RandomHorizontalFlip(), T.ToTensor(), T.RandomErasing(0.5)])
+    data = OwnDataset(sorted(imagenet_dev.rglob("*.JPEG"))[:24], train)
+
+    def images(**more: Any) -> torch.Tensor:
+        batches = list(DataLoader(data, seed=5, **more))
+        order = torch.cat([indices for _, indices in batches]).argsort()
+        return torch.cat([images for images, _ in batches])[order]
+
+    here = images(batch_size=4)
+    for more in ({"batch_size": 4}, {"batch_size": 7, "shuffle": True}, {"batch_size": 4, "deferred_images": False}):
+        assert torch.equal(images(num_workers=2, **more), here)
 
 
 def test_each_occurrence_has_numbers_of_its_own():
