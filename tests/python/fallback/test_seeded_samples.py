@@ -13,7 +13,7 @@ from torch.utils.data import Dataset, Subset, get_worker_info
 
 from headrace import DataLoader
 from own_dataset import OwnDataset
-from seeded_loaders import COUNT, LOADERS, Noise, comparable, drawn, listed, samples_of
+from seeded_loaders import COUNT, LOADERS, Noise, comparable, drawing, drawn, listed, samples_of
 from stateful_datasets import Stream
 from support import let_go
 from torchvision_shim import import_torchvision
@@ -70,6 +70,23 @@ def test_a_sample_has_its_numbers_in_any_batch_and_order():
     assert {index: [tuple(numbers)] for index, numbers in single} == alone
     assert len({numbers for [numbers] in alone.values()}) == COUNT
     assert samples_of(DataLoader(Noise(), seed=6, collate_fn=listed)) != alone
+
+
+def test_torchs_subset_makes_samples_alone_too():
+    def samples(size: int) -> dict[Any, list[Any]]:
+        return samples_of(DataLoader(Subset(Noise(), range(2, 9)), size, seed=5, collate_fn=listed))
+
+    assert samples(1) == samples(3) == samples(7)
+
+
+def test_what_a_collate_fn_draws_follows_from_the_number_of_the_batch():
+    def drawn_by_batch(*orders: list[int]) -> list[Any]:
+        loader = DataLoader(Noise(), 2, sampler=orders[0], seed=5, collate_fn=drawing)
+        return [numbers for _ in orders for _, numbers in loader]
+
+    first = drawn_by_batch([0, 1, 2, 3])
+    assert drawn_by_batch([5, 4, 3]) == first
+    assert len(set(drawn_by_batch([0, 1, 2, 3], [0, 1, 2, 3]))) == 4
 
 
 def test_crops_of_real_files(imagenet_dev):
