@@ -60,7 +60,8 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
         multiprocessing_context, pin_memory_device: have no effect on the native path, which warns of them.
         seed: determines order and augmentation together with the epoch. None: drawn from `generator` (or torch's
             default generator) at the start of each epoch, as torch draws its base seed; the order is then torch's own.
-            If torch delivers, `seed` determines the order and the worker seeds.
+            If torch delivers, it also seeds `random`, `numpy.random` and torch's CPU generator before each sample of a
+            map-style dataset, and determines the worker seeds.
         device: device of the batches. None or ``"cpu"``; ``"cuda"``, ``"cuda:1"``: CPU threads and the GPU share the
             work, batches are ordered with the stream that is current when they are handed out, and the host never
             waits for the GPU; ``"emulated"``: the GPU path on this machine's threads (slow, for checks).

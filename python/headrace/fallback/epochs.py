@@ -24,7 +24,8 @@ class TorchEpochs:
     """Begins the epochs of one loader with torch's iterators.
 
     Args:
-        seed: determines order and worker seeds together with the epoch; None: everything is drawn as torch does it.
+        seed: determines order, worker seeds and the seeds of samples together with the epoch; None: everything is drawn
+            as torch does it.
         rank: rank of this process; makes the workers' seeds differ between ranks.
     """
 

@@ -15,6 +15,7 @@ from torch.utils.data import BatchSampler, RandomSampler
 
 from headrace.epochs.sampler_state import is_stateful, state_of
 from headrace.fallback.protocol import restore
+from headrace.fallback.seeded_indices import SampleSeeds
 from headrace.sampler.seeded import sampler_chain
 
 
@@ -28,6 +29,7 @@ class IndexPosition:
         upto: number of batches that were drawn.
         missing: numbers of batches in [at, upto) that had been drawn but not come back; they are delivered again.
         sampler, iterator: states of the index sampler and of its iterator, in torchdata's layout.
+        occurrences: with these states, what `SampleSeeds.packed` returned.
     """
 
     at: int = 0
@@ -35,6 +37,7 @@ class IndexPosition:
     missing: tuple[int, ...] = ()
     sampler: Any = None
     iterator: Any = None
+    occurrences: dict[str, Any] | None = None
 
     @property
     def has_states(self) -> bool:
@@ -55,10 +58,19 @@ class IndexBatches:
         place: position at which to begin.
         keep: number of batches between two kept states of the samplers; 0: only the first and the newest are kept.
         before: called before the first batch is drawn.
+        seeds: prepares each batch, so that samples are seeded; None: the sampler's items are returned.
     """
 
-    def __init__(self, sampler: Any, place: IndexPosition, keep: int, before: Callable[[], None]) -> None:
-        self._sampler, self._keep = sampler, keep
+    def __init__(
+        self,
+        sampler: Any,
+        place: IndexPosition,
+        keep: int,
+        before: Callable[[], None],
+        seeds: SampleSeeds | None = None,
+    ) -> None:
+        self._sampler, self._keep, self._seeds = sampler, keep, seeds
+        iterate = iter if seeds is None else seeds.iterate
         self._begin: Callable[[], None] | None = lambda: self._pass_over(place, before)
         self._drawn = place.at
         self._samples = 0  # in the batches drawn by torch's BatchSampler
@@ -71,12 +83,14 @@ class IndexBatches:
         if type(sampler) is BatchSampler:
             state = place.iterator or {}
             self._samples = state.get("samples_yielded", 0)
-            self._inner = _Inner(sampler.sampler, state)
+            self._inner = _Inner(sampler.sampler, state, iterate)
             within = copy.copy(sampler)
             within.sampler = self._inner
             self._items: Iterator[Any] = iter(within)
         else:
-            self._items = _resumed(sampler, place.iterator)
+            self._items = _resumed(sampler, place.iterator, iterate)
+        if seeds is not None:
+            seeds.restore(place.occurrences)
         self._marks = deque([replace(place, upto=place.at, missing=()) if place.has_states else self._mark()])
 
     def __iter__(self) -> IndexBatches:
@@ -135,8 +149,12 @@ class IndexBatches:
         first = missing[0] if missing else upto
         while len(self._marks) > 1 and self._marks[1].at <= first:
             self._marks.popleft()
+        if self._seeds is not None:
+            self._seeds.forget(self._marks[0].at)
         now = first == self._drawn and not self._ended and self._begin is None
-        return replace(self._mark() if now else self._marks[0], upto=upto, missing=tuple(missing))
+        mark = self._mark() if now else self._marks[0]
+        counts = self._seeds.packed(mark.at) if self._seeds is not None and mark.has_states else None
+        return replace(mark, upto=upto, missing=tuple(missing), occurrences=counts)
 
     # ---- drawing -----------------------------------------------------------------------------------------------------
 
@@ -172,7 +190,7 @@ class IndexBatches:
     def _jump(self, upto: int) -> bool:
         """Skips to batch `upto` without drawing, if the sampler has ``iter_from``. Returns whether it did."""
         whole = self._sampler if self._inner is None else self._inner.sampler
-        if self._drawn or not hasattr(whole, "iter_from"):
+        if self._drawn or not hasattr(whole, "iter_from") or not (self._seeds is None or self._seeds.can_jump):
             return False
         if self._inner is None:
             self._items = whole.iter_from(min(upto, len(whole)))
@@ -195,7 +213,13 @@ class IndexBatches:
             mark = self._mark()
             if mark.has_states:
                 self._marks.append(mark)
-        return self._drawn - 1, item
+        number = self._drawn - 1
+        if self._seeds is None:
+            return number, item
+        prepared = self._seeds.take(number, item)
+        if not self._have_states():
+            self._seeds.forget(self._drawn)
+        return number, prepared
 
     def _draw_or_none(self) -> tuple[int, Any] | None:
         try:
@@ -203,12 +227,17 @@ class IndexBatches:
         except StopIteration:
             return None
 
+    def _have_states(self) -> bool:
+        inner = self._inner
+        one, other = (self._sampler, self._items) if inner is None else (inner.sampler, inner.iterator)
+        return is_stateful(one) or is_stateful(other)
+
     def _mark(self) -> IndexPosition:
         """Returns the current position with the samplers' states; the beginning if they have none."""
         inner, state = self._inner, None
         if inner is None:
             state, of_iterator = state_of(self._sampler), state_of(self._items)
-        elif is_stateful(inner.sampler) or is_stateful(inner.iterator):
+        elif self._have_states():
             of_iterator = {"samples_yielded": self._samples}
             if is_stateful(inner.sampler):
                 of_iterator["sampler_state"] = state_of(inner.sampler)
@@ -229,10 +258,11 @@ class _Inner:
     Args:
         state: state to begin with. It records whether the sampler has ended: torch asks for one index too many to
             complete the last batch, and ``iter`` would start an exhausted sampler again.
+        iterate: called for ``iter``.
     """
 
-    def __init__(self, sampler: Any, state: dict[str, Any]) -> None:
-        self.sampler, self._state = sampler, state
+    def __init__(self, sampler: Any, state: dict[str, Any], iterate: Callable[[Any], Iterator[Any]]) -> None:
+        self.sampler, self._state, self._iterate = sampler, state, iterate
         self.start, self.ended = 0, False
         self.iterator: Any = None
 
@@ -242,7 +272,7 @@ class _Inner:
         if self.start:
             self.iterator = self.sampler.iter_from(self.start)
         elif not self._state.get("ended") or of_iterator is not None:
-            self.iterator = _resumed(self.sampler, of_iterator)
+            self.iterator = _resumed(self.sampler, of_iterator, self._iterate)
         return iter(()) if self._state.get("ended") else self._noting()
 
     def _noting(self) -> Iterator[Any]:
@@ -250,7 +280,7 @@ class _Inner:
         self.ended = True
 
 
-def _resumed(sampler: Any, state: Any) -> Iterator[Any]:
+def _resumed(sampler: Any, state: Any, iterate: Callable[[Any], Iterator[Any]]) -> Iterator[Any]:
     """Returns an iterator of a sampler, restored to `state` if there is one."""
     if state is not None and type(sampler) is RandomSampler and not is_stateful(sampler):
         # A state by torchdata's own RandomSampler, which has the same order as torch's for the same generator.
@@ -258,7 +288,7 @@ def _resumed(sampler: Any, state: Any) -> Iterator[Any]:
         again.generator = torch.Generator("cpu")
         again.generator.set_state(state["generator"])
         return itertools.islice(iter(again), state["yielded"], None)
-    iterator: Iterator[Any] = iter(sampler)
+    iterator = iterate(sampler)
     restore(iterator, state, "sampler's iterator")
     return iterator
 

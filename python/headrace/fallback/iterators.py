@@ -8,6 +8,7 @@ for it, or goes to a file that has got the descriptor's number since. So we refe
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -17,11 +18,13 @@ from torch.utils.data import dataloader
 
 from headrace.fallback.deferring import Counted, InWorkers, call_deferring
 from headrace.fallback.returned_blocks import ReturnedBlocks, blocks_of
+from headrace.fallback.seeded_indices import SeededCall, SeededSamples
 from headrace.fallback.workers import WorkerStates
 from headrace.pillow.image_counts import ImageCounts
+from headrace.randomness.python_randomness import kept_generators
 
 _HOOKS = {
-    "_SingleProcessDataLoaderIter": ("_next_data",),
+    "_SingleProcessDataLoaderIter": ("_next_data", "_next_index"),
     "_MultiProcessingDataLoaderIter": ("_next_data", "_try_put_index", "_reset", "_shutdown_workers"),
 }
 
@@ -164,6 +167,18 @@ def _single() -> type[Any]:
         def __init__(self, loader: Any, held: Held, defers: bool) -> None:
             self.held, self._defers = held, defers
             super().__init__(loader)
+
+        def _next_data(self) -> Any:
+            with contextlib.ExitStack() as self._while_seeded:
+                return super()._next_data()
+
+        def _next_index(self) -> Any:
+            item = super()._next_index()  # type: ignore[no-untyped-call]
+            if not isinstance(item, (SeededSamples, SeededCall)):
+                return item
+            # Only now: what the sampler drew from the process's generators stays drawn.
+            self._while_seeded.enter_context(kept_generators())
+            return item.arrive()
 
     return _SingleProcessDataLoaderIter
 

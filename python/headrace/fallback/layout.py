@@ -112,6 +112,7 @@ def write(saved: Saved) -> dict[str, Any]:
         "base_seed": start.base_seed,
         "drawn": place.upto,
         "missing": list(place.missing),
+        "occurrences": place.occurrences,
         "fits": dict(saved.fits),
     }
     of_samplers = {
@@ -201,7 +202,8 @@ def _read(state: dict[str, Any]) -> Saved:
     start = TorchStart(None, True, base_seed=main.get("_base_seed"))
     fits: dict[str, Any] = {}
     if ours is not None:
-        place = IndexPosition(place.at, ours["drawn"], tuple(ours["missing"]), place.sampler, place.iterator)
+        upto, missing, counts = ours["drawn"], tuple(ours["missing"]), ours.get("occurrences")
+        place = IndexPosition(place.at, upto, missing, place.sampler, place.iterator, counts)
         random, late = ours["generators"], ours["generators_late"]
         start = TorchStart(
             int(ours["epoch"]),

@@ -18,6 +18,7 @@ from headrace.fallback.layout import Saved, TorchStart
 from headrace.fallback.progress import TorchProgress
 from headrace.fallback.protocol import restore
 from headrace.fallback.randomness import Randomness, may_draw_from_default
+from headrace.fallback.seeded_indices import SampleSeeds
 from headrace.fallback.workers import WorkerStates, have_states
 from headrace.randomness.draws import epoch_seed
 
@@ -121,7 +122,7 @@ class Making:
             first = replace(first, base_seed=held.watch.start.base_seed, drew_seed=False)
         elif running is None and have_states(loader):
             their = WorkerStates(loader, {} if saved is None else saved.workers, 0 if saved is None else saved.step)
-        progress = TorchProgress(loader, first, saved, self._generators, their, self.fits)
+        progress = TorchProgress(loader, first, saved, self._generators, their, self.fits, self._seeds(first))
         inline = saved.workers[0] if saved is not None and loader.num_workers == 0 else None
         if inline is not None:
             with apart.users():
@@ -136,6 +137,11 @@ class Making:
             iterator._dataset_fetcher.ended = saved is not None and inline.ended and saved.has_states
         progress.began(iterator)
         return iterator, progress
+
+    def _seeds(self, first: TorchStart) -> SampleSeeds | None:
+        if self._seed is None or self._iterable:
+            return None
+        return SampleSeeds(self._loader, self.fits["samples"], self._seed, first.epoch or 0)
 
     def _once_more(self, iterator: Any, saved: Saved) -> None:
         """Makes and discards the batches between the states of this process and its workers and the saved position."""

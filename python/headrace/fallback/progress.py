@@ -15,6 +15,7 @@ from headrace.fallback.carried import Task, WorkerPlace
 from headrace.fallback.indices import IndexBatches, IndexPosition, unbegun
 from headrace.fallback.layout import Saved, TorchStart
 from headrace.fallback.randomness import Randomness
+from headrace.fallback.seeded_indices import SampleSeeds
 from headrace.fallback.workers import WorkerStates
 from headrace.pillow.image_counts import ImageCounts
 
@@ -29,6 +30,7 @@ class TorchProgress:
         generators: the generators that determine the order.
         workers: the iterator's workers, if they have states.
         fits: values that a loader must have to resume from a state of this epoch.
+        seeds: seeds the generators for each sample; None: the samples draw as in torch.
     """
 
     def __init__(
@@ -39,7 +41,9 @@ class TorchProgress:
         generators: Sequence[torch.Generator],
         workers: WorkerStates | None,
         fits: dict[str, Any],
+        seeds: SampleSeeds | None = None,
     ) -> None:
+        self._seeds = seeds
         self.start, self.workers, self.is_finished = start, workers, False
         self._generators, self._fits = generators, fits
         self._number = loader.num_workers
@@ -66,7 +70,8 @@ class TorchProgress:
         """Returns the iterator over the batches of indices."""
         if self._ends:
             return iter(())
-        self._draws = IndexBatches(sampler, self._place, self._keep if self._in_order else 1, self._before)
+        keep = self._keep if self._in_order else 1
+        self._draws = IndexBatches(sampler, self._place, keep, self._before, self._seeds)
         if self.workers is None or self._iterable:
             return self._draws
         return _Tasks(self._draws, self.workers)

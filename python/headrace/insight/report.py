@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import PIL
+from torch.utils.data import IterableDataset
 
 from headrace.base.native import core
 from headrace.base.world import World
@@ -16,6 +17,7 @@ from headrace.delivery.routing import Native
 from headrace.delivery.settings import Settings
 from headrace.engine.device_engine import decoding_threads, destination_for
 from headrace.epochs.samplers import order_of
+from headrace.fallback.iterators import missing_hook
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pixels import pillow_rule
 from headrace.recipe.recipe import Recipe
@@ -155,17 +157,26 @@ def explain_torch(settings: Settings, reasons: list[str], deferred: ImageCounts 
     workers = (
         f"{settings.num_workers} worker processes" if settings.num_workers else "the caller's thread (num_workers=0)"
     )
-    seed = "as in torch" if settings.seed is None else f"order and worker seeds follow from seed={settings.seed}"
     return Explanation(
         (
             *(Part("all", "torch", f"handed to torch's DataLoader: {reason}") for reason in reasons),
             Part("dataset", "Python", f"{kind.__module__}.{kind.__qualname__} in {workers}"),
             _images(deferred),
             Part("collate_fn", "Python", getattr(settings.collate_fn, "__qualname__", repr(settings.collate_fn))),
-            Part("randomness", "torch", seed),
+            Part("randomness", "torch", _seeding_of_torch(settings)),
             *ranks(settings),
         )
     )
+
+
+def _seeding_of_torch(settings: Settings) -> str:
+    if settings.seed is None:
+        return "as in torch"
+    if isinstance(settings.dataset, IterableDataset) or missing_hook() is not None:
+        return f"order and worker seeds follow from seed={settings.seed}"
+    init = "; what worker_init_fn seeds reaches no sample" if settings.worker_init_fn is not None else ""
+    what = "random, numpy.random and torch are seeded before each sample"
+    return f"order and samples follow from seed={settings.seed}: {what}{init}"
 
 
 def _images(deferred: ImageCounts | None) -> Part:

@@ -1,0 +1,96 @@
+"""The keys of a sampler's indices, which need not be numbers, and how often an epoch has named each of them."""
+
+from __future__ import annotations
+
+import base64
+import operator
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+
+Key = int | str  # of an index: a number, or a text for all other indices
+_IN_ARRAY = 1 << 30  # numbers below this are counted in an array
+
+
+def index_key(index: Any) -> Key:
+    """Returns the key of a sampler's index. Equal indices have equal keys, in every process.
+
+    Raises:
+        TypeError: the index is neither a number, a string, bytes, None or a slice, nor an array or collection of these.
+    """
+    if type(index) is int:
+        return index
+    if hasattr(type(index), "__index__"):
+        try:
+            return operator.index(index)
+        except TypeError:  # an array or tensor of several numbers
+            pass
+    return repr(_plain(index))
+
+
+def _plain(index: Any) -> Any:
+    """Returns an index as values whose repr determines them."""
+    if isinstance(index, (np.ndarray, np.generic, torch.Tensor)):
+        return index.tolist()
+    # As the type itself: a subclass, such as an Enum, may have another repr.
+    if isinstance(index, str):
+        return str.__str__(index)
+    if isinstance(index, (int, float, complex)):
+        return index + 0
+    if index is None or isinstance(index, bytes):
+        return index
+    if isinstance(index, (list, tuple)):
+        return [_plain(one) for one in index]
+    if isinstance(index, (slice, range)):
+        return [index.start, index.stop, index.step]
+    if isinstance(index, dict):
+        return [[_plain(key), _plain(value)] for key, value in index.items()]
+    raise TypeError(
+        "seed= makes a sample's random numbers from its index, but the sampler yielded an object of "
+        f"{type(index).__module__}.{type(index).__qualname__}; use numbers, strings or tuples of these, or leave out "
+        "seed="
+    )
+
+
+class KeyCounts:
+    """Counts how often the order of an epoch has named each index, in 4 bytes a sample. One object per epoch.
+
+    Args:
+        length: number of samples in the dataset; 0 if it is unknown.
+    """
+
+    def __init__(self, length: int) -> None:
+        self._of_samples = np.zeros(min(length, _IN_ARRAY), np.uint32)
+        self._others: dict[Key, int] = {}
+
+    def take(self, key: Key) -> int:
+        """Counts an index and returns how often it was named before."""
+        counts: Any = self._of_samples if self._is_sample(key) else self._others
+        seen = counts[key] if counts is self._of_samples else counts.get(key, 0)
+        counts[key] = seen + 1
+        return int(seen)
+
+    def _is_sample(self, key: Key) -> bool:
+        return isinstance(key, int) and 0 <= key < len(self._of_samples)
+
+    def packed(self, less: Iterable[Key]) -> dict[str, Any]:
+        """Returns the counts as a dict of strings and numbers, without these keys, each counted before."""
+        counts, others = self._of_samples.copy(), dict(self._others)
+        for key in less:
+            (counts if self._is_sample(key) else others)[key] -= 1  # type: ignore[index]
+        packed = base64.b64encode(zlib.compress(counts.tobytes(), 1)).decode()
+        return {"samples": packed, "others": [[key, count] for key, count in others.items() if count]}
+
+    def restore(self, packed: dict[str, Any]) -> None:
+        """Sets the counts to those that `packed` returned.
+
+        Raises:
+            ValueError: they are of a dataset of another length.
+        """
+        counts = np.frombuffer(zlib.decompress(base64.b64decode(packed["samples"])), np.uint32)
+        if len(counts) != len(self._of_samples):
+            raise ValueError("the state does not fit: the dataset has another number of samples")
+        self._of_samples, self._others = counts.copy(), dict(packed["others"])

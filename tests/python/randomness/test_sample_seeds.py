@@ -1,0 +1,73 @@
+"""The seeds of the process's generators for samples and batches."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from headrace.randomness.python_randomness import kept_generators
+from headrace.randomness.sample_seeds import seed_for_batch, seed_for_sample
+
+
+def words(seed: Callable[[], None]) -> tuple[Any, ...]:
+    """What each of the three generators yields when it was seeded: 64 bits, and a normal number."""
+    with kept_generators():
+        random.gauss(0, 1), np.random.randn(), torch.randn(())  # noqa: NPY002 - these keep half of their numbers
+        seed()
+        return (
+            (random.getrandbits(64), random.gauss(0, 1)),
+            (int(np.random.randint(0, 2**63, dtype=np.int64)), float(np.random.randn())),  # noqa: NPY002
+            (int(torch.randint(0, 2**63 - 1, ())), float(torch.randn(()))),
+        )
+
+
+def test_everything_counts():
+    seeds: list[Callable[[], None]] = [
+        lambda what=(seed, epoch, key, occurrence): seed_for_sample(*what)  # type: ignore[misc]
+        for seed in (0, 1, 2**70, -3)
+        for epoch in (0, 1)
+        for key in (0, 1, "0", "1", "[0]", [0], [0, 1], [1, 0])
+        for occurrence in (0, 1, [0, 1])
+    ]
+    seeds += [
+        lambda what=(seed, epoch, batch): seed_for_batch(*what)
+        for seed in (0, 1)
+        for epoch in (0, 1)
+        for batch in (0, 1)
+    ]  # type: ignore[misc]
+    found = [words(seed) for seed in seeds]
+    for generator in zip(*found, strict=True):
+        assert len(set(generator)) == len(seeds)
+
+
+def test_the_same_seed_gives_the_same_numbers():
+    assert words(lambda: seed_for_sample(1, 2, 3, 0)) == words(lambda: seed_for_sample(1, 2, 3, 0))
+    assert words(lambda: seed_for_batch(1, 2, 3)) == words(lambda: seed_for_batch(1, 2, 3))
+
+
+def test_the_generators_do_not_yield_the_same_bits():
+    """Seeded alike, numpy's generator and torch's would: both are a Mersenne Twister."""
+    with kept_generators():
+        seed_for_sample(1, 2, 3, 0)
+        theirs = np.random.randint(0, 2**32, 64, dtype=np.uint32).tolist()  # noqa: NPY002
+        assert not set(theirs) & set(torch.randint(0, 2**32, (64,)).tolist())
+        np.random.seed(9)  # noqa: NPY002
+        torch.manual_seed(9)
+        theirs = np.random.randint(0, 2**32, 64, dtype=np.uint32).tolist()  # noqa: NPY002
+        assert set(theirs) & set(torch.randint(0, 2**32, (64,)).tolist())
+
+
+def test_cuda_generators_are_not_touched(monkeypatch):
+    def refuse(*_: Any) -> None:
+        raise AssertionError("CUDA's generators belong to the training step")
+
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", refuse)
+    with pytest.raises(AssertionError), kept_generators():
+        torch.manual_seed(1)
+    with kept_generators():
+        seed_for_sample(1, 2, 3, 0)
