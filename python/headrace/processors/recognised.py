@@ -1,0 +1,76 @@
+"""Recognises a processor whose class leaves all work to one of transformers' two backends, or names what it overrides."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+_FRAMEWORK = "transformers.image_processing_backends"
+#: Class of transformers -> the `backend` argument that selects it.
+_BACKENDS = {"TorchvisionBackend": "torchvision", "PilBackend": "pil"}
+#: Methods that do not decide the pixels, or only store settings.
+_HARMLESS = {"__init__", "to_dict", "valid_kwargs"}
+_CONVNEXT = ("ConvNextImageProcessor", "ConvNextImageProcessorPil")
+
+CALL_IT = 'use lambda image: processor(images=image, return_tensors="pt")["pixel_values"][0], which runs in Python'
+
+
+def backend_of(processor: Any) -> str:
+    """Returns "torchvision" or "pil".
+
+    Raises:
+        TypeError: it is no image processor of transformers 5, or it overrides a method that makes pixels.
+    """
+    base = _backend_class(type(processor))
+    if base is None:
+        inner = getattr(processor, "image_processor", None)
+        if inner is not None and _backend_class(type(inner)) is not None:
+            raise TypeError(
+                f"{type(processor).__name__} makes more than images; pass its attribute .image_processor instead"
+            )
+        raise TypeError(
+            f"{type(processor).__name__} is not an image processor that transformers 5 builds on its TorchvisionBackend "
+            f"or PilBackend; {CALL_IT}"
+        )
+    own = [name for name, value in vars(processor).items() if callable(value) and hasattr(base, name)]
+    replaced = sorted({*_overridden(type(processor), base), *own})
+    if replaced:
+        raise TypeError(
+            f"{type(processor).__name__} overrides {', '.join(replaced)} of transformers' {base.__name__}, so its pixels "
+            f"may follow from other rules; {CALL_IT}"
+        )
+    return _BACKENDS[base.__name__]
+
+
+def is_convnext(processor: Any) -> bool:
+    """Whether the processor resizes as ConvNeXT's does: to the shorter edge over `crop_pct`, or to a square."""
+    return any(_is_convnexts(cls) for cls in type(processor).__mro__)
+
+
+def _backend_class(cls: type) -> type | None:
+    framework = sys.modules.get(_FRAMEWORK)
+    for base in cls.__mro__:
+        if base.__name__ in _BACKENDS and getattr(framework, base.__name__, None) is base:
+            return base
+    return None
+
+
+def _overridden(cls: type, base: type) -> set[str]:
+    """Returns the names of the backend's methods that classes derived from it replace."""
+    found: set[str] = set()
+    for derived in cls.__mro__[: cls.__mro__.index(base)]:
+        if not _is_convnexts(derived):
+            found |= {
+                name
+                for name, value in vars(derived).items()
+                if name not in _HARMLESS and hasattr(base, name) and (callable(value) or hasattr(value, "__get__"))
+            }
+    return found
+
+
+def _is_convnexts(cls: type) -> bool:
+    return (
+        cls.__name__ in _CONVNEXT
+        and cls.__module__.startswith("transformers.models.convnext.")
+        and getattr(sys.modules.get(cls.__module__), cls.__name__, None) is cls
+    )
