@@ -60,8 +60,8 @@ struct Step {
     kCall
   };
   Kind kind{};
-  // RandomResizedCrop, Resize, CenterCrop, RandomCrop: the output size; ResizeKeepRatio: the target's; GaussianBlur: the
-  // kernel's
+  // RandomResizedCrop, Resize, CenterCrop, RandomCrop: the output size; ResizeKeepRatio: the target's; GaussianBlur:
+  // the kernel's
   int height = 0, width = 0;
   int shorter = 0, max_size = 0;  // ResizeShorter: length of the shorter edge; 0 = no limit to the longer one
   double longest = 0;             // ResizeKeepRatio: share of the edge that is longer in terms of the target
@@ -70,7 +70,7 @@ struct Step {
   double min_ratio = 0, max_ratio = 0;  // RandomResizedCrop: limits of the box after ten failed tries
   std::array<int, 4> padding{};         // Pad, RandomCrop: left, top, right, bottom
   bool pad_if_needed = false;
-  std::array<uint8_t, 3> fill{};        // Pad, RandomCrop, CenterCrop
+  std::array<uint8_t, 3> fill{};  // Pad, RandomCrop, CenterCrop
   PadMode pad_mode = PadMode::kConstant;
   double p = 0;                             // flips, When, Erase: applied if draw < p
   int draw = 0;                             // first column of the sample's draws that belongs to this step

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,16 +32,24 @@ def check(processor: Any) -> None:
         return  # the loader calls the processor in Python on this machine
     noise = np.random.Generator(np.random.PCG64(0))
     for height, width in _SIZES:
-        image = Image.fromarray(noise.integers(0, 256, (height, width, 3), dtype=np.uint8))
+        pixels = noise.integers(0, 256, (height, width, *_channels(processor)), dtype=np.uint8)
+        image = Image.fromarray(pixels)
         theirs = values(processor, image)
         for step in steps:
             image = _applied(step, image)
         ours = ProcessorValues(processor)(pil_to_tensor(image))
         if ours.dtype != theirs.dtype or not torch.equal(ours, theirs):
             raise ValueError(
-                f"{type(processor).__name__} of the installed transformers follows other rules than those that headrace "
-                f"knows; {CALL_IT}, and report this"
+                f"{type(processor).__name__} of the installed transformers follows other rules than those that "
+                f"headrace knows; {CALL_IT}, and report this"
             )
+
+
+def _channels(processor: Any) -> tuple[int, ...]:
+    """Returns the last axis of an image that the processor takes: none of one for gray images."""
+    means = processor.image_mean
+    gray = processor.do_normalize and not processor.do_convert_rgb and isinstance(means, Sequence) and len(means) == 1
+    return () if gray else (3,)
 
 
 def _applied(step: Geometry, image: Image.Image) -> Image.Image:

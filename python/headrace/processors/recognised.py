@@ -1,4 +1,4 @@
-"""Recognises a processor whose class leaves all work to one of transformers' two backends, or names what it overrides."""
+"""Recognises a processor that leaves all work to one of transformers' two backends, or names what it overrides."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def backend_of(processor: Any) -> str:
                 f"{type(processor).__name__} makes more than images; pass its attribute .image_processor instead"
             )
         raise TypeError(
-            f"{type(processor).__name__} is not an image processor that transformers 5 builds on its TorchvisionBackend "
-            f"or PilBackend; {CALL_IT}"
+            f"{type(processor).__name__} is not an image processor that transformers 5 builds on its "
+            f"TorchvisionBackend or PilBackend; {CALL_IT}"
         )
     own = [name for name, value in vars(processor).items() if callable(value) and hasattr(base, name)]
     replaced = sorted({*_overridden(type(processor), base), *own})
     if replaced:
         raise TypeError(
-            f"{type(processor).__name__} overrides {', '.join(replaced)} of transformers' {base.__name__}, so its pixels "
-            f"may follow from other rules; {CALL_IT}"
+            f"{type(processor).__name__} overrides {', '.join(replaced)} of transformers' {base.__name__}, so its "
+            f"pixels may follow from other rules; {CALL_IT}"
         )
     return _BACKENDS[base.__name__]
 

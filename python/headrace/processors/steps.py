@@ -60,7 +60,8 @@ def _crop(height: int, width: int, backend: str) -> S.CenterCrop:
 
 
 def _filter(processor: Any, backend: str) -> str:
-    given = "bilinear" if processor.resample is None else getattr(processor.resample, "value", processor.resample)
+    resample = "bilinear" if processor.resample is None else processor.resample
+    given: Any = getattr(resample, "value", resample)
     name = _BY_NUMBER.get(given, given)
     if backend == "pil" and name in S.FILTERS:
         return str(name)

@@ -10,7 +10,7 @@ import torch
 
 @dataclass(frozen=True)
 class ProcessorValues:
-    """Maps a uint8 tensor (C, H, W) to the processor's values (C, H, W): rescaled, normalized, neither resized nor cropped."""
+    """Maps a uint8 tensor (C, H, W) to the processor's values (C, H, W): rescales and normalizes, and no more."""
 
     processor: Any
 

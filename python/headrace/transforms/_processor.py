@@ -59,9 +59,9 @@ def from_processor(processor: Any) -> ProcessorTransform:
     """Returns an image processor of Hugging Face's transformers as a transform that a loader runs natively.
 
     Supported are the processors of transformers 5 that leave all work to one of its backends, ``"torchvision"`` (the
-    default) or ``"pil"``: those of ViT, DeiT, CLIP, SigLIP, BLIP, DINOv2 (BitImageProcessor) and others, and ConvNeXT's.
-    Resize and crop follow the rules of the backend; the values that rescale and normalize make of the 256 bytes are
-    computed by the processor itself. So batches equal the processor's results to the bit.
+    default) or ``"pil"``: those of ViT, DeiT, CLIP, SigLIP, BLIP, DINOv2 (BitImageProcessor) and others; and
+    ConvNeXT's. Resize and crop follow the rules of the backend; the values that rescale and normalize make of the 256
+    bytes are computed by the processor itself. So batches equal the processor's results to the bit.
 
     Args:
         processor: what ``AutoImageProcessor.from_pretrained`` returns; of a processor with a tokenizer, its attribute
@@ -72,9 +72,9 @@ def from_processor(processor: Any) -> ProcessorTransform:
         colour lose it, while the processor, called on such an image itself, may composite it on white.
 
     Raises:
-        TypeError: it is not such a processor: it overrides methods of its backend, to split images, to choose sizes, to
-            make masks, and so on.
-        ValueError: it has a setting without a native twin, such as ``do_pad=True`` or a limit of the longer edge; or the
-            installed version of transformers makes other values.
+        TypeError: it is not such a processor: it overrides methods of its backend, to split images, to choose sizes,
+            to make masks, and so on.
+        ValueError: it has a setting without a native twin, such as ``do_pad=True`` or a limit of the longer edge; or
+            the installed version of transformers makes other values.
     """
     return ProcessorTransform(processor)
