@@ -22,6 +22,9 @@ from headrace.recipe.recipe import Recipe
 from headrace.sources import BlobDataset
 
 
+_TABLE = "https://headrace.github.io/headrace/transforms/#every-transform"
+
+
 @dataclass(frozen=True)
 class Part:
     """One row of the table: a part of the loader, where it runs, and how."""
@@ -88,6 +91,8 @@ def steps(recipe: Recipe) -> list[Part]:
         part, how = textwrap.shorten(name, 60, placeholder=" ..."), how.removeprefix("native ")
         python = number in recipe.in_python
         lines.append(Part(part, "Python", how + where) if python else Part(part, "native", how))
+    if recipe.in_python:
+        lines.append(Part("steps in Python", "see", f"{_TABLE} lists the transforms that have a native form"))
     return lines
 
 
