@@ -21,7 +21,6 @@ from headrace.pixels import pillow_rule
 from headrace.recipe.recipe import Recipe
 from headrace.sources import BlobDataset
 
-
 _TABLE = "https://headrace.github.io/headrace/transforms/#every-transform"
 
 
