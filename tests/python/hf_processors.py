@@ -19,6 +19,9 @@ FAMILIES = {
     "Bit": "bit",  # DINOv2's, too
     "Blip": "blip",
     "ConvNext": "convnext",
+    "Beit": "beit",
+    "MobileNetV2": "mobilenet_v2",
+    "Segformer": "segformer",
 }
 BACKENDS = ("torchvision", "pil")
 

@@ -10,7 +10,18 @@ _FRAMEWORK = "transformers.image_processing_backends"
 _BACKENDS = {"TorchvisionBackend": "torchvision", "PilBackend": "pil"}
 #: Methods that do not decide the pixels, or only store settings.
 _HARMLESS = {"__init__", "to_dict", "valid_kwargs"}
-_CONVNEXT = ("ConvNextImageProcessor", "ConvNextImageProcessorPil")
+#: Classes whose own methods are known -> transformers' folder of the model. ConvNeXT's resizes in its own way; the
+#: others differ for segmentation maps, and Segformer's does not crop.
+_KNOWN = {
+    f"{name}ImageProcessor{end}": folder
+    for name, folder in {
+        "Beit": "beit",
+        "ConvNext": "convnext",
+        "MobileNetV2": "mobilenet_v2",
+        "Segformer": "segformer",
+    }.items()
+    for end in ("", "Pil")
+}
 
 CALL_IT = 'use lambda image: processor(images=image, return_tensors="pt")["pixel_values"][0], which runs in Python'
 
@@ -42,9 +53,9 @@ def backend_of(processor: Any) -> str:
     return _BACKENDS[base.__name__]
 
 
-def is_convnext(processor: Any) -> bool:
-    """Whether the processor resizes as ConvNeXT's does: to the shorter edge over `crop_pct`, or to a square."""
-    return any(_is_convnexts(cls) for cls in type(processor).__mro__)
+def model_of(processor: Any) -> str:
+    """Returns the folder of the model whose processor has known methods of its own: "convnext", ...; "" for others."""
+    return next(filter(None, map(_known, type(processor).__mro__)), "")
 
 
 def _backend_class(cls: type) -> type | None:
@@ -59,7 +70,7 @@ def _overridden(cls: type, base: type) -> set[str]:
     """Returns the names of the backend's methods that classes derived from it replace."""
     found: set[str] = set()
     for derived in cls.__mro__[: cls.__mro__.index(base)]:
-        if not _is_convnexts(derived):
+        if not _known(derived):
             found |= {
                 name
                 for name, value in vars(derived).items()
@@ -68,9 +79,7 @@ def _overridden(cls: type, base: type) -> set[str]:
     return found
 
 
-def _is_convnexts(cls: type) -> bool:
-    return (
-        cls.__name__ in _CONVNEXT
-        and cls.__module__.startswith("transformers.models.convnext.")
-        and getattr(sys.modules.get(cls.__module__), cls.__name__, None) is cls
-    )
+def _known(cls: type) -> str:
+    folder = _KNOWN.get(cls.__name__, "")
+    same = getattr(sys.modules.get(cls.__module__), cls.__name__, None) is cls
+    return folder if same and cls.__module__.startswith(f"transformers.models.{folder}.") else ""

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 import headrace.recipe.steps as S
-from headrace.processors.recognised import CALL_IT, backend_of, is_convnext
+from headrace.processors.recognised import CALL_IT, backend_of, model_of
 
 Geometry = S.Resize | S.ResizeShorter | S.CenterCrop
 
@@ -24,7 +24,7 @@ def steps_of(processor: Any) -> list[Geometry]:
         ValueError: it has a setting that has no native twin.
     """
     backend = backend_of(processor)
-    if getattr(processor, "do_pad", None) and not is_convnext(processor):
+    if getattr(processor, "do_pad", None):
         raise ValueError(
             f"do_pad=True pads the finished values, which has no native twin; pass do_pad=False or {CALL_IT}"
         )
@@ -32,7 +32,7 @@ def steps_of(processor: Any) -> list[Geometry]:
     if device is not None and str(device) != "cpu":
         raise ValueError(f"device={device!s} moves each image; leave it out and pass device= to the DataLoader")
     steps = _resize(processor, backend) if processor.do_resize else []
-    if processor.do_center_crop:
+    if processor.do_center_crop and model_of(processor) != "segformer":
         steps.append(_crop(_edge(processor.crop_size, "height"), _edge(processor.crop_size, "width"), backend))
     return steps
 
@@ -40,7 +40,7 @@ def steps_of(processor: Any) -> list[Geometry]:
 def _resize(processor: Any, backend: str) -> list[Geometry]:
     size, filter = processor.size, _filter(processor, backend)
     shorter = getattr(size, "shortest_edge", None)
-    if is_convnext(processor):
+    if model_of(processor) == "convnext":
         edge = _edge(size, "shortest_edge")
         if edge >= _WARPED:
             return [S.Resize(edge, edge, filter)]

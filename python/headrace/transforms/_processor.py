@@ -59,9 +59,10 @@ def from_processor(processor: Any) -> ProcessorTransform:
     """Returns an image processor of Hugging Face's transformers as a transform that a loader runs natively.
 
     Supported are the processors of transformers 5 that leave all work to one of its backends, ``"torchvision"`` (the
-    default) or ``"pil"``: those of ViT, DeiT, CLIP, SigLIP, BLIP, DINOv2 (BitImageProcessor) and others; and
-    ConvNeXT's. Resize and crop follow the rules of the backend; the values that rescale and normalize make of the 256
-    bytes are computed by the processor itself. So batches equal the processor's results to the bit.
+    default) or ``"pil"``: those of ViT, DeiT, CLIP, SigLIP, BLIP, DINOv2 (BitImageProcessor) and others; and those of
+    ConvNeXT, BEiT, MobileNetV2 and Segformer. Resize and crop follow the rules of the backend; the values that rescale
+    and normalize make of the 256 bytes are computed by the processor itself. So batches equal the processor's results
+    to the bit.
 
     Args:
         processor: what ``AutoImageProcessor.from_pretrained`` returns; of a processor with a tokenizer, its attribute

@@ -13,13 +13,13 @@ import torch
 from PIL import Image
 
 from against_torchvision import assert_equal_on
-from headrace import DataLoader
 from headrace.lowering import LoweringError, lower
 from headrace.oracle.reference import reference_sample
 from headrace.pixels import boxes
 from headrace.randomness.draws import Draws
 from headrace.recipe import steps as S
 from headrace.transforms import Compose
+from places import Place
 from support import assert_same, blobs
 from torchvision_feed import Feeder
 
@@ -124,14 +124,15 @@ def test_random_interpolation_of_resize_keep_ratio(timm):
     assert lower(Compose(steps)).steps[0] == S.OneOf(((ways[0],), (ways[1],)), (0.5, 1.0), 0)
 
 
-def test_native_batches_of_its_evaluation(timm):
-    """The core's rounding is the oracle's, which is timm's."""
+def test_native_batches_of_its_evaluation(timm, place: Place):
+    """The core's rounding is the oracle's, which is timm's; in memory, and with the device's kernel."""
     for options in EVALUATION:
         dataset = blobs(12, timm.create_transform(**{"input_size": (3, 40, 45), **options}))
         lower(dataset.transform, native_only=True)
-        loader = DataLoader(dataset, 5)
-        assert_same(loader, list(loader.reference()))
-        assert all(torch.equal(image, dataset[k][0]) for k, image in enumerate(torch.cat([b[0] for b in loader])))
+        loader = place.loader(dataset)
+        made = place.fetched(loader)
+        assert_same(made, list(loader.reference()))
+        assert all(torch.equal(image, dataset[k][0]) for k, image in enumerate(torch.cat([b[0] for b in made])))
 
 
 REFUSED = [
