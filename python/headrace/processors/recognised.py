@@ -39,6 +39,10 @@ def backend_of(processor: Any) -> str:
             raise TypeError(
                 f"{type(processor).__name__} makes more than images; pass its attribute .image_processor instead"
             )
+        if hasattr(processor, "val_transforms"):
+            raise TypeError(
+                f"{type(processor).__name__} calls timm's transforms; use its attribute .val_transforms instead"
+            )
         raise TypeError(
             f"{type(processor).__name__} is not an image processor that transformers 5 builds on its "
             f"TorchvisionBackend or PilBackend; {CALL_IT}"

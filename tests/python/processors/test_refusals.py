@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from typing import Any
 
@@ -73,6 +74,20 @@ def test_a_processor_with_a_tokenizer() -> None:
 
     with pytest.raises(TypeError, match=r"^Both makes more than images; pass its attribute .image_processor instead$"):
         T.from_processor(Both())
+
+
+def test_a_processor_around_timms_transforms() -> None:
+    """Its transforms are native themselves, and equal it."""
+    hf_processors.processor_class("ViT", "pil")
+    pytest.importorskip("timm", exc_type=ImportError)
+    module = importlib.import_module("transformers.models.timm_wrapper.image_processing_timm_wrapper")
+    processor = module.TimmWrapperImageProcessor({"input_size": (3, 40, 40)})
+    with pytest.raises(TypeError, match=r"calls timm's transforms; use its attribute .val_transforms instead$"):
+        T.from_processor(processor)
+    loader = DataLoader(blobs(4, processor.val_transforms), 4)
+    assert loader.native
+    images = next(iter(loader))[0]
+    assert torch.equal(images[3], hf_processors.called(processor, loader.source.image(3)))
 
 
 def test_subclasses() -> None:
