@@ -12,8 +12,9 @@ import torch
 from PIL import Image
 
 import hf_processors
-from headrace import Blobs, DataLoader, ImageFiles
+from headrace import Blobs, DataLoader, ImageFiles, Samples
 from headrace import transforms as T
+from own_dataset import OwnDataset
 from places import Place
 from support import assert_same, blobs, pictures, silent_pillow
 
@@ -197,3 +198,25 @@ def test_the_path_of_the_files_does_not_matter(backend, photographs: list[Path])
     processor = make("Bit", backend, size=EDGE, crop_size={"height": 32, "width": 32})
     loader = DataLoader(ImageFiles(photographs, range(len(photographs)), T.from_processor(processor)), 4, num_workers=1)
     assert assert_native(loader, processor) == len(photographs)
+
+
+@pytest.mark.filterwarnings("ignore:torch's DataLoader delivers")
+def test_in_a_dataset_that_opens_its_own_files(backend, photographs: list[Path]):
+    """torch delivers; the transform is the processor, on images with native pixels."""
+    processor = make("CLIP", backend, size=EDGE, crop_size={"height": 30, "width": 30})
+    loader = DataLoader(OwnDataset(photographs[:4], T.from_processor(processor)), 2)
+    made = [image for images, _ in loader for image in images]
+    assert loader.route == "deferred"
+    for path, image in zip(photographs, made, strict=False):
+        with Image.open(path) as opened:
+            assert torch.equal(image, hf_processors.called(processor, opened.convert("RGB")))
+
+
+def test_as_a_field_of_samples(backend, photographs: list[Path]):
+    processor = make("ViT", backend, size=SQUARE)
+    files = ImageFiles(photographs, transform=T.from_processor(processor))
+    loader = DataLoader(Samples({"pixel_values": files, "labels": list(range(len(files)))}), 4)
+    assert loader.native
+    images = next(iter(loader))["pixel_values"]
+    for k in range(4):
+        assert torch.equal(images[k], hf_processors.called(processor, files.image(k)))
