@@ -34,6 +34,13 @@ PadMode to_pad_mode(const std::string& name) {
   throw py::value_error("unknown padding_mode " + name);
 }
 
+CenterRule to_center_rule(const std::string& rounding) {
+  if (rounding == "even") return CenterRule::kEven;
+  if (rounding == "towards_zero") return CenterRule::kTowardsZero;
+  if (rounding == "down") return CenterRule::kDown;
+  throw py::value_error("unknown rounding " + rounding);
+}
+
 const std::map<std::string, Step::Kind> kEffects = {
     {"Brightness", Step::Kind::kBrightness}, {"Contrast", Step::Kind::kContrast},
     {"Saturation", Step::Kind::kSaturation}, {"Hue", Step::Kind::kHue},
@@ -91,9 +98,16 @@ Step to_step(const py::handle& from, int& erases) {
     step.shorter = from.attr("size").is_none() ? 0 : integer("size");
     step.max_size = from.attr("max_size").is_none() ? 0 : integer("max_size");
     step.filter = to_filter(from.attr("filter"));
+  } else if (kind == "ResizeKeepRatio") {
+    step.kind = Step::Kind::kResizeKeepRatio;
+    output_size();
+    step.longest = py::cast<double>(from.attr("longest"));
+    step.filter = to_filter(from.attr("filter"));
   } else if (kind == "CenterCrop") {
     step.kind = Step::Kind::kCenterCrop;
     output_size();
+    step.fill = py::cast<std::array<uint8_t, 3>>(from.attr("fill"));
+    step.center = to_center_rule(py::cast<std::string>(from.attr("rounding")));
   } else if (kind == "RandomCrop") {
     step.kind = Step::Kind::kRandomCrop;
     output_size();

@@ -74,6 +74,8 @@ class Resolver {
         return resize({step.width, step.height}, step.filter);
       case Step::Kind::kResizeShorter:
         return resize(shorter_edge(step, size()), step.filter);
+      case Step::Kind::kResizeKeepRatio:
+        return resize(kept_ratio(step, size()), step.filter);
       case Step::Kind::kCenterCrop:
         return center_crop(step);
       case Step::Kind::kRandomCrop:
@@ -231,12 +233,10 @@ class Resolver {
   }
 
   void center_crop(const Step& step) {
-    const auto offset = [](int image, int crop) {
-      return crop > image ? -((crop - image) / 2) : round_half_even((image - crop) / 2.0);
-    };
     const auto [width, height] = checked(step.width, step.height);
-    pad_and_crop({offset(size().width, width), offset(size().height, height), width, height}, PadMode::kConstant,
-                 {0, 0, 0});
+    pad_and_crop({center_offset(step.center, size().width, width), center_offset(step.center, size().height, height),
+                  width, height},
+                 PadMode::kConstant, step.fill);
   }
 
   Size padded(const std::array<int, 4>& padding) const {

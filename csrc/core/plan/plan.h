@@ -26,12 +26,17 @@ constexpr bool is_tensor_filter(Filter filter) { return filter >= Filter::kTenso
 /// The order of Pillow's two passes of a resize. It changed twice, see Note [pass order] in plan_geometry.cpp.
 enum class PassOrder : uint8_t { kHorizontalFirst, kTallSplit, kByReduction };
 
+/// How a CenterCrop rounds half the difference between the image and the crop: torchvision's rule (to the even number,
+/// towards zero if the image is smaller), towards zero, or down.
+enum class CenterRule : uint8_t { kEven, kTowardsZero, kDown };
+
 /// One step of a recipe, as lowered by headrace.lowering. A flat record: a kind uses only the fields that name it.
 struct Step {
   enum class Kind : uint8_t {
     kRandomResizedCrop,
     kResize,
     kResizeShorter,
+    kResizeKeepRatio,
     kCenterCrop,
     kRandomCrop,
     kHorizontalFlip,
@@ -57,14 +62,17 @@ struct Step {
     kRotate
   };
   Kind kind{};
-  // RandomResizedCrop, Resize, CenterCrop, RandomCrop: the output size; GaussianBlur: the kernel's
+  // RandomResizedCrop, Resize, CenterCrop, RandomCrop: the output size; ResizeKeepRatio: the target's; GaussianBlur:
+  // the kernel's
   int height = 0, width = 0;
   int shorter = 0, max_size = 0;  // ResizeShorter: length of the shorter edge; 0 = no limit to the longer one
+  double longest = 0;             // ResizeKeepRatio: share of the edge that is longer in terms of the target
   Filter filter = Filter::kBilinear;
+  CenterRule center = CenterRule::kEven;
   double min_ratio = 0, max_ratio = 0;  // RandomResizedCrop: limits of the box after ten failed tries
   std::array<int, 4> padding{};         // Pad, RandomCrop: left, top, right, bottom
   bool pad_if_needed = false;
-  std::array<uint8_t, 3> fill{};
+  std::array<uint8_t, 3> fill{};  // Pad, RandomCrop, CenterCrop
   PadMode pad_mode = PadMode::kConstant;
   double p = 0;          // flips, When, Erase: applied if draw < p
   int draw = 0;          // first column of the sample's draws that belongs to this step

@@ -1,4 +1,4 @@
-// The sizes and boxes of single steps, with the rounding rules of torchvision.
+// The sizes and boxes of single steps, with the rounding rules of torchvision, timm and transformers.
 //
 // Note [pass order]: Pillow resizes in two passes with 8-bit rounding between them, so their order affects the pixels.
 // Up to 12.1 the horizontal pass comes first. Since 12.2 an image over 100 times as high as wide that gets shorter is
@@ -68,6 +68,22 @@ Size shorter_edge(const Step& step, Size image) {
   }
   const int s = static_cast<int>(out_short), l = static_cast<int>(std::min(out_long, 1e9));
   return upright ? Size{s, l} : Size{l, s};
+}
+
+// timm ResizeKeepRatio.get_params without its random factors.
+Size kept_ratio(const Step& step, Size image) {
+  const double rows = static_cast<double>(image.height) / step.height;
+  const double columns = static_cast<double>(image.width) / step.width;
+  const double ratio = std::max(rows, columns) * step.longest + std::min(rows, columns) * (1.0 - step.longest);
+  const auto edge = [ratio](int from) { return round_half_even(std::min(from / ratio, 1e9)); };
+  return {edge(image.width), edge(image.height)};
+}
+
+int center_offset(CenterRule rule, int image, int crop) {
+  const int more = image - crop;
+  if (rule == CenterRule::kDown) return static_cast<int>(std::floor(more / 2.0));
+  if (rule == CenterRule::kTowardsZero || more < 0) return more / 2;
+  return round_half_even(more / 2.0);
 }
 
 // torchvision RandomErasing.get_params: ten tries of a box smaller than the image along both axes.

@@ -1,4 +1,4 @@
-// The sizes and boxes of single steps, with the rounding rules of torchvision.
+// The sizes and boxes of single steps, with the rounding rules of torchvision, timm and transformers.
 #pragma once
 
 #include "core/plan/plan.h"
@@ -19,6 +19,12 @@ Box random_resized_box(const Step& step, const double* draws, Size image);
 
 /// The size to which ResizeShorter resizes an image.
 Size shorter_edge(const Step& step, Size image);
+
+/// The size to which ResizeKeepRatio resizes an image.
+Size kept_ratio(const Step& step, Size image);
+
+/// The first pixel of a CenterCrop along an edge; negative if the image is padded.
+int center_offset(CenterRule rule, int image, int crop);
 
 /// The box of an Erase, empty if nothing is erased. `draws`: the step's own after the one for p.
 Box erased_box(const double* draws, Size image);

@@ -23,6 +23,8 @@ from headrace.pixels import pillow_rule
 from headrace.recipe.recipe import Recipe
 from headrace.sources import BlobDataset
 
+_TABLE = "https://headrace.github.io/headrace/transforms/#every-transform"
+
 
 @dataclass(frozen=True)
 class Part:
@@ -90,6 +92,8 @@ def steps(recipe: Recipe) -> list[Part]:
         part, how = textwrap.shorten(name, 60, placeholder=" ..."), how.removeprefix("native ")
         python = number in recipe.in_python
         lines.append(Part(part, "Python", how + where) if python else Part(part, "native", how))
+    if recipe.in_python:
+        lines.append(Part("steps in Python", "see", f"{_TABLE} lists the transforms that have a native form"))
     return lines
 
 

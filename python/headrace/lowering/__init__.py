@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import torch
 
 import headrace.recipe.steps as S
-from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, texture, timm
+from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, processors, texture, timm
 from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.images import Lower
 from headrace.lowering.origins import class_origin, has_hooks, leaves
@@ -28,6 +28,7 @@ _LOWERS: dict[str, Lower] = {
     **containers.LOWERS,
     **erasing.LOWERS,
     **texture.LOWERS,
+    **processors.LOWERS,
 }
 
 

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-import torch
 from PIL import Image
 
 import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_images
-from headrace.pixels import boxes, pillow_ops
+from headrace.pixels import boxes, pillow_ops, tensor_ops
 from headrace.recipe.recipe import Column
 from headrace.transforms import filter_name
 
@@ -159,9 +158,14 @@ def _tensor_filter(builder: Builder, transform: Any) -> str:
     name = f"tensor_{filter_name(transform.interpolation)}"
     if name not in S.TENSOR_FILTERS or not transform.antialias:
         builder.refuse("resizes a tensor in a way that has no native twin; use antialias=True with bilinear or bicubic")
-    if torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
-        builder.refuse("resizes a tensor, which torchvision does in floating point on this processor")
+    check_tensor_resize(builder)
     return name
+
+
+def check_tensor_resize(builder: Builder) -> None:
+    """Refuses the current transform, which resizes a uint8 tensor, where torchvision does that in floating point."""
+    if not tensor_ops.resizes_bytes():
+        builder.refuse("resizes a tensor, which torchvision does in floating point on this processor")
 
 
 def pair(builder: Builder, size: Any) -> tuple[int, int]:

@@ -28,6 +28,7 @@ _LIBRARIES = (
     ("torch", "torch.nn"),
 )
 
+_PRESETS = {("presets", name) for name in ("ImageClassification", "SemanticSegmentation", "ObjectDetection")}
 _CONTAINERS = {("headrace", "Compose"), ("v1", "Compose"), ("v2", "Compose"), ("torch", "Sequential")}
 
 
@@ -73,8 +74,8 @@ def _only_calls_its_transforms(cls: type) -> bool:
 def leaves(transform: Any) -> Iterator[Any]:
     """Yields the transforms in the order of application; flattens every Compose, nn.Sequential and preset.
 
-    ImageClassification, the preset of torchvision's weights (``ResNet50_Weights.DEFAULT.transforms()``), is replaced by
-    v1 transforms that do what the functions it calls do.
+    A preset of torchvision's weights for images (``ResNet50_Weights.DEFAULT.transforms()``) is replaced by v1
+    transforms that do what the functions it calls do.
     """
     origin = class_origin(type(transform))
     if has_hooks(transform):
@@ -84,15 +85,21 @@ def leaves(transform: Any) -> Iterator[Any]:
             yield from leaves(inner)
     elif _only_calls_its_transforms(type(transform)):
         yield from leaves(transform.transforms)
-    elif origin == ("presets", "ImageClassification"):
-        v1 = sys.modules[_V1]
-        yield v1.Resize(transform.resize_size, transform.interpolation, antialias=transform.antialias)
-        yield v1.CenterCrop(transform.crop_size)
-        yield v1.PILToTensor()
-        yield v1.ConvertImageDtype(torch.float32)
-        yield v1.Normalize(transform.mean, transform.std)
+    elif origin in _PRESETS:
+        yield from _preset_steps(transform, sys.modules[_V1])
     else:
         yield transform
+
+
+def _preset_steps(preset: Any, v1: Any) -> Iterator[Any]:
+    if isinstance(getattr(preset, "resize_size", None), list):  # SemanticSegmentation's may be None
+        yield v1.Resize(preset.resize_size, preset.interpolation, antialias=preset.antialias)
+    if hasattr(preset, "crop_size"):
+        yield v1.CenterCrop(preset.crop_size)
+    yield v1.PILToTensor()
+    yield v1.ConvertImageDtype(torch.float32)
+    if hasattr(preset, "mean"):
+        yield v1.Normalize(preset.mean, preset.std)
 
 
 def attributes(value: Any) -> str:

@@ -27,10 +27,8 @@ def tensor_step(builder: Builder, transform: Any, library: str) -> str:
         )
     try:
         if converts:
-            builder.converter = shown(transform)
             step: TensorStep = FromArray(transform) if name in _FROM_ARRAYS else transform
-            builder.values = all_bytes(builder.channels)
-            builder.upright = builder.values.transpose(1, 2)
+            begin_tensor(builder)
             if name in _OF_BYTES:
                 return "nothing: bytes stay as they are"
         elif builder.values is None:
@@ -39,6 +37,22 @@ def tensor_step(builder: Builder, transform: Any, library: str) -> str:
             return "nothing: it does not change PIL images"
         else:
             step = transform
+    except (TypeError, ValueError, RuntimeError) as error:
+        builder.refuse(str(error), error)
+    return add_pointwise(builder, step)
+
+
+def begin_tensor(builder: Builder) -> None:
+    """Continues with a uint8 tensor of the image's bytes, which the current transform makes."""
+    builder.converter = shown(builder.current)
+    builder.values = all_bytes(builder.channels)
+    builder.upright = builder.values.transpose(1, 2)
+
+
+def add_pointwise(builder: Builder, step: TensorStep) -> str:
+    """Appends a step that maps the values of a tensor one by one; returns its line of `explain`."""
+    assert builder.values is not None
+    try:
         # Run on both layouts: a mean that varies over the image can broadcast to at most one of them, so torch raises.
         # deepcopy keeps the tensor's kind (the mark of ToImage too), which a later ToDtype may depend on.
         mapped, upright = step(deepcopy(builder.values)), step(deepcopy(builder.upright))

@@ -11,7 +11,7 @@ from headrace.pixels import boxes
 #: (height, width) in pixels; None if it varies.
 Size = tuple[int, int] | None
 
-_SIZING = (S.RandomResizedCrop, S.Resize, S.ResizeShorter, S.CenterCrop, S.RandomCrop, S.Pad)
+_SIZING = (S.RandomResizedCrop, S.Resize, S.ResizeShorter, S.ResizeKeepRatio, S.CenterCrop, S.RandomCrop, S.Pad)
 _MOST_ORDERED = 6  # largest number of size-changing branches whose orders are all tried: 720 orders
 
 
@@ -47,6 +47,8 @@ def _after(step: S.Step, size: Size) -> Size:
         if size is not None and min(size) < 1:
             raise ValueError("the image has no pixels here")
         return size and boxes.resize_by_edge(*size, step.size or None, step.max_size)
+    if isinstance(step, S.ResizeKeepRatio):
+        return size and boxes.resize_keep_ratio(*size, (step.height, step.width), step.longest)
     if isinstance(step, S.Pad):
         left, top, right, bottom = step.padding
         return size and (size[0] + top + bottom, size[1] + left + right)

@@ -52,9 +52,16 @@ def _apply_resize_shorter(step: S.ResizeShorter, image: Image.Image, draws: Sequ
 
 
 @apply.register
+def _apply_resize_keep_ratio(step: S.ResizeKeepRatio, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    target = (step.height, step.width)
+    height, width = boxes.resize_keep_ratio(image.height, image.width, target, step.longest)
+    return _resize(image, height, width, step.filter)
+
+
+@apply.register
 def _apply_center_crop(step: S.CenterCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    padding, box = boxes.center_crop(image.height, image.width, step.height, step.width)
-    return pillow_ops.crop(_pad(image, padding, (0, 0, 0), "constant"), box)
+    padding, box = boxes.center_crop(image.height, image.width, step.height, step.width, step.rounding)
+    return pillow_ops.crop(_pad(image, padding, step.fill, "constant"), box)
 
 
 @apply.register

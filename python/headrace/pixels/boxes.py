@@ -122,13 +122,37 @@ def resize_by_edge(height: int, width: int, size: int | None, max_size: int | No
     return (new_long, new_short) if width <= height else (new_short, new_long)
 
 
-def center_crop(height: int, width: int, crop_height: int, crop_width: int) -> tuple[Padding, Box]:
-    """Returns the padding that a smaller image gets first, and the central box of the padded image."""
+def resize_keep_ratio(height: int, width: int, target: tuple[int, int], longest: float) -> tuple[int, int]:
+    """Returns (height, width) after timm's ResizeKeepRatio without its random factors.
+
+    Args:
+        height, width: size of the image in pixels.
+        target: (height, width) that the image shall fill, or lie in.
+        longest: share of the edge that is longer in terms of the target: 1 to lie in it, 0 to fill it.
+    """
+    ratios = height / target[0], width / target[1]
+    ratio = max(ratios) * longest + min(ratios) * (1.0 - longest)
+    return round(height / ratio), round(width / ratio)
+
+
+def center_crop(
+    height: int, width: int, crop_height: int, crop_width: int, rounding: str = "even"
+) -> tuple[Padding, Box]:
+    """Returns the padding that a smaller image gets first, and the central box of the padded image.
+
+    Args:
+        height, width: size of the image in pixels.
+        crop_height, crop_width: size of the crop.
+        rounding: "even", "towards_zero" or "down", see `recipe.steps.CenterCrop`.
+    """
     missing_h, missing_w = max(crop_height - height, 0), max(crop_width - width, 0)
     padding = Padding(missing_w // 2, missing_h // 2, (missing_w + 1) // 2, (missing_h + 1) // 2)
-    top = round((height + missing_h - crop_height) / 2.0)
-    left = round((width + missing_w - crop_width) / 2.0)
-    return padding, Box(top, left, crop_height, crop_width)
+    if rounding == "down":
+        padding = Padding(padding.right, padding.bottom, padding.left, padding.top)
+    more_h, more_w = height + missing_h - crop_height, width + missing_w - crop_width
+    if rounding == "even":
+        return padding, Box(round(more_h / 2.0), round(more_w / 2.0), crop_height, crop_width)
+    return padding, Box(more_h // 2, more_w // 2, crop_height, crop_width)
 
 
 def random_crop(

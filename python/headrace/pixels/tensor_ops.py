@@ -19,6 +19,11 @@ def resize(image: Image.Image, height: int, width: int, mode: str) -> Image.Imag
     return to_pil_image(resized[0])
 
 
+def resizes_bytes() -> bool:
+    """Whether torchvision resizes uint8 tensors as bytes on this processor, not in floating point."""
+    return torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+
+
 def gaussian_blur(image: Image.Image, width: int, height: int, sigma: float, *, softmax: bool) -> Image.Image:
     """Blurs with a Gaussian kernel.
 

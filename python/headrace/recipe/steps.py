@@ -62,11 +62,37 @@ class ResizeShorter:
 
 
 @dataclass(frozen=True)
-class CenterCrop:
-    """Crop (height, width) at the centre; pad a smaller image with black first."""
+class ResizeKeepRatio:
+    """Resize by one factor: divide both edges by ``r``, and round halves to the even number.
+
+    ``r`` lies between the larger and the smaller of the ratios (image's height / `height`) and (image's width /
+    `width`): it is the larger one times `longest` plus the smaller one times ``1 - longest``.
+    """
 
     height: int
     width: int
+    longest: float
+    filter: str
+
+
+@dataclass(frozen=True, repr=False)
+class CenterCrop:
+    """Crop (height, width) at the centre; pad a smaller image with `fill` first.
+
+    `rounding` is the rule for half the difference between image and crop: "even" (torchvision's: to the even number,
+    towards zero if the image is smaller), "towards_zero" or "down" (the odd pixel of the padding is left and above).
+    """
+
+    height: int
+    width: int
+    fill: tuple[int, int, int] = (0, 0, 0)
+    rounding: str = "even"
+
+    def __repr__(self) -> str:
+        """Leaves the defaults out: fingerprints in saved states are made from it, and those of old versions hold."""
+        more = "" if self.fill == (0, 0, 0) else f", fill={self.fill}"
+        more += "" if self.rounding == "even" else f", rounding={self.rounding!r}"
+        return f"CenterCrop(height={self.height}, width={self.width}{more})"
 
 
 @dataclass(frozen=True)
@@ -312,6 +338,7 @@ Step = (
     RandomResizedCrop
     | Resize
     | ResizeShorter
+    | ResizeKeepRatio
     | CenterCrop
     | RandomCrop
     | Pad

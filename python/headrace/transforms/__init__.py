@@ -31,6 +31,7 @@ from headrace.transforms._geometry import (
 )
 from headrace.transforms._interpolation import InterpolationMode, filter_name
 from headrace.transforms._pointwise import Normalize, PILToTensor, ToImage, ToPureTensor, ToTensor
+from headrace.transforms._processor import ProcessorTransform, from_processor
 from headrace.transforms._random_crops import RandomCrop, RandomResizedCrop
 from headrace.transforms._ratio import ByAspectRatio, ResizedCenterCrop
 from headrace.transforms._texture import TextureChannels
@@ -46,6 +47,7 @@ __all__ = [
     "Normalize",
     "PILToTensor",
     "Pad",
+    "ProcessorTransform",
     "RandomApply",
     "RandomAutocontrast",
     "RandomChoice",
@@ -71,4 +73,5 @@ __all__ = [
     "Views",
     "aspect_ratio_sizes",
     "filter_name",
+    "from_processor",
 ]

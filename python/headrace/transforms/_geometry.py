@@ -89,7 +89,8 @@ class CenterCrop(Transform):
         self.size = pair(size)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
-        padding, box = boxes.center_crop(inpt.height, inpt.width, *self.size)
+        height, width = self.size
+        padding, box = boxes.center_crop(inpt.height, inpt.width, height, width)
         return pillow_ops.crop(pillow_ops.pad(inpt, padding, 0, "constant") if any(padding) else inpt, box)
 
 

@@ -94,6 +94,46 @@ TEST_CASE("centre crop pads a small image, with the odd pixel right and below") 
   CHECK(plan_of({center_crop(9, 9)}, {1, 1}, {9, 9}).last == Take{.box = {-4, -4, 9, 9}});
 }
 
+TEST_CASE("centre crop with the other rules: halves towards zero, or down") {
+  const auto left = [](CenterRule rule, int width, int crop) {
+    Step step = center_crop(1, crop);
+    step.center = rule;
+    return plan_of({step}, {width, 1}, {crop, 1}).last.box.x;
+  };
+  for (const CenterRule rule : {CenterRule::kTowardsZero, CenterRule::kDown}) {
+    CHECK(left(rule, 5, 5) == 0);
+    CHECK(left(rule, 5, 2) == 1);  // 1.5
+    CHECK(left(rule, 6, 2) == 2);
+    CHECK(left(rule, 9, 2) == 3);   // 3.5
+    CHECK(left(rule, 2, 6) == -2);  // padded by 2 on both sides
+  }
+  CHECK(left(CenterRule::kTowardsZero, 2, 5) == -1);  // the odd pixel of the padding right
+  CHECK(left(CenterRule::kDown, 2, 5) == -2);         // or left
+}
+
+TEST_CASE("centre crop pads with its fill") {
+  Step step = center_crop(5, 6);
+  step.fill = {7, 8, 9};
+  CHECK(plan_of({step}, {4, 3}, {6, 5}).last == Take{.box = {-1, -1, 6, 5}, .fill = {7, 8, 9}});
+  CHECK(plan_of({step}, {8, 7}, {6, 5}).last == Take{.box = {1, 1, 6, 5}});
+}
+
+TEST_CASE("a resize that keeps the ratio: by the longer edge, the shorter one, or between") {
+  const auto size = [](double longest, Size image) {
+    const Step step{.kind = Kind::kResizeKeepRatio, .height = 20, .width = 30, .longest = longest};
+    return resolve({{step}, 0, {}}, nullptr, image).last.box.size();
+  };
+  CHECK(size(1, {60, 30}) == Size{30, 15});
+  CHECK(size(0, {60, 30}) == Size{40, 20});
+  CHECK(size(0.5, {60, 30}) == Size{34, 17});  // / 1.75: 34.29, 17.14
+  CHECK(size(1, {30, 45}) == Size{13, 20});    // / 2.25: 13.33
+  CHECK(size(1, {4, 16}) == Size{5, 20});
+  CHECK(size(1, {5, 40}) == Size{2, 20});  // 2.5 to the even 2
+  CHECK(size(1, {7, 40}) == Size{4, 20});  // 3.5 to the even 4
+  const Step thin{.kind = Kind::kResizeKeepRatio, .height = 20, .width = 20, .longest = 1};
+  CHECK(reason_of({thin}, {1, 100}, {1, 1}) == "height and width must be > 0");
+}
+
 TEST_CASE("the shorter edge and the largest size of the longer") {
   const auto size = [](Step step, Size image, Size expected) {
     const Plan plan = plan_of({step}, image, expected);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 import torch
@@ -71,6 +72,15 @@ def test_everything_that_decides_pixels_is_in_the_fingerprint():
     assert len({lower(H.Compose(steps)).fingerprint() for steps in variants}) == len(variants)
     steps = H.Compose(variants[0])
     assert len({lower(steps, dtype=dtype).fingerprint() for dtype in (None, torch.float16, torch.bfloat16)}) == 3
+
+
+def test_the_options_of_a_centre_crop_are_in_the_fingerprint_unless_they_are_the_defaults():
+    """Recipes without them keep the fingerprints that saved states of older versions hold."""
+    assert repr(S.CenterCrop(8, 9)) == "CenterCrop(height=8, width=9)"
+    options = [{}, {"fill": (0, 0, 1)}, {"rounding": "down"}, {"rounding": "towards_zero"}]
+    recipe = lower(H.Compose([H.CenterCrop((8, 9)), H.ToTensor()]))
+    made = {replace(recipe, steps=(S.CenterCrop(8, 9, **one),)).fingerprint() for one in options}
+    assert len(made) == len(options) and recipe.fingerprint() in made
 
 
 def test_nesting_is_opened(torchvision):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import random
 import warnings
 from types import ModuleType
@@ -14,9 +15,12 @@ from PIL import Image
 from against_torchvision import assert_equal_on
 from headrace.lowering import LoweringError, lower
 from headrace.oracle.reference import reference_sample
+from headrace.pixels import boxes
 from headrace.randomness.draws import Draws
 from headrace.recipe import steps as S
 from headrace.transforms import Compose
+from places import Place
+from support import assert_same, blobs
 from torchvision_feed import Feeder
 
 pytestmark = pytest.mark.slow
@@ -64,6 +68,10 @@ EVALUATION = [
     {"crop_pct": 1.0, "interpolation": "bicubic"},
     {"crop_mode": "squash", "crop_pct": 0.9},
     {"crop_mode": "squash", "input_size": (3, 24, 30)},
+    {"crop_mode": "border"},
+    {"crop_mode": "border", "crop_pct": 1.0, "input_size": (3, 24, 31), "interpolation": "bicubic"},
+    {"input_size": (3, 24, 31)},
+    {"input_size": (3, 31, 24), "crop_pct": 1.0, "interpolation": "lanczos"},
     {"use_prefetcher": True},
     {"normalize": False},
 ]
@@ -92,9 +100,39 @@ def test_lowered_as_torchvisions(timm, torchvision):
 
 
 def test_center_crop_or_pad(timm, feeder, images):
-    for fill in (0, (0, 0, 0)):
+    for fill in (0, (0, 0, 0), 7, [124, 116, 104]):
         crop = timm.transforms.CenterCropOrPad((30, 64), fill)
         assert_equal_on(images, feeder, Compose([crop, timm.transforms.MaybePILToTensor()]), 1)
+
+
+@pytest.mark.parametrize("longest", [0, 0.3, 1])
+def test_resize_keep_ratio(timm, images, longest):
+    """Its size is that of the oracle for every size of an image, also where the quotient is half a pixel."""
+    t = timm.transforms
+    resize = t.ResizeKeepRatio((20, 30), longest)
+    step = lower(Compose([resize, t.CenterCropOrPad(9), t.MaybePILToTensor()]), native_only=True).steps[0]
+    for height, width in itertools.product(range(1, 70), range(1, 70)):
+        image = Image.new("L", (width, height))
+        expected = t.ResizeKeepRatio.get_params(image, (20, 30), float(longest))
+        assert list(boxes.resize_keep_ratio(height, width, (step.height, step.width), step.longest)) == expected
+
+
+def test_random_interpolation_of_resize_keep_ratio(timm):
+    t = timm.transforms
+    steps = [t.ResizeKeepRatio(28, interpolation="random"), t.CenterCropOrPad(28), t.MaybePILToTensor()]
+    ways = [S.ResizeKeepRatio(28, 28, 0.0, name) for name in ("bilinear", "bicubic")]
+    assert lower(Compose(steps)).steps[0] == S.OneOf(((ways[0],), (ways[1],)), (0.5, 1.0), 0)
+
+
+def test_native_batches_of_its_evaluation(timm, place: Place):
+    """The core's rounding is the oracle's, which is timm's; in memory, and with the device's kernel."""
+    for options in EVALUATION:
+        dataset = blobs(12, timm.create_transform(**{"input_size": (3, 40, 45), **options}))
+        lower(dataset.transform, native_only=True)
+        loader = place.loader(dataset)
+        made = place.fetched(loader)
+        assert_same(made, list(loader.reference()))
+        assert all(torch.equal(image, dataset[k][0]) for k, image in enumerate(torch.cat([b[0] for b in made])))
 
 
 REFUSED = [
@@ -102,10 +140,8 @@ REFUSED = [
     ({"re_prob": 0.2, "re_mode": "pixel"}, r'RandomErasing\(.*mode="pixel" draws the values.*; use mode="const"'),
     ({"re_prob": 0.2, "re_mode": "rand"}, r'RandomErasing\(.*mode="rand" draws the values'),
     ({"re_prob": 0.2, "re_count": 2}, r"RandomErasing\(.*erases several boxes, which .*; use max_count=1"),
-    ({"train_crop_mode": "rkrc"}, r"step 1, ResizeKeepRatio\(.*rounds sizes differently from Resize"),
-    ({"train_crop_mode": "rkrr"}, r"step 1, ResizeKeepRatio\(.*rounds sizes differently from Resize"),
-    ({"is_training": False, "crop_mode": "border"}, r"step 1, ResizeKeepRatio\(.*use Resize\(size\)"),
-    ({"is_training": False, "input_size": (3, 24, 30)}, r"step 1, ResizeKeepRatio\(.*use Resize\(size\)"),
+    ({"train_crop_mode": "rkrc"}, r"step 1, ResizeKeepRatio\(.*draws a scale or an aspect ratio"),
+    ({"train_crop_mode": "rkrr"}, r"step 1, ResizeKeepRatio\(.*draws a scale or an aspect ratio"),
     ({"is_training": False, "crop_border_pixels": 2}, r"step 1, TrimBorder\(.*has no native twin"),
     ({"is_training": False, "patchify": True}, r"step 5, .*Patchify.*has no native twin"),
 ]
@@ -125,8 +161,9 @@ def test_refusals_of_single_transforms(timm):
     for step, message in (
         (t.ToNumpy(), r"step 1, .*ToNumpy.*: makes arrays; use MaybePILToTensor\(\)"),
         (t.ToTensor(), r"step 1, .*ToTensor.*: makes floats up to 255; use MaybePILToTensor\(\) and a conversion"),
-        (t.CenterCropOrPad(9, 3), r"step 1, CenterCropOrPad\(.*pads with a fill other than black.*; use fill=0"),
-        (t.CenterCropOrPad(9, 0, "reflect"), r"step 1, CenterCropOrPad\(.*pads with a fill other than black"),
+        (t.CenterCropOrPad(9, (1, 2)), r"step 1, CenterCropOrPad\(.*'fill' does not match the number of channels"),
+        (t.CenterCropOrPad(9, 0, "reflect"), r'step 1, CenterCropOrPad\(.*mirrors or repeats the border.*="constant"'),
+        (t.ResizeKeepRatio(9, 1.5), r"step 1, ResizeKeepRatio\(.*longest must be between 0 and 1"),
         (t.RandomCropOrPad(9), r"step 1, RandomCropOrPad\(.*has no native twin"),
     ):
         with pytest.raises(LoweringError, match=message):

@@ -258,6 +258,7 @@ def test_erasing_in_place_or_not():
 
 
 OWN = ("ByAspectRatio", "ResizedCenterCrop", "TextureChannels", "Views", "aspect_ratio_sizes")  # not torchvision's
+OWN += ("ProcessorTransform", "from_processor")
 
 
 def test_names_and_signatures_are_torchvisions(torchvision):

@@ -10,8 +10,8 @@ import headrace.recipe.steps as S
 Carried = bool | None
 
 _KEEP = (
-    *(S.RandomResizedCrop, S.Resize, S.ResizeShorter, S.HorizontalFlip, S.VerticalFlip, S.Saturation),
-    *(S.Invert, S.Posterize, S.Solarize, S.Autocontrast, S.Equalize, S.Affine, S.Rotate),
+    *(S.RandomResizedCrop, S.Resize, S.ResizeShorter, S.ResizeKeepRatio, S.HorizontalFlip, S.VerticalFlip),
+    *(S.Saturation, S.Invert, S.Posterize, S.Solarize, S.Autocontrast, S.Equalize, S.Affine, S.Rotate),
 )
 _DROP = (S.Pad, S.Brightness, S.Contrast, S.Hue, S.GaussianBlur)
 

@@ -1,0 +1,37 @@
+"""Lowers an image processor of transformers: its resize and crop to steps, its values to a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import headrace.recipe.steps as S
+from headrace.lowering.builder import Builder
+from headrace.lowering.geometry import check_tensor_resize
+from headrace.lowering.images import Lower
+from headrace.lowering.pointwise import add_pointwise, begin_tensor
+from headrace.processors.steps import steps_of
+from headrace.processors.values import ProcessorValues
+
+
+def processor_transform(builder: Builder, transform: Any, library: str) -> str:
+    if builder.values is not None:
+        builder.refuse(f"takes PIL images; put it before {builder.converter}")
+    if builder.container:
+        builder.refuse(
+            f"makes a tensor inside {builder.container}, where only transforms of PIL images are lowered; put it "
+            "after that"
+        )
+    processor, done = transform.processor, []
+    steps = steps_of(processor)
+    if processor.do_convert_rgb and builder.channels == 1:
+        builder.channels = 3
+        done.append(builder.add(S.Grayscale(3)))
+    for step in steps:
+        if getattr(step, "filter", "") in S.TENSOR_FILTERS:
+            check_tensor_resize(builder)
+        done.append(builder.add(step))
+    begin_tensor(builder)
+    return ", ".join([*done, add_pointwise(builder, ProcessorValues(processor))]).replace(", native ", ", ")
+
+
+LOWERS: dict[str, Lower] = {"ProcessorTransform": processor_transform}

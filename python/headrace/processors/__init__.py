@@ -1,0 +1,1 @@
+"""Image processors of Hugging Face's transformers as steps; transformers is recognised, never imported."""

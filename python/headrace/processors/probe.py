@@ -1,0 +1,65 @@
+"""Tries whether the installed transformers follows the rules by which its processors are made native."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+import headrace.recipe.steps as S
+from headrace.images.pil_tensor import pil_to_tensor
+from headrace.pixels import boxes, pillow_ops, tensor_ops
+from headrace.processors.recognised import CALL_IT
+from headrace.processors.steps import Geometry, steps_of
+from headrace.processors.values import ProcessorValues, values
+
+#: (height, width) of the images that are tried: odd differences to every size, and images smaller than a crop.
+_SIZES = ((61, 90), (90, 61), (301, 334))
+
+
+def check(processor: Any) -> None:
+    """Compares the processor with its steps on three images of noise.
+
+    Raises:
+        TypeError: the processor is not recognised.
+        ValueError: it has a setting that has no native twin, refuses images, or makes other values than its steps.
+    """
+    steps = steps_of(processor)
+    if not tensor_ops.resizes_bytes() and any(getattr(one, "filter", "") in S.TENSOR_FILTERS for one in steps):
+        return  # the loader calls the processor in Python on this machine
+    noise = np.random.Generator(np.random.PCG64(0))
+    for height, width in _SIZES:
+        pixels = noise.integers(0, 256, (height, width, *_channels(processor)), dtype=np.uint8)
+        image = Image.fromarray(pixels)
+        theirs = values(processor, image)
+        for step in steps:
+            image = _applied(step, image)
+        ours = ProcessorValues(processor)(pil_to_tensor(image))
+        if ours.dtype != theirs.dtype or not torch.equal(ours, theirs):
+            raise ValueError(
+                f"{type(processor).__name__} of the installed transformers follows other rules than those that "
+                f"headrace knows; {CALL_IT}, and report this"
+            )
+
+
+def _channels(processor: Any) -> tuple[int, ...]:
+    """Returns the last axis of an image that the processor takes: none of one for gray images."""
+    means = processor.image_mean
+    gray = processor.do_normalize and not processor.do_convert_rgb and isinstance(means, Sequence) and len(means) == 1
+    return () if gray else (3,)
+
+
+def _applied(step: Geometry, image: Image.Image) -> Image.Image:
+    if isinstance(step, S.CenterCrop):
+        padding, box = boxes.center_crop(image.height, image.width, step.height, step.width, step.rounding)
+        return pillow_ops.crop(pillow_ops.pad(image, padding, 0, "constant") if any(padding) else image, box)
+    if isinstance(step, S.Resize):
+        height, width = step.height, step.width
+    else:
+        height, width = boxes.resize_by_edge(image.height, image.width, step.size, step.max_size)
+    if step.filter in S.TENSOR_FILTERS:
+        return tensor_ops.resize(image, height, width, S.TENSOR_FILTERS[step.filter])
+    return pillow_ops.resize(image, height, width, step.filter)
