@@ -20,13 +20,18 @@ _NAMES = {
 
 def is_mixable(batch: Any) -> bool:
     """Whether `batch` is a tensor (n, C, H, W) of floats in this machine's memory whose samples have no gaps."""
-    if type(batch) is not torch.Tensor or batch.device.type != "cpu" or batch.dtype not in _NAMES:
+    if type(batch) is not torch.Tensor:
         return False
-    if batch.requires_grad or batch.is_neg() or batch.layout is not torch.strided or batch.ndim != 4:
-        return False
-    if batch.dtype is torch.float16 and core.instruction_set() == "scalar":
-        return False  # without F16C, torch's operations are faster
-    return batch.numel() > 0 and _apart(batch) and (_is_planar(batch[0]) or _is_interleaved(batch[0]))
+    with torch._C.DisableTorchFunction():  # modes of the calling thread would see each of these
+        if batch.device.type != "cpu" or batch.layout is not torch.strided or batch.ndim != 4 or batch.numel() == 0:
+            return False
+        if batch.dtype not in _NAMES or batch.requires_grad or batch.is_neg():
+            return False
+        if batch.dtype is torch.float16 and core.instruction_set() == "scalar":
+            return False  # without F16C, torch's operations are faster
+        sample = batch[0]
+        apart = len(batch) == 1 or batch.stride(0) >= sample.numel()
+        return apart and (_is_planar(sample) or _is_interleaved(sample))
 
 
 def mix(batch: torch.Tensor, share: float, *, mirrored: bool = False) -> None:
@@ -37,11 +42,12 @@ def mix(batch: torch.Tensor, share: float, *, mirrored: bool = False) -> None:
         batch: a mixable one.
         mirrored: whether each is mixed with the sample at its place from the end instead.
     """
-    count, elements = len(batch), batch[0].numel()
     with torch._C.DisableTorchFunction():
+        count, elements = len(batch), batch[0].numel()
         flat = batch.detach().as_strided((count, elements), (batch.stride(0) if count > 1 else elements, 1))
         values = (flat.view(torch.int16) if batch.dtype is torch.bfloat16 else flat).numpy()
-    core.mix(values, _NAMES[batch.dtype], share, 1.0 - share, mirrored=mirrored)
+        name = _NAMES[batch.dtype]
+    core.mix(values, name, share, 1.0 - share, mirrored=mirrored)
 
 
 def move_boxes(batch: torch.Tensor, box: Box, *, mirrored: bool = False) -> None:
@@ -62,10 +68,6 @@ def move_boxes(batch: torch.Tensor, box: Box, *, mirrored: bool = False) -> None
             boxes = boxes.as_strided((count, 1, height, width * channels), strides)
         values = (boxes.view(torch.int16) if batch.dtype is torch.bfloat16 else boxes).numpy()
     core.move_boxes(values, mirrored=mirrored)
-
-
-def _apart(batch: torch.Tensor) -> bool:
-    return len(batch) == 1 or batch.stride(0) >= batch[0].numel()
 
 
 def _is_planar(sample: torch.Tensor) -> bool:

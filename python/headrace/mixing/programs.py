@@ -96,7 +96,7 @@ def _called_in(code: types.CodeType) -> tuple[str, ...] | None:
     return steps[0].argval, steps[1].argval
 
 
-def _value(function: types.FunctionType, name: str) -> Any:
+def _value(function: Any, name: str) -> Any:
     """Returns the value of a free or global name of a function; None without one."""
     free = function.__code__.co_freevars
     if name in free:

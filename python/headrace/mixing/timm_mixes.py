@@ -36,7 +36,7 @@ def numpy_seeded(seed: int) -> Iterator[None]:
     """While active, twins draw in this thread from a generator of their own, the numbers that numpy.random has after
     ``numpy.random.seed(seed % 2**32)``."""
     before = vars(_thread).get("random")
-    _thread.random = np.random.RandomState(seed % 2**32)  # noqa: NPY002 - the generator of numpy.random's functions
+    _thread.random = np.random.RandomState(seed % 2**32)
     try:
         yield
     finally:

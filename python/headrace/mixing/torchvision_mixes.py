@@ -27,8 +27,9 @@ def twin(mix: Any) -> Any:
         return made
     if type(mix) not in (v2.MixUp, v2.CutMix):
         return None
+    kind: Any = type(mix)
     made = copy.copy(mix)
-    made.__class__ = _in_place_class(type(mix))
+    made.__class__ = _in_place_class(kind)
     return made
 
 
