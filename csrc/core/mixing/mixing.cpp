@@ -10,7 +10,7 @@ namespace headrace {
 namespace {
 
 // Of two samples in turn: they stay in the caches, and the processor's prefetcher sees long streams. A batch of 224 x
-// 224 floats, relative to blocks of 16 KiB: 0.93 with 64 KiB, 0.87 with 256 KiB, 0.73 with whole samples.
+// 224 floats, relative to blocks of 16 KiB: 0.92 with 64 KiB, 0.87 with 256 KiB, 0.73 with whole samples.
 constexpr size_t kBlockBytes = size_t{1} << 20;
 
 template <class Row>
