@@ -1,6 +1,6 @@
 """Times MixUp and CutMix of a finished batch: in place, as the loader calls them, against torchvision's and timm's own.
 
-    python -m bench.mixing [--rounds 15] [--samples 256] [--threads 1] [--dtype float32] [--out FILE]
+    python -m bench.collate.mixing [--rounds 15] [--samples 256] [--threads 1] [--dtype float32] [--out FILE]
 
 Calls take turns on batches (samples, 3, 224, 224); a figure is the median and the range. Before that, the results are
 compared to the bit, with the same random numbers.
@@ -57,7 +57,7 @@ def ms(function: Callable[[Any], Any], batch: Any) -> float:
 def main() -> None:
     from headrace.mixing.programs import of_batch
 
-    parser = argparse.ArgumentParser(prog="python -m bench.mixing", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m bench.collate.mixing", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--samples", type=int, default=256)
     parser.add_argument("--threads", type=int, default=1, help="of torch's operations; ours use one")
