@@ -31,6 +31,7 @@ pybind11::buffer_info bytes_of(const pybind11::buffer& buffer);
 void bind_columns(pybind11::module_& module);
 void bind_composed(pybind11::module_& module);
 void bind_jpeg(pybind11::module_& module);
+void bind_mixing(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);
 void bind_pipeline(pybind11::module_& module);
 void bind_recorder(pybind11::module_& module);

@@ -86,6 +86,7 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
             with ``num_workers=0``, while a batch is made. False: as Pillow does.
         out_transform: called on each batch as it is handed out, on the batch's device and in the caller's thread:
             MixUp, CutMix, a kornia module. Its random numbers follow from seed, epoch and batch on the native path.
+            torchvision's MixUp and CutMix, and ``lambda batch: mix(*batch)`` with timm's Mixup, overwrite a CPU batch.
 
     Raises:
         TypeError: an argument of headrace's own needs the native path, but torch delivers; the message says why.

@@ -6,6 +6,7 @@
 
 #include "core/effects/effects.h"
 #include "core/kernels/resample_table.h"
+#include "core/mixing/mix_loops.h"
 #include "core/textures/texture_loops.h"
 
 namespace headrace {
@@ -55,6 +56,7 @@ struct Kernels {
   /// Of the same instruction set.
   const EffectLoops* effects;
   MakeTexture make_texture;
+  const MixLoops* mixing;
 };
 
 /// The fastest set that this processor supports, or the one that HEADRACE_ISA=scalar|avx2|avx512 names. Throws

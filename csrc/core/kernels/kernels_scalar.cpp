@@ -68,6 +68,7 @@ void store(const uint8_t* row, int plane_stride, int pixels, bool mirror, const 
 
 }  // namespace
 
-const Kernels kScalarKernels{"scalar", false, resample_x, resample_y, store, &kScalarEffects, make_texture_scalar};
+const Kernels kScalarKernels{"scalar", false,           resample_x,          resample_y,
+                             store,    &kScalarEffects, make_texture_scalar, &kScalarMixing};
 
 }  // namespace headrace

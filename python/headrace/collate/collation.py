@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from torch.utils.data import default_collate, default_convert
 
-from headrace.collate.mixing import in_place
 from headrace.collate.stacked_views import StackedViews
 from headrace.engine.sized_engine import Sized
 from headrace.epochs.state import Progress
 from headrace.lowering.python_steps.reach import Reach
+from headrace.mixing import programs
 from headrace.randomness.draws import BatchUse, batch_uniform
-from headrace.randomness.python_randomness import sample_randomness
+from headrace.randomness.python_randomness import sample_randomness, seed_of
 
 CollateFunction = Callable[[Any], Any]
 
@@ -36,6 +36,8 @@ def is_default(collate_fn: CollateFunction | None, batched: bool) -> bool:
 
 def refusal(collate_fn: CollateFunction) -> str | None:
     """Returns why a collate_fn has to run in torch's worker processes; None if it may run in threads."""
+    if programs.of_samples(collate_fn) is not None:
+        return None
     reach = Reach(collate_fn)
     why = None
     if reach.draws:
@@ -54,14 +56,18 @@ def keeps_state(collate_fn: CollateFunction) -> bool:
 
 def seeded(function: CollateFunction, progress: Progress) -> Callable[[Any, int], Any]:
     """Returns a function of a batch's samples and its position in the epoch: it calls `function`, and random numbers of
-    torch follow from seed, epoch and batch."""
+    torch, and of numpy for timm's Mixup, follow from seed, epoch and batch."""
+    process_wide = programs.draws_from_numpy(function)
 
     def collate(samples: Any, position: int) -> Any:
-        number = progress.number(position)
-        with sample_randomness(batch_uniform(progress.seed, progress.epoch, number, BatchUse.COLLATE)):
+        with sample_randomness(_uniform(progress, position), process_wide=process_wide):
             return function(samples)
 
     return collate
+
+
+def _uniform(progress: Progress, position: int) -> float:
+    return batch_uniform(progress.seed, progress.epoch, progress.number(position), BatchUse.COLLATE)
 
 
 class Collation:
@@ -79,7 +85,7 @@ class Collation:
     def __init__(
         self, function: CollateFunction, source: Source, kinds: Any, batched: bool, progress: Progress
     ) -> None:
-        self._function = in_place(function) or function
+        self._function = function
         self._source, self._kinds = source, kinds
         self._batched, self._progress = batched, progress
         self._copies = threading.local()
@@ -97,9 +103,15 @@ class Collation:
         function = self._copy() if ahead else self._function
         views = StackedViews()
         with views:
-            made = seeded(function, self._progress)(self._samples(views, images, indices), position)
+            made = self._made(function, self._samples(views, images, indices), position)
         views.finish()
         return made
+
+    def _made(self, function: CollateFunction, samples: Any, position: int) -> Any:
+        uniform = _uniform(self._progress, position)
+        mixing = programs.of_samples(function)
+        with sample_randomness(uniform):
+            return function(samples) if mixing is None else mixing(samples, seed_of(uniform))
 
     def _copy(self) -> CollateFunction:
         mine = self._copies.__dict__

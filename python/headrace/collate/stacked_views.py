@@ -86,7 +86,8 @@ class StackedViews(TorchFunctionMode):
 
     def views_of(self, batch: torch.Tensor, kind: type[torch.Tensor]) -> list[torch.Tensor]:
         """Returns the samples of a batch (n, ...), views of class `kind`."""
-        views = [batch[place].as_subclass(kind) for place in range(len(batch))]  # unbind's views refuse autograd
+        with torch._C.DisableTorchFunction():  # unbind's views refuse autograd
+            views = [batch[place].as_subclass(kind) for place in range(len(batch))]
         self._stacks.append(_Stack(batch, views))
         # The caller's list is another one: a program may change it.
         return list(views)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from headrace.epochs.state import Progress
+from headrace.mixing import programs
 from headrace.randomness.draws import BatchUse, batch_uniform
 from headrace.randomness.python_randomness import sample_randomness
 
@@ -22,17 +23,20 @@ class SeededBatches:
     Args:
         device: device of the batches.
         progress: progress of the epoch; its seed and epoch number seed the random numbers.
+        owned: whether nothing else refers to a batch, so that MixUp and CutMix may overwrite it.
     """
 
     function: OutTransform
     device: torch.device
     progress: Progress
+    owned: bool = False
 
     def __call__(self, batch: Any, number: int) -> Any:
         """Returns ``function(batch)``; `number` is the batch's number in the epoch."""
         uniform = batch_uniform(self.progress.seed, self.progress.epoch, number, BatchUse.OUT_TRANSFORM)
+        mixing = programs.of_batch(self.function) if self.owned else None
         with sample_randomness(uniform, process_wide=True, device=self.device):
-            return self.function(batch)
+            return (mixing or self.function)(batch)
 
 
 class TransformedBatches:
@@ -51,6 +55,8 @@ class TransformedBatches:
         return len(self._batches)
 
 
-def seeded(function: OutTransform | None, device: torch.device, progress: Progress) -> SeededBatches | None:
+def seeded(
+    function: OutTransform | None, device: torch.device, progress: Progress, *, owned: bool = False
+) -> SeededBatches | None:
     """Returns `function` with seeded random numbers for the batches of an epoch; None if `function` is None."""
-    return None if function is None else SeededBatches(function, device, progress)
+    return None if function is None else SeededBatches(function, device, progress, owned)

@@ -62,6 +62,7 @@ class Runner:
         progress.before = engine.stages()
         if settings.num_workers > 0:
             engine.work_as(WorkerValues(settings.num_workers, progress.seed, settings.dataset))
+        made = self._collation(settings, route, progress)
         iterator = NativeIterator(
             source,
             self._table[1],
@@ -72,9 +73,9 @@ class Runner:
             settings,
             owns_engine=not keeps_engine,
             renew=epochs.renew,
-            collation=self._collation(settings, route, progress),
+            collation=made,
             collate_threads=_collate_threads(settings, route),
-            out=seeded(settings.out_transform, settings.destination.device, progress),
+            out=seeded(settings.out_transform, settings.destination.device, progress, owned=made is None),
         )
         self.progress, self.engine = progress, engine
         self._iterators.add(iterator)

@@ -18,6 +18,7 @@ from headrace.delivery.settings import Settings
 from headrace.engine.device_engine import decoding_threads, destination_for
 from headrace.epochs.samplers import order_of
 from headrace.fallback.iterators import missing_hook
+from headrace.mixing import programs
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pixels import pillow_rule
 from headrace.recipe.recipe import Recipe
@@ -119,7 +120,9 @@ def collating(settings: Settings, *, ahead: bool = True) -> list[Part]:
     ahead = ahead and not collation.keeps_state(settings.collate_fn)
     threads = ahead and settings.num_workers > 0 and settings.destination.way == "memory"
     where = "Python threads" if threads else "the caller's thread"
-    return [Part("collate_fn", "Python", f"{name} in {where}, on views of the finished batch")]
+    mixes = programs.of_samples(settings.collate_fn) is not None
+    what = "mixes the finished batch in place, natively" if mixes else "on views of the finished batch"
+    return [Part("collate_fn", "Python", f"{name} in {where}, {what}")]
 
 
 def seeding(settings: Settings) -> list[Part]:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import TensorDataset
+from torch.utils.data import TensorDataset, default_collate
 
 from headrace import Blobs, DataLoader
+from headrace.mixing import pixels
 from support import assert_same, pictures, train
 
 DATA = Blobs(pictures(), range(24), train(32))
@@ -87,6 +88,44 @@ def test_torchvisions_own(torchvision, name):
     assert images.shape == (6, 3, 32, 32) and targets.shape == (6, 24)
     # Three roundings, all near or below 1: each share by at most eps / 4, their sum by at most eps / 2.
     assert (targets.sum(1) - 1).abs().max() <= torch.finfo(torch.float32).eps
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_mixing_overwrites_the_batch_where_nothing_else_refers_to_it(torchvision, threads, monkeypatch):
+    v2, native = torchvision.transforms.v2, []
+    for name in ("mix", "move_boxes"):
+        function = getattr(pixels, name)
+        monkeypatch.setattr(pixels, name, lambda *args, function=function: native.append(function(*args)))
+    mixes = [v2.MixUp(num_classes=24), v2.CutMix(num_classes=24)]
+    for number, mix in enumerate((*mixes, v2.RandomChoice(mixes)), 1):
+        for out in (mix, lambda batch: mix(*batch)):  # noqa: B023 - called before the next mix
+            loader = DataLoader(DATA, 6, seed=3, out_transform=out, num_workers=threads)
+            expected = list(loader.reference())
+            assert len(native) == 8 * number - (8 if out is mix else 4)
+            assert assert_same(loader, expected) == 4
+        assert len(native) == 8 * number
+
+
+class Keeping:
+    """A collate_fn that keeps the batches."""
+
+    def __init__(self) -> None:
+        self.kept: list[Any] = []
+
+    def __call__(self, samples: Any) -> Any:
+        self.kept.append(default_collate(samples))
+        return self.kept[-1]
+
+
+def test_mixing_leaves_what_a_collate_fn_keeps(torchvision):
+    plain = [images for images, _ in DataLoader(DATA, 6, seed=3)]
+    mix, keeping = torchvision.transforms.v2.MixUp(num_classes=24), Keeping()
+    loader = DataLoader(DATA, 6, seed=3, collate_fn=keeping, out_transform=mix)
+    assert loader.native
+    mixed = [images for images, _ in loader]
+    assert len(keeping.kept) == len(plain) == 4
+    for (images, _), expected, other in zip(keeping.kept, plain, mixed, strict=True):
+        assert torch.equal(images, expected) and not torch.equal(images, other)
 
 
 def test_where_torch_delivers_it_is_called_as_well():

@@ -12,7 +12,7 @@ from torch.utils.data import default_collate
 
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
-from headrace.collate.mixing import in_place
+from headrace.mixing.programs import of_samples
 from support import TENSOR, pictures
 from torchvision_shim import import_torchvision
 
@@ -40,7 +40,7 @@ def mixes() -> list[Any]:
 
 
 @pytest.mark.parametrize("number", range(4))
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 def test_values(number, dtype, layout):
     mix = mixes()[number]
@@ -51,9 +51,9 @@ def test_values(number, dtype, layout):
             torch.manual_seed(seed)
             expected = collate(samples)
             torch.manual_seed(seed)
-            mixing = in_place(collate)
+            mixing = of_samples(collate)
             assert mixing is not None
-            made = mixing(samples)
+            made = mixing(samples, 0)
             assert all(map(torch.equal, made, expected))
 
 
@@ -118,7 +118,7 @@ HOOKED.register_forward_hook(lambda module, given, made: None)
     ],
 )
 def test_what_may_be_noticed_is_left_to_torchvision(collate):
-    assert in_place(collate) is None
+    assert of_samples(collate) is None
 
 
 @pytest.mark.parametrize("collate", [kept, twice])

@@ -1,0 +1,1 @@
+"""MixUp and CutMix of finished batches, in place, where a program does nothing else."""

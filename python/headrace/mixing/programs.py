@@ -1,0 +1,107 @@
+"""Recognises programs that only mix a batch, by torchvision's MixUp or CutMix or by timm's Mixup."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+from torch.utils.data import default_collate
+
+from headrace.mixing import timm_mixes, torchvision_mixes
+
+_PASSED_OVER = frozenset(("RESUME", "PUSH_NULL", "PRECALL", "CACHE", "COPY_FREE_VARS", "NOP", "MAKE_CELL"))
+_NAMED = ("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME")
+
+
+def of_samples(function: Callable[[Any], Any]) -> Callable[[Any, int], Any] | None:
+    """Returns a function with the results of a collate_fn that mixes the finished batch in place; None for others.
+
+    The collate_fn must be ``return mix(*default_collate(samples))`` with torchvision's `MixUp`, `CutMix` or a
+    `RandomChoice` of these, or with timm's `Mixup`: then nothing else refers to the batch, and overwriting it cannot be
+    noticed.
+
+    Returns:
+        A function of the samples and a seed, that of numpy's random numbers.
+    """
+    names = _names_in(function)
+    if names is None or len(names) != 2:
+        return None
+    mix, collate = (_value(function, one) for one in names)
+    if collate is not default_collate:
+        return None
+    made = _twin(mix)
+    if made is None:
+        return None
+
+    def mixing(samples: Any, seed: int) -> Any:
+        with timm_mixes.numpy_seeded(seed):
+            return made(*default_collate(samples))
+
+    return mixing
+
+
+def of_batch(function: Callable[[Any], Any]) -> Callable[[Any], Any] | None:
+    """Returns a function with the results of one that mixes a batch, to which nothing else refers; None for others.
+
+    It must be torchvision's `MixUp`, `CutMix` or a `RandomChoice` of these, or ``return mix(*batch)`` with one of these
+    or with timm's `Mixup`.
+    """
+    made = torchvision_mixes.twin(function)
+    if made is not None:
+        return made  # type: ignore[no-any-return]
+    names = _names_in(function)
+    if names is None or len(names) != 1:
+        return None
+    mixing = _twin(_value(function, names[0]))
+    return None if mixing is None else lambda batch: mixing(*batch)
+
+
+def draws_from_numpy(function: Callable[[Any], Any]) -> bool:
+    """Whether a collate_fn mixes by timm's `Mixup`, which draws from numpy.random."""
+    names = _names_in(function)
+    found = names is not None and len(names) == 2 and of_samples(function) is not None
+    return found and names is not None and timm_mixes.twin(_value(function, names[0])) is not None
+
+
+def _twin(mix: Any) -> Any:
+    made = torchvision_mixes.twin(mix)
+    return timm_mixes.twin(mix) if made is None else made
+
+
+def _names_in(function: Any) -> tuple[str, ...] | None:
+    """Returns ("mix", "collate") of ``return mix(*collate(argument))``, ("mix",) of ``return mix(*argument)``, and None
+    for any other function."""
+    if type(function) is not types.FunctionType or function.__defaults__ or function.__kwdefaults__:
+        return None
+    return _called_in(function.__code__)
+
+
+@functools.lru_cache(maxsize=64)
+def _called_in(code: types.CodeType) -> tuple[str, ...] | None:
+    if code.co_argcount != 1 or code.co_nlocals != 1 or code.co_kwonlyargcount or code.co_flags & 0x0C:
+        return None
+    steps = [one for one in dis.get_instructions(code) if one.opname not in _PASSED_OVER]
+    kinds = [one.opname for one in steps]
+    if kinds[-2:] != ["CALL_FUNCTION_EX", "RETURN_VALUE"] or steps[-2].arg:
+        return None
+    if len(steps) == 4 and kinds[0] in _NAMED and kinds[1].startswith("LOAD_FAST"):
+        return (steps[0].argval,)
+    if len(steps) != 6 or kinds[0] not in _NAMED or kinds[1] not in _NAMED or not kinds[2].startswith("LOAD_FAST"):
+        return None
+    if kinds[3] not in ("CALL", "CALL_FUNCTION") or steps[3].arg != 1:
+        return None
+    return steps[0].argval, steps[1].argval
+
+
+def _value(function: Any, name: str) -> Any:
+    """Returns the value of a free or global name of a function; None without one."""
+    free = function.__code__.co_freevars
+    if name in free:
+        try:
+            return (function.__closure__ or ())[free.index(name)].cell_contents
+        except ValueError:  # not filled yet
+            return None
+    return function.__globals__.get(name)

@@ -1,0 +1,91 @@
+"""timm's Mixup on batches that it overwrites, with numpy's random numbers from a generator of the calling thread."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import torch
+
+from headrace.mixing import pixels
+
+_MODULE = "timm.data.mixup"
+
+
+def twin(mix: Any) -> Any:
+    """Returns an object that does what timm's Mixup does, with the attributes of `mix`; None if `mix` is none.
+
+    Mixup changes its input itself. In mode "batch" the twin does so natively, else by timm's own code.
+    """
+    module = sys.modules.get(_MODULE)
+    if module is None or type(mix) is not module.Mixup or any(map(callable, vars(mix).values())):
+        return None
+    made = object.__new__(_twin_class(module.Mixup))
+    made.__dict__ = mix.__dict__
+    return made
+
+
+@contextmanager
+def numpy_seeded(seed: int) -> Iterator[None]:
+    """While active, twins draw in this thread from a generator of their own, the numbers that numpy.random has after
+    ``numpy.random.seed(seed % 2**32)``."""
+    before = vars(_thread).get("random")
+    _thread.random = np.random.RandomState(seed % 2**32)
+    try:
+        yield
+    finally:
+        _thread.random = before
+
+
+_thread = threading.local()
+
+
+class _Numpy:
+    """The module numpy, but for the generator of its module `random`."""
+
+    def __getattr__(self, name: str) -> Any:
+        own = vars(_thread).get("random") if name == "random" else None
+        return getattr(np, name) if own is None else own
+
+
+@functools.cache
+def _twin_class(kind: Any) -> Any:
+    """Returns a subclass of Mixup with the methods and functions of timm's module over `_Numpy`."""
+    module = sys.modules[_MODULE]
+    names = dict(vars(module)) | {"np": _Numpy()}
+
+    def rebound(function: FunctionType) -> FunctionType:
+        made = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+        made.__kwdefaults__ = function.__kwdefaults__
+        return made
+
+    functions = {name: one for name, one in vars(module).items() if type(one) is FunctionType}
+    names |= {name: rebound(one) for name, one in functions.items() if one.__module__ == _MODULE}
+    methods = {name: rebound(one) for name, one in vars(kind).items() if type(one) is FunctionType}
+    own_mix, own_call = methods["_mix_batch"], methods["__call__"]
+
+    def mix_batch(self: Any, x: torch.Tensor) -> Any:
+        if not pixels.is_mixable(x):
+            return own_mix(self, x)
+        lam, cut = self._params_per_batch()
+        if lam == 1.0:
+            return 1.0
+        if not cut:
+            pixels.mix(x, lam, mirrored=True)
+            return lam
+        find: Any = names["cutmix_bbox_and_lam"]
+        (top, bottom, left, right), lam = find(x.shape, lam, self.cutmix_minmax, self.correct_lam)
+        pixels.move_boxes(x, (int(left), int(top), int(right), int(bottom)), mirrored=True)
+        return lam
+
+    def call(self: Any, x: Any, target: Any) -> Any:
+        with torch._C.DisableTorchFunction():  # StackedViews would copy the batch before it is written to
+            return own_call(self, x, target)
+
+    return type(kind.__name__, (kind,), methods | {"_mix_batch": mix_batch, "__call__": call})

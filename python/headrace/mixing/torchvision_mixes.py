@@ -1,0 +1,50 @@
+"""torchvision's MixUp, CutMix and RandomChoice of these, with results that overwrite their inputs."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import sys
+from typing import Any
+
+from headrace.lowering.origins import has_hooks
+from headrace.mixing import pixels
+
+_TRANSFORMS = "torchvision.transforms.v2"
+
+
+def twin(mix: Any) -> Any:
+    """Returns a copy of a transform that mixes in place; None if it is not one of torchvision's."""
+    v2 = sys.modules.get(_TRANSFORMS)
+    if v2 is None or has_hooks(mix):
+        return None
+    if type(mix) is v2.RandomChoice:
+        twins = [twin(one) for one in mix.transforms]
+        if any(one is None for one in twins):
+            return None
+        made: Any = copy.copy(mix)
+        made.transforms = twins
+        return made
+    if type(mix) not in (v2.MixUp, v2.CutMix):
+        return None
+    kind: Any = type(mix)
+    made = copy.copy(mix)
+    made.__class__ = _in_place_class(kind)
+    return made
+
+
+@functools.cache
+def _in_place_class(kind: Any) -> Any:
+    """Returns a subclass of MixUp or CutMix that overwrites mixable batches."""
+
+    def transform(self: Any, inpt: Any, params: dict[str, Any]) -> Any:
+        if inpt is params["labels"] or not pixels.is_mixable(inpt):
+            return kind.transform(self, inpt, params)
+        self._check_image_or_video(inpt, batch_size=params["batch_size"])
+        if kind.__name__ == "MixUp":
+            pixels.mix(inpt, params["lam"])
+        else:
+            pixels.move_boxes(inpt, params["box"])
+        return inpt
+
+    return type(kind.__name__, (kind,), {"transform": transform})
