@@ -34,6 +34,7 @@ from headrace.transforms._pointwise import Normalize, PILToTensor, ToImage, ToPu
 from headrace.transforms._random_crops import RandomCrop, RandomResizedCrop
 from headrace.transforms._ratio import ByAspectRatio, ResizedCenterCrop
 from headrace.transforms._texture import TextureChannels
+from headrace.transforms._warps import RandomAffine, RandomPerspective, RandomRotation
 
 __all__ = [
     "ByAspectRatio",
@@ -46,6 +47,7 @@ __all__ = [
     "Normalize",
     "PILToTensor",
     "Pad",
+    "RandomAffine",
     "RandomApply",
     "RandomAutocontrast",
     "RandomChoice",
@@ -56,8 +58,10 @@ __all__ = [
     "RandomHorizontalFlip",
     "RandomInvert",
     "RandomOrder",
+    "RandomPerspective",
     "RandomPosterize",
     "RandomResizedCrop",
+    "RandomRotation",
     "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",
