@@ -106,7 +106,7 @@ void Retoucher::retouch() {
 
 void Retoucher::warp(const Warp& warp) {
   warped_.resize(size_t(warp.out.width) * size_t(warp.out.height) * kPixelBytes + kRowSlack);
-  warper_.run(warp, image_.data(), size_, warped_.data());
+  run_warp(warp, image_.data(), size_, warped_.data());
   std::swap(image_, warped_);
   size_ = warp.out;
 }

@@ -50,7 +50,6 @@ class Retoucher final : public RowSink {
   AlignedArray<uint8_t> image_;  // rows without gaps
   AlignedArray<uint8_t> warped_;
   Blur blur_;
-  Warper warper_;
   ByteTables pending_;           // effects that are not applied to image_ yet
   int32_t histograms_[3 * 256];  // of image_, if counted_
   bool counted_ = false;
