@@ -6,7 +6,7 @@
 
 #include "core/fuse/fuse.h"
 #include "support/plan_samples.h"
-#include "support/slow_effects.h"
+#include "slow/slow_effects.h"
 
 using namespace headrace;
 using namespace headrace::test;

@@ -12,7 +12,7 @@ from PIL import Image
 import headrace.recipe.steps as S
 from headrace import Arrays, Blobs, DataLoader
 from headrace import transforms as T
-from headrace.lowering import lower
+from headrace.lowering import LoweringError, lower
 from headrace.oracle.containers import apply_all
 from headrace.randomness.draws import Draws
 from support import TENSOR, assert_same, pictures
@@ -161,3 +161,40 @@ def by_torchvision(modules: Any, transform: Any, step: S.Step, draws: list[float
     ]
     start = [[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]]
     return functional.perspective(image, start, end, mode, fill=fill)
+
+
+def test_views_draw_warps_of_their_own():
+    first = T.Compose([T.RandomRotation(40, "bilinear"), T.RandomPerspective(0.4), T.ToTensor()])
+    second = T.Compose([T.RandomAffine(10, (0.2, 0.2), shear=9), T.RandomHorizontalFlip(), T.ToTensor()])
+    steps = T.Compose([T.RandomResizedCrop(32), T.RandomRotation(5), T.Views([first, second, second])])
+    loader = DataLoader(Blobs(PHOTOGRAPHS, None, steps), 8, seed=2, num_workers=2)
+    assert loader.native
+    for made, expected in zip(loader, loader.reference(), strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(made, expected, strict=True))
+        assert not torch.equal(made[1], made[2])
+
+
+def test_what_is_not_native_says_why():
+    def refusal(transform: Any, size: tuple[int, int] | None = None) -> str:
+        with pytest.raises(LoweringError) as raised:
+            lower(T.Compose([transform, T.PILToTensor()]), size=size, native_only=True, may_vary=True)
+        return raised.value.reason
+
+    assert "depend on the image's size, which varies here" in refusal(T.RandomPerspective())
+    assert "Pillow cannot warp with interpolation lanczos" in refusal(T.RandomRotation(9, "lanczos"), (9, 9))
+    assert "bounds that torch does not draw between" in refusal(T.RandomRotation((9, -9)), (9, 9))
+    assert "bounds that torch does not draw between" in refusal(T.RandomRotation(float("inf")), (9, 9))
+    assert "two finite numbers" in refusal(T.RandomAffine(9, center=(1, float("nan"))), (9, 9))
+    assert "does not match the number of channels" in refusal(T.RandomAffine(9, fill=(1, 2)), (9, 9))
+
+
+def test_corners_on_one_line_are_an_error_of_the_sample():
+    steps = [T.Resize((2, 2)), T.RandomPerspective(1.0, 1.0), T.ToTensor()]
+    loader = DataLoader(Blobs(PHOTOGRAPHS, None, T.Compose(steps)), 8, seed=2)
+    with pytest.raises(ValueError, match=r"plan: sample \d+.*three corners onto one line"):
+        next(iter(loader))
+    with pytest.raises(ValueError, match="full rank"):
+        next(iter(loader.reference()))
+    steps[1] = T.RandomPerspective(1.0, 0.0)
+    loader = DataLoader(Blobs(PHOTOGRAPHS, None, T.Compose(steps)), 8, seed=2)
+    assert_same(loader, list(loader.reference()))

@@ -1,11 +1,11 @@
 // A slow reference for effects: whole images, one effect after the other, each written as it is defined.
-#include "support/slow_effects.h"
+#include "slow/slow_effects.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "support/slow_warp.h"
+#include "slow/slow_warp.h"
 
 namespace headrace::test {
 namespace {

@@ -1,5 +1,5 @@
 // A slow reference for warps: each pixel by itself, as Pillow's documentation and borders define it.
-#include "support/slow_warp.h"
+#include "slow/slow_warp.h"
 
 #include <algorithm>
 #include <cmath>

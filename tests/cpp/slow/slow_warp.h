@@ -1,7 +1,7 @@
 // A slow reference for warps: each pixel by itself, as Pillow's documentation and borders define it.
 #pragma once
 
-#include "support/slow_effects.h"
+#include "slow/slow_effects.h"
 
 namespace headrace::test {
 
