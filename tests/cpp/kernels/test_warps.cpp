@@ -78,7 +78,8 @@ TEST_CASE("the path of an affine map with the nearest filter") {
   CHECK(path({2, 0, 1, 0, 3, 1}, {9, 9}) == WarpPath::kAddedUp);
   CHECK(path({1, 0, 1, -0.0, 1, 1}, {9, 9}) == WarpPath::kAddedUp);
   CHECK(path({1, 0.1, 0, 0, 1, 0}, {9, 9}) == WarpPath::kFixed);
-  CHECK(path({1, 0.1, 0, 0, 1, 0}, {32767, 1}) == WarpPath::kAddedUp);  // a corner at 32767.1 + 0.9
+  CHECK(path({1, 0.1, 0, 0, 1, 0}, {32767, 9}) == WarpPath::kFixed);
+  CHECK(path({1, 0.1, 0, 0, 1, 0}, {32767, 10}) == WarpPath::kAddedUp);  // a corner at 32768
   CHECK(path({1, 0.1, 32768, 0, 1, 0}, {9, 9}) == WarpPath::kAddedUp);
   CHECK(path({NAN, 0.1, 0, 0, 1, 0}, {9, 9}) == WarpPath::kAddedUp);
   CHECK(warp_job(affine({1, 0, 0, 0, 1, 0}, Filter::kBilinear, {9, 9})).path == WarpPath::kEachPixel);
