@@ -49,6 +49,12 @@ const std::map<std::string, Step::Kind> kEffects = {
     {"Equalize", Step::Kind::kEqualize},
 };
 
+const std::map<std::string, Step::Kind> kWarps = {
+    {"RandomRotate", Step::Kind::kRandomRotate},
+    {"RandomAffine", Step::Kind::kRandomAffine},
+    {"RandomPerspective", Step::Kind::kRandomPerspective},
+};
+
 std::string class_of(const py::handle& step) {
   return py::cast<std::string>(py::type::handle_of(step).attr("__name__"));
 }
@@ -140,6 +146,17 @@ Step to_step(const py::handle& from, int& erases) {
     const auto numbers = py::cast<std::vector<double>>(from.attr(kind == "Affine" ? "matrix" : "turn"));
     if (numbers.size() != (kind == "Affine" ? 6 : 3)) throw py::value_error(kind + ": another number of coefficients");
     std::copy(numbers.begin(), numbers.end(), step.matrix.begin());
+  } else if (const auto warp = kWarps.find(kind); warp != kWarps.end()) {
+    step.kind = warp->second;
+    step.filter = to_filter(from.attr("filter"));
+    step.fill = py::cast<std::array<uint8_t, 3>>(from.attr("fill"));
+    step.draw = integer("draw");
+    if (py::hasattr(from, "expand")) step.expand = py::cast<bool>(from.attr("expand"));
+    if (py::hasattr(from, "version")) step.first_version = integer("version") == 1;
+    if (py::hasattr(from, "center") && !from.attr("center").is_none()) {
+      step.centered = false;
+      step.center = py::cast<std::array<double, 2>>(from.attr("center"));
+    }
   } else if (kind == "When") {
     step.kind = Step::Kind::kWhen;
     chance();

@@ -45,12 +45,11 @@ class Retoucher final : public RowSink {
   std::span<const Effect> effects_;
   const Plan* plan_ = nullptr;
   RowSink* next_ = nullptr;
-  Size size_;
+  Size collects_, size_;  // of the image that is pushed, and of image_
   int collected_ = 0;
   AlignedArray<uint8_t> image_;  // rows without gaps
   AlignedArray<uint8_t> warped_;
   Blur blur_;
-  Warper warper_;
   ByteTables pending_;           // effects that are not applied to image_ yet
   int32_t histograms_[3 * 256];  // of image_, if counted_
   bool counted_ = false;

@@ -59,7 +59,10 @@ struct Step {
     kErase,
     kCall,
     kAffine,
-    kRotate
+    kRotate,
+    kRandomRotate,
+    kRandomAffine,
+    kRandomPerspective
   };
   Kind kind{};
   // RandomResizedCrop, Resize, CenterCrop, RandomCrop: the output size; ResizeKeepRatio: the target's; GaussianBlur:
@@ -82,6 +85,10 @@ struct Step {
   int call = 0;          // Call: index among the recipe's Python calls
   // Affine: Pillow's matrix; Rotate: the angle in degrees, in [0, 360), and the cosine and sine of Pillow's matrix
   std::array<double, 6> matrix{};
+  bool expand = false;             // RandomRotate: the output holds the whole rotated image
+  bool centered = true;            // RandomRotate, RandomAffine: about the image's centre, otherwise about `center`
+  std::array<double, 2> center{};  // x, y
+  bool first_version = false;      // RandomAffine: the order of operations of torchvision v1
   std::vector<std::vector<Step>> branches;  // When has one; OneOf, Shuffled
   std::vector<double> bounds;               // OneOf: selects the first branch whose bound exceeds the draw
 };
@@ -155,6 +162,9 @@ struct PlanStage {
   Filter filter = Filter::kBilinear;
   bool vertical_first = false;
   std::vector<Effect> effects{};
+  Size made{};  // after the effects; empty: as `resize`
+
+  Size made_size() const { return made.width > 0 ? made : resize; }
 };
 
 /// PIL.Image.transform: each pixel comes from another place of the image, or is the fill.
@@ -163,6 +173,7 @@ struct Warp {
   Filter filter = Filter::kNearest;  // nearest, bilinear or bicubic
   double a[8] = {};                  // Pillow's coefficients: six, or eight of a perspective
   uint32_t fill = 0;                 // packed
+  Size out;                          // the image that it makes
   bool operator==(const Warp&) const = default;
 };
 

@@ -1,9 +1,9 @@
 // PIL.Image.transform of single pixels, AFFINE and PERSPECTIVE, equal to Pillow's to the bit; shared by the CPU loops
 // and by the CUDA kernel.
 //
-// Note [paths]: Pillow computes an affine warp with the nearest filter in one of three ways. Without rotation and shear
-// it adds up doubles along each axis; if the corners of the output fall within 32768 pixels of the origin it counts in
-// 16.16 fixed point; else it adds up doubles along each row. All else is computed for each pixel by itself, in doubles.
+// Note [paths]: Pillow computes an affine warp with the nearest filter in one of two ways. If the corners of the output
+// fall within 32768 pixels of the origin it counts in 16.16 fixed point; else, and where there is neither rotation nor
+// shear, it adds up doubles along the rows and the columns. All else is computed for each pixel by itself, in doubles.
 // No product may be fused with a sum.
 #pragma once
 
@@ -20,7 +20,7 @@ struct WarpPlace {
 };
 
 /// The way in which a warp is computed, see Note [paths].
-enum class WarpPath : uint8_t { kEachPixel, kScale, kFixed, kAddedUp };
+enum class WarpPath : uint8_t { kEachPixel, kFixed, kAddedUp };
 
 /// a * b + c * d + e, each operation rounded.
 HEADRACE_HD static inline double plane_at(double a, double b, double c, double d, double e) {
@@ -129,5 +129,43 @@ struct FixedMatrix {
     return static_cast<int32_t>(from + static_cast<uint32_t>(x) * by_x + static_cast<uint32_t>(y) * by_y) >> 16;
   }
 };
+
+/// A warp, and what follows from it for all of its pixels.
+struct WarpJob {
+  Warp warp;
+  WarpPath path{};
+  FixedMatrix fixed{};
+};
+
+/// The column or row that a position lies in; -1: outside [0, size).
+HEADRACE_HD static inline int whole(double at, int size) { return within(at, size) ? static_cast<int>(at) : -1; }
+
+/// Calls store(x, pixel) for each output of row y, in order. `width`, `height`: those of the image; `pixel`: as for
+/// bilinear_pixel.
+template <class Pixel, class Store>
+HEADRACE_HD static inline void warp_row(const WarpJob& job, int y, int width, int height, Pixel pixel, Store store) {
+  const Warp& warp = job.warp;
+  const double* a = warp.a;
+  const auto put = [&](int x, int column, int row) {
+    const bool inside = column >= 0 && column < width && row >= 0 && row < height;
+    store(x, inside ? pixel(column, row) : warp.fill);
+  };
+  if (job.path == WarpPath::kEachPixel) {
+    for (int x = 0; x < warp.out.width; ++x) store(x, warped_pixel(warp, x, y, width, height, pixel));
+  } else if (job.path == WarpPath::kFixed) {
+    for (int x = 0; x < warp.out.width; ++x) put(x, job.fixed.column(x, y), job.fixed.row(x, y));
+  } else {
+    double u = a[2] + a[1] * 0.5 + a[0] * 0.5, v = a[5] + a[4] * 0.5 + a[3] * 0.5;  // halves are exact
+    for (int i = 0; i < y; ++i) {
+      u += a[1];
+      v += a[4];
+    }
+    for (int x = 0; x < warp.out.width; ++x) {
+      put(x, whole(u, width), whole(v, height));
+      u += a[0];
+      v += a[3];
+    }
+  }
+}
 
 }  // namespace headrace

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/fuse/taker.h"
+#include "core/warp/warper.h"
 
 namespace headrace {
 namespace {
@@ -60,7 +61,8 @@ FuseLaunch launch_of(const SampleJob* there, std::span<const SampleJob> jobs, co
 }
 
 bool fits_kernel(const Plan& plan) {
-  if (!plan.warps.empty()) return false;
+  if (std::ranges::any_of(plan.stages, [](const PlanStage& stage) { return stage.made_size() != stage.resize; }))
+    return false;
   if (plan.stages.size() <= 1) return true;
   const PlanStage &first = plan.stages[0], &second = plan.stages[1];  // a resize, then effects on a part of it
   return plan.stages.size() == 2 && first.effects.empty() && second.take.box.size() == second.resize &&
@@ -89,8 +91,11 @@ SampleJob JobBuilder::build(const Plan& plan, const PlanarImage& image, Stager& 
       job.retouch.count = static_cast<int32_t>(back.effects.size());
       const size_t pixels = static_cast<size_t>(back.resize.width) * static_cast<size_t>(back.resize.height);
       job.retouch.picture = reinterpret_cast<uint32_t*>(stager.take_device(pixels * sizeof(uint32_t)));
-      if (!plan.weights.empty()) {
+      if (!plan.weights.empty() || !plan.warps.empty()) {
         job.retouch.weights = staged(plan.weights, stager);
+        std::vector<WarpJob> warps;
+        for (const Warp& warp : plan.warps) warps.push_back(warp_job(warp));
+        job.retouch.warps = staged(warps, stager);
         job.retouch.other = reinterpret_cast<uint32_t*>(stager.take_device(pixels * sizeof(uint32_t)));
       }
       job.retouch.after = map_of(plan.last, back.resize);

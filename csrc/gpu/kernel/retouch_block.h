@@ -109,6 +109,15 @@ HEADRACE_HD inline uint32_t blurred(const Effect& effect, const float* weights, 
   return packed(blurred_byte(sum[0]), blurred_byte(sum[1]), blurred_byte(sum[2]));
 }
 
+/// Writes row v of a picture after a warp, which keeps its size.
+HEADRACE_HD inline void warp_one_row(const SampleJob& job, const Effect& effect, const uint32_t* picture, int v,
+                                     uint32_t* to) {
+  const int64_t width = job.last.x.size;
+  warp_row(
+      job.retouch.warps[effect.amount], v, job.last.x.size, job.last.y.size,
+      [&](int x, int y) { return picture[y * width + x]; }, [&](int x, uint32_t pixel) { to[v * width + x] = pixel; });
+}
+
 /// Runs block `number` of the launch: the effects of one sample, then its output.
 template <class Threads>
 HEADRACE_HD void retouch_block(Threads& threads, RetouchMemory& block, const FuseLaunch& launch, int number) {
@@ -138,8 +147,12 @@ HEADRACE_HD void retouch_block(Threads& threads, RetouchMemory& block, const Fus
       });
       forget_table();
     }
-    if (effect.kind == Effect::Kind::kBlur) {
+    if (effect.kind == Effect::Kind::kBlur || effect.kind == Effect::Kind::kWarp) {
       threads.each([&](int thread, ThreadMemory&) {
+        if (effect.kind == Effect::Kind::kWarp) {
+          for (int v = thread; v < job.last.y.size; v += kBlockThreads) warp_one_row(job, effect, picture, v, other);
+          return;
+        }
         for (int64_t i = thread; i < pixels; i += kBlockThreads) {
           const int u = static_cast<int>(i % job.last.x.size), v = static_cast<int>(i / job.last.x.size);
           other[i] = blurred(effect, job.retouch.weights, picture, job.last.x.size, job.last.y.size, u, v);

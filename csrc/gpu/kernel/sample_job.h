@@ -6,6 +6,7 @@
 
 #include "core/effects/effect_math.h"
 #include "core/planes/planar_image.h"
+#include "core/warp/warp_math.h"
 
 namespace headrace {
 
@@ -74,8 +75,9 @@ struct Retouch {
   const Effect* effects = nullptr;
   int32_t count = 0;
   uint32_t* picture = nullptr;  // packed pixels, without gaps
-  uint32_t* other = nullptr;    // memory for a second picture; null where no effect is a blur
+  uint32_t* other = nullptr;    // memory for a second picture; null where no effect is a blur or a warp
   const float* weights = nullptr;
+  const WarpJob* warps = nullptr;
   TakeMap after;
 };
 

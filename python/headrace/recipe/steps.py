@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from headrace.recipe.turns import turn_of
+from headrace.recipe.warp_steps import Affine as Affine
+from headrace.recipe.warp_steps import RandomAffine as RandomAffine
+from headrace.recipe.warp_steps import RandomPerspective as RandomPerspective
+from headrace.recipe.warp_steps import RandomRotate as RandomRotate
+from headrace.recipe.warp_steps import Rotate as Rotate
 
 if TYPE_CHECKING:
     from headrace.recipe.calls import CallFunction
@@ -216,40 +220,6 @@ class GaussianBlur:
 
 
 @dataclass(frozen=True)
-class Affine:
-    """``PIL.Image.transform`` by AFFINE to an image of the same size.
-
-    Attributes:
-        matrix: Pillow's six coefficients, finite: pixel (x, y) comes from (a x + b y + c, d x + e y + f).
-        filter: ``"nearest"``, ``"bilinear"`` or ``"bicubic"``.
-        fill: colour of the pixels that come from outside the image; three equal bytes for one channel.
-    """
-
-    matrix: tuple[float, float, float, float, float, float]
-    filter: str
-    fill: tuple[int, int, int]
-
-
-@dataclass(frozen=True)
-class Rotate:
-    """``PIL.Image.rotate`` about the centre of the image, which keeps its size.
-
-    Attributes:
-        angle: in degrees, counter-clockwise; finite.
-        filter, fill: as in `Affine`.
-    """
-
-    angle: float
-    filter: str
-    fill: tuple[int, int, int]
-
-    @property
-    def turn(self) -> tuple[float, float, float]:
-        """The angle in [0, 360), and the cosine and sine in Pillow's matrix."""
-        return turn_of(self.angle)
-
-
-@dataclass(frozen=True)
 class When:
     """Do `steps` if column `draw`, uniform in [0, 1), is below `p`."""
 
@@ -357,6 +327,9 @@ Step = (
     | GaussianBlur
     | Affine
     | Rotate
+    | RandomRotate
+    | RandomAffine
+    | RandomPerspective
     | When
     | OneOf
     | Shuffled

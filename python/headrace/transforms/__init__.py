@@ -35,6 +35,7 @@ from headrace.transforms._processor import ProcessorTransform, from_processor
 from headrace.transforms._random_crops import RandomCrop, RandomResizedCrop
 from headrace.transforms._ratio import ByAspectRatio, ResizedCenterCrop
 from headrace.transforms._texture import TextureChannels
+from headrace.transforms._warps import RandomAffine, RandomPerspective, RandomRotation
 
 __all__ = [
     "ByAspectRatio",
@@ -48,6 +49,7 @@ __all__ = [
     "PILToTensor",
     "Pad",
     "ProcessorTransform",
+    "RandomAffine",
     "RandomApply",
     "RandomAutocontrast",
     "RandomChoice",
@@ -58,8 +60,10 @@ __all__ = [
     "RandomHorizontalFlip",
     "RandomInvert",
     "RandomOrder",
+    "RandomPerspective",
     "RandomPosterize",
     "RandomResizedCrop",
+    "RandomRotation",
     "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",

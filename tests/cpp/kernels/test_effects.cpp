@@ -6,7 +6,7 @@
 
 #include "core/fuse/fuse.h"
 #include "support/plan_samples.h"
-#include "support/slow_effects.h"
+#include "slow/slow_effects.h"
 
 using namespace headrace;
 using namespace headrace::test;
@@ -51,7 +51,7 @@ void run_slowly(const Plan& plan, std::vector<uint8_t> image, Size size, const O
     size = stage.resize;
     Picture picture;
     for (size_t i = 0; i < image.size(); i += kPixelBytes) picture.push_back({image[i], image[i + 1], image[i + 2]});
-    for (const Effect& effect : stage.effects) apply(effect, plan.weights, size, picture);
+    for (const Effect& effect : stage.effects) apply(effect, plan, size, picture);
     for (size_t i = 0; i < image.size(); ++i) {
       if (i % kPixelBytes < 3) image[i] = static_cast<uint8_t>(picture[i / kPixelBytes][i % kPixelBytes]);
     }

@@ -48,15 +48,36 @@ Plan PlanMaker::plan(Size image, int most_stages) {
   return plan;
 }
 
+Warp PlanMaker::warp(Size out) {
+  constexpr Filter kFilters[] = {Filter::kNearest, Filter::kBilinear, Filter::kBicubic};
+  Warp warp;
+  warp.filter = kFilters[between(0, 2)];
+  warp.perspective = coin();
+  warp.out = out;
+  warp.fill = static_cast<uint32_t>(between(0, 0xFFFFFF));
+  for (const int i : {0, 4}) warp.a[i] = between(500, 1500) / 1000.0;
+  if (between(0, 3) > 0) {
+    for (const int i : {1, 3}) warp.a[i] = between(-500, 500) / 1000.0;
+  }
+  for (const int i : {2, 5}) warp.a[i] = between(-20000, 20000) / (coin() ? 1000.0 : 10000.0);
+  for (const int i : {6, 7}) warp.a[i] = between(-500, 500) / 100000.0;
+  return warp;
+}
+
 void PlanMaker::add_effects(Plan& plan, PlanStage& stage, int most) {
   stage.effects.resize(size_t(between(0, most)));
   for (Effect& effect : stage.effects) {
-    effect.kind = static_cast<Effect::Kind>(between(0, 10));
+    effect.kind = static_cast<Effect::Kind>(between(0, 11));
     if (effect.kind == Effect::Kind::kBlur) {
       effect.width = 2 * between(0, std::min(3, stage.resize.width - 1)) + 1;
       effect.height = 2 * between(0, std::min(3, stage.resize.height - 1)) + 1;
       effect.weights = static_cast<int>(plan.weights.size());
       for (int i = 0; i < effect.width + effect.height; ++i) plan.weights.push_back(float(between(0, 999)) / 3000);
+    }
+    if (effect.kind == Effect::Kind::kWarp) {
+      effect.amount = static_cast<int>(plan.warps.size());
+      plan.warps.push_back(warp(stage.resize));
+      continue;
     }
     effect.factor = float(between(0, 1000)) / float(between(0, 2) == 0 ? 300 : 1000);
     effect.amount = effect.kind == Effect::Kind::kPosterize ? 256 - (256 >> between(0, 8)) : between(0, 255);

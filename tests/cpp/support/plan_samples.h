@@ -20,6 +20,8 @@ class PlanMaker {
   /// A part of the image, or, with padding, a window that may reach outside.
   Take take(Size image, bool padded);
   Plan plan(Size image, int most_stages = 2);
+  /// A warp that keeps most of an image of size `out`, and that size.
+  Warp warp(Size out);
   /// Gives a stage of the plan a few effects of all kinds, with factors inside and outside [0, 1].
   void add_effects(Plan& plan, PlanStage& stage, int most);
   /// A few boxes of an output of this size.

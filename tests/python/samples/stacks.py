@@ -53,7 +53,7 @@ def everything(**changed: Any) -> Samples:
     """Images with labels, masks of both kinds, another image with a transform of its own, rows, columns and values."""
     files = encoded()
     jitter = T.Compose([T.ColorJitter(0.3, 0.3), *TENSOR, T.RandomErasing(0.5)])
-    blurred = T.Compose([T.RandomGrayscale(0.5), T.GaussianBlur(3), T.ToTensor()])
+    blurred = T.Compose([T.RandomGrayscale(0.5), T.GaussianBlur(3), T.RandomAffine(20, (0.1, 0.2)), T.ToTensor()])
     rng = np.random.default_rng(1)
     fields = {
         "image": Blobs(files.images, [*range(COUNT)], jitter),

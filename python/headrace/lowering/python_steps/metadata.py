@@ -11,7 +11,8 @@ Carried = bool | None
 
 _KEEP = (
     *(S.RandomResizedCrop, S.Resize, S.ResizeShorter, S.ResizeKeepRatio, S.HorizontalFlip, S.VerticalFlip),
-    *(S.Saturation, S.Invert, S.Posterize, S.Solarize, S.Autocontrast, S.Equalize, S.Affine, S.Rotate),
+    *(S.Saturation, S.Invert, S.Posterize, S.Solarize, S.Autocontrast, S.Equalize),
+    *(S.Affine, S.Rotate, S.RandomRotate, S.RandomAffine, S.RandomPerspective),
 )
 _DROP = (S.Pad, S.Brightness, S.Contrast, S.Hue, S.GaussianBlur)
 

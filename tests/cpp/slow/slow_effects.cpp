@@ -1,9 +1,11 @@
 // A slow reference for effects: whole images, one effect after the other, each written as it is defined.
-#include "support/slow_effects.h"
+#include "slow/slow_effects.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+
+#include "slow/slow_warp.h"
 
 namespace headrace::test {
 namespace {
@@ -91,9 +93,13 @@ Picture blurred(const Effect& effect, const std::vector<float>& weights, Size si
 
 }  // namespace
 
-void apply(const Effect& effect, const std::vector<float>& weights, Size size, Picture& picture) {
+void apply(const Effect& effect, const Plan& plan, Size size, Picture& picture) {
   if (effect.kind == Effect::Kind::kBlur) {
-    picture = blurred(effect, weights, size, picture);
+    picture = blurred(effect, plan.weights, size, picture);
+    return;
+  }
+  if (effect.kind == Effect::Kind::kWarp) {
+    picture = warped(plan.warps[size_t(effect.amount)], size, picture);
     return;
   }
   double sum = 0;
@@ -123,6 +129,7 @@ void apply(const Effect& effect, const std::vector<float>& weights, Size size, P
           break;
         case Effect::Kind::kHue:
         case Effect::Kind::kBlur:
+        case Effect::Kind::kWarp:
           break;
         case Effect::Kind::kInvert:
           v = 255 - v;

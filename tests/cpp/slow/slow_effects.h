@@ -10,7 +10,7 @@ namespace headrace::test {
 using Pixel = std::array<int, 3>;
 using Picture = std::vector<Pixel>;
 
-/// `weights`: the plan's; `size`: of the picture.
-void apply(const Effect& effect, const std::vector<float>& weights, Size size, Picture& picture);
+/// An effect of `plan`. `size`: of the picture.
+void apply(const Effect& effect, const Plan& plan, Size size, Picture& picture);
 
 }  // namespace headrace::test
