@@ -44,7 +44,9 @@ const std::map<std::string, Effect::Kind> kEffects = {{"gray", Effect::Kind::kGr
                                                       {"posterize", Effect::Kind::kPosterize},
                                                       {"solarize", Effect::Kind::kSolarize},
                                                       {"equalize", Effect::Kind::kEqualize},
-                                                      {"autocontrast", Effect::Kind::kAutocontrast}};
+                                                      {"autocontrast", Effect::Kind::kAutocontrast},
+                                                      {"sharpness", Effect::Kind::kSharpness},
+                                                      {"permute", Effect::Kind::kPermute}};
 
 // (name, factor, amount)
 Effect effect_of(const py::handle& from) {

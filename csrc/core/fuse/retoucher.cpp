@@ -80,6 +80,12 @@ void Retoucher::retouch() {
         blur_.run(image_.data(), size_, {row, column}, loops_);
         break;
       }
+      case Effect::Kind::kSharpness:
+        sharpener_.run(image_.data(), size_, effect.factor, loops_);
+        break;
+      case Effect::Kind::kPermute:
+        loops_.permute(image_.data(), pixels, effect.amount);
+        break;
       case Effect::Kind::kContrast:
         make_real();
         pending_.then(effect, rounded_mean(loops_.sum_of_luma(image_.data(), pixels), static_cast<int64_t>(pixels)));

@@ -6,6 +6,7 @@
 #include "core/base/aligned_array.h"
 #include "core/base/geometry.h"
 #include "core/fuse/blur.h"
+#include "core/fuse/sharpener.h"
 #include "core/kernels/kernels.h"
 #include "core/plan/plan.h"
 
@@ -47,6 +48,7 @@ class Retoucher final : public RowSink {
   int collected_ = 0;
   AlignedArray<uint8_t> image_;  // rows without gaps
   Blur blur_;
+  Sharpener sharpener_;
   ByteTables pending_;           // effects that are not applied to image_ yet
   int32_t histograms_[3 * 256];  // of image_, if counted_
   bool counted_ = false;

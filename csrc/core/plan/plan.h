@@ -26,6 +26,9 @@ constexpr bool is_tensor_filter(Filter filter) { return filter >= Filter::kTenso
 /// The order of Pillow's two passes of a resize. It changed twice, see Note [pass order] in plan_geometry.cpp.
 enum class PassOrder : uint8_t { kHorizontalFirst, kTallSplit, kByReduction };
 
+/// Step::draw of a step whose factor is the same for every sample.
+inline constexpr int kConstant = -1;
+
 /// One step of a recipe, as lowered by headrace.lowering. A flat record: a kind uses only the fields that name it.
 struct Step {
   enum class Kind : uint8_t {
@@ -52,7 +55,9 @@ struct Step {
     kOneOf,
     kShuffled,
     kErase,
-    kCall
+    kCall,
+    kSharpness,
+    kPermute
   };
   Kind kind{};
   // RandomResizedCrop, Resize, CenterCrop, RandomCrop: the output size; GaussianBlur: the kernel's
@@ -65,11 +70,13 @@ struct Step {
   std::array<uint8_t, 3> fill{};
   PadMode pad_mode = PadMode::kConstant;
   double p = 0;                             // flips, When, Erase: applied if draw < p
-  int draw = 0;                             // first column of the sample's draws that belongs to this step
+  int draw = 0;                             // first column of the sample's draws that belongs to this step; kConstant
+  double factor = 0;                        // Brightness, Contrast, Saturation, Sharpness: used if draw is kConstant
   int bits = 0;                             // Posterize: bits to keep
   double threshold = 0;                     // Solarize: values from here on are inverted
   int value = 0;                            // Erase: index of the recipe's value to write
   int call = 0;                             // Call: index among the recipe's Python calls
+  std::array<uint8_t, 3> order{};           // Permute: the channel that becomes red, green, blue
   std::vector<std::vector<Step>> branches;  // When has one; OneOf, Shuffled
   std::vector<double> bounds;               // OneOf: selects the first branch whose bound exceeds the draw
 };
@@ -111,7 +118,7 @@ struct Take {
 inline constexpr float kMostFactor = 1e6f;
 
 /// A change of pixel values. Some effects need the whole image: its mean L (Contrast), its histograms (Autocontrast,
-/// Equalize), or the neighbours of each pixel (Blur).
+/// Equalize), or the neighbours of each pixel (Blur, Sharpness).
 struct Effect {
   enum class Kind : uint8_t {
     kGray,  // R = G = B = L
@@ -124,15 +131,21 @@ struct Effect {
     kSolarize,
     kAutocontrast,
     kEqualize,
-    kBlur
+    kBlur,
+    kSharpness,
+    kPermute
   };
   Kind kind{};
-  float factor = 0;  // Brightness, Contrast, Saturation; within kMostFactor
-  int amount = 0;    // Hue: added to H; Posterize: mask of the bits to keep; Solarize: first value inverted
+  float factor = 0;  // Brightness, Contrast, Saturation, Sharpness; within kMostFactor
+  // Hue: added to H; Posterize: mask of the bits to keep; Solarize: first value inverted; Permute: channel_order()
+  int amount = 0;
   // Blur: size of the kernel, and index in Plan::weights of its first weight: those of a row, then those of a column.
   int width = 0, height = 0, weights = 0;
   bool operator==(const Effect&) const = default;
 };
+
+/// Effect::amount of Permute: two bits for each channel's number in the image before.
+constexpr int channel_order(std::array<uint8_t, 3> order) { return order[0] | order[1] << 2 | order[2] << 4; }
 
 /// A take, a resize, then effects on the whole image. `resize` equal to the take's size: no resize.
 struct PlanStage {

@@ -88,8 +88,8 @@ SampleJob JobBuilder::build(const Plan& plan, const PlanarImage& image, Stager& 
       job.retouch.count = static_cast<int32_t>(back.effects.size());
       const size_t pixels = static_cast<size_t>(back.resize.width) * static_cast<size_t>(back.resize.height);
       job.retouch.picture = reinterpret_cast<uint32_t*>(stager.take_device(pixels * sizeof(uint32_t)));
-      if (!plan.weights.empty()) {
-        job.retouch.weights = staged(plan.weights, stager);
+      job.retouch.weights = staged(plan.weights, stager);
+      if (std::ranges::any_of(back.effects, [](const Effect& one) { return mixes_neighbours(one.kind); })) {
         job.retouch.other = reinterpret_cast<uint32_t*>(stager.take_device(pixels * sizeof(uint32_t)));
       }
       job.retouch.after = map_of(plan.last, back.resize);

@@ -74,7 +74,7 @@ struct Retouch {
   const Effect* effects = nullptr;
   int32_t count = 0;
   uint32_t* picture = nullptr;  // packed pixels, without gaps
-  uint32_t* other = nullptr;    // memory for a second picture; null where no effect is a blur
+  uint32_t* other = nullptr;    // memory for a second picture; null where no effect mixes neighbours
   const float* weights = nullptr;
   TakeMap after;
 };

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from PIL import Image, ImageEnhance, ImageOps
 
 import headrace.recipe.steps as S
@@ -11,19 +12,33 @@ from headrace.oracle.steps import apply
 from headrace.pixels import pillow_ops, tensor_ops
 
 
+def _factor(draw: int | S.Constant, draws: Sequence[float]) -> float:
+    return draw.value if isinstance(draw, S.Constant) else draws[draw]
+
+
 @apply.register
 def _apply_brightness(step: S.Brightness, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return ImageEnhance.Brightness(image).enhance(draws[step.draw])
+    return ImageEnhance.Brightness(image).enhance(_factor(step.draw, draws))
 
 
 @apply.register
 def _apply_contrast(step: S.Contrast, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return ImageEnhance.Contrast(image).enhance(draws[step.draw])
+    return ImageEnhance.Contrast(image).enhance(_factor(step.draw, draws))
 
 
 @apply.register
 def _apply_saturation(step: S.Saturation, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return ImageEnhance.Color(image).enhance(draws[step.draw])
+    return ImageEnhance.Color(image).enhance(_factor(step.draw, draws))
+
+
+@apply.register
+def _apply_sharpness(step: S.Sharpness, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return ImageEnhance.Sharpness(image).enhance(_factor(step.draw, draws))
+
+
+@apply.register
+def _apply_permute_channels(step: S.PermuteChannels, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return Image.fromarray(np.ascontiguousarray(np.asarray(image)[..., list(step.order)]))
 
 
 @apply.register

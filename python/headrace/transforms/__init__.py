@@ -11,10 +11,13 @@ from headrace.transforms._base import Transform
 from headrace.transforms._blur import GaussianBlur
 from headrace.transforms._colour import (
     ColorJitter,
+    RandomAdjustSharpness,
     RandomAutocontrast,
+    RandomChannelPermutation,
     RandomEqualize,
     RandomGrayscale,
     RandomInvert,
+    RandomPhotometricDistort,
     RandomPosterize,
     RandomSolarize,
 )
@@ -46,8 +49,10 @@ __all__ = [
     "Normalize",
     "PILToTensor",
     "Pad",
+    "RandomAdjustSharpness",
     "RandomApply",
     "RandomAutocontrast",
+    "RandomChannelPermutation",
     "RandomChoice",
     "RandomCrop",
     "RandomEqualize",
@@ -56,6 +61,7 @@ __all__ = [
     "RandomHorizontalFlip",
     "RandomInvert",
     "RandomOrder",
+    "RandomPhotometricDistort",
     "RandomPosterize",
     "RandomResizedCrop",
     "RandomSolarize",

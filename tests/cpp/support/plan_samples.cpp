@@ -51,12 +51,17 @@ Plan PlanMaker::plan(Size image, int most_stages) {
 void PlanMaker::add_effects(Plan& plan, PlanStage& stage, int most) {
   stage.effects.resize(size_t(between(0, most)));
   for (Effect& effect : stage.effects) {
-    effect.kind = static_cast<Effect::Kind>(between(0, 10));
+    effect.kind = static_cast<Effect::Kind>(between(0, 12));
     if (effect.kind == Effect::Kind::kBlur) {
       effect.width = 2 * between(0, std::min(3, stage.resize.width - 1)) + 1;
       effect.height = 2 * between(0, std::min(3, stage.resize.height - 1)) + 1;
       effect.weights = static_cast<int>(plan.weights.size());
       for (int i = 0; i < effect.width + effect.height; ++i) plan.weights.push_back(float(between(0, 999)) / 3000);
+    }
+    if (effect.kind == Effect::Kind::kPermute) {
+      const auto channel = [&] { return static_cast<uint8_t>(between(0, 2)); };
+      effect.amount = channel_order({channel(), channel(), channel()});
+      continue;
     }
     effect.factor = float(between(0, 1000)) / float(between(0, 2) == 0 ? 300 : 1000);
     effect.amount = effect.kind == Effect::Kind::kPosterize ? 256 - (256 >> between(0, 8)) : between(0, 255);

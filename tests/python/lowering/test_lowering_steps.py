@@ -136,6 +136,9 @@ OURS = [
     "RandomChoice([Pad([1, 2]), RandomPosterize(3), Compose([RandomEqualize(), RandomAutocontrast()])], [1, 2, 3])",
     "RandomOrder([RandomGrayscale(), RandomHorizontalFlip()])",
     "Pad((1, 2, 3, 4), (5, 6, 7), 'edge')",
+    "RandomAdjustSharpness(1.5, 0.3)",
+    "RandomChannelPermutation()",
+    "RandomPhotometricDistort(contrast=(0.1, 3))",
 ]
 
 
@@ -177,8 +180,8 @@ def test_refusals(T):
             [*tensor, T.RandomErasing(ratio=(0, 1))],
             r"step 3, RandomErasing\(.*scale and ratio must be finite \(smallest, larges",
         ),
-        ([T.RandomPosterize(9)], r"step 1, RandomPosterize\(.*bits, the number of bits to keep, must be from 1 to 8"),
-        ([T.RandomPosterize(0)], r"step 1, RandomPosterize\(.*bits, the number of bits to keep, must be from 1 to 8"),
+        ([T.RandomPosterize(9)], r"step 1, RandomPosterize\(.*bits, the number of bits to keep, must be from 0 to 8"),
+        ([T.RandomAdjustSharpness(-1)], r"step 1, RandomAdjustSharpness\(.*must be a finite number, 0 or more"),
         ([T.RandomPosterize(2.5)], r"step 1, RandomPosterize\(.*cannot be interpreted as an integer"),
         ([T.ColorJitter((0, math.inf))], r"step 1, ColorJitter\(.*brightness has an infinite largest factor; give a"),
         ([T.Pad(-2)], r"step 1, Pad\(.*a negative padding crops; use CenterCrop or leave it out"),

@@ -11,9 +11,9 @@ Carried = bool | None
 
 _KEEP = (
     *(S.RandomResizedCrop, S.Resize, S.ResizeShorter, S.HorizontalFlip, S.VerticalFlip, S.Saturation),
-    *(S.Invert, S.Posterize, S.Solarize, S.Autocontrast, S.Equalize),
+    *(S.Sharpness, S.Invert, S.Posterize, S.Solarize, S.Autocontrast, S.Equalize),
 )
-_DROP = (S.Pad, S.Brightness, S.Contrast, S.Hue, S.GaussianBlur)
+_DROP = (S.Pad, S.Brightness, S.Contrast, S.Hue, S.GaussianBlur, S.PermuteChannels)
 
 
 def carried(steps: Sequence[S.Step]) -> Carried:
