@@ -37,8 +37,12 @@ from headrace.transforms._pointwise import Normalize, PILToTensor, ToImage, ToPu
 from headrace.transforms._random_crops import RandomCrop, RandomResizedCrop
 from headrace.transforms._ratio import ByAspectRatio, ResizedCenterCrop
 from headrace.transforms._texture import TextureChannels
+from headrace.transforms.policies.classes import AutoAugment, RandAugment, TrivialAugmentWide
+from headrace.transforms.policies.learned import AutoAugmentPolicy
 
 __all__ = [
+    "AutoAugment",
+    "AutoAugmentPolicy",
     "ByAspectRatio",
     "CenterCrop",
     "ColorJitter",
@@ -49,6 +53,7 @@ __all__ = [
     "Normalize",
     "PILToTensor",
     "Pad",
+    "RandAugment",
     "RandomAdjustSharpness",
     "RandomApply",
     "RandomAutocontrast",
@@ -74,6 +79,7 @@ __all__ = [
     "ToPureTensor",
     "ToTensor",
     "Transform",
+    "TrivialAugmentWide",
     "Views",
     "aspect_ratio_sizes",
     "filter_name",

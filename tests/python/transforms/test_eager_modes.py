@@ -31,6 +31,9 @@ COLOURS = [
     "RandomAdjustSharpness(1.7, 1.0)",
     "RandomChannelPermutation()",
     "RandomPhotometricDistort(p=0.7)",
+    "RandAugment(3)",
+    "TrivialAugmentWide()",
+    "AutoAugment()",
     "GaussianBlur(3)",
     "GaussianBlur((5, 3), (0.5, 2.0))",
 ]
