@@ -1,6 +1,7 @@
 // Converts the dataclasses of headrace.recipe to their native twins.
 #include "bind/convert.h"
 
+#include <algorithm>
 #include <map>
 
 #include "bind/texture.h"
@@ -125,6 +126,13 @@ Step to_step(const py::handle& from, int& erases) {
     step.kind = Step::Kind::kGaussianBlur;
     output_size();
     step.draw = integer("draw");
+  } else if (kind == "Affine" || kind == "Rotate") {
+    step.kind = kind == "Affine" ? Step::Kind::kAffine : Step::Kind::kRotate;
+    step.filter = to_filter(from.attr("filter"));
+    step.fill = py::cast<std::array<uint8_t, 3>>(from.attr("fill"));
+    const auto numbers = py::cast<std::vector<double>>(from.attr(kind == "Affine" ? "matrix" : "turn"));
+    if (numbers.size() != (kind == "Affine" ? 6 : 3)) throw py::value_error(kind + ": another number of coefficients");
+    std::copy(numbers.begin(), numbers.end(), step.matrix.begin());
   } else if (kind == "When") {
     step.kind = Step::Kind::kWhen;
     chance();

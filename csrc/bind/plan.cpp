@@ -1,6 +1,7 @@
 // Converts Python's dicts to plans.
 #include "bind/plan.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <stdexcept>
@@ -8,6 +9,7 @@
 #include <tuple>
 
 #include "bind/convert.h"
+#include "core/base/pixel_math.h"
 
 namespace py = pybind11;
 
@@ -46,7 +48,8 @@ const std::map<std::string, Effect::Kind> kEffects = {{"gray", Effect::Kind::kGr
                                                       {"equalize", Effect::Kind::kEqualize},
                                                       {"autocontrast", Effect::Kind::kAutocontrast},
                                                       {"sharpness", Effect::Kind::kSharpness},
-                                                      {"permute", Effect::Kind::kPermute}};
+                                                      {"permute", Effect::Kind::kPermute},
+                                                      {"warp", Effect::Kind::kWarp}};
 
 // (name, factor, amount)
 Effect effect_of(const py::handle& from) {
@@ -54,6 +57,15 @@ Effect effect_of(const py::handle& from) {
   const auto known = kEffects.find(name);
   if (known == kEffects.end()) throw py::value_error("unknown effect " + name);
   return {known->second, factor, amount};
+}
+
+// (perspective, filter, eight coefficients, (R, G, B))
+Warp warp_of(const py::handle& from) {
+  const auto [perspective, filter, a, fill] =
+      from.cast<std::tuple<bool, int, std::array<double, 8>, std::array<uint8_t, 3>>>();
+  Warp warp{perspective, static_cast<Filter>(filter), {}, packed(fill[0], fill[1], fill[2])};
+  std::copy(a.begin(), a.end(), warp.a);
+  return warp;
 }
 
 }  // namespace
@@ -69,6 +81,7 @@ Plan to_plan(const py::dict& from) {
     for (const py::handle effect : field(given, "effects", py::list())) stage.effects.push_back(effect_of(effect));
     plan.stages.push_back(stage);
   }
+  for (const py::handle warp : field(from, "warps", py::list())) plan.warps.push_back(warp_of(warp));
   plan.last = take_of(from["last"]);
   return plan;
 }

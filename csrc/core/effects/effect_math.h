@@ -92,7 +92,8 @@ HEADRACE_HD static inline int smoothed(int sum) { return (2 * sum + 13) / 26; }
 /// Whether an effect maps each byte by itself, given the mean or the histograms that it needs.
 HEADRACE_HD static inline bool is_table(Effect::Kind kind) {
   return kind != Effect::Kind::kGray && kind != Effect::Kind::kSaturation && kind != Effect::Kind::kHue &&
-         kind != Effect::Kind::kBlur && kind != Effect::Kind::kSharpness && kind != Effect::Kind::kPermute;
+         kind != Effect::Kind::kBlur && kind != Effect::Kind::kSharpness && kind != Effect::Kind::kPermute &&
+         kind != Effect::Kind::kWarp;
 }
 
 /// Whether an effect reads the neighbours of each pixel.

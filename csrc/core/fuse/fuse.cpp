@@ -82,7 +82,7 @@ RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
       plane_stride = (after.box.width + kTableBlock - 1) / kTableBlock * kTableBlock;
     }
     if (!stage.effects.empty()) {
-      retoucher.begin(stage.effects, plan.weights, image, *next);
+      retoucher.begin(stage.effects, plan, image, *next);
       next = &retoucher;
     }
     resampler.begin({box.size(), image, stage.filter, stage.vertical_first, have, rows, plane_stride}, *next);

@@ -2,6 +2,7 @@
 #include "core/fuse/retoucher.h"
 
 #include <cstring>
+#include <utility>
 
 #include "core/effects/effect_math.h"
 
@@ -35,9 +36,9 @@ void ByteTables::then(const Effect& effect, const int32_t* histograms) {
   identity_ = false;
 }
 
-void Retoucher::begin(std::span<const Effect> effects, std::span<const float> weights, Size image, RowSink& next) {
+void Retoucher::begin(std::span<const Effect> effects, const Plan& plan, Size image, RowSink& next) {
   effects_ = effects;
-  weights_ = weights;
+  plan_ = &plan;
   size_ = image;
   next_ = &next;
   collected_ = 0;
@@ -74,9 +75,9 @@ void Retoucher::retouch() {
         loops_.turn_hue(image_.data(), pixels, effect.amount);
         break;
       case Effect::Kind::kBlur: {
-        const auto row = weights_.subspan(static_cast<size_t>(effect.weights), static_cast<size_t>(effect.width));
-        const auto column =
-            weights_.subspan(static_cast<size_t>(effect.weights + effect.width), static_cast<size_t>(effect.height));
+        const std::span<const float> weights = std::span(plan_->weights).subspan(static_cast<size_t>(effect.weights));
+        const auto row = weights.first(static_cast<size_t>(effect.width));
+        const auto column = weights.subspan(static_cast<size_t>(effect.width), static_cast<size_t>(effect.height));
         blur_.run(image_.data(), size_, {row, column}, loops_);
         break;
       }
@@ -85,6 +86,9 @@ void Retoucher::retouch() {
         break;
       case Effect::Kind::kPermute:
         loops_.permute(image_.data(), pixels, effect.amount);
+        break;
+      case Effect::Kind::kWarp:
+        warp(plan_->warps[static_cast<size_t>(effect.amount)]);
         break;
       case Effect::Kind::kContrast:
         make_real();
@@ -104,6 +108,12 @@ void Retoucher::retouch() {
     }
   }
   make_real();
+}
+
+void Retoucher::warp(const Warp& warp) {
+  warped_.resize(image_.size());
+  warper_.run(warp, image_.data(), size_, warped_.data(), size_);
+  std::swap(image_, warped_);
 }
 
 void Retoucher::make_real() {

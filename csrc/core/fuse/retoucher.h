@@ -9,6 +9,7 @@
 #include "core/fuse/sharpener.h"
 #include "core/kernels/kernels.h"
 #include "core/plan/plan.h"
+#include "core/warp/warper.h"
 
 namespace headrace {
 
@@ -31,24 +32,27 @@ class ByteTables {
 class Retoucher final : public RowSink {
  public:
   explicit Retoucher(const Kernels& kernels) : loops_(*kernels.effects) {}
-  /// Begins an image of this size. Its changed rows go to `next` after the last row is pushed; `effects` and `weights`,
-  /// the plan's, must live until then.
-  void begin(std::span<const Effect> effects, std::span<const float> weights, Size image, RowSink& next);
+  /// Begins an image of this size. Its changed rows go to `next` after the last row is pushed; `effects`, a stage's of
+  /// `plan`, and the plan must live until then.
+  void begin(std::span<const Effect> effects, const Plan& plan, Size image, RowSink& next);
   void push(const uint8_t* rows, size_t stride, int count) override;
 
  private:
   void retouch();
+  void warp(const Warp& warp);
   void make_real();
 
   const EffectLoops& loops_;
   std::span<const Effect> effects_;
-  std::span<const float> weights_;
+  const Plan* plan_ = nullptr;
   RowSink* next_ = nullptr;
   Size size_;
   int collected_ = 0;
   AlignedArray<uint8_t> image_;  // rows without gaps
+  AlignedArray<uint8_t> warped_;
   Blur blur_;
   Sharpener sharpener_;
+  Warper warper_;
   ByteTables pending_;           // effects that are not applied to image_ yet
   int32_t histograms_[3 * 256];  // of image_, if counted_
   bool counted_ = false;

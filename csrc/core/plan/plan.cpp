@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/pixel_math.h"
 #include "core/plan/plan_geometry.h"
+#include "core/plan/plan_warp.h"
 
 namespace headrace {
 namespace {
@@ -126,6 +127,10 @@ class Resolver {
         return apply_shuffled(step.branches, draw);
       case Step::Kind::kErase:
         return draw < step.p ? erase(step) : void();
+      case Step::Kind::kAffine:
+        return warp(affine(step));
+      case Step::Kind::kRotate:
+        return rotate(rotation(step, step.matrix.data(), size()));
     }
   }
 
@@ -179,18 +184,36 @@ class Resolver {
                                     " pixels (height, width), which an image of " + pair(size().height, size().width) +
                                     " does not have");
     }
-    still_an_image();
-    // Pending flips are applied first: on the unflipped image the terms would be added in reverse order.
-    if (take_.flip_horizontal || take_.flip_vertical) {
-      make_real();
-    } else {
-      make_real_for_effects();
-    }
+    make_real_unflipped();  // on the unflipped image the terms would be added in reverse order
     const int begin = static_cast<int>(plan_.weights.size());
     for (int i = 0; i < step.width + step.height; ++i) {
       plan_.weights.push_back(static_cast<float>(draws_[step.draw + 1 + i]));
     }
     plan_.stages.back().effects.push_back({Effect::Kind::kBlur, 0, 0, step.width, step.height, begin});
+  }
+
+  void rotate(const Rotation& rotation) {
+    if (rotation.kind == Rotation::Kind::kWarp) return warp(rotation.warp);
+    still_an_image();
+    if (rotation.kind == Rotation::Kind::kNothing) return;
+    flip(true);
+    flip(false);
+  }
+
+  void warp(const Warp& warp) {
+    make_real_unflipped();
+    plan_.stages.back().effects.push_back({Effect::Kind::kWarp, 0, static_cast<int>(plan_.warps.size())});
+    plan_.warps.push_back(warp);
+  }
+
+  // For effects that depend on the places of pixels: pending flips are applied first.
+  void make_real_unflipped() {
+    still_an_image();
+    if (take_.flip_horizontal || take_.flip_vertical) {
+      make_real();
+    } else {
+      make_real_for_effects();
+    }
   }
 
   // Flips stay pending: effects do not depend on them, and a take without flips needs no buffer for the whole image.

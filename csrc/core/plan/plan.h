@@ -57,7 +57,9 @@ struct Step {
     kErase,
     kCall,
     kSharpness,
-    kPermute
+    kPermute,
+    kAffine,
+    kRotate
   };
   Kind kind{};
   // RandomResizedCrop, Resize, CenterCrop, RandomCrop: the output size; GaussianBlur: the kernel's
@@ -69,14 +71,16 @@ struct Step {
   bool pad_if_needed = false;
   std::array<uint8_t, 3> fill{};
   PadMode pad_mode = PadMode::kConstant;
-  double p = 0;                             // flips, When, Erase: applied if draw < p
-  int draw = 0;                             // first column of the sample's draws that belongs to this step; kConstant
-  double factor = 0;                        // Brightness, Contrast, Saturation, Sharpness: used if draw is kConstant
-  int bits = 0;                             // Posterize: bits to keep
-  double threshold = 0;                     // Solarize: values from here on are inverted
-  int value = 0;                            // Erase: index of the recipe's value to write
-  int call = 0;                             // Call: index among the recipe's Python calls
-  std::array<uint8_t, 3> order{};           // Permute: the channel that becomes red, green, blue
+  double p = 0;                    // flips, When, Erase: applied if draw < p
+  int draw = 0;                    // first column of the sample's draws that belongs to this step; kConstant
+  double factor = 0;               // Brightness, Contrast, Saturation, Sharpness: used if draw is kConstant
+  int bits = 0;                    // Posterize: bits to keep
+  double threshold = 0;            // Solarize: values from here on are inverted
+  int value = 0;                   // Erase: index of the recipe's value to write
+  int call = 0;                    // Call: index among the recipe's Python calls
+  std::array<uint8_t, 3> order{};  // Permute: the channel that becomes red, green, blue
+  // Affine: Pillow's matrix; Rotate: the angle in degrees, in [0, 360), and the cosine and sine of Pillow's matrix
+  std::array<double, 6> matrix{};
   std::vector<std::vector<Step>> branches;  // When has one; OneOf, Shuffled
   std::vector<double> bounds;               // OneOf: selects the first branch whose bound exceeds the draw
 };
@@ -118,7 +122,7 @@ struct Take {
 inline constexpr float kMostFactor = 1e6f;
 
 /// A change of pixel values. Some effects need the whole image: its mean L (Contrast), its histograms (Autocontrast,
-/// Equalize), or the neighbours of each pixel (Blur, Sharpness).
+/// Equalize), or other pixels than the one it changes (Blur, Sharpness, Warp).
 struct Effect {
   enum class Kind : uint8_t {
     kGray,  // R = G = B = L
@@ -133,11 +137,13 @@ struct Effect {
     kEqualize,
     kBlur,
     kSharpness,
-    kPermute
+    kPermute,
+    kWarp
   };
   Kind kind{};
   float factor = 0;  // Brightness, Contrast, Saturation, Sharpness; within kMostFactor
-  // Hue: added to H; Posterize: mask of the bits to keep; Solarize: first value inverted; Permute: channel_order()
+  // Hue: added to H; Posterize: mask of the bits to keep; Solarize: first value inverted; Permute: channel_order();
+  // Warp: index in Plan::warps
   int amount = 0;
   // Blur: size of the kernel, and index in Plan::weights of its first weight: those of a row, then those of a column.
   int width = 0, height = 0, weights = 0;
@@ -156,6 +162,15 @@ struct PlanStage {
   std::vector<Effect> effects{};
 };
 
+/// PIL.Image.transform: each pixel comes from another place of the image, or is the fill.
+struct Warp {
+  bool perspective = false;          // otherwise affine
+  Filter filter = Filter::kNearest;  // nearest, bilinear or bicubic
+  double a[8] = {};                  // Pillow's coefficients: six, or eight of a perspective
+  uint32_t fill = 0;                 // packed
+  bool operator==(const Warp&) const = default;
+};
+
 /// A box of the finished sample that is overwritten with the recipe's value of index `value`.
 struct Erased {
   Box box;
@@ -170,6 +185,7 @@ struct Plan {
   Take last;
   std::vector<Erased> erased{};
   std::vector<float> weights{};  // of blurs
+  std::vector<Warp> warps{};
 };
 
 /// The plan of the steps from `from` up to the next Python call or the end. `draws`: the sample's. It agrees with the

@@ -60,6 +60,7 @@ FuseLaunch launch_of(const SampleJob* there, std::span<const SampleJob> jobs, co
 }
 
 bool fits_kernel(const Plan& plan) {
+  if (!plan.warps.empty()) return false;
   if (plan.stages.size() <= 1) return true;
   const PlanStage &first = plan.stages[0], &second = plan.stages[1];  // a resize, then effects on a part of it
   return plan.stages.size() == 2 && first.effects.empty() && second.take.box.size() == second.resize &&

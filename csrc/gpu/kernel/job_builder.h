@@ -34,7 +34,7 @@ OutputFormat output_format(Size size, const OutputStrides& strides);
 /// A launch of `jobs`. `there`: their address on the device.
 FuseLaunch launch_of(const SampleJob* there, std::span<const SampleJob> jobs, const OutputFormat& format);
 
-/// Whether the kernels can run a plan: it resizes at most once, and before its effects.
+/// Whether the kernels can run a plan: it resizes at most once, and before its effects, and has no warp.
 bool fits_kernel(const Plan& plan);
 
 /// Builds jobs. Not thread-safe: it keeps the memory of its tables.

@@ -89,8 +89,8 @@ def sharpness(transform: Any) -> S.Step:
     return S.Sharpness(S.Constant(factor))
 
 
-def posterize(transform: Any) -> S.Step:
-    bits = operator.index(transform.bits)
+def posterized(bits: int) -> S.Posterize:
+    """Returns the step that keeps some bits. Raises ValueError if the installed Pillow does not keep so many."""
     if not 0 <= bits <= 8:
         raise ValueError("bits, the number of bits to keep, must be from 0 to 8")
     ImageOps.posterize(Image.new("L", (1, 1)), bits)  # Pillow 13 raises if bits is 0; older versions make a black image
@@ -113,7 +113,7 @@ LOWERS: dict[str, Lower] = {
     "RandomPhotometricDistort": on_images(random_photometric_distort),
     "RandomAdjustSharpness": _when(sharpness),
     "RandomInvert": _when(lambda transform: S.Invert()),
-    "RandomPosterize": _when(posterize),
+    "RandomPosterize": _when(lambda transform: posterized(operator.index(transform.bits))),
     "RandomSolarize": _when(lambda transform: S.Solarize(float(transform.threshold))),
     "RandomAutocontrast": _when(lambda transform: S.Autocontrast()),
     "RandomEqualize": _when(lambda transform: S.Equalize()),

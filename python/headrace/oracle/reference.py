@@ -13,7 +13,8 @@ from torch.utils.data import Dataset
 
 import headrace.oracle.calls
 import headrace.oracle.colour
-import headrace.oracle.texture  # noqa: F401  # imported to register their steps
+import headrace.oracle.texture
+import headrace.oracle.warp  # noqa: F401  # imported to register their steps
 from headrace.images.pil_tensor import pil_to_tensor
 from headrace.oracle import tensor as reference_tensor
 from headrace.oracle.containers import apply_all

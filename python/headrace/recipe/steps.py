@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from headrace.recipe.turns import turn_of
+
 if TYPE_CHECKING:
     from headrace.recipe.calls import CallFunction
 
@@ -209,6 +211,40 @@ class GaussianBlur:
 
 
 @dataclass(frozen=True)
+class Affine:
+    """``PIL.Image.transform`` by AFFINE to an image of the same size.
+
+    Attributes:
+        matrix: Pillow's six coefficients, finite: pixel (x, y) comes from (a x + b y + c, d x + e y + f).
+        filter: ``"nearest"``, ``"bilinear"`` or ``"bicubic"``.
+        fill: colour of the pixels that come from outside the image; three equal bytes for one channel.
+    """
+
+    matrix: tuple[float, float, float, float, float, float]
+    filter: str
+    fill: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Rotate:
+    """``PIL.Image.rotate`` about the centre of the image, which keeps its size.
+
+    Attributes:
+        angle: in degrees, counter-clockwise; finite.
+        filter, fill: as in `Affine`.
+    """
+
+    angle: float
+    filter: str
+    fill: tuple[int, int, int]
+
+    @property
+    def turn(self) -> tuple[float, float, float]:
+        """The angle in [0, 360), and the cosine and sine in Pillow's matrix."""
+        return turn_of(self.angle)
+
+
+@dataclass(frozen=True)
 class When:
     """Do `steps` if column `draw`, uniform in [0, 1), is below `p`."""
 
@@ -315,6 +351,8 @@ Step = (
     | Autocontrast
     | Equalize
     | GaussianBlur
+    | Affine
+    | Rotate
     | When
     | OneOf
     | Shuffled

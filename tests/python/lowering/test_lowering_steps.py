@@ -139,6 +139,10 @@ OURS = [
     "RandomAdjustSharpness(1.5, 0.3)",
     "RandomChannelPermutation()",
     "RandomPhotometricDistort(contrast=(0.1, 3))",
+    "Compose([CenterCrop(50), RandAugment(3, 7, 10, 'bilinear', (1, 2, 3))])",
+    "TrivialAugmentWide(fill=9)",
+    "AutoAugment()",
+    "Compose([Resize((30, 20)), AutoAugment(AutoAugmentPolicy.CIFAR10), AutoAugment(AutoAugmentPolicy.SVHN, 3)])",
 ]
 
 
@@ -167,8 +171,8 @@ def test_refusals(T):
             r"step 2, RandomApply: step 2, PILToTensor\(\): makes a tensor inside RandomApply, where only .*put it aft",
         ),
         (
-            [T.RandomChoice([T.RandomOrder([T.RandAugment()])])],
-            r"step 1, RandomChoice: step 1, RandomOrder: step 1, RandAugment\(.*has no native twin",
+            [T.RandomChoice([T.RandomOrder([T.AugMix()])])],
+            r"step 1, RandomChoice: step 1, RandomOrder: step 1, AugMix\(.*has no native twin",
         ),
         ([T.RandomOrder([T.RandomErasing()])], r"step 1, RandomOrder: step 1, RandomErasing\(.*PIL image here, where"),
         ([T.RandomErasing(), *tensor], r"step 1, RandomErasing\(.*put it after ToTensor\(\) or ToImage\(\)"),

@@ -11,7 +11,7 @@ Carried = bool | None
 
 _KEEP = (
     *(S.RandomResizedCrop, S.Resize, S.ResizeShorter, S.HorizontalFlip, S.VerticalFlip, S.Saturation),
-    *(S.Sharpness, S.Invert, S.Posterize, S.Solarize, S.Autocontrast, S.Equalize),
+    *(S.Sharpness, S.Invert, S.Posterize, S.Solarize, S.Autocontrast, S.Equalize, S.Affine, S.Rotate),
 )
 _DROP = (S.Pad, S.Brightness, S.Contrast, S.Hue, S.GaussianBlur, S.PermuteChannels)
 

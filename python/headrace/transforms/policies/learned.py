@@ -112,7 +112,9 @@ def pairs_of(policy: AutoAugmentPolicy) -> list[tuple[Part, Part]]:
     Raises:
         ValueError: `policy` is not a member of headrace's or torchvision's enum.
     """
-    known: dict[tuple[str, Any], AutoAugmentPolicy] = {(one.__class__.__name__, one.value): one for one in AutoAugmentPolicy}
+    known: dict[tuple[str, Any], AutoAugmentPolicy] = {
+        (one.__class__.__name__, one.value): one for one in AutoAugmentPolicy
+    }
     found = known.get((type(policy).__name__, getattr(policy, "value", None)))
     if found is None:
         raise ValueError(f"The provided policy {policy} is not recognized.")

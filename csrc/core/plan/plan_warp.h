@@ -1,0 +1,22 @@
+// The matrices of rotations and affine maps, for an image of a known size.
+#pragma once
+
+#include "core/plan/plan.h"
+
+namespace headrace {
+
+/// What Image.rotate does with an image.
+struct Rotation {
+  enum class Kind : uint8_t { kNothing, kHalfTurn, kWarp };
+  Kind kind{};
+  Warp warp;  // for kWarp
+};
+
+/// The rotation of an image of this size about its centre. `turn`: the angle in degrees, in [0, 360), and the cosine
+/// and sine that Image.rotate puts into its matrix.
+Rotation rotation(const Step& step, const double* turn, Size image);
+
+/// The warp of an Affine step.
+Warp affine(const Step& step);
+
+}  // namespace headrace

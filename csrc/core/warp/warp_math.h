@@ -1,0 +1,133 @@
+// PIL.Image.transform of single pixels, AFFINE and PERSPECTIVE, equal to Pillow's to the bit; shared by the CPU loops
+// and by the CUDA kernel.
+//
+// Note [paths]: Pillow computes an affine warp with the nearest filter in one of three ways. Without rotation and shear
+// it adds up doubles along each axis; if the corners of the output fall within 32768 pixels of the origin it counts in
+// 16.16 fixed point; else it adds up doubles along each row. All else is computed for each pixel by itself, in doubles.
+// No product may be fused with a sum.
+#pragma once
+
+#include <cstdint>
+
+#include "core/effects/effect_math.h"
+#include "core/plan/plan.h"
+
+namespace headrace {
+
+/// A position in the source image, in pixels; the centre of the first pixel is (0.5, 0.5).
+struct WarpPlace {
+  double x, y;
+};
+
+/// The way in which a warp is computed, see Note [paths].
+enum class WarpPath : uint8_t { kEachPixel, kScale, kFixed, kAddedUp };
+
+/// a * b + c * d + e, each operation rounded.
+HEADRACE_HD static inline double plane_at(double a, double b, double c, double d, double e) {
+#if defined(__CUDA_ARCH__)
+  return __dadd_rn(__dadd_rn(__dmul_rn(a, b), __dmul_rn(c, d)), e);
+#else
+  return a * b + c * d + e;
+#endif
+}
+
+/// Where the warp's pixel at column x and row y of the output comes from.
+HEADRACE_HD static inline WarpPlace warp_place(const Warp& warp, int x, int y) {
+  const double u = x + 0.5, v = y + 0.5;
+  const double* a = warp.a;
+  const WarpPlace place{plane_at(a[0], u, a[1], v, a[2]), plane_at(a[3], u, a[4], v, a[5])};
+  if (!warp.perspective) return place;
+  const double depth = plane_at(a[6], u, a[7], v, 1.0);
+  return {place.x / depth, place.y / depth};
+}
+
+/// Whether a position lies in [0, size). Not a number does not.
+HEADRACE_HD static inline bool within(double at, int size) { return at >= 0.0 && at < size; }
+
+/// Whether Pillow takes a position for one outside [0, size): not a number is inside.
+HEADRACE_HD static inline bool beyond(double at, int size) { return at < 0.0 || at >= size; }
+
+/// The pixel before a position that is not beyond the image by more than half a pixel, and the distance from it.
+struct WarpTap {
+  int first;
+  double part;
+};
+HEADRACE_HD static inline WarpTap warp_tap(double at) {
+  const double shifted = at - 0.5;
+  const int first = shifted < 0.0 ? -1 : static_cast<int>(shifted);
+  return {first, shifted - first};
+}
+
+HEADRACE_HD static inline int clamp_to_axis(int at, int size) { return at < 0 ? 0 : at < size ? at : size - 1; }
+
+HEADRACE_HD static inline double linear(double a, double b, double part) { return add_product(a, b - a, part); }
+
+HEADRACE_HD static inline double cubic(double v1, double v2, double v3, double v4, double part) {
+  const double p2 = -v1 + v3, p3 = 2 * (v1 - v2) + v3 - v4, p4 = -v1 + v2 - v3 + v4;
+  return add_product(v2, part, add_product(p2, part, add_product(p3, part, p4)));
+}
+
+HEADRACE_HD static inline int truncated_byte(double value) {
+  return value <= 0.0 ? 0 : value >= 255.0 ? 255 : static_cast<int>(value);
+}
+
+/// The bilinear pixel at a place of the image. `pixel(x, y)`: its packed pixel at a column and row inside it.
+template <class Pixel>
+HEADRACE_HD static inline uint32_t bilinear_pixel(WarpPlace place, int width, int height, Pixel pixel) {
+  const WarpTap x = warp_tap(place.x), y = warp_tap(place.y);
+  const int left = clamp_to_axis(x.first, width), right = clamp_to_axis(x.first + 1, width);
+  const int top = clamp_to_axis(y.first, height), bottom = clamp_to_axis(y.first + 1, height);
+  const uint32_t a = pixel(left, top), b = pixel(right, top), c = pixel(left, bottom), d = pixel(right, bottom);
+  const auto mixed = [&](int shift) {
+    const auto value = [shift](uint32_t of) { return static_cast<double>(of >> shift & 255); };
+    return static_cast<int>(linear(linear(value(a), value(b), x.part), linear(value(c), value(d), x.part), y.part));
+  };
+  return packed(mixed(0), mixed(8), mixed(16));
+}
+
+/// The bicubic pixel; otherwise as bilinear_pixel.
+template <class Pixel>
+HEADRACE_HD static inline uint32_t bicubic_pixel(WarpPlace place, int width, int height, Pixel pixel) {
+  const WarpTap x = warp_tap(place.x), y = warp_tap(place.y);
+  double row[4][3];
+  for (int i = 0; i < 4; ++i) {
+    const int at = clamp_to_axis(y.first - 1 + i, height);
+    uint32_t taps[4];
+    for (int j = 0; j < 4; ++j) taps[j] = pixel(clamp_to_axis(x.first - 1 + j, width), at);
+    for (int c = 0; c < 3; ++c) {
+      const auto value = [c](uint32_t of) { return static_cast<double>(of >> 8 * c & 255); };
+      row[i][c] = cubic(value(taps[0]), value(taps[1]), value(taps[2]), value(taps[3]), x.part);
+    }
+  }
+  const auto mixed = [&](int c) { return truncated_byte(cubic(row[0][c], row[1][c], row[2][c], row[3][c], y.part)); };
+  return packed(mixed(0), mixed(1), mixed(2));
+}
+
+/// The warp's pixel at column x and row y of the output, on WarpPath::kEachPixel. `pixel`: as for bilinear_pixel.
+template <class Pixel>
+HEADRACE_HD static inline uint32_t warped_pixel(const Warp& warp, int x, int y, int width, int height, Pixel pixel) {
+  const WarpPlace place = warp_place(warp, x, y);
+  if (warp.filter == Filter::kNearest) {
+    if (!within(place.x, width) || !within(place.y, height)) return warp.fill;
+    return pixel(static_cast<int>(place.x), static_cast<int>(place.y));
+  }
+  if (beyond(place.x, width) || beyond(place.y, height)) return warp.fill;
+  if (place.x != place.x || place.y != place.y) return 0;  // the byte that not a number converts to
+  return warp.filter == Filter::kBilinear ? bilinear_pixel(place, width, height, pixel)
+                                          : bicubic_pixel(place, width, height, pixel);
+}
+
+/// An affine matrix in 16.16 fixed point. Sums wrap, as Pillow's do in a processor.
+struct FixedMatrix {
+  uint32_t a[6];
+  /// The column, then the row, that output (x, y) shows; it may lie outside the image.
+  HEADRACE_HD int column(int x, int y) const { return at(a[0], a[1], a[2], x, y); }
+  HEADRACE_HD int row(int x, int y) const { return at(a[3], a[4], a[5], x, y); }
+
+ private:
+  HEADRACE_HD static int at(uint32_t by_x, uint32_t by_y, uint32_t from, int x, int y) {
+    return static_cast<int32_t>(from + static_cast<uint32_t>(x) * by_x + static_cast<uint32_t>(y) * by_y) >> 16;
+  }
+};
+
+}  // namespace headrace
