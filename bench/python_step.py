@@ -2,8 +2,9 @@
 
     python -m bench.python_step FOLDER [--rounds 5] [--seconds 3] [--cores 1] [--out NAME.json]
 
-Times, interleaved: the train recipe without and with RandAugment after the flip, in a Lambda, which keeps it from being native, in headrace's and torch's DataLoader,
-and RandAugment alone on crops like those that it gets there. The batches are compared with the oracle first.
+Times, interleaved: the train recipe without and with RandAugment after the flip, in headrace's and torch's DataLoader,
+and RandAugment alone on crops like those that it gets there. It stands in a Lambda, because by itself it is native. The
+batches are compared with the oracle first.
 """
 
 from __future__ import annotations

@@ -46,7 +46,8 @@ class Job:
     Recipe `train`: RandomResizedCrop(224) + flip + normalise, shuffled.
     Recipe `eval`: Resize(256) + CenterCrop(224) + normalise, in order.
     Recipe `jitter`: train with ColorJitter(0.4, 0.4, 0.4, 0.1) after the flip. Recipe `randaugment`: train with
-    RandAugment there. Recipe `python`: the same as a step that headrace calls in Python. Recipe `reference`: train with RandomErasing(0.1) at the end, as in torchvision's reference.
+    RandAugment there. Recipe `python`: the same with RandAugment in a Lambda, which headrace calls in Python.
+    Recipe `reference`: train with RandomErasing(0.1) at the end, as in torchvision's reference.
     Recipe `pixels`: the whole image to 224x224 + normalise, in order, one pass over all files.
     """
 

@@ -149,6 +149,7 @@ void apply(const Effect& effect, const std::vector<float>& weights, Size size, P
         case Effect::Kind::kHue:
         case Effect::Kind::kBlur:
         case Effect::Kind::kSharpness:
+        case Effect::Kind::kWarp:  // not compared here
           break;
         case Effect::Kind::kPermute:
           v = before[size_t(effect.amount >> 2 * c & 3)];
