@@ -40,7 +40,13 @@ const std::map<std::string, Step::Kind> kEffects = {
     {"Invert", Step::Kind::kInvert},           {"Posterize", Step::Kind::kPosterize},
     {"Solarize", Step::Kind::kSolarize},       {"Autocontrast", Step::Kind::kAutocontrast},
     {"Equalize", Step::Kind::kEqualize},       {"Sharpness", Step::Kind::kSharpness},
-    {"PermuteChannels", Step::Kind::kPermute},
+    {"PermuteChannels", Step::Kind::kPermute}, {"SolarizeAdd", Step::Kind::kSolarizeAdd},
+};
+
+const std::map<std::string, Step::Kind> kWarps = {
+    {"RandomRotate", Step::Kind::kRandomRotate},
+    {"RandomAffine", Step::Kind::kRandomAffine},
+    {"RandomPerspective", Step::Kind::kRandomPerspective},
 };
 
 std::string class_of(const py::handle& step) {
@@ -121,6 +127,7 @@ Step to_step(const py::handle& from, int& erases) {
     }
     if (kind == "Posterize") step.bits = integer("bits");
     if (kind == "Solarize") step.threshold = py::cast<double>(from.attr("threshold"));
+    if (kind == "SolarizeAdd") step.value = integer("add");
     if (kind == "PermuteChannels") step.order = py::cast<std::array<uint8_t, 3>>(from.attr("order"));
   } else if (kind == "GaussianBlur") {
     step.kind = Step::Kind::kGaussianBlur;
@@ -133,6 +140,17 @@ Step to_step(const py::handle& from, int& erases) {
     const auto numbers = py::cast<std::vector<double>>(from.attr(kind == "Affine" ? "matrix" : "turn"));
     if (numbers.size() != (kind == "Affine" ? 6 : 3)) throw py::value_error(kind + ": another number of coefficients");
     std::copy(numbers.begin(), numbers.end(), step.matrix.begin());
+  } else if (const auto warp = kWarps.find(kind); warp != kWarps.end()) {
+    step.kind = warp->second;
+    step.filter = to_filter(from.attr("filter"));
+    step.fill = py::cast<std::array<uint8_t, 3>>(from.attr("fill"));
+    step.draw = integer("draw");
+    if (py::hasattr(from, "expand")) step.expand = py::cast<bool>(from.attr("expand"));
+    if (py::hasattr(from, "version")) step.first_version = integer("version") == 1;
+    if (py::hasattr(from, "center") && !from.attr("center").is_none()) {
+      step.centered = false;
+      step.center = py::cast<std::array<double, 2>>(from.attr("center"));
+    }
   } else if (kind == "When") {
     step.kind = Step::Kind::kWhen;
     chance();

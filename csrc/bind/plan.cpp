@@ -49,6 +49,7 @@ const std::map<std::string, Effect::Kind> kEffects = {{"gray", Effect::Kind::kGr
                                                       {"autocontrast", Effect::Kind::kAutocontrast},
                                                       {"sharpness", Effect::Kind::kSharpness},
                                                       {"permute", Effect::Kind::kPermute},
+                                                      {"solarize_add", Effect::Kind::kSolarizeAdd},
                                                       {"warp", Effect::Kind::kWarp}};
 
 // (name, factor, amount)
@@ -59,11 +60,11 @@ Effect effect_of(const py::handle& from) {
   return {known->second, factor, amount};
 }
 
-// (perspective, filter, eight coefficients, (R, G, B))
+// (perspective, filter, eight coefficients, (R, G, B), (width, height))
 Warp warp_of(const py::handle& from) {
-  const auto [perspective, filter, a, fill] =
-      from.cast<std::tuple<bool, int, std::array<double, 8>, std::array<uint8_t, 3>>>();
-  Warp warp{perspective, static_cast<Filter>(filter), {}, packed(fill[0], fill[1], fill[2])};
+  const auto [perspective, filter, a, fill, out] =
+      from.cast<std::tuple<bool, int, std::array<double, 8>, std::array<uint8_t, 3>, std::array<int, 2>>>();
+  Warp warp{perspective, static_cast<Filter>(filter), {}, packed(fill[0], fill[1], fill[2]), {out[0], out[1]}};
   std::copy(a.begin(), a.end(), warp.a);
   return warp;
 }
@@ -74,10 +75,14 @@ Plan to_plan(const py::dict& from) {
   Plan plan;
   for (const py::handle item : field(from, "stages", py::list())) {
     const auto given = item.cast<py::dict>();
-    PlanStage stage{take_of(given), {}, static_cast<Filter>(field(given, "filter", 2)), false, {}};
+    PlanStage stage{take_of(given), {}, static_cast<Filter>(field(given, "filter", 2)), false, {}, {}};
     const auto size = given["resize"].cast<std::array<int, 2>>();
     stage.resize = {size[0], size[1]};
     stage.vertical_first = field(given, "vertical_first", false);
+    if (given.contains("made")) {
+      const auto made = given["made"].cast<std::array<int, 2>>();
+      stage.made = {made[0], made[1]};
+    }
     for (const py::handle effect : field(given, "effects", py::list())) stage.effects.push_back(effect_of(effect));
     plan.stages.push_back(stage);
   }

@@ -12,7 +12,7 @@ namespace headrace {
 /// Converts a dict {"stages": [...], "last": take, "warps": [...]}. A take is a dict {box: (x, y, width, height),
 /// flip_horizontal, flip_vertical, gray, pad_mode, fill}; a stage is a take with {resize: (width, height), filter,
 /// vertical_first, effects}. An effect is (name, factor, amount), as in plan.h. A warp is (perspective, filter, eight
-/// coefficients, fill). Omitted entries have the defaults of plan.h.
+/// coefficients, fill, (width, height) that it makes). Omitted entries have the defaults of plan.h.
 Plan to_plan(const pybind11::dict& from);
 
 /// Converts a list of such dicts. Throws std::invalid_argument where their outputs differ in size.

@@ -131,6 +131,8 @@ HEADRACE_HD static inline uint8_t mapped(const Effect& effect, int value, int me
       return static_cast<uint8_t>(value & effect.amount);
     case Effect::Kind::kSolarize:
       return static_cast<uint8_t>(value < effect.amount ? value : 255 - value);
+    case Effect::Kind::kSolarizeAdd:
+      return static_cast<uint8_t>(value < 128 ? least(value + effect.amount, 255) : value);
     default:
       return static_cast<uint8_t>(value);
   }

@@ -71,8 +71,9 @@ RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
     const Box& box = stage.take.box;
     const Box rows = is_plain(stage.take, image) ? Box{have.x - box.x, have.y - box.y, have.width, have.height}
                                                  : Box{0, 0, box.width, box.height};
-    image = stage.resize;
-    have = made_box(stage, after);
+    const Box want = made_box(stage, after);
+    image = stage.made_size();
+    have = stage.effects.empty() ? want : Box{0, 0, image.width, image.height};
     RowSink* next = &s.store;
     if (!last) {
       next = &s.stage(i + 1).taker;
@@ -82,10 +83,10 @@ RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
       plane_stride = (after.box.width + kTableBlock - 1) / kTableBlock * kTableBlock;
     }
     if (!stage.effects.empty()) {
-      retoucher.begin(stage.effects, plan, image, *next);
+      retoucher.begin(stage.effects, plan, stage.resize, *next);
       next = &retoucher;
     }
-    resampler.begin({box.size(), image, stage.filter, stage.vertical_first, have, rows, plane_stride}, *next);
+    resampler.begin({box.size(), stage.resize, stage.filter, stage.vertical_first, want, rows, plane_stride}, *next);
   }
   const Box& box = plan.last.box;
   if (box.inside(image)) {  // the store mirrors and grays

@@ -39,7 +39,7 @@ void ByteTables::then(const Effect& effect, const int32_t* histograms) {
 void Retoucher::begin(std::span<const Effect> effects, const Plan& plan, Size image, RowSink& next) {
   effects_ = effects;
   plan_ = &plan;
-  size_ = image;
+  collects_ = size_ = image;
   next_ = &next;
   collected_ = 0;
   counted_ = false;
@@ -47,19 +47,19 @@ void Retoucher::begin(std::span<const Effect> effects, const Plan& plan, Size im
 }
 
 void Retoucher::push(const uint8_t* rows, size_t stride, int count) {
-  const size_t row_bytes = size_t(size_.width) * kPixelBytes;
+  const size_t row_bytes = size_t(collects_.width) * kPixelBytes;
   for (int i = 0; i < count; ++i, ++collected_) {
     std::memcpy(image_.data() + size_t(collected_) * row_bytes, rows + size_t(i) * stride, row_bytes);
   }
-  if (collected_ < size_.height) return;
+  if (collected_ < collects_.height) return;
   retouch();
-  next_->push(image_.data(), row_bytes, size_.height);
+  next_->push(image_.data(), size_t(size_.width) * kPixelBytes, size_.height);
 }
 
 void Retoucher::retouch() {
-  const size_t pixels = size_t(size_.width) * size_t(size_.height);
   pending_.reset();
   for (const Effect& effect : effects_) {
+    const size_t pixels = size_t(size_.width) * size_t(size_.height);
     if (!is_table(effect.kind)) {
       make_real();
       counted_ = false;
@@ -111,9 +111,10 @@ void Retoucher::retouch() {
 }
 
 void Retoucher::warp(const Warp& warp) {
-  warped_.resize(image_.size());
-  warper_.run(warp, image_.data(), size_, warped_.data(), size_);
+  warped_.resize(size_t(warp.out.width) * size_t(warp.out.height) * kPixelBytes + kRowSlack);
+  warper_.run(warp, image_.data(), size_, warped_.data());
   std::swap(image_, warped_);
+  size_ = warp.out;
 }
 
 void Retoucher::make_real() {

@@ -46,7 +46,7 @@ class Retoucher final : public RowSink {
   std::span<const Effect> effects_;
   const Plan* plan_ = nullptr;
   RowSink* next_ = nullptr;
-  Size size_;
+  Size collects_, size_;  // of the image that is pushed, and of image_
   int collected_ = 0;
   AlignedArray<uint8_t> image_;  // rows without gaps
   AlignedArray<uint8_t> warped_;

@@ -100,6 +100,8 @@ class Resolver {
         return effect({Effect::Kind::kSaturation, factor});
       case Step::Kind::kSharpness:
         return effect({Effect::Kind::kSharpness, factor});
+      case Step::Kind::kSolarizeAdd:
+        return effect({Effect::Kind::kSolarizeAdd, 0, step.value});
       case Step::Kind::kPermute:
         return effect({Effect::Kind::kPermute, 0, channel_order(step.order)});
       case Step::Kind::kHue:  // Python's int(), then numpy's uint8
@@ -128,9 +130,15 @@ class Resolver {
       case Step::Kind::kErase:
         return draw < step.p ? erase(step) : void();
       case Step::Kind::kAffine:
-        return warp(affine(step));
+        return warp(affine(step, size()));
       case Step::Kind::kRotate:
         return rotate(rotation(step, step.matrix.data(), size()));
+      case Step::Kind::kRandomRotate:
+        return rotate(rotation(step, draws_ + step.draw + 1, size()));
+      case Step::Kind::kRandomAffine:
+        return warp(random_affine(step, draws_ + step.draw, size()));
+      case Step::Kind::kRandomPerspective:
+        return warp(perspective(step, draws_ + step.draw + 8, size()));
     }
   }
 
@@ -202,8 +210,13 @@ class Resolver {
 
   void warp(const Warp& warp) {
     make_real_unflipped();
+    if (warp.out.width < 1 || warp.out.height < 1) throw Error(Stage::kPlan, "the rotation leaves no pixels");
+    const Size out = checked(warp.out.width, warp.out.height);
     plan_.stages.back().effects.push_back({Effect::Kind::kWarp, 0, static_cast<int>(plan_.warps.size())});
     plan_.warps.push_back(warp);
+    if (out == size()) return;
+    plan_.stages.back().made = out;
+    restart(out);
   }
 
   // For effects that depend on the places of pixels: pending flips are applied first.

@@ -58,8 +58,12 @@ struct Step {
     kCall,
     kSharpness,
     kPermute,
+    kSolarizeAdd,
     kAffine,
-    kRotate
+    kRotate,
+    kRandomRotate,
+    kRandomAffine,
+    kRandomPerspective
   };
   Kind kind{};
   // RandomResizedCrop, Resize, CenterCrop, RandomCrop: the output size; GaussianBlur: the kernel's
@@ -76,11 +80,15 @@ struct Step {
   double factor = 0;               // Brightness, Contrast, Saturation, Sharpness: used if draw is kConstant
   int bits = 0;                    // Posterize: bits to keep
   double threshold = 0;            // Solarize: values from here on are inverted
-  int value = 0;                   // Erase: index of the recipe's value to write
+  int value = 0;                   // Erase: index of the recipe's value to write; SolarizeAdd: what it adds
   int call = 0;                    // Call: index among the recipe's Python calls
   std::array<uint8_t, 3> order{};  // Permute: the channel that becomes red, green, blue
   // Affine: Pillow's matrix; Rotate: the angle in degrees, in [0, 360), and the cosine and sine of Pillow's matrix
   std::array<double, 6> matrix{};
+  bool expand = false;             // RandomRotate: the output holds the whole rotated image
+  bool centered = true;            // RandomRotate, RandomAffine: about the image's centre, otherwise about `center`
+  std::array<double, 2> center{};  // x, y
+  bool first_version = false;      // RandomAffine: the order of operations of torchvision v1
   std::vector<std::vector<Step>> branches;  // When has one; OneOf, Shuffled
   std::vector<double> bounds;               // OneOf: selects the first branch whose bound exceeds the draw
 };
@@ -138,12 +146,13 @@ struct Effect {
     kBlur,
     kSharpness,
     kPermute,
+    kSolarizeAdd,
     kWarp
   };
   Kind kind{};
   float factor = 0;  // Brightness, Contrast, Saturation, Sharpness; within kMostFactor
   // Hue: added to H; Posterize: mask of the bits to keep; Solarize: first value inverted; Permute: channel_order();
-  // Warp: index in Plan::warps
+  // SolarizeAdd: added to values below 128; Warp: index in Plan::warps
   int amount = 0;
   // Blur: size of the kernel, and index in Plan::weights of its first weight: those of a row, then those of a column.
   int width = 0, height = 0, weights = 0;
@@ -160,6 +169,9 @@ struct PlanStage {
   Filter filter = Filter::kBilinear;
   bool vertical_first = false;
   std::vector<Effect> effects{};
+  Size made{};  // after the effects; empty: as `resize`
+
+  Size made_size() const { return made.width > 0 ? made : resize; }
 };
 
 /// PIL.Image.transform: each pixel comes from another place of the image, or is the fill.
@@ -168,6 +180,7 @@ struct Warp {
   Filter filter = Filter::kNearest;  // nearest, bilinear or bicubic
   double a[8] = {};                  // Pillow's coefficients: six, or eight of a perspective
   uint32_t fill = 0;                 // packed
+  Size out;                          // the image that it makes
   bool operator==(const Warp&) const = default;
 };
 

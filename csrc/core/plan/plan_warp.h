@@ -12,11 +12,18 @@ struct Rotation {
   Warp warp;  // for kWarp
 };
 
-/// The rotation of an image of this size about its centre. `turn`: the angle in degrees, in [0, 360), and the cosine
+/// The rotation of an image of this size. `turn`: the angle in degrees, in [0, 360), and the cosine
 /// and sine that Image.rotate puts into its matrix.
 Rotation rotation(const Step& step, const double* turn, Size image);
 
 /// The warp of an Affine step.
-Warp affine(const Step& step);
+Warp affine(const Step& step, Size image);
+
+/// The warp of a RandomAffine step. `draws`: the step's own.
+Warp random_affine(const Step& step, const double* draws, Size image);
+
+/// The warp of a RandomPerspective step. `coefficients`: Pillow's eight; not numbers where the corners lie on one line.
+/// Throws Error(kPlan) for these.
+Warp perspective(const Step& step, const double* coefficients, Size image);
 
 }  // namespace headrace

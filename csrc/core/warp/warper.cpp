@@ -56,13 +56,14 @@ int whole(double at, int size) { return within(at, size) ? static_cast<int>(at) 
 
 }  // namespace
 
-WarpPath warp_path(const Warp& warp, Size out) {
+WarpPath warp_path(const Warp& warp) {
   if (warp.perspective || warp.filter != Filter::kNearest) return WarpPath::kEachPixel;
   const double* a = warp.a;
   if (a[1] == 0 && a[3] == 0) return WarpPath::kScale;
   const auto near = [a](int x, int y) {
     return std::fabs(x * a[0] + y * a[1] + a[2]) < kFixedLimit && std::fabs(x * a[3] + y * a[4] + a[5]) < kFixedLimit;
   };
+  const Size out = warp.out;
   const bool fixed = near(0, 0) && near(out.width, out.height) && near(0, out.height) && near(out.width, 0);
   return fixed ? WarpPath::kFixed : WarpPath::kAddedUp;
 }
@@ -73,10 +74,11 @@ FixedMatrix fixed_matrix(const Warp& warp) {
            to_fixed(a[5] + a[3] * 0.5 + a[4] * 0.5)}};
 }
 
-void Warper::run(const Warp& warp, const uint8_t* from, Size in, uint8_t* to, Size out) {
+void Warper::run(const Warp& warp, const uint8_t* from, Size in, uint8_t* to) {
+  const Size out = warp.out;
   const Pixels pixels(from, in);
   const double* a = warp.a;
-  switch (warp_path(warp, out)) {
+  switch (warp_path(warp)) {
     case WarpPath::kEachPixel:
       return each(out, to, [&](int x, int y) { return warped_pixel(warp, x, y, in.width, in.height, pixels); });
     case WarpPath::kFixed: {

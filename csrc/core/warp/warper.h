@@ -9,8 +9,8 @@
 
 namespace headrace {
 
-/// How Pillow computes a warp whose output has this size.
-WarpPath warp_path(const Warp& warp, Size out);
+/// How Pillow computes a warp.
+WarpPath warp_path(const Warp& warp);
 
 /// The matrix of an affine warp on WarpPath::kFixed.
 FixedMatrix fixed_matrix(const Warp& warp);
@@ -18,8 +18,8 @@ FixedMatrix fixed_matrix(const Warp& warp);
 /// Each worker has one, which reuses its memory.
 class Warper {
  public:
-  /// Warps an image, RGBX rows without gaps, into another one, which must not overlap it.
-  void run(const Warp& warp, const uint8_t* from, Size in, uint8_t* to, Size out);
+  /// Warps an image, RGBX rows without gaps, into one of size warp.out, which must not overlap it.
+  void run(const Warp& warp, const uint8_t* from, Size in, uint8_t* to);
 
  private:
   std::vector<int> columns_;

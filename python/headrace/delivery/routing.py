@@ -22,7 +22,7 @@ from headrace.delivery.worker_init import only_seeds
 from headrace.lowering import LoweringError, lower
 from headrace.lowering.origins import attributes, leaves
 from headrace.lowering.python_steps.reach import Reach
-from headrace.recipe.recipe import Column, GaussianWeight, Recipe
+from headrace.recipe.recipe import AnyColumn, Recipe
 from headrace.samples.source import StackedSource, as_stacked
 from headrace.sources import BlobDataset, NotNative, Variant, as_source
 
@@ -72,7 +72,7 @@ class Native:
         return self.recipe.kinds
 
     @property
-    def draws(self) -> tuple[Column | GaussianWeight, ...]:
+    def draws(self) -> tuple[AnyColumn, ...]:
         """The random numbers of a sample."""
         return self.recipe.columns
 

@@ -15,7 +15,7 @@ import torch
 from headrace.delivery.gathering import Gathered, check_length
 from headrace.delivery.settings import OwnSettings
 from headrace.lowering import LoweringError, drawn_by
-from headrace.recipe.recipe import Column, GaussianWeight, Recipe
+from headrace.recipe.recipe import AnyColumn, Column, Recipe, WarpNumber
 from headrace.samples.source import StackedSource, as_stacked
 from headrace.sources import BlobDataset, NotNative
 
@@ -75,9 +75,9 @@ class Stacked:
         return {name: part.product for name, part in self.parts.items()}
 
     @functools.cached_property
-    def draws(self) -> tuple[Column | GaussianWeight, ...]:
+    def draws(self) -> tuple[AnyColumn, ...]:
         """The random numbers of a sample: those of the geometry, then those of each field's own transform."""
-        found: list[Column | GaussianWeight] = []
+        found: list[AnyColumn] = []
         for recipe in self.recipe.values():
             own = recipe.columns if not found else recipe.columns[self.shared :]
             by = len(found) - (len(recipe.columns) - len(own))
@@ -173,8 +173,10 @@ def _shared(source: StackedSource, images: Mapping[str, Any]) -> int:
     return len(found.pop())
 
 
-def _moved(column: Column | GaussianWeight, by: int) -> Column | GaussianWeight:
+def _moved(column: AnyColumn, by: int) -> AnyColumn:
     """Returns a column of a recipe whose columns begin `by` places later."""
     if isinstance(column, Column):
         return column
+    if isinstance(column, WarpNumber):
+        return replace(column, drawn=column.drawn + by, first=column.first + by)
     return replace(column, sigma=column.sigma + by, first=column.first + by)

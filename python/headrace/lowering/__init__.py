@@ -9,14 +9,14 @@ from typing import Any, NoReturn
 import torch
 
 import headrace.recipe.steps as S
-from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, texture, timm
+from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, texture, timm, warps
 from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.images import Lower
 from headrace.lowering.origins import class_origin, has_hooks, leaves
 from headrace.lowering.policies import lowers as policies
 from headrace.lowering.python_steps import calling as python_steps
 from headrace.lowering.sizes import Size
-from headrace.recipe.recipe import Column, GaussianWeight, Recipe
+from headrace.recipe.recipe import AnyColumn, Recipe
 
 __all__ = ["LoweringError", "drawn_by", "lower"]
 
@@ -30,6 +30,7 @@ _LOWERS: dict[str, Lower] = {
     **containers.LOWERS,
     **erasing.LOWERS,
     **texture.LOWERS,
+    **warps.LOWERS,
 }
 
 
@@ -127,7 +128,7 @@ def _lower_views(common: list[Any], views: Any, dtype: torch.dtype | None, build
 
 def drawn_by(
     transform: Any, *, channels: int = 3, size: tuple[int, int] | None = None, mode: str = "RGB"
-) -> tuple[Column | GaussianWeight, ...]:
+) -> tuple[AnyColumn, ...]:
     """Returns the columns of a recipe that begins with `transform`, a transform of PIL images, as far as it draws them.
 
     Args:
@@ -153,7 +154,7 @@ def _lower_variants(
     by_ratio: Any, rest: list[Any], dtype: torch.dtype | None, channels: int, size: Size, native_only: bool
 ) -> Recipe:
     """Returns a recipe with one variant for each output size of a ByAspectRatio; they use one list of columns."""
-    columns: list[Column | GaussianWeight] = []
+    columns: list[AnyColumn] = []
     made: list[Recipe] = []
     for wanted, transform in by_ratio.transforms.items():
         steps = [*leaves(transform), *rest]

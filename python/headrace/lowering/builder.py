@@ -15,7 +15,7 @@ from headrace.lowering.origins import leaves
 from headrace.lowering.sizes import Size, one_size_after, size_after
 from headrace.lowering.step_names import described
 from headrace.recipe.byte_table import Pointwise, TensorStep, all_bytes, table
-from headrace.recipe.recipe import DTYPES, Column, GaussianWeight, Recipe
+from headrace.recipe.recipe import DTYPES, AnyColumn, Recipe
 
 #: (height, width) of the synthetic images that a step is tried on if the image size is unknown.
 _MADE_UP = ((375, 500), (500, 333))
@@ -58,7 +58,7 @@ class Builder:
 
     def __init__(self, lower_one: Callable[[Builder, Any], None], channels: int = 3, size: Size = None) -> None:
         self.steps: list[S.Step] = []
-        self.columns: list[Column | GaussianWeight] = []
+        self.columns: list[AnyColumn] = []
         self.pointwise: list[TensorStep] = []
         self.channels = channels
         self.mode = "RGB"
@@ -104,7 +104,7 @@ class Builder:
         """Raises LoweringError about the current transform."""
         raise LoweringError(reason, f"{self._where}step {len(self._names) + 1}, {shown(self.current)}") from cause
 
-    def draw(self, *columns: Column | GaussianWeight) -> int:
+    def draw(self, *columns: AnyColumn) -> int:
         """Appends columns and returns the number of the first one."""
         self.columns.extend(columns)
         return len(self.columns) - len(columns)

@@ -26,6 +26,7 @@ _LIBRARIES = (
     ("presets", "torchvision.transforms._presets"),
     ("timm", "timm.data.transforms"),
     ("timm", "timm.data.random_erasing"),
+    ("timm", "timm.data.auto_augment"),
     ("torch", "torch.nn"),
 )
 

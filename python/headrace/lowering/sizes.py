@@ -50,6 +50,8 @@ def _after(step: S.Step, size: Size) -> Size:
     if isinstance(step, S.Pad):
         left, top, right, bottom = step.padding
         return size and (size[0] + top + bottom, size[1] + left + right)
+    if isinstance(step, S.RandomRotate) and step.expand:
+        return None
     if isinstance(step, S.Call):
         return step.size
     if isinstance(step, S.When):
@@ -71,7 +73,7 @@ def _keeps(step: S.Step) -> bool:
         return all(_keeps(one) for one in step.steps)
     if isinstance(step, (S.OneOf, S.Shuffled)):
         return all(_keeps(one) for branch in step.branches for one in branch)
-    return not isinstance(step, _SIZING)
+    return not isinstance(step, _SIZING) and not (isinstance(step, S.RandomRotate) and step.expand)
 
 
 def _common(found: Iterable[Size]) -> Size:

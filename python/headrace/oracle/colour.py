@@ -62,6 +62,12 @@ def _apply_solarize(step: S.Solarize, image: Image.Image, draws: Sequence[float]
 
 
 @apply.register
+def _apply_solarize_add(step: S.SolarizeAdd, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    table = [min(value + step.add, 255) if value < 128 else value for value in range(256)]
+    return image.point(table * len(image.getbands()))
+
+
+@apply.register
 def _apply_autocontrast(step: S.Autocontrast, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageOps.autocontrast(image)
 

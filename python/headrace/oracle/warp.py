@@ -1,4 +1,4 @@
-"""The oracle's rotations and affine maps, by Pillow's own methods."""
+"""The oracle's rotations, affine maps and perspectives, by Pillow's own methods."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from PIL import Image
 
 import headrace.recipe.steps as S
 from headrace.oracle.steps import apply
+from headrace.pixels import boxes, warps
 
 
 def _ink(fill: Sequence[int], image: Image.Image) -> int | tuple[int, ...]:
@@ -19,12 +20,47 @@ def _filter(name: str) -> Image.Resampling:
     return Image.Resampling(S.FILTERS[name])
 
 
+def _warped(
+    image: Image.Image, method: Image.Transform, numbers: Sequence[float], filter: str, fill: Sequence[int]
+) -> Image.Image:
+    return image.transform(image.size, method, numbers, _filter(filter), fillcolor=_ink(fill, image))
+
+
 @apply.register
 def _apply_affine(step: S.Affine, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    fill = _ink(step.fill, image)
-    return image.transform(image.size, Image.Transform.AFFINE, step.matrix, _filter(step.filter), fillcolor=fill)
+    return _warped(image, Image.Transform.AFFINE, step.matrix, step.filter, step.fill)
 
 
 @apply.register
 def _apply_rotate(step: S.Rotate, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return image.rotate(step.angle, _filter(step.filter), fillcolor=_ink(step.fill, image))
+
+
+@apply.register
+def _apply_random_rotate(step: S.RandomRotate, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    fill = _ink(step.fill, image)
+    return image.rotate(draws[step.draw], _filter(step.filter), step.expand, step.center, fillcolor=fill)
+
+
+@apply.register
+def _apply_random_affine(step: S.RandomAffine, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    angle, x, y, scale, shear_x, shear_y = draws[step.draw : step.draw + 6]
+    center = step.center or (image.width * 0.5, image.height * 0.5)
+    shift = round(x * image.width), round(y * image.height)
+    matrix = warps.inverse_affine_matrix(center, angle, shift, scale, (shear_x, shear_y), step.version)
+    return _warped(image, Image.Transform.AFFINE, matrix, step.filter, step.fill)
+
+
+@apply.register
+def _apply_random_perspective(step: S.RandomPerspective, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    most = warps.perspective_moves(image.height, image.width, step.distortion)
+    start = warps.corners(image.height, image.width)
+    x = [boxes.place_at(u)(most[0] + 1) for u in draws[step.draw : step.draw + 8 : 2]]
+    y = [boxes.place_at(u)(most[1] + 1) for u in draws[step.draw + 1 : step.draw + 8 : 2]]
+    right, bottom = image.width - 1 - most[0], image.height - 1 - most[1]
+    end = [[x[0], y[0]], [right + x[1], y[1]], [right + x[2], bottom + y[2]], [x[3], bottom + y[3]]]
+    try:
+        numbers = warps.perspective_coefficients(start, end)
+    except RuntimeError as error:  # a ValueError, because the native plan raises one
+        raise ValueError(str(error)) from error
+    return _warped(image, Image.Transform.PERSPECTIVE, numbers, step.filter, step.fill)

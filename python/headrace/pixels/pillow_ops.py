@@ -76,7 +76,7 @@ def pad(image: Image.Image, padding: Sequence[int], fill: float | Sequence[float
     left, top, right, bottom = padding
     palette = image.getpalette() if image.mode == "P" else None
     if mode == "constant":
-        padded = ImageOps.expand(image, border=(left, top, right, bottom), fill=pixel_of(fill, image))
+        padded = ImageOps.expand(image, border=(left, top, right, bottom), fill=pixel(fill, image))
     else:
         if min(padding) < 0:
             first = max(-left, 0), max(-top, 0)
@@ -90,7 +90,7 @@ def pad(image: Image.Image, padding: Sequence[int], fill: float | Sequence[float
     return padded
 
 
-def pixel_of(fill: float | Sequence[float] | None, image: Image.Image) -> Any:
+def pixel(fill: float | Sequence[float] | None, image: Image.Image) -> Any:
     """Returns the pixel, in the image's mode, that torchvision makes from a `fill` argument."""
     channels = len(image.getbands())
     values: list[float] = [0] if fill is None else [fill] if isinstance(fill, (int, float)) else list(fill)

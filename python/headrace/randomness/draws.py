@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.randomness.gaussian import gaussian_weights
-from headrace.recipe.recipe import Column, GaussianWeight
+from headrace.randomness.warp_numbers import warp_numbers
+from headrace.recipe.recipe import AnyColumn, Column, GaussianWeight, WarpNumber
 
 UInt64Array = npt.NDArray[np.uint64]
 Int64Array = npt.NDArray[np.int64]
@@ -43,13 +44,14 @@ class Draws:
         seed: any integer; only its low 64 bits are used.
     """
 
-    def __init__(self, columns: Sequence[Column | GaussianWeight], seed: int) -> None:
+    def __init__(self, columns: Sequence[AnyColumn], seed: int) -> None:
         self._seed = seed % 2**64
         drawn = [column for column in columns if isinstance(column, Column)]
         self._low = np.array([column.low for column in drawn], dtype=np.float64)
         self._span = np.array([column.high for column in drawn], dtype=np.float64) - self._low
         self._exp = np.flatnonzero([column.exp for column in drawn])
         self._kernels = tuple(dict.fromkeys(column for column in columns if isinstance(column, GaussianWeight)))
+        self._warps = tuple(dict.fromkeys(column for column in columns if isinstance(column, WarpNumber)))
         self._drawn = np.flatnonzero([isinstance(column, Column) for column in columns])
         self._count = len(columns)
 
@@ -74,7 +76,7 @@ class Draws:
         draws += self._low
         if len(self._exp):
             draws[:, self._exp] = _exp(draws[:, self._exp])
-        return draws if not self._kernels else self._with_weights(draws)
+        return self._with_computed(draws) if self._kernels or self._warps else draws
 
     def with_seed(self, seed: int) -> Draws:
         """Returns Draws with the same columns and another seed."""
@@ -82,13 +84,15 @@ class Draws:
         other._seed = seed % 2**64
         return other
 
-    def _with_weights(self, drawn: Float64Array) -> Float64Array:
-        """Returns all columns: the drawn ones, and the kernel weights computed from them."""
+    def _with_computed(self, drawn: Float64Array) -> Float64Array:
+        """Returns all columns: the drawn ones, and the weights and matrices computed from them."""
         draws = np.empty((len(drawn), self._count))
         draws[:, self._drawn] = drawn
         for kernel in self._kernels:
             weights = gaussian_weights(draws[:, kernel.sigma], kernel.size, kernel.softmax)
             draws[:, kernel.first : kernel.first + kernel.size] = weights
+        for warp in self._warps:
+            draws[:, warp.first : warp.first + warp.count] = warp_numbers(warp, draws)
         return draws
 
 

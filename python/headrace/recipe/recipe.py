@@ -47,6 +47,29 @@ class GaussianWeight:
 
 
 @dataclass(frozen=True)
+class WarpNumber:
+    """One of the `count` numbers of a warp's matrix that are computed from draws; see `randomness.warp_numbers`.
+
+    Attributes:
+        rule: how they are computed: ``"turn"``, ``"affine"`` or ``"perspective"``.
+        drawn: column of the first draw that they are computed from.
+        first: column of the first number; the others are adjacent.
+        count: how many numbers the rule gives.
+        constants: what else the rule needs.
+    """
+
+    rule: str
+    drawn: int
+    first: int
+    count: int
+    constants: tuple[float, ...] = ()
+
+
+#: A column of the draws array: drawn, or computed from columns that are drawn.
+AnyColumn = Column | GaussianWeight | WarpNumber
+
+
+@dataclass(frozen=True)
 class Recipe:
     """The steps done to every sample of a dataset.
 
@@ -72,7 +95,7 @@ class Recipe:
     """
 
     steps: tuple[Step, ...]
-    columns: tuple[Column | GaussianWeight, ...]
+    columns: tuple[AnyColumn, ...]
     height: int
     width: int
     channels: int

@@ -186,6 +186,13 @@ class Solarize:
 
 
 @dataclass(frozen=True)
+class SolarizeAdd:
+    """timm's operation: add `add` (0 to 255) to the values below 128, up to 255."""
+
+    add: int
+
+
+@dataclass(frozen=True)
 class Autocontrast:
     """``PIL.ImageOps.autocontrast`` with its default arguments, per channel."""
 
@@ -242,6 +249,65 @@ class Rotate:
     def turn(self) -> tuple[float, float, float]:
         """The angle in [0, 360), and the cosine and sine in Pillow's matrix."""
         return turn_of(self.angle)
+
+
+@dataclass(frozen=True)
+class RandomRotate:
+    """``PIL.Image.rotate`` by the angle in column `draw`, in degrees.
+
+    The next three columns are the numbers of rule ``"turn"`` (`recipe.WarpNumber`).
+
+    Attributes:
+        filter, fill: as in `Affine`.
+        expand: whether the output is as large as the whole rotated image; otherwise it keeps the size.
+        center: (x, y) of the fixed point in pixels; None: the centre of the image.
+    """
+
+    filter: str
+    fill: tuple[int, int, int]
+    expand: bool
+    center: tuple[float, float] | None
+    draw: int
+
+
+@dataclass(frozen=True)
+class RandomAffine:
+    """torchvision's affine map of a PIL image: rotation, shift, scale and shears.
+
+    Draw columns: `draw` is the angle in degrees; the next two are the shifts as shares of the width and the height,
+    rounded to whole pixels; then the scale, and the shears along x and y in degrees. The next four columns are the
+    numbers of rule ``"affine"`` (`recipe.WarpNumber`).
+
+    Attributes:
+        filter, fill: as in `Affine`.
+        center: as in `RandomRotate`.
+        version: major version of torchvision's transforms, 1 or 2: they order the operations differently.
+    """
+
+    filter: str
+    fill: tuple[int, int, int]
+    center: tuple[float, float] | None
+    version: int
+    draw: int
+
+
+@dataclass(frozen=True)
+class RandomPerspective:
+    """torchvision's perspective of a PIL image of a size that is known before.
+
+    Draw columns: the first eight, uniform in [0, 1), are the moves inwards (x, y) of the corners at the top left, top
+    right, bottom right and bottom left. The next eight are the numbers of rule ``"perspective"``
+    (`recipe.WarpNumber`).
+
+    Attributes:
+        distortion: largest move, as a share of half the width and half the height.
+        filter, fill: as in `Affine`.
+    """
+
+    distortion: float
+    filter: str
+    fill: tuple[int, int, int]
+    draw: int
 
 
 @dataclass(frozen=True)
@@ -348,11 +414,15 @@ Step = (
     | Invert
     | Posterize
     | Solarize
+    | SolarizeAdd
     | Autocontrast
     | Equalize
     | GaussianBlur
     | Affine
     | Rotate
+    | RandomRotate
+    | RandomAffine
+    | RandomPerspective
     | When
     | OneOf
     | Shuffled

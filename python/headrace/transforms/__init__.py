@@ -37,6 +37,7 @@ from headrace.transforms._pointwise import Normalize, PILToTensor, ToImage, ToPu
 from headrace.transforms._random_crops import RandomCrop, RandomResizedCrop
 from headrace.transforms._ratio import ByAspectRatio, ResizedCenterCrop
 from headrace.transforms._texture import TextureChannels
+from headrace.transforms._warps import RandomAffine, RandomPerspective, RandomRotation
 from headrace.transforms.policies.classes import AutoAugment, RandAugment, TrivialAugmentWide
 from headrace.transforms.policies.learned import AutoAugmentPolicy
 
@@ -55,6 +56,7 @@ __all__ = [
     "Pad",
     "RandAugment",
     "RandomAdjustSharpness",
+    "RandomAffine",
     "RandomApply",
     "RandomAutocontrast",
     "RandomChannelPermutation",
@@ -66,9 +68,11 @@ __all__ = [
     "RandomHorizontalFlip",
     "RandomInvert",
     "RandomOrder",
+    "RandomPerspective",
     "RandomPhotometricDistort",
     "RandomPosterize",
     "RandomResizedCrop",
+    "RandomRotation",
     "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",

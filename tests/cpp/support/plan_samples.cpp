@@ -51,7 +51,7 @@ Plan PlanMaker::plan(Size image, int most_stages) {
 void PlanMaker::add_effects(Plan& plan, PlanStage& stage, int most) {
   stage.effects.resize(size_t(between(0, most)));
   for (Effect& effect : stage.effects) {
-    effect.kind = static_cast<Effect::Kind>(between(0, 12));
+    effect.kind = static_cast<Effect::Kind>(between(0, 13));
     if (effect.kind == Effect::Kind::kBlur) {
       effect.width = 2 * between(0, std::min(3, stage.resize.width - 1)) + 1;
       effect.height = 2 * between(0, std::min(3, stage.resize.height - 1)) + 1;

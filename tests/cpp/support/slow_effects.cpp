@@ -157,6 +157,9 @@ void apply(const Effect& effect, const std::vector<float>& weights, Size size, P
         case Effect::Kind::kInvert:
           v = 255 - v;
           break;
+        case Effect::Kind::kSolarizeAdd:
+          v = v < 128 ? std::min(v + effect.amount, 255) : v;
+          break;
         case Effect::Kind::kPosterize:
           v &= effect.amount;
           break;

@@ -80,6 +80,12 @@ def assert_every_way_is_theirs(torchvision: Any, policy: Any, recipe: Recipe, im
         for name, magnitude in operations:
             theirs = operated(torchvision, policy, theirs, name, magnitude)
         expected.append(pil_to_tensor(theirs))
+    assert_made(recipe, image, rows, expected)
+    return len(rows)
+
+
+def assert_made(recipe: Recipe, image: Image.Image, rows: list[list[float]], expected: list[torch.Tensor]) -> None:
+    """Asserts that the native core, in two instruction sets, and the oracle make these pixels of these draws."""
     for isa in ("scalar", ""):
         engine = Engine(recipe, Layout.PLANAR, threads=0, slots_kept=1, isa=isa)
         flight = engine.submit(Arrays(np.asarray(image)[None]).blob_table(), np.zeros(len(rows), int), np.array(rows))
@@ -89,4 +95,3 @@ def assert_every_way_is_theirs(torchvision: Any, policy: Any, recipe: Recipe, im
             assert torch.equal(native, want), (isa, image.size, row)
     for row, want in zip(rows, expected, strict=True):
         assert torch.equal(reference_sample(image, recipe, row), want)
-    return len(rows)

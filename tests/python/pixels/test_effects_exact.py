@@ -69,12 +69,18 @@ def permuted(*order: int) -> tuple[Effect, Callable[[Image.Image], Image.Image]]
     return ("permute", 0.0, amount), lambda image: Image.merge("RGB", [image.getchannel(i) for i in order])
 
 
+def brightened(add: int) -> tuple[Effect, Callable[[Image.Image], Image.Image]]:
+    table = [min(value + add, 255) if value < 128 else value for value in range(256)]
+    return ("solarize_add", 0.0, add), lambda image: image.point(table * 3)
+
+
 CASES = [
     *(enhanced(name, factor) for name in ("brightness", "contrast", "saturation", "sharpness") for factor in FACTORS),
     *(turned(turn) for turn in (0, 1, 25, 100, 127, 128, 200, 255)),
     *(posterized(bits) for bits in (1, 2, 5, 7, 8)),
     *(solarized(threshold) for threshold in (0, 1, 128, 200, 255, 256)),
     *(permuted(*order) for order in itertools.permutations(range(3))),
+    *(brightened(add) for add in (0, 1, 33, 110, 255)),
     (("gray", 0.0, 0), gray),
     (("invert", 0.0, 0), ImageOps.invert),
     (("autocontrast", 0.0, 0), ImageOps.autocontrast),

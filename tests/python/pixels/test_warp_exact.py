@@ -23,27 +23,39 @@ def noise(width: int, height: int, seed: int) -> Image.Image:
     return Image.fromarray(np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8))
 
 
-def native(image: Image.Image, perspective: bool, numbers: Sequence[float], filter: int, fill: Sequence[int]) -> bytes:
-    """The warp by the native pipeline: bytes of RGB."""
+def native(
+    image: Image.Image,
+    size: tuple[int, int],
+    numbers: Sequence[float],
+    filter: Image.Resampling,
+    fill: tuple[int, int, int],
+) -> bytes:
+    """The warp to an image of another size by the native pipeline: bytes of RGB."""
     rgbx = np.dstack([np.asarray(image), np.full(image.size[::-1], 0x5A, np.uint8)])
-    box = (0, 0, *image.size)
     padded = (*numbers, *[0.0] * (8 - len(numbers)))
+    stage = {"box": (0, 0, *image.size), "resize": image.size, "effects": [("warp", 0.0, 0)], "made": size}
     plan = {
-        "stages": [{"box": box, "resize": image.size, "effects": [("warp", 0.0, 0)]}],
-        "last": {"box": box},
-        "warps": [(perspective, int(filter), padded, tuple(fill))],
+        "stages": [stage],
+        "last": {"box": (0, 0, *size)},
+        "warps": [(len(numbers) == 8, int(filter), padded, fill, size)],
     }
-    out = np.empty((image.height, image.width, 3), np.uint8)
+    out = np.empty((size[1], size[0], 3), np.uint8)
     _core.fuse(np.ascontiguousarray(rgbx), plan, IDENTITY, out, "channels_last", None)
     return out.tobytes()
 
 
-def check(image: Image.Image, numbers: Sequence[float], filter: Image.Resampling, fill: tuple[int, int, int]) -> None:
+def check(
+    image: Image.Image,
+    numbers: Sequence[float],
+    filter: Image.Resampling,
+    fill: tuple[int, int, int],
+    size: tuple[int, int] | None = None,
+) -> None:
     """Compares the native warp with Pillow's: affine for six numbers, perspective for eight."""
-    perspective = len(numbers) == 8
-    method = Image.Transform.PERSPECTIVE if perspective else Image.Transform.AFFINE
-    expected = image.transform(image.size, method, numbers, filter, fillcolor=fill)
-    assert native(image, perspective, numbers, filter, fill) == expected.tobytes(), (image.size, numbers, fill)
+    size = size or image.size
+    method = Image.Transform.PERSPECTIVE if len(numbers) == 8 else Image.Transform.AFFINE
+    expected = image.transform(size, method, numbers, filter, fillcolor=fill)
+    assert native(image, size, numbers, filter, fill) == expected.tobytes(), (image.size, size, numbers, fill)
 
 
 def affine(rng: np.random.Generator, width: int, height: int) -> list[float]:
@@ -113,6 +125,15 @@ def test_numbers_beyond_fixed_point_and_beyond_integers(filter, scale):
         check(noise(width, height, seed), numbers.tolist(), filter, FILLS[seed % 3])
         near = [scale - 0.25, 0.5, -scale + 1.5, -0.5, scale, -scale + float(rng.uniform(-2, 2))]
         check(noise(width, height, seed), near, filter, FILLS[seed % 3])
+
+
+@each_filter
+def test_images_of_another_size(filter):
+    rng = np.random.default_rng(20 + int(filter))
+    for seed in range(500):
+        width, height, *size = (int(edge) for edge in rng.integers(1, 30, 4))
+        numbers = affine(rng, width, height) + ([] if seed % 3 else [0.01, -0.02])
+        check(noise(width, height, seed), numbers, filter, FILLS[seed % 3], (size[0], size[1]))
 
 
 @each_filter

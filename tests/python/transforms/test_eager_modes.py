@@ -75,6 +75,24 @@ GEOMETRY = [
     "Pad(-9)",
     "Pad(-12, 0, 'edge')",
 ]
+WARPS = [
+    "RandomRotation(30)",
+    "RandomRotation((90, 90), expand=True)",
+    "RandomRotation((180, 180), 'bicubic')",
+    "RandomRotation((10, 50), 'bilinear', True, fill=(1, 2, 3))",
+    "RandomRotation(200, 'nearest', center=[0, 3.5], fill=300)",
+    "RandomRotation(30, 'lanczos')",
+    "RandomRotation(30, fill={PIL.Image: 5, 'others': 7})",
+    "RandomRotation(30, fill=(1, 2, 3, 4))",
+    "RandomAffine(0)",
+    "RandomAffine(30, (0.2, 0.9), (0.5, 2.0), 20, 'bilinear', 9)",
+    "RandomAffine((-5, 80), None, [0.1, 1], [1, 2, 3, 4], 'bicubic', [7], (3, 1))",
+    "RandomAffine(10, shear=(5, 9), fill=None)",
+    "RandomPerspective()",
+    "RandomPerspective(0.3, 1.0, 'nearest', 200)",
+    "RandomPerspective(0.6, 1.0, 'bicubic', (1, 2, 3))",
+    "RandomPerspective(0.2, 1.0, 'box')",
+]
 TENSORS = [
     "ToTensor()",
     "PILToTensor()",
@@ -93,7 +111,7 @@ TENSORS = [
 ]
 
 
-@pytest.mark.parametrize("call", [*COLOURS, *GEOMETRY, *TENSORS])
+@pytest.mark.parametrize("call", [*COLOURS, *GEOMETRY, *WARPS, *TENSORS])
 def test_every_mode_is_torchvisions(torchvision, call):
     ours, theirs = both(torchvision, call)
     for mode in MODES:

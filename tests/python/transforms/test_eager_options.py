@@ -31,6 +31,12 @@ MORE = [
     "GaussianBlur((3,), [0.5])",
     "GaussianBlur(3, (1, 2))",
     "Grayscale(2)",
+    "RandomRotation(30)",
+    "RandomRotation((-3, 8.5), 2, True, (1, 2), {PIL.Image: (1, 2, 3), 'others': 0})",
+    "RandomAffine(0, (0.1, 1), [1, 2], 3)",
+    "RandomAffine([1, 2], shear=[1, 2, 3, 4], interpolation='bicubic', fill=[9], center=[1, 0.5])",
+    "RandomPerspective()",
+    "RandomPerspective(1, 0.25, 'nearest', (1, 2, 3))",
     "ToDtype({'others': None}, True)",
     "Normalize((0.5,), (0.25,), True)",
     "RandomErasing(value=3)",
@@ -57,12 +63,20 @@ STATIC = {
     "RandomErasing": [((0.1, 0.4), (0.5, 2.0)), ((0.1, 0.4), (0.5, 2.0), [1.0]), ((0.9, 0.9), (9.0, 9.0), [1.0])],
     "ColorJitter": [((0.5, 1.5), None, (0.2, 0.3), (-0.1, 0.1))],
     "GaussianBlur": [(0.5, 2.0)],
+    "RandomRotation": [((-30, 30),), ((5, 5),)],
+    "RandomAffine": [
+        ((-9, 80.5), None, None, None, (17, 23)),
+        ((0, 0), (0.3, 1.0), (0.5, 2), (-3, 3), (170, 230)),
+        ((0, 0), (0.0, 0.1), (1, 1), (-3, 3, 5, 6), (17, 23)),
+    ],
+    "RandomPerspective": [(17, 23, 0.5), (1, 2, 1.0), (200, 301, 0.33), (64, 64, 0)],
 }
 
 
 @pytest.mark.parametrize(("name", "arguments"), [(name, one) for name, those in STATIC.items() for one in those])
 def test_get_params_is_v1s(torchvision, name, arguments):
-    images = {"RandomErasing": [torch.zeros(3, 17, 23)], "ColorJitter": [], "GaussianBlur": []}
+    no_image = ("ColorJitter", "GaussianBlur", "RandomRotation", "RandomAffine", "RandomPerspective")
+    images: dict[str, list[Any]] = {"RandomErasing": [torch.zeros(3, 17, 23)], **{one: [] for one in no_image}}
     given = (*images.get(name, [image_of("RGB")]), *arguments)
     made = []
     for home in (H, torchvision.transforms.v2):
@@ -85,6 +99,21 @@ REFUSED = [
     "GaussianBlur(3, 'soft')",
     "GaussianBlur(3, ('a', 'b'))",
     "GaussianBlur((3, 3, 3))",
+    "RandomRotation(-1)",
+    "RandomRotation((1, 2, 3))",
+    "RandomRotation('ab', center=3)",
+    "RandomRotation(9, center=3)",
+    "RandomRotation(9, center=(3, 4, 5))",
+    "RandomRotation(9, fill='red')",
+    "RandomAffine(3, (0.1, 1.1))",
+    "RandomAffine(3, 0.1)",
+    "RandomAffine(3, scale=(0, 1))",
+    "RandomAffine(3, scale=(1, 1, 1))",
+    "RandomAffine(3, shear=(1, 2, 3))",
+    "RandomAffine(3, shear=-1)",
+    "RandomAffine(3, center=9)",
+    "RandomPerspective(1.5)",
+    "RandomPerspective(p=2)",
     "ToDtype('float32')",
     "CenterCrop(None)",
 ]

@@ -73,7 +73,12 @@ ON_PICTURES = [
     "RandomAdjustSharpness(2)",
     "RandomChannelPermutation()",
     "RandomPhotometricDistort()",
+    "RandAugment()",
+    "AutoAugment()",
     "GaussianBlur(3)",
+    "RandomRotation(30, expand=True, fill=5)",
+    "RandomAffine(9, (0.1, 0.2))",
+    "RandomPerspective()",
     "Compose([Resize((9, 9)), ToImage(), ToDtype(torch.float32, True), Normalize([0.5], [0.5]), RandomErasing(1.0)])",
     "Compose([Resize((9, 9)), ToTensor(), Normalize([0.5], [0.5]), RandomErasing(1.0)])",
     "RandomApply([RandomHorizontalFlip(), Pad(2)])",
@@ -162,7 +167,10 @@ def test_colours_pass_masks_and_boxes(torchvision, call):
     assert_alike(torchvision, call, {"all": lambda: (pil(), tv.Mask(floats(17, 23) > 0.5), boxes)})
 
 
-MOVES = ["Resize(9)", "CenterCrop(9)", "Pad(1)", "RandomCrop(9)", "RandomResizedCrop(9)"]
+MOVES = [
+    *("Resize(9)", "CenterCrop(9)", "Pad(1)", "RandomCrop(9)", "RandomResizedCrop(9)"),
+    *("RandomRotation(9)", "RandomAffine(9)", "RandomPerspective()"),
+]
 
 
 @pytest.mark.parametrize(

@@ -256,7 +256,7 @@ GEOMETRY = ["Resize(4)", "CenterCrop(4)", "RandomCrop(4)", "RandomResizedCrop(4)
 COLOURS = ["ColorJitter(0.1)", "RandomGrayscale()", "RandomInvert()", "RandomPosterize(3)", "RandomSolarize(9)"]
 
 
-@pytest.mark.parametrize("call", [*GEOMETRY, *COLOURS, "RandomAutocontrast()", "RandomEqualize()"])
+@pytest.mark.parametrize("call", [*GEOMETRY, *COLOURS, "RandomAutocontrast()", "RandomEqualize()", "RandAugment()"])
 def test_images_only_refuses_tensors_with_a_remedy(call):
     transform = eval(call, vars(H))
     with pytest.raises(

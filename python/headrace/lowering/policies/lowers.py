@@ -8,7 +8,8 @@ from typing import Any
 import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_images
-from headrace.lowering.policies.operations import Operations, Steps
+from headrace.lowering.policies.choices import any_of, any_way
+from headrace.lowering.policies.operations import Operations
 from headrace.recipe.recipe import Column
 
 _BINS_OF_LEARNED = 10  # of AutoAugment's magnitudes
@@ -21,7 +22,7 @@ def rand_augment(builder: Builder, transform: Any, library: str) -> str:
     every = [operations.lower(name, transform.magnitude) for name in operations.names]
     for _ in range(transform.num_ops):
         chosen, sign = builder.draw(Column()), builder.draw(Column())
-        builder.add(_any_of([_any_way(one, sign) for one in every], chosen))
+        builder.add(any_of([any_way(one, sign) for one in every], chosen))
     of = f"magnitude {transform.magnitude} of {transform.num_magnitude_bins}"
     return f"native {transform.num_ops} times one of {_list(operations.names)}, at {of}"
 
@@ -29,8 +30,8 @@ def rand_augment(builder: Builder, transform: Any, library: str) -> str:
 def trivial_augment_wide(builder: Builder, transform: Any, library: str) -> str:
     operations = Operations(builder, transform, library, transform.num_magnitude_bins)
     chosen, way = builder.draw(Column()), builder.draw(Column())
-    every = [_any_way(operations.lower(name, None), way) for name in operations.names]
-    builder.add(_any_of(every, chosen))
+    every = [any_way(operations.lower(name, None), way) for name in operations.names]
+    builder.add(any_of(every, chosen))
     return f"native one of {_list(operations.names)}, at one of {transform.num_magnitude_bins} magnitudes"
 
 
@@ -44,22 +45,12 @@ def auto_augment(builder: Builder, transform: Any, library: str) -> str:
         parts = zip(pair, draws, strict=True)
         branches.append(
             tuple(
-                S.When(float(p), _any_way(operations.lower(name, bin), sign), done)
+                S.When(float(p), any_way(operations.lower(name, bin), sign), done)
                 for (name, p, bin), (done, sign) in parts
             )
         )
-    builder.add(_any_of(branches, chosen))
+    builder.add(any_of(branches, chosen))
     return f"native one of {len(branches)} pairs of operations, the policy for {transform.policy.value}"
-
-
-def _any_way(ways: Sequence[Steps], draw: int) -> Steps:
-    return ways[0] if len(ways) == 1 else (_any_of(ways, draw),)
-
-
-def _any_of(branches: Sequence[Steps], draw: int) -> S.OneOf:
-    """Returns a choice of branches with equal shares."""
-    count = len(branches)
-    return S.OneOf(tuple(branches), tuple((i + 1) / count for i in range(count)), draw)
 
 
 def _list(names: Sequence[str]) -> str:

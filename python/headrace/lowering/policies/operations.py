@@ -28,7 +28,8 @@ _PLAIN: dict[str, Steps] = {
     "Equalize": (S.Equalize(),),
     "Invert": (S.Invert(),),
 }
-_WARPS = ("nearest", "bilinear", "bicubic")
+#: Filters with which Pillow moves pixels.
+WARPS = ("nearest", "bilinear", "bicubic")
 _ANY_SIZES = ((224, 224), (31, 470))  # of images, to find out whether magnitudes depend on the size
 
 
@@ -108,7 +109,7 @@ class Operations:
         matrix = affine_matrix(name, magnitude)
         if matrix is None and name != "Rotate":
             self._builder.refuse(f"has an operation {name} that has no native twin")
-        if self._filter not in _WARPS:
+        if self._filter not in WARPS:
             self._builder.refuse(f"moves pixels with the filter {self._filter}, which Pillow supports for resizes only")
         if matrix is not None:
             return (S.Affine(matrix, self._filter, self._fill),)

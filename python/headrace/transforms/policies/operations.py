@@ -52,7 +52,7 @@ def operate(image: Image.Image, name: str, magnitude: float, interpolation: Inte
     if name in _PLAIN:
         return _PLAIN[name](image, magnitude)
     filter = Image.Resampling(FILTERS[filter_name(interpolation)])
-    colour = pillow_ops.pixel_of(fill, image)
+    colour = pillow_ops.pixel(fill, image)
     matrix = affine_matrix(name, magnitude)
     if matrix is not None:
         return image.transform(image.size, Image.Transform.AFFINE, matrix, filter, fillcolor=colour)

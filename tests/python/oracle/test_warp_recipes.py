@@ -1,0 +1,163 @@
+"""Random rotations, affine maps and perspectives: native batches equal the oracle, and the oracle torchvision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import headrace.recipe.steps as S
+from headrace import Arrays, Blobs, DataLoader
+from headrace import transforms as T
+from headrace.lowering import lower
+from headrace.oracle.containers import apply_all
+from headrace.randomness.draws import Draws
+from support import TENSOR, assert_same, pictures
+
+pytestmark = pytest.mark.pixels
+
+FILTERS = ("nearest", "bilinear", "bicubic")
+COLOUR = (124, 116, 104)
+DIGITS = np.random.default_rng(2).integers(0, 256, (30, 28, 28), dtype=np.uint8)
+PHOTOGRAPHS = pictures(24)
+
+
+def warps(modules: Any, filter: str) -> dict[str, Any]:
+    """Transforms of headrace, or of torchvision v1 or v2, with every kind of argument."""
+    mode = modules.InterpolationMode(filter)
+    return {
+        "rotation": modules.RandomRotation(30, mode),
+        "off-centre": modules.RandomRotation((-200, 300), mode, center=[3, 40.5], fill=COLOUR),
+        "quarter turns": modules.RandomRotation((90, 90), mode, fill=7),
+        "half turns": modules.RandomRotation([180, 180], mode),
+        "affine": modules.RandomAffine(20, (0.1, 0.3), (0.7, 1.4), 15, mode, COLOUR),
+        "affine, two shears": modules.RandomAffine(0, None, None, (-20, 30, -10, 5), mode, center=(0, 0)),
+        "affine of nothing": modules.RandomAffine(0, interpolation=mode),
+        "shift": modules.RandomAffine(0, (0.5, 0.0), interpolation=mode, fill=200),
+        "scale": modules.RandomAffine((0, 0), scale=(0.2, 3), interpolation=mode, fill=[9]),
+        "perspective": modules.RandomPerspective(0.5, 0.7, mode),
+        "strong perspective": modules.RandomPerspective(1, 1, mode, COLOUR),
+    }
+
+
+NAMES = list(warps(T, "nearest"))
+each_filter = pytest.mark.parametrize("filter", FILTERS)
+each_name = pytest.mark.parametrize("name", NAMES)
+
+
+@each_name
+@each_filter
+@pytest.mark.parametrize("device", [None, "emulated"])
+def test_batches_equal_the_oracle(name, filter, device):
+    if device:
+        pytest.importorskip("headrace._gpu")
+    steps = [T.RandomResizedCrop(40), T.RandomHorizontalFlip(), T.ColorJitter(0.3), warps(T, filter)[name]]
+    loader = DataLoader(
+        Blobs(PHOTOGRAPHS, None, T.Compose([*steps, T.RandomAutocontrast(), *TENSOR])),
+        *(9, True),
+        seed=5,
+        num_workers=2,
+        device=device,
+    )
+    assert not loader.recipe().calls
+    for _ in range(2):
+        assert assert_same(loader, list(loader.reference())) == 3
+
+
+@each_name
+@each_filter
+def test_gray_images_equal_the_oracle(name, filter):
+    transform = warps(T, filter)[name]
+    if np.ndim(getattr(transform, "fill", 0)) and len(transform.fill) == 3:
+        transform.fill, transform._fill = 90, {"others": 90}
+    loader = DataLoader(Arrays(DIGITS, None, T.Compose([T.RandomVerticalFlip(), transform, T.ToTensor()])), 7, seed=1)
+    assert not loader.recipe().calls
+    assert_same(loader, list(loader.reference()))
+
+
+@each_filter
+@pytest.mark.parametrize("center", [None, (5, 60)])
+def test_expanded_rotations_equal_the_oracle(filter, center):
+    for degrees, then in (((-180, 180), T.CenterCrop(50)), ((90, 90), T.Resize((33, 20))), ((0, 270), T.CenterCrop(9))):
+        rotation = T.RandomRotation(degrees, filter, expand=True, center=center, fill=COLOUR)
+        steps = [T.Resize(48), T.RandomHorizontalFlip(), rotation, T.RandomInvert(), T.RandomHorizontalFlip(), then]
+        loader = DataLoader(Blobs(PHOTOGRAPHS, None, T.Compose([*steps, *TENSOR])), 8, seed=3, num_workers=2)
+        assert not loader.recipe().calls
+        assert_same(loader, list(loader.reference()))
+
+
+@each_filter
+def test_expanded_rotations_of_several_sizes(filter):
+    steps = [T.Resize(20), T.RandomRotation(180, filter, expand=True), T.RandomAffine(9, scale=(0.5, 1)), T.ToTensor()]
+    dataset = Blobs(PHOTOGRAPHS, None, T.Compose(steps))
+    loader = DataLoader(dataset, 6, seed=3, num_workers=2, collate_fn=list)
+    for made, expected in zip(loader, loader.reference(), strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(made, expected, strict=True))
+
+
+def oracle(transform: Any, image: Image.Image, seed: int) -> tuple[Image.Image, S.Step, list[float]]:
+    """The image after a transform, as the oracle makes it, with its step and the draws."""
+    recipe = lower(
+        T.Compose([transform, T.PILToTensor()]),
+        size=(image.height, image.width),
+        channels=len(image.getbands()),
+        native_only=True,
+    )
+    draws = Draws(recipe.columns, seed).batch(0, [3], [0])[0].tolist()
+    return apply_all(recipe.steps, image, draws), recipe.steps[0], draws
+
+
+@pytest.mark.parametrize("home", ["v1", "v2"])
+@each_name
+@each_filter
+def test_the_oracle_is_torchvision(torchvision, home, name, filter):
+    """torchvision's own functions, with the draws as parameters."""
+    modules = torchvision.transforms if home == "v1" else torchvision.transforms.v2
+    rng = np.random.default_rng(4)
+    transform = warps(modules, filter)[name]
+    for seed in range(25):
+        width, height = (int(edge) for edge in rng.integers(2, 60, 2))
+        image = Image.fromarray(rng.integers(0, 256, (height, width, 3), dtype=np.uint8))
+        try:
+            made, step, draws = oracle(transform, image, seed)
+        except ValueError as error:
+            assert "full rank" in str(error) and name == "strong perspective"
+            continue
+        assert made.tobytes() == by_torchvision(modules, transform, step, draws, image).tobytes(), (seed, image.size)
+
+
+def by_torchvision(modules: Any, transform: Any, step: S.Step, draws: list[float], image: Image.Image) -> Image.Image:
+    """What torchvision's functional does with the parameters that are drawn."""
+    mode, fill, functional = transform.interpolation, transform.fill, modules.functional
+    if isinstance(step, S.RandomRotate):
+        return functional.rotate(
+            image, draws[step.draw], mode, expand=transform.expand, center=transform.center, fill=fill
+        )
+    if isinstance(step, S.RandomAffine):
+        angle, x, y, scale, *shear = draws[step.draw : step.draw + 6]
+        shift = [round(x * image.width), round(y * image.height)]
+        return functional.affine(
+            image, angle, shift, scale, shear, interpolation=mode, fill=fill, center=transform.center
+        )
+    assert isinstance(step, S.When)
+    if draws[step.draw] >= step.p:
+        return image
+    draw = step.steps[0].draw
+    numbers = iter(draws[draw : draw + 8])
+    width, height = image.size
+    x, y = int(transform.distortion_scale * (width // 2)), int(transform.distortion_scale * (height // 2))
+
+    def randint(low: int, high: int) -> int:
+        return low + int(next(numbers) * (high - low))
+
+    end = [
+        [randint(0, x + 1), randint(0, y + 1)],
+        [randint(width - x - 1, width), randint(0, y + 1)],
+        [randint(width - x - 1, width), randint(height - y - 1, height)],
+        [randint(0, x + 1), randint(height - y - 1, height)],
+    ]
+    start = [[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]]
+    return functional.perspective(image, start, end, mode, fill=fill)
