@@ -12,7 +12,7 @@ RECIPES = {
     "train": "RandomResizedCrop(224) + horizontal flip + normalise",
     "eval": "Resize(256) + CenterCrop(224) + normalise",
     "jitter": "RandomResizedCrop(224) + horizontal flip + ColorJitter(0.4, 0.4, 0.4, 0.1) + normalise",
-    "randaugment": "RandomResizedCrop(224) + horizontal flip + RandAugment, which Python does + normalise",
+    "randaugment": "RandomResizedCrop(224) + horizontal flip + RandAugment + normalise",
     "reference": "RandomResizedCrop(224) + horizontal flip + normalise + RandomErasing(0.1)",
 }
 

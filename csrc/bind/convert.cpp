@@ -42,11 +42,12 @@ CenterRule to_center_rule(const std::string& rounding) {
 }
 
 const std::map<std::string, Step::Kind> kEffects = {
-    {"Brightness", Step::Kind::kBrightness}, {"Contrast", Step::Kind::kContrast},
-    {"Saturation", Step::Kind::kSaturation}, {"Hue", Step::Kind::kHue},
-    {"Invert", Step::Kind::kInvert},         {"Posterize", Step::Kind::kPosterize},
-    {"Solarize", Step::Kind::kSolarize},     {"Autocontrast", Step::Kind::kAutocontrast},
-    {"Equalize", Step::Kind::kEqualize},
+    {"Brightness", Step::Kind::kBrightness},   {"Contrast", Step::Kind::kContrast},
+    {"Saturation", Step::Kind::kSaturation},   {"Hue", Step::Kind::kHue},
+    {"Invert", Step::Kind::kInvert},           {"Posterize", Step::Kind::kPosterize},
+    {"Solarize", Step::Kind::kSolarize},       {"Autocontrast", Step::Kind::kAutocontrast},
+    {"Equalize", Step::Kind::kEqualize},       {"Sharpness", Step::Kind::kSharpness},
+    {"PermuteChannels", Step::Kind::kPermute}, {"SolarizeAdd", Step::Kind::kSolarizeAdd},
 };
 
 const std::map<std::string, Step::Kind> kWarps = {
@@ -132,9 +133,16 @@ Step to_step(const py::handle& from, int& erases) {
     padding();
   } else if (const auto effect = kEffects.find(kind); effect != kEffects.end()) {
     step.kind = effect->second;
-    if (py::hasattr(from, "draw")) step.draw = integer("draw");
+    if (py::hasattr(from, "draw") && py::hasattr(from.attr("draw"), "value")) {
+      step.draw = kConstant;
+      step.factor = py::cast<double>(from.attr("draw").attr("value"));
+    } else if (py::hasattr(from, "draw")) {
+      step.draw = integer("draw");
+    }
     if (kind == "Posterize") step.bits = integer("bits");
     if (kind == "Solarize") step.threshold = py::cast<double>(from.attr("threshold"));
+    if (kind == "SolarizeAdd") step.value = integer("add");
+    if (kind == "PermuteChannels") step.order = py::cast<std::array<uint8_t, 3>>(from.attr("order"));
   } else if (kind == "GaussianBlur") {
     step.kind = Step::Kind::kGaussianBlur;
     output_size();

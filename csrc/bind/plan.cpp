@@ -47,6 +47,9 @@ const std::map<std::string, Effect::Kind> kEffects = {{"gray", Effect::Kind::kGr
                                                       {"solarize", Effect::Kind::kSolarize},
                                                       {"equalize", Effect::Kind::kEqualize},
                                                       {"autocontrast", Effect::Kind::kAutocontrast},
+                                                      {"sharpness", Effect::Kind::kSharpness},
+                                                      {"permute", Effect::Kind::kPermute},
+                                                      {"solarize_add", Effect::Kind::kSolarizeAdd},
                                                       {"warp", Effect::Kind::kWarp}};
 
 // (name, factor, amount), or ("blur", weights of a row, weights of a column), which are appended to `weights`.

@@ -69,6 +69,9 @@ class FedTorch:
         """Makes the columns of `step`, the next transform, the next random numbers. None: it changes nothing."""
         if type(transform).__name__ == "ColorJitter":
             self._feed_jitter(step, draws, transform)
+        elif type(transform).__name__ == "RandomChannelPermutation":
+            ways = step.branches if isinstance(step, S.OneOf) else [[S.PermuteChannels((0,))]]
+            self._order = list(ways[int(draws[step.draw] * 6) if step else 0][0].order)
         elif step is None:
             self._tries = [0.5]
         elif isinstance(step, S.RandomResizedCrop):

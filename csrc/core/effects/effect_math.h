@@ -79,10 +79,26 @@ HEADRACE_HD static inline uint32_t turned(uint32_t pixel, int turn) {
                 channel(most(765 - six, six - 1275)));
 }
 
+/// The pixel with its channels in another order: channel_order() of plan.h.
+HEADRACE_HD static inline uint32_t permuted(uint32_t pixel, int order) {
+  const auto channel = [pixel](int number) { return static_cast<int>(pixel >> 8 * number & 255); };
+  return packed(channel(order & 3), channel(order >> 2 & 3), channel(order >> 4 & 3));
+}
+
+/// Pillow's filter SMOOTH of a byte. `sum`: of the nine bytes around and at it, the middle one five times. Pillow adds
+/// thirteenths in float32 and cuts the sum + 1/2; it is a multiple of 1/26, an odd one, so no rounding reaches a byte.
+HEADRACE_HD static inline int smoothed(int sum) { return (2 * sum + 13) / 26; }
+
 /// Whether an effect maps each byte by itself, given the mean or the histograms that it needs.
 HEADRACE_HD static inline bool is_table(Effect::Kind kind) {
   return kind != Effect::Kind::kGray && kind != Effect::Kind::kSaturation && kind != Effect::Kind::kHue &&
-         kind != Effect::Kind::kBlur && kind != Effect::Kind::kWarp;
+         kind != Effect::Kind::kBlur && kind != Effect::Kind::kSharpness && kind != Effect::Kind::kPermute &&
+         kind != Effect::Kind::kWarp;
+}
+
+/// Whether an effect reads other pixels than the one it changes.
+HEADRACE_HD static inline bool reads_other_pixels(Effect::Kind kind) {
+  return kind == Effect::Kind::kBlur || kind == Effect::Kind::kSharpness || kind == Effect::Kind::kWarp;
 }
 
 /// a * b + c, rounded once, as torch's convolution adds a term.
@@ -115,6 +131,8 @@ HEADRACE_HD static inline uint8_t mapped(const Effect& effect, int value, int me
       return static_cast<uint8_t>(value & effect.amount);
     case Effect::Kind::kSolarize:
       return static_cast<uint8_t>(value < effect.amount ? value : 255 - value);
+    case Effect::Kind::kSolarizeAdd:
+      return static_cast<uint8_t>(value < 128 ? least(value + effect.amount, 255) : value);
     default:
       return static_cast<uint8_t>(value);
   }

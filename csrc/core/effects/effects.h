@@ -11,6 +11,8 @@ struct EffectLoops {
   void (*gray)(uint8_t* pixels, size_t count);
   void (*saturate)(uint8_t* pixels, size_t count, float factor);
   void (*turn_hue)(uint8_t* pixels, size_t count, int turn);
+  /// `order`: channel_order() of plan.h.
+  void (*permute)(uint8_t* pixels, size_t count, int order);
   void (*look_up)(uint8_t* pixels, size_t count, const uint8_t* tables);
   int64_t (*sum_of_luma)(const uint8_t* pixels, size_t count);
   /// Adds each byte to its channel's histogram.
@@ -21,6 +23,9 @@ struct EffectLoops {
                    float* out);
   /// Rounds blurred values to bytes.
   void (*round)(const float* values, size_t count, uint8_t* bytes);
+  /// One row of Sharpness: blends rows[1], between rows[0] and rows[2], with its smooth version. The first and the last
+  /// pixel are copied. `out` is none of the rows.
+  void (*sharpen)(const uint8_t* const* rows, size_t count, float factor, uint8_t* out);
 };
 
 inline constexpr size_t kBlurBlock = 64;

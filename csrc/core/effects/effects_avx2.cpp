@@ -16,7 +16,8 @@ void look_up(uint8_t* pixels, size_t count, const uint8_t* tables) {
 
 }  // namespace
 
-const EffectLoops kAvx2Effects{gray, saturate, turn_hue, look_up, sum_of_luma, add_to_histograms, convolve, round};
+const EffectLoops kAvx2Effects{gray,        saturate,          turn_hue, permute, look_up,
+                               sum_of_luma, add_to_histograms, convolve, round,   sharpen};
 
 }  // namespace headrace
 #endif

@@ -31,6 +31,10 @@ void turn_hue(uint8_t* pixels, size_t count, int turn) {
   each_pixel(pixels, count, [turn](uint32_t pixel) { return turned(pixel, turn); });
 }
 
+void permute(uint8_t* pixels, size_t count, int order) {
+  each_pixel(pixels, count, [order](uint32_t pixel) { return permuted(pixel, order); });
+}
+
 void look_up(uint8_t* pixels, size_t count, const uint8_t* tables) {
   each_pixel(pixels, count, [tables](uint32_t pixel) {
     return packed(tables[red(pixel)], tables[256 + green(pixel)], tables[512 + blue(pixel)]);
@@ -64,8 +68,19 @@ void round(const float* values, size_t count, uint8_t* bytes) {
   for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(blurred_byte(values[i]));
 }
 
+void sharpen(const uint8_t* const* rows, size_t count, float factor, uint8_t* out) {
+  const size_t bytes = count * kPixelBytes;
+  for (size_t i = 0; i < bytes; ++i) {
+    const bool inside = i >= kPixelBytes && i + kPixelBytes < bytes;
+    int sum = 4 * rows[1][i];
+    for (int y = 0; inside && y < 3; ++y) sum += rows[y][i - kPixelBytes] + rows[y][i] + rows[y][i + kPixelBytes];
+    out[i] = inside ? static_cast<uint8_t>(blended(smoothed(sum), rows[1][i], factor)) : rows[1][i];
+  }
+}
+
 }  // namespace
 
-const EffectLoops kScalarEffects{gray, saturate, turn_hue, look_up, sum_of_luma, add_to_histograms, convolve, round};
+const EffectLoops kScalarEffects{gray,        saturate,          turn_hue, permute, look_up,
+                                 sum_of_luma, add_to_histograms, convolve, round,   sharpen};
 
 }  // namespace headrace

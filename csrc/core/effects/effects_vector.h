@@ -43,6 +43,10 @@ void turn_hue(uint8_t* pixels, size_t count, int turn) {
   each_block(pixels, count, [turn](uint32_t pixel) { return turned(pixel, turn); });
 }
 
+void permute(uint8_t* pixels, size_t count, int order) {
+  each_block(pixels, count, [order](uint32_t pixel) { return permuted(pixel, order); });
+}
+
 inline int32_t luma_of_block(const Block& block) {
   int32_t sum = 0;
   for (size_t i = 0; i < kBlock; ++i) sum += luma_of(block.pixel[i]);
@@ -98,6 +102,27 @@ void convolve(const float* const* rows, int row_count, int taps, int step, const
 
 void round(const float* values, size_t count, uint8_t* bytes) {
   for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(blurred_byte(values[i]));
+}
+
+// A block of bytes at a time, whose results nothing aliases.
+void sharpen(const uint8_t* const* rows, size_t count, float factor, uint8_t* out) {
+  constexpr size_t kBytes = 64;
+  const uint8_t *above = rows[0], *row = rows[1], *below = rows[2];
+  const auto at = [&](size_t i) {
+    const auto three = [i](const uint8_t* from) { return from[i - kPixelBytes] + from[i] + from[i + kPixelBytes]; };
+    const int sum = three(above) + three(row) + three(below) + 4 * row[i];
+    return static_cast<uint8_t>(blended(smoothed(sum), row[i], factor));
+  };
+  const size_t end = (count - 1) * kPixelBytes;
+  std::memcpy(out, row, kPixelBytes);
+  std::memcpy(out + end, row + end, kPixelBytes);
+  size_t i = kPixelBytes;
+  for (; i + kBytes <= end; i += kBytes) {
+    uint8_t block[kBytes];
+    for (size_t k = 0; k < kBytes; ++k) block[k] = at(i + k);
+    std::memcpy(out + i, block, kBytes);
+  }
+  for (; i < end; ++i) out[i] = at(i);
 }
 
 }  // namespace

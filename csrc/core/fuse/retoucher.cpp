@@ -81,6 +81,12 @@ void Retoucher::retouch() {
         blur_.run(image_.data(), size_, {row, column}, loops_);
         break;
       }
+      case Effect::Kind::kSharpness:
+        sharpener_.run(image_.data(), size_, effect.factor, loops_);
+        break;
+      case Effect::Kind::kPermute:
+        loops_.permute(image_.data(), pixels, effect.amount);
+        break;
       case Effect::Kind::kWarp:
         warp(plan_->warps[static_cast<size_t>(effect.amount)]);
         break;

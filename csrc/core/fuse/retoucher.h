@@ -6,6 +6,7 @@
 #include "core/base/aligned_array.h"
 #include "core/base/geometry.h"
 #include "core/fuse/blur.h"
+#include "core/fuse/sharpener.h"
 #include "core/kernels/kernels.h"
 #include "core/plan/plan.h"
 #include "core/warp/warper.h"
@@ -50,6 +51,7 @@ class Retoucher final : public RowSink {
   AlignedArray<uint8_t> image_;  // rows without gaps
   AlignedArray<uint8_t> warped_;
   Blur blur_;
+  Sharpener sharpener_;
   ByteTables pending_;           // effects that are not applied to image_ yet
   int32_t histograms_[3 * 256];  // of image_, if counted_
   bool counted_ = false;

@@ -65,7 +65,8 @@ class Resolver {
   }
 
   void apply(const Step& step) {
-    const double draw = recipe_.draws > 0 ? draws_[step.draw] : 0;  // ignored by steps without draws
+    // Ignored by steps without draws.
+    const double draw = step.draw == kConstant ? step.factor : recipe_.draws > 0 ? draws_[step.draw] : 0;
     const auto factor = static_cast<float>(std::clamp<double>(draw, -kMostFactor, kMostFactor));
     switch (step.kind) {
       case Step::Kind::kRandomResizedCrop:
@@ -99,6 +100,12 @@ class Resolver {
         return effect({Effect::Kind::kContrast, factor});
       case Step::Kind::kSaturation:
         return effect({Effect::Kind::kSaturation, factor});
+      case Step::Kind::kSharpness:
+        return effect({Effect::Kind::kSharpness, factor});
+      case Step::Kind::kSolarizeAdd:
+        return effect({Effect::Kind::kSolarizeAdd, 0, step.value});
+      case Step::Kind::kPermute:
+        return effect({Effect::Kind::kPermute, 0, channel_order(step.order)});
       case Step::Kind::kHue:  // Python's int(), then numpy's uint8
         return effect({Effect::Kind::kHue, 0, static_cast<int>(draw * 255) & 255});
       case Step::Kind::kInvert:

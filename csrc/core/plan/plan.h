@@ -30,6 +30,9 @@ enum class PassOrder : uint8_t { kHorizontalFirst, kTallSplit, kByReduction };
 /// towards zero if the image is smaller), towards zero, or down.
 enum class CenterRule : uint8_t { kEven, kTowardsZero, kDown };
 
+/// Step::draw of a step whose factor is the same for every sample.
+inline constexpr int kConstant = -1;
+
 /// One step of a recipe, as lowered by headrace.lowering. A flat record: a kind uses only the fields that name it.
 struct Step {
   enum class Kind : uint8_t {
@@ -58,6 +61,9 @@ struct Step {
     kShuffled,
     kErase,
     kCall,
+    kSharpness,
+    kPermute,
+    kSolarizeAdd,
     kAffine,
     kRotate,
     kRandomRotate,
@@ -77,12 +83,14 @@ struct Step {
   bool pad_if_needed = false;
   std::array<uint8_t, 3> fill{};  // Pad, RandomCrop, CenterCrop
   PadMode pad_mode = PadMode::kConstant;
-  double p = 0;          // flips, When, Erase: applied if draw < p
-  int draw = 0;          // first column of the sample's draws that belongs to this step
-  int bits = 0;          // Posterize: bits to keep
-  double threshold = 0;  // Solarize: values from here on are inverted
-  int value = 0;         // Erase: index of the recipe's value to write
-  int call = 0;          // Call: index among the recipe's Python calls
+  double p = 0;                    // flips, When, Erase: applied if draw < p
+  int draw = 0;                    // first column of the sample's draws that belongs to this step; kConstant
+  double factor = 0;               // Brightness, Contrast, Saturation, Sharpness: used if draw is kConstant
+  int bits = 0;                    // Posterize: bits to keep
+  double threshold = 0;            // Solarize: values from here on are inverted
+  int value = 0;                   // Erase: index of the recipe's value to write; SolarizeAdd: what it adds
+  int call = 0;                    // Call: index among the recipe's Python calls
+  std::array<uint8_t, 3> order{};  // Permute: the channel that becomes red, green, blue
   // Affine: Pillow's matrix; Rotate: the angle in degrees, in [0, 360), and the cosine and sine of Pillow's matrix
   std::array<double, 6> matrix{};
   bool expand = false;             // RandomRotate: the output holds the whole rotated image
@@ -130,7 +138,7 @@ struct Take {
 inline constexpr float kMostFactor = 1e6f;
 
 /// A change of pixel values. Some effects need the whole image: its mean L (Contrast), its histograms (Autocontrast,
-/// Equalize), or other pixels than the one it changes (Blur, Warp).
+/// Equalize), or other pixels than the one it changes (Blur, Sharpness, Warp).
 struct Effect {
   enum class Kind : uint8_t {
     kGray,  // R = G = B = L
@@ -144,16 +152,23 @@ struct Effect {
     kAutocontrast,
     kEqualize,
     kBlur,
+    kSharpness,
+    kPermute,
+    kSolarizeAdd,
     kWarp
   };
   Kind kind{};
-  float factor = 0;  // Brightness, Contrast, Saturation; within kMostFactor
-  // Hue: added to H; Posterize: mask of the bits to keep; Solarize: first value inverted; Warp: index in Plan::warps
+  float factor = 0;  // Brightness, Contrast, Saturation, Sharpness; within kMostFactor
+  // Hue: added to H; Posterize: mask of the bits to keep; Solarize: first value inverted; Permute: channel_order();
+  // SolarizeAdd: added to values below 128; Warp: index in Plan::warps
   int amount = 0;
   // Blur: size of the kernel, and index in Plan::weights of its first weight: those of a row, then those of a column.
   int width = 0, height = 0, weights = 0;
   bool operator==(const Effect&) const = default;
 };
+
+/// Effect::amount of Permute: two bits for each channel's number in the image before.
+constexpr int channel_order(std::array<uint8_t, 3> order) { return order[0] | order[1] << 2 | order[2] << 4; }
 
 /// A take, a resize, then effects on the whole image. `resize` equal to the take's size: no resize.
 struct PlanStage {

@@ -91,11 +91,11 @@ SampleJob JobBuilder::build(const Plan& plan, const PlanarImage& image, Stager& 
       job.retouch.count = static_cast<int32_t>(back.effects.size());
       const size_t pixels = static_cast<size_t>(back.resize.width) * static_cast<size_t>(back.resize.height);
       job.retouch.picture = reinterpret_cast<uint32_t*>(stager.take_device(pixels * sizeof(uint32_t)));
-      if (!plan.weights.empty() || !plan.warps.empty()) {
-        job.retouch.weights = staged(plan.weights, stager);
-        std::vector<WarpJob> warps;
-        for (const Warp& warp : plan.warps) warps.push_back(warp_job(warp));
-        job.retouch.warps = staged(warps, stager);
+      job.retouch.weights = staged(plan.weights, stager);
+      std::vector<WarpJob> warps;
+      for (const Warp& warp : plan.warps) warps.push_back(warp_job(warp));
+      job.retouch.warps = staged(warps, stager);
+      if (std::ranges::any_of(back.effects, [](const Effect& one) { return reads_other_pixels(one.kind); })) {
         job.retouch.other = reinterpret_cast<uint32_t*>(stager.take_device(pixels * sizeof(uint32_t)));
       }
       job.retouch.after = map_of(plan.last, back.resize);

@@ -32,7 +32,7 @@ HEADRACE_HD inline uint32_t looked_up(const uint8_t* table, uint32_t pixel) {
   return packed(table[red(pixel)], table[256 + green(pixel)], table[512 + blue(pixel)]);
 }
 
-/// A pixel after an effect that mixes its channels; unchanged by any other effect.
+/// A pixel after an effect that mixes or moves its channels; unchanged by any other effect.
 HEADRACE_HD inline uint32_t recoloured(const Effect& effect, uint32_t pixel) {
   switch (effect.kind) {
     case Effect::Kind::kGray:
@@ -41,6 +41,8 @@ HEADRACE_HD inline uint32_t recoloured(const Effect& effect, uint32_t pixel) {
       return saturated(pixel, effect.factor);
     case Effect::Kind::kHue:
       return turned(pixel, effect.amount);
+    case Effect::Kind::kPermute:
+      return permuted(pixel, effect.amount);
     default:
       return pixel;
   }
@@ -118,6 +120,23 @@ HEADRACE_HD inline void warp_one_row(const SampleJob& job, const Effect& effect,
       [&](int x, int y) { return picture[y * width + x]; }, [&](int x, uint32_t pixel) { to[v * width + x] = pixel; });
 }
 
+/// The pixel at column u and row v of a picture after Sharpness.
+HEADRACE_HD inline uint32_t sharpened(float factor, const uint32_t* picture, int width, int height, int u, int v) {
+  const uint32_t* at = picture + static_cast<int64_t>(v) * width + u;
+  if (u == 0 || v == 0 || u == width - 1 || v == height - 1) return *at;
+  int sum[3] = {4 * red(*at), 4 * green(*at), 4 * blue(*at)};
+  for (int y = -1; y <= 1; ++y) {
+    for (int x = -1; x <= 1; ++x) {
+      const uint32_t pixel = at[static_cast<int64_t>(y) * width + x];
+      sum[0] += red(pixel);
+      sum[1] += green(pixel);
+      sum[2] += blue(pixel);
+    }
+  }
+  return packed(blended(smoothed(sum[0]), red(*at), factor), blended(smoothed(sum[1]), green(*at), factor),
+                blended(smoothed(sum[2]), blue(*at), factor));
+}
+
 /// Runs block `number` of the launch: the effects of one sample, then its output.
 template <class Threads>
 HEADRACE_HD void retouch_block(Threads& threads, RetouchMemory& block, const FuseLaunch& launch, int number) {
@@ -147,7 +166,7 @@ HEADRACE_HD void retouch_block(Threads& threads, RetouchMemory& block, const Fus
       });
       forget_table();
     }
-    if (effect.kind == Effect::Kind::kBlur || effect.kind == Effect::Kind::kWarp) {
+    if (reads_other_pixels(effect.kind)) {
       threads.each([&](int thread, ThreadMemory&) {
         if (effect.kind == Effect::Kind::kWarp) {
           for (int v = thread; v < job.last.y.size; v += kBlockThreads) warp_one_row(job, effect, picture, v, other);
@@ -155,7 +174,10 @@ HEADRACE_HD void retouch_block(Threads& threads, RetouchMemory& block, const Fus
         }
         for (int64_t i = thread; i < pixels; i += kBlockThreads) {
           const int u = static_cast<int>(i % job.last.x.size), v = static_cast<int>(i / job.last.x.size);
-          other[i] = blurred(effect, job.retouch.weights, picture, job.last.x.size, job.last.y.size, u, v);
+          const int width = job.last.x.size, height = job.last.y.size;
+          other[i] = effect.kind == Effect::Kind::kBlur
+                         ? blurred(effect, job.retouch.weights, picture, width, height, u, v)
+                         : sharpened(effect.factor, picture, width, height, u, v);
         }
       });
       uint32_t* const made = other;

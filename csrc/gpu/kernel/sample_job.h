@@ -75,7 +75,7 @@ struct Retouch {
   const Effect* effects = nullptr;
   int32_t count = 0;
   uint32_t* picture = nullptr;  // packed pixels, without gaps
-  uint32_t* other = nullptr;    // memory for a second picture; null where no effect is a blur or a warp
+  uint32_t* other = nullptr;    // memory for a second picture; null where no effect reads other pixels
   const float* weights = nullptr;
   const WarpJob* warps = nullptr;
   TakeMap after;

@@ -13,6 +13,7 @@ from headrace.lowering import blur, colour, containers, erasing, geometry, point
 from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.images import Lower
 from headrace.lowering.origins import class_origin, has_hooks, leaves
+from headrace.lowering.policies import lowers as policies
 from headrace.lowering.python_steps import calling as python_steps
 from headrace.lowering.sizes import Size
 from headrace.recipe.recipe import AnyColumn, Recipe
@@ -25,6 +26,7 @@ _LOWERS: dict[str, Lower] = {
     **geometry.LOWERS,
     **colour.LOWERS,
     **blur.LOWERS,
+    **policies.LOWERS,
     **containers.LOWERS,
     **erasing.LOWERS,
     **texture.LOWERS,

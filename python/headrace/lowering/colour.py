@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Callable
 from typing import Any
+
+from PIL import Image, ImageOps
 
 import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
@@ -42,10 +45,55 @@ def random_grayscale(builder: Builder, transform: Any, library: str) -> str:
     return builder.add(S.When(float(transform.p), (S.Grayscale(3),), builder.draw(Column())))
 
 
-def posterize(transform: Any) -> S.Step:
-    bits = operator.index(transform.bits)
-    if not 1 <= bits <= 8:  # Pillow 13 rejects 0; older versions made a black image
-        raise ValueError("bits, the number of bits to keep, must be from 1 to 8")
+def random_channel_permutation(builder: Builder, transform: Any, library: str) -> str:
+    if builder.channels == 1:
+        return "nothing: images have one channel"
+    return builder.add(_any_order(builder.draw(Column())))
+
+
+def _any_order(draw: int) -> S.OneOf:
+    """Returns the six orders of three channels, each as likely as the others."""
+    orders = [(S.PermuteChannels((a, b, c)),) for a, b, c in itertools.permutations(range(3))]
+    return S.OneOf(tuple(orders), tuple((i + 1) / 6 for i in range(6)), draw)
+
+
+def random_photometric_distort(builder: Builder, transform: Any, library: str) -> str:
+    """Lowers to one step for each change, done at times; contrast has two, of which at most one is done."""
+    p = float(transform.p)
+    done: dict[str, int] = {}
+    factors: dict[str, S.Step] = {}
+    for name in _FACTORS:
+        low, high = (float(bound) for bound in getattr(transform, name))
+        least, most = (-0.5, 0.5) if name == "hue" else (0.0, math.inf)
+        if not least <= low <= high <= most or math.isinf(high):
+            builder.refuse(f"{name} is not (smallest, largest) within [{least}, {most}] and finite")
+        done[name] = builder.draw(Column())
+        factors[name] = _FACTORS[name](builder.draw(Column(low, high)))
+    early = builder.draw(Column())
+    steps: list[S.Step] = [
+        S.When(p, (factors["brightness"],), done["brightness"]),
+        S.When(p, (S.When(0.5, (factors["contrast"],), early),), done["contrast"]),
+    ]
+    if builder.channels > 1:
+        steps += [S.When(p, (factors[name],), done[name]) for name in _NOTHING_TO_GRAY]
+    steps.append(S.When(p, (S.OneOf(((), (factors["contrast"],)), (0.5, 1.0), early),), done["contrast"]))
+    if builder.channels > 1:
+        steps.append(S.When(p, (_any_order(builder.draw(Column())),), builder.draw(Column())))
+    return "native " + ", ".join(builder.add(step).removeprefix("native ") for step in steps)
+
+
+def sharpness(transform: Any) -> S.Step:
+    factor = float(transform.sharpness_factor)
+    if not 0 <= factor < math.inf:
+        raise ValueError("sharpness_factor must be a finite number, 0 or more")
+    return S.Sharpness(S.Constant(factor))
+
+
+def posterized(bits: int) -> S.Posterize:
+    """Returns the step that keeps some bits. Raises ValueError if the installed Pillow does not keep so many."""
+    if not 0 <= bits <= 8:
+        raise ValueError("bits, the number of bits to keep, must be from 0 to 8")
+    ImageOps.posterize(Image.new("L", (1, 1)), bits)  # Pillow 13 raises if bits is 0; older versions make a black image
     return S.Posterize(bits)
 
 
@@ -61,8 +109,11 @@ def _when(step: Callable[[Any], S.Step]) -> Lower:
 LOWERS: dict[str, Lower] = {
     "ColorJitter": on_images(color_jitter),
     "RandomGrayscale": on_images(random_grayscale),
+    "RandomChannelPermutation": on_images(random_channel_permutation),
+    "RandomPhotometricDistort": on_images(random_photometric_distort),
+    "RandomAdjustSharpness": _when(sharpness),
     "RandomInvert": _when(lambda transform: S.Invert()),
-    "RandomPosterize": _when(posterize),
+    "RandomPosterize": _when(lambda transform: posterized(operator.index(transform.bits))),
     "RandomSolarize": _when(lambda transform: S.Solarize(float(transform.threshold))),
     "RandomAutocontrast": _when(lambda transform: S.Autocontrast()),
     "RandomEqualize": _when(lambda transform: S.Equalize()),

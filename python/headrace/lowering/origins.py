@@ -21,14 +21,19 @@ _V1 = "torchvision.transforms.transforms"
 _LIBRARIES = (
     ("headrace", _ours.__name__),
     ("v1", _V1),
+    ("v1", "torchvision.transforms.autoaugment"),
     ("v2", "torchvision.transforms.v2"),
     ("presets", "torchvision.transforms._presets"),
     ("timm", "timm.data.transforms"),
     ("timm", "timm.data.random_erasing"),
+    ("timm", "timm.data.auto_augment"),
     ("torch", "torch.nn"),
 )
 
 _PRESETS = {("presets", name) for name in ("ImageClassification", "SemanticSegmentation", "ObjectDetection")}
+#: Methods of torchvision's augmentation policies.
+_OF_POLICIES = ("_augmentation_space", "_apply_image_or_video_transform", "_get_random_item")
+
 _CONTAINERS = {("headrace", "Compose"), ("v1", "Compose"), ("v2", "Compose"), ("torch", "Sequential")}
 
 
@@ -42,7 +47,7 @@ def class_origin(cls: type) -> tuple[str, str] | None:
 
 def has_hooks(transform: Any) -> bool:
     """Whether the object has forward hooks or a replaced method, so that calling it may do more than its class."""
-    changed = {"forward", "__call__", "transform", "make_params", "get_params"}
+    changed = {"forward", "__call__", "transform", "make_params", "get_params", *_OF_POLICIES}
     replaced = class_origin(type(transform)) and changed & vars(transform).keys()
     return bool(replaced) or (
         isinstance(transform, nn.Module) and bool(transform._forward_hooks or transform._forward_pre_hooks)

@@ -11,6 +11,7 @@ from headrace.lowering.erasing import add_erasing
 from headrace.lowering.geometry import pair, resized_crops
 from headrace.lowering.images import Lower, on_images
 from headrace.lowering.pointwise import tensor_step
+from headrace.lowering.policies import timm_policies
 from headrace.pixels import pillow_ops
 from headrace.recipe.recipe import Column
 from headrace.transforms import filter_name
@@ -73,6 +74,7 @@ def _refused(reason: str) -> Lower:
 
 
 LOWERS: dict[str, Lower] = {
+    **timm_policies.LOWERS,
     "RandomResizedCropAndInterpolation": on_images(random_resized_crop),
     "CenterCropOrPad": on_images(center_crop_or_pad),
     "ResizeKeepRatio": on_images(resize_keep_ratio),

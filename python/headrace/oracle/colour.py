@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from PIL import Image, ImageEnhance, ImageOps
 
 import headrace.recipe.steps as S
@@ -11,19 +12,33 @@ from headrace.oracle.steps import apply
 from headrace.pixels import pillow_ops, tensor_ops
 
 
+def _factor(draw: int | S.Constant, draws: Sequence[float]) -> float:
+    return draw.value if isinstance(draw, S.Constant) else draws[draw]
+
+
 @apply.register
 def _apply_brightness(step: S.Brightness, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return ImageEnhance.Brightness(image).enhance(draws[step.draw])
+    return ImageEnhance.Brightness(image).enhance(_factor(step.draw, draws))
 
 
 @apply.register
 def _apply_contrast(step: S.Contrast, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return ImageEnhance.Contrast(image).enhance(draws[step.draw])
+    return ImageEnhance.Contrast(image).enhance(_factor(step.draw, draws))
 
 
 @apply.register
 def _apply_saturation(step: S.Saturation, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return ImageEnhance.Color(image).enhance(draws[step.draw])
+    return ImageEnhance.Color(image).enhance(_factor(step.draw, draws))
+
+
+@apply.register
+def _apply_sharpness(step: S.Sharpness, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return ImageEnhance.Sharpness(image).enhance(_factor(step.draw, draws))
+
+
+@apply.register
+def _apply_permute_channels(step: S.PermuteChannels, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return Image.fromarray(np.ascontiguousarray(np.asarray(image)[..., list(step.order)]))
 
 
 @apply.register
@@ -44,6 +59,12 @@ def _apply_posterize(step: S.Posterize, image: Image.Image, draws: Sequence[floa
 @apply.register
 def _apply_solarize(step: S.Solarize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageOps.solarize(image, step.threshold)  # type: ignore[arg-type]  # torchvision passes a float as well
+
+
+@apply.register
+def _apply_solarize_add(step: S.SolarizeAdd, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    table = [min(value + step.add, 255) if value < 128 else value for value in range(256)]
+    return image.point(table * len(image.getbands()))
 
 
 @apply.register

@@ -148,24 +148,38 @@ class Pad:
 
 
 @dataclass(frozen=True)
-class Brightness:
-    """``PIL.ImageEnhance.Brightness`` by the factor in column `draw`."""
+class Constant:
+    """A parameter that is the same for every sample, where a step may have the column of a drawn one."""
 
-    draw: int
+    value: float
+
+
+@dataclass(frozen=True)
+class Brightness:
+    """``PIL.ImageEnhance.Brightness`` by the factor in column `draw`, or by a constant."""
+
+    draw: int | Constant
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """``PIL.ImageEnhance.Contrast`` by the factor in column `draw`; depends on the mean of the whole image."""
+    """``PIL.ImageEnhance.Contrast`` by the factor in column `draw`, or by a constant; depends on the image's mean."""
 
-    draw: int
+    draw: int | Constant
 
 
 @dataclass(frozen=True)
 class Saturation:
-    """``PIL.ImageEnhance.Color`` by the factor in column `draw`."""
+    """``PIL.ImageEnhance.Color`` by the factor in column `draw`, or by a constant."""
 
-    draw: int
+    draw: int | Constant
+
+
+@dataclass(frozen=True)
+class Sharpness:
+    """``PIL.ImageEnhance.Sharpness`` by the factor in column `draw`, or by a constant."""
+
+    draw: int | Constant
 
 
 @dataclass(frozen=True)
@@ -176,13 +190,20 @@ class Hue:
 
 
 @dataclass(frozen=True)
+class PermuteChannels:
+    """Make channel `order[i]` of an RGB image channel i."""
+
+    order: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
 class Invert:
     """``PIL.ImageOps.invert``."""
 
 
 @dataclass(frozen=True)
 class Posterize:
-    """``PIL.ImageOps.posterize``: keep the `bits` most significant bits."""
+    """``PIL.ImageOps.posterize``: keep the `bits` (0 to 8) most significant bits."""
 
     bits: int
 
@@ -192,6 +213,13 @@ class Solarize:
     """``PIL.ImageOps.solarize``: invert the values that are at least `threshold`."""
 
     threshold: float
+
+
+@dataclass(frozen=True)
+class SolarizeAdd:
+    """timm's operation: add `add` (0 to 255) to the values below 128, up to 255."""
+
+    add: int
 
 
 @dataclass(frozen=True)
@@ -318,10 +346,13 @@ Step = (
     | Brightness
     | Contrast
     | Saturation
+    | Sharpness
     | Hue
+    | PermuteChannels
     | Invert
     | Posterize
     | Solarize
+    | SolarizeAdd
     | Autocontrast
     | Equalize
     | GaussianBlur

@@ -11,10 +11,13 @@ from headrace.transforms._base import Transform
 from headrace.transforms._blur import GaussianBlur
 from headrace.transforms._colour import (
     ColorJitter,
+    RandomAdjustSharpness,
     RandomAutocontrast,
+    RandomChannelPermutation,
     RandomEqualize,
     RandomGrayscale,
     RandomInvert,
+    RandomPhotometricDistort,
     RandomPosterize,
     RandomSolarize,
 )
@@ -36,8 +39,12 @@ from headrace.transforms._random_crops import RandomCrop, RandomResizedCrop
 from headrace.transforms._ratio import ByAspectRatio, ResizedCenterCrop
 from headrace.transforms._texture import TextureChannels
 from headrace.transforms._warps import RandomAffine, RandomPerspective, RandomRotation
+from headrace.transforms.policies.classes import AutoAugment, RandAugment, TrivialAugmentWide
+from headrace.transforms.policies.learned import AutoAugmentPolicy
 
 __all__ = [
+    "AutoAugment",
+    "AutoAugmentPolicy",
     "ByAspectRatio",
     "CenterCrop",
     "ColorJitter",
@@ -49,9 +56,12 @@ __all__ = [
     "PILToTensor",
     "Pad",
     "ProcessorTransform",
+    "RandAugment",
+    "RandomAdjustSharpness",
     "RandomAffine",
     "RandomApply",
     "RandomAutocontrast",
+    "RandomChannelPermutation",
     "RandomChoice",
     "RandomCrop",
     "RandomEqualize",
@@ -61,6 +71,7 @@ __all__ = [
     "RandomInvert",
     "RandomOrder",
     "RandomPerspective",
+    "RandomPhotometricDistort",
     "RandomPosterize",
     "RandomResizedCrop",
     "RandomRotation",
@@ -74,6 +85,7 @@ __all__ = [
     "ToPureTensor",
     "ToTensor",
     "Transform",
+    "TrivialAugmentWide",
     "Views",
     "aspect_ratio_sizes",
     "filter_name",

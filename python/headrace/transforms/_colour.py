@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from PIL import Image, ImageEnhance
 
@@ -100,6 +101,95 @@ _ADJUST: tuple[Callable[[Image.Image, float], Image.Image], ...] = (
 )
 
 
+class RandomChannelPermutation(Transform):
+    """Puts the channels into a random order; each order is as likely as the others.
+
+    Raises:
+        ValueError: when called, if the sample holds images of different shapes.
+        TypeError: when called on an image of mode 1 or I;16.
+    """
+
+    _takes = PIL_ALONE
+    _passes = BESIDE_IMAGES
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"permutation": torch.randperm(common_shape(flat_inputs)[0])}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+        return _permuted(inpt, params["permutation"])
+
+
+def _permuted(image: Image.Image, order: torch.Tensor) -> Image.Image:
+    """Returns an image whose channel i is channel order[i]; its mode is the one that Pillow gives such an array."""
+    values = np.asarray(image)
+    if values.dtype in (np.bool_, np.uint16):  # torchvision makes no image of a tensor of this type
+        raise TypeError(f"an image of mode {image.mode} has one channel, and torchvision refuses it; convert it to L")
+    if values.dtype == np.float32:  # torchvision expects values up to 1 and makes bytes
+        values = torch.from_numpy(values.copy()).mul(255).byte().numpy()
+    return Image.fromarray(values if values.ndim == 2 else np.ascontiguousarray(values[..., order.numpy()]))
+
+
+class RandomPhotometricDistort(Transform):
+    """Changes brightness, contrast, saturation, hue and the order of the channels, each with probability `p`.
+
+    Contrast is changed before saturation and hue or after them, with equal probability.
+
+    Args:
+        brightness, contrast, saturation: (smallest, largest) factor, 0 or more.
+        hue: (smallest, largest) rotation of the hue circle, in turns within [-0.5, 0.5].
+        p: probability of each of the five changes.
+
+    Raises:
+        ValueError: when called, if the drawn hue is out of range, or the sample holds images of different shapes.
+    """
+
+    _takes = PIL_ALONE
+    _passes = BESIDE_IMAGES
+
+    def __init__(
+        self,
+        brightness: tuple[float, float] = (0.875, 1.125),
+        contrast: tuple[float, float] = (0.5, 1.5),
+        saturation: tuple[float, float] = (0.5, 1.5),
+        hue: tuple[float, float] = (-0.05, 0.05),
+        p: float = 0.5,
+    ) -> None:
+        super().__init__()
+        self.brightness = brightness
+        self.contrast = contrast
+        self.hue = hue
+        self.saturation = saturation
+        self.p = p
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        channels = common_shape(flat_inputs)[0]
+        params: dict[str, Any] = {}
+        for name in ("brightness", "contrast", "saturation", "hue"):
+            params[f"{name}_factor"] = _drawn(getattr(self, name)) if torch.rand(1) < self.p else None
+        params["contrast_before"] = bool(torch.rand(()) < 0.5)
+        params["channel_permutation"] = torch.randperm(channels) if torch.rand(1) < self.p else None
+        return params
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+        brightness, contrast, saturation, hue = (
+            params[f"{name}_factor"] for name in ("brightness", "contrast", "saturation", "hue")
+        )
+        if hue is not None and not -0.5 <= hue <= 0.5:
+            raise ValueError(f"hue_factor ({hue}) is not in [-0.5, 0.5].")
+        before = params["contrast_before"]
+        order = params["channel_permutation"]
+        made: Image.Image = inpt
+        for factor, adjust in (
+            (brightness, _ADJUST[0]),
+            (contrast if before else None, _ADJUST[1]),
+            (saturation, _ADJUST[2]),
+            (hue, _ADJUST[3]),
+            (None if before else contrast, _ADJUST[1]),
+        ):
+            made = made if factor is None else adjust(made, factor)
+        return made if order is None else _permuted(made, order)
+
+
 class _Recoloured(RandomTransform):
     _takes = PIL_ALONE
     _passes = BESIDE_IMAGES
@@ -150,6 +240,22 @@ class RandomSolarize(_Recoloured):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
         return pillow_ops.solarize(inpt, self.threshold)
+
+
+class RandomAdjustSharpness(_Recoloured):
+    """Sharpens or smooths, with probability `p`.
+
+    Args:
+        sharpness_factor: 0 makes a smooth image, 1 the same image, 2 one that is as much sharper as 0 is smoother.
+        p: the probability.
+    """
+
+    def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
+        super().__init__(p)
+        self.sharpness_factor = sharpness_factor
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+        return ImageEnhance.Sharpness(inpt).enhance(self.sharpness_factor)
 
 
 class RandomAutocontrast(_Recoloured):

@@ -97,6 +97,23 @@ TEST_CASE("posterize keeps the upper bits, solarize begins at the next whole val
   CHECK(amount({.kind = Kind::kSolarize, .threshold = 1e9}) == 256);
 }
 
+TEST_CASE("a factor is drawn, or the same for all samples") {
+  const auto effect = [](Step step) { return plan_of({step}, {2, 2}, {2, 2}, {0.5, 1.75}).stages.at(0).effects.at(0); };
+  for (const auto& [kind, does] : {std::pair{Kind::kBrightness, Does::kBrightness},
+                                   {Kind::kContrast, Does::kContrast},
+                                   {Kind::kSaturation, Does::kSaturation},
+                                   {Kind::kSharpness, Does::kSharpness}}) {
+    CHECK(effect({.kind = kind, .draw = 1, .factor = 0.25}) == Effect{does, 1.75f});
+    CHECK(effect({.kind = kind, .draw = kConstant, .factor = 0.25}) == Effect{does, 0.25f});
+    CHECK(effect({.kind = kind, .draw = kConstant, .factor = 1e30}) == Effect{does, kMostFactor});
+  }
+}
+
+TEST_CASE("channels in another order") {
+  const Plan plan = plan_of({{.kind = Kind::kPermute, .order = {2, 0, 1}}}, {2, 2}, {2, 2}, {});
+  CHECK(plan.stages.at(0).effects == std::vector<Effect>{{Does::kPermute, 0, 2 | 0 << 2 | 1 << 4}});
+}
+
 TEST_CASE("a branch is chosen by the first bound above the draw") {
   const Step one{
       .kind = Kind::kOneOf, .branches = {{of(Kind::kInvert)}, {}, {of(Kind::kEqualize)}}, .bounds = {0.25, 0.5, 1.0}};

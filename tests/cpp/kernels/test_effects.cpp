@@ -128,6 +128,7 @@ TEST_CASE("the sets agree on every colour, and leave what lies beside the pixels
       REQUIRE(same([&](const EffectLoops& l, uint8_t* p) { l.gray(p, count); }));
       REQUIRE(same([&](const EffectLoops& l, uint8_t* p) { l.saturate(p, count, factor); }));
       REQUIRE(same([&](const EffectLoops& l, uint8_t* p) { l.turn_hue(p, count, turn); }));
+      REQUIRE(same([&](const EffectLoops& l, uint8_t* p) { l.permute(p, count, turn % 3 | 1 << 2 | 2 << 4); }));
       REQUIRE(same([&](const EffectLoops& l, uint8_t* p) { l.look_up(p, count, tables.data()); }));
       REQUIRE(loops.sum_of_luma(colours.data(), count) == plain.sum_of_luma(colours.data(), count));
       std::vector<int32_t> want(3 * 256, 1), got = want;

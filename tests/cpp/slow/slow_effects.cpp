@@ -91,6 +91,26 @@ Picture blurred(const Effect& effect, const std::vector<float>& weights, Size si
   return made;
 }
 
+// Pillow's filter in float32, row below, row, row above, then its blend.
+Picture sharpened(float factor, Size size, const Picture& picture) {
+  Picture made = picture;
+  const auto at = [&](int x, int y) { return picture[size_t(y) * size_t(size.width) + size_t(x)]; };
+  for (int v = 1; v < size.height - 1; ++v) {
+    for (int u = 1; u < size.width - 1; ++u) {
+      for (size_t c = 0; c < 3; ++c) {
+        float sum = 0.5f;
+        for (int y = 1; y >= -1; --y) {
+          const float middle = y == 0 ? 5.0f / 13.0f : 1.0f / 13.0f;
+          sum += float(at(u - 1, v + y)[c]) * (1.0f / 13.0f) + float(at(u, v + y)[c]) * middle +
+                 float(at(u + 1, v + y)[c]) * (1.0f / 13.0f);
+        }
+        made[size_t(v) * size_t(size.width) + size_t(u)][c] = blend(int(sum), at(u, v)[c], factor);
+      }
+    }
+  }
+  return made;
+}
+
 }  // namespace
 
 void apply(const Effect& effect, const Plan& plan, Size size, Picture& picture) {
@@ -102,6 +122,10 @@ void apply(const Effect& effect, const Plan& plan, Size size, Picture& picture) 
     picture = warped(plan.warps[size_t(effect.amount)], size, picture);
     return;
   }
+  if (effect.kind == Effect::Kind::kSharpness) {
+    picture = sharpened(effect.factor, size, picture);
+    return;
+  }
   double sum = 0;
   std::map<int, int> counts[3];
   for (const Pixel& p : picture) {
@@ -111,6 +135,7 @@ void apply(const Effect& effect, const Plan& plan, Size size, Picture& picture) 
   const int mean = int(sum / double(picture.size()) + 0.5);
   for (Pixel& p : picture) {
     const int gray = gray_of(p);
+    const Pixel before = p;
     if (effect.kind == Effect::Kind::kHue) p = turn_hue(p, effect.amount);
     for (int c = 0; c < 3; ++c) {
       int& v = p[size_t(c)];
@@ -129,10 +154,17 @@ void apply(const Effect& effect, const Plan& plan, Size size, Picture& picture) 
           break;
         case Effect::Kind::kHue:
         case Effect::Kind::kBlur:
-        case Effect::Kind::kWarp:
+        case Effect::Kind::kSharpness:
+        case Effect::Kind::kWarp:  // not compared here
+          break;
+        case Effect::Kind::kPermute:
+          v = before[size_t(effect.amount >> 2 * c & 3)];
           break;
         case Effect::Kind::kInvert:
           v = 255 - v;
+          break;
+        case Effect::Kind::kSolarizeAdd:
+          v = v < 128 ? std::min(v + effect.amount, 255) : v;
           break;
         case Effect::Kind::kPosterize:
           v &= effect.amount;

@@ -67,7 +67,7 @@ Warp PlanMaker::warp(Size out) {
 void PlanMaker::add_effects(Plan& plan, PlanStage& stage, int most) {
   stage.effects.resize(size_t(between(0, most)));
   for (Effect& effect : stage.effects) {
-    effect.kind = static_cast<Effect::Kind>(between(0, 11));
+    effect.kind = static_cast<Effect::Kind>(between(0, 14));
     if (effect.kind == Effect::Kind::kBlur) {
       effect.width = 2 * between(0, std::min(3, stage.resize.width - 1)) + 1;
       effect.height = 2 * between(0, std::min(3, stage.resize.height - 1)) + 1;
@@ -77,6 +77,11 @@ void PlanMaker::add_effects(Plan& plan, PlanStage& stage, int most) {
     if (effect.kind == Effect::Kind::kWarp) {
       effect.amount = static_cast<int>(plan.warps.size());
       plan.warps.push_back(warp(stage.resize));
+      continue;
+    }
+    if (effect.kind == Effect::Kind::kPermute) {
+      const auto channel = [&] { return static_cast<uint8_t>(between(0, 2)); };
+      effect.amount = channel_order({channel(), channel(), channel()});
       continue;
     }
     effect.factor = float(between(0, 1000)) / float(between(0, 2) == 0 ? 300 : 1000);

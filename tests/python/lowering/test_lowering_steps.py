@@ -136,6 +136,13 @@ OURS = [
     "RandomChoice([Pad([1, 2]), RandomPosterize(3), Compose([RandomEqualize(), RandomAutocontrast()])], [1, 2, 3])",
     "RandomOrder([RandomGrayscale(), RandomHorizontalFlip()])",
     "Pad((1, 2, 3, 4), (5, 6, 7), 'edge')",
+    "RandomAdjustSharpness(1.5, 0.3)",
+    "RandomChannelPermutation()",
+    "RandomPhotometricDistort(contrast=(0.1, 3))",
+    "Compose([CenterCrop(50), RandAugment(3, 7, 10, 'bilinear', (1, 2, 3))])",
+    "TrivialAugmentWide(fill=9)",
+    "AutoAugment()",
+    "Compose([Resize((30, 20)), AutoAugment(AutoAugmentPolicy.CIFAR10), AutoAugment(AutoAugmentPolicy.SVHN, 3)])",
 ]
 
 
@@ -164,8 +171,8 @@ def test_refusals(T):
             r"step 2, RandomApply: step 2, PILToTensor\(\): makes a tensor inside RandomApply, where only .*put it aft",
         ),
         (
-            [T.RandomChoice([T.RandomOrder([T.RandAugment()])])],
-            r"step 1, RandomChoice: step 1, RandomOrder: step 1, RandAugment\(.*has no native twin",
+            [T.RandomChoice([T.RandomOrder([T.AugMix()])])],
+            r"step 1, RandomChoice: step 1, RandomOrder: step 1, AugMix\(.*has no native twin",
         ),
         ([T.RandomOrder([T.RandomErasing()])], r"step 1, RandomOrder: step 1, RandomErasing\(.*PIL image here, where"),
         ([T.RandomErasing(), *tensor], r"step 1, RandomErasing\(.*put it after ToTensor\(\) or ToImage\(\)"),
@@ -177,8 +184,8 @@ def test_refusals(T):
             [*tensor, T.RandomErasing(ratio=(0, 1))],
             r"step 3, RandomErasing\(.*scale and ratio must be finite \(smallest, larges",
         ),
-        ([T.RandomPosterize(9)], r"step 1, RandomPosterize\(.*bits, the number of bits to keep, must be from 1 to 8"),
-        ([T.RandomPosterize(0)], r"step 1, RandomPosterize\(.*bits, the number of bits to keep, must be from 1 to 8"),
+        ([T.RandomPosterize(9)], r"step 1, RandomPosterize\(.*bits, the number of bits to keep, must be from 0 to 8"),
+        ([T.RandomAdjustSharpness(-1)], r"step 1, RandomAdjustSharpness\(.*must be a finite number, 0 or more"),
         ([T.RandomPosterize(2.5)], r"step 1, RandomPosterize\(.*cannot be interpreted as an integer"),
         ([T.ColorJitter((0, math.inf))], r"step 1, ColorJitter\(.*brightness has an infinite largest factor; give a"),
         ([T.Pad(-2)], r"step 1, Pad\(.*a negative padding crops; use CenterCrop or leave it out"),

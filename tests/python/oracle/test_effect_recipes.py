@@ -26,6 +26,8 @@ STEPS = (
     S.When(0.6, (S.Grayscale(3),), 0),
     S.OneOf(((S.Invert(),), (S.Solarize(99.5),), (S.Posterize(3), S.Equalize())), (0.3, 0.6, 1.0), 1),
     S.Shuffled(COLOURS, 2),
+    S.OneOf(((S.Sharpness(3),), (S.Sharpness(S.Constant(4.5)),), (S.PermuteChannels((2, 0, 1)),)), (0.4, 0.7, 1.0), 8),
+    S.OneOf(tuple((one(S.Constant(0.3)),) for one in (S.Brightness, S.Contrast, S.Saturation)), (0.3, 0.6, 1.0), 9),
     S.When(0.5, (S.Autocontrast(),), 7),
     S.Pad((1, 2, 3, 4), (9, 80, 7), "constant"),
     S.HorizontalFlip(0.5, 8),
@@ -70,13 +72,22 @@ class Played:
         self.image = ImageOps.autocontrast(self.image)
 
     def Brightness(self, step):
-        self.image = ImageEnhance.Brightness(self.image).enhance(float(self.draws[step.draw]))
+        self.image = ImageEnhance.Brightness(self.image).enhance(self.factor(step))
 
     def Contrast(self, step):
-        self.image = ImageEnhance.Contrast(self.image).enhance(float(self.draws[step.draw]))
+        self.image = ImageEnhance.Contrast(self.image).enhance(self.factor(step))
 
     def Saturation(self, step):
-        self.image = ImageEnhance.Color(self.image).enhance(float(self.draws[step.draw]))
+        self.image = ImageEnhance.Color(self.image).enhance(self.factor(step))
+
+    def Sharpness(self, step):
+        self.image = ImageEnhance.Sharpness(self.image).enhance(self.factor(step))
+
+    def PermuteChannels(self, step):
+        self.image = Image.merge("RGB", [self.image.getchannel(i) for i in step.order])
+
+    def factor(self, step) -> float:
+        return step.draw.value if isinstance(step.draw, S.Constant) else float(self.draws[step.draw])
 
     def Hue(self, step):
         h, s, v = (np.asarray(band) for band in self.image.convert("HSV").split())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 
 from against_torchvision import MEAN, STD, assert_equal_on
-from headrace.lowering import lower
+from headrace.lowering import LoweringError, lower
 from headrace.oracle.containers import permutation
 from headrace.oracle.reference import reference_sample
 from headrace.randomness.draws import Draws
@@ -79,6 +80,52 @@ def test_what_is_done_at_times(T, feeder, drawings, p):
     ):
         check(drawings, feeder, T, step)
         check(drawings, feeder, T, T.Grayscale(), step, count=3)
+
+
+@pytest.mark.parametrize("factor", [0, 0.1, 0.99, 1, 1.01, 2, 7.5, 300])
+def test_sharpness(T, feeder, drawings, factor):
+    check(drawings, feeder, T, T.RandomAdjustSharpness(factor, 1.0), count=1)
+    check(drawings, feeder, T, T.RandomAdjustSharpness(factor, 0.5), T.Grayscale(), count=2)
+
+
+def test_posterize_to_no_bits_is_pillows(T):
+    """Pillow 13 raises; older versions make a black image."""
+    steps = [T.CenterCrop(8), T.RandomPosterize(0, 1.0), T.PILToTensor()]
+    try:
+        ImageOps.posterize(Image.new("L", (1, 1)), 0)
+    except ValueError as error:
+        with pytest.raises(LoweringError, match=re.escape(str(error))):
+            lower(T.Compose(steps))
+    else:
+        recipe = lower(T.Compose(steps), native_only=True)
+        assert not reference_sample(Image.new("RGB", (9, 9), "red"), recipe, [0.0] * 9).any()
+
+
+def test_channels_in_any_order(torchvision, feeder, drawings):
+    T = torchvision.transforms.v2
+    check(drawings, feeder, T, T.RandomChannelPermutation(), count=24)
+    check(drawings, feeder, T, T.Grayscale(), T.RandomChannelPermutation(), count=1)
+
+
+@pytest.mark.parametrize("gray", [False, True])
+def test_photometric_distortion(torchvision, drawings, gray):
+    """torchvision's transform with the parameters that it would have drawn."""
+    T = torchvision.transforms.v2
+    names = ("brightness", "contrast", "saturation", "hue")
+    distort = T.RandomPhotometricDistort((0.5, 2), (0, 3), (0.2, 3), (-0.5, 0.5), 0.6)
+    recipe = lower(T.Compose([T.CenterCrop(33), distort, T.PILToTensor()]), channels=1 if gray else 3, native_only=True)
+    draws = Draws(recipe.columns, 3).batch(0, range(40), [0] * 40)
+    seen = set()
+    for i, row in enumerate(draws.tolist()):
+        image = drawings[i % len(drawings)].convert("L" if gray else "RGB")
+        params = {f"{name}_factor": row[2 * k + 1] if row[2 * k] < 0.6 else None for k, name in enumerate(names)}
+        permuted = not gray and row[10] < 0.6
+        order = list(itertools.permutations(range(3)))[int(row[9] * 6)] if permuted else None
+        params |= {"contrast_before": row[8] < 0.5, "channel_permutation": order}
+        seen.add((*(value is None for value in params.values()), params["contrast_before"]))
+        expected = T.PILToTensor()(distort.transform(T.CenterCrop(33)(image), params))
+        assert torch.equal(reference_sample(image, recipe, row), expected)
+    assert len(seen) > 15  # of 32 ways for a gray image, 64 for another
 
 
 @pytest.mark.parametrize("bits", range(1, 9))

@@ -48,6 +48,9 @@ DATASETS = {
         T.RandomOrder([T.RandomAutocontrast(), T.RandomEqualize(), T.Pad(5, 77)]),
         *(CROP, T.ToTensor(), T.RandomErasing(0.6), FLIP),
     ),
+    "sharpness, channels": photographs(
+        *(CROP, T.RandomAdjustSharpness(2.5), T.RandomPhotometricDistort(), T.RandomAdjustSharpness(0, 0.3), *TENSOR)
+    ),
     "views": photographs(
         T.Views([T.Compose([CROP, FLIP, JITTER, *TENSOR]), T.Compose([T.RandomResizedCrop(20), *TENSOR])])
     ),

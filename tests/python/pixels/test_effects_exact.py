@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -54,6 +55,7 @@ def enhanced(name: str, factor: float) -> tuple[Effect, Callable[[Image.Image], 
         "brightness": ImageEnhance.Brightness,
         "contrast": ImageEnhance.Contrast,
         "saturation": ImageEnhance.Color,
+        "sharpness": ImageEnhance.Sharpness,
     }[name]
     return (name, factor, 0), lambda image: kind(image).enhance(factor)
 
@@ -62,11 +64,23 @@ def turned(turn: int) -> tuple[Effect, Callable[[Image.Image], Image.Image]]:
     return ("hue", 0.0, turn), lambda image: turn_hue(image, turn)
 
 
+def permuted(*order: int) -> tuple[Effect, Callable[[Image.Image], Image.Image]]:
+    amount = order[0] | order[1] << 2 | order[2] << 4
+    return ("permute", 0.0, amount), lambda image: Image.merge("RGB", [image.getchannel(i) for i in order])
+
+
+def brightened(add: int) -> tuple[Effect, Callable[[Image.Image], Image.Image]]:
+    table = [min(value + add, 255) if value < 128 else value for value in range(256)]
+    return ("solarize_add", 0.0, add), lambda image: image.point(table * 3)
+
+
 CASES = [
-    *(enhanced(name, factor) for name in ("brightness", "contrast", "saturation") for factor in FACTORS),
+    *(enhanced(name, factor) for name in ("brightness", "contrast", "saturation", "sharpness") for factor in FACTORS),
     *(turned(turn) for turn in (0, 1, 25, 100, 127, 128, 200, 255)),
     *(posterized(bits) for bits in (1, 2, 5, 7, 8)),
     *(solarized(threshold) for threshold in (0, 1, 128, 200, 255, 256)),
+    *(permuted(*order) for order in itertools.permutations(range(3))),
+    *(brightened(add) for add in (0, 1, 33, 110, 255)),
     (("gray", 0.0, 0), gray),
     (("invert", 0.0, 0), ImageOps.invert),
     (("autocontrast", 0.0, 0), ImageOps.autocontrast),
@@ -85,7 +99,8 @@ def low_contrast(image: Image.Image, seed: int) -> Image.Image:
 def pictures(images: list[Image.Image]) -> list[Image.Image]:
     """Photographs, noise, plain colours, and channels of little contrast."""
     rng = np.random.default_rng(5)
-    noise = [Image.fromarray(rng.integers(0, 256, (h, w, 3), dtype=np.uint8)) for h, w in ((1, 1), (5, 9), (61, 83))]
+    sizes = ((1, 1), (5, 9), (61, 83), (2, 40), (40, 2), (3, 3), (3, 90), (70, 3), (4, 18), (7, 35))
+    noise = [Image.fromarray(rng.integers(0, 256, (h, w, 3), dtype=np.uint8)) for h, w in sizes]
     plain = [Image.new("RGB", (17, 3), colour) for colour in ((0, 0, 0), (255, 255, 255), (3, 200, 90))]
     everything = [*images, *noise, *plain]
     return everything + [low_contrast(image, seed) for seed, image in enumerate(everything)]

@@ -28,6 +28,12 @@ COLOURS = [
     "RandomSolarize(100, 1.0)",
     "RandomAutocontrast(1.0)",
     "RandomEqualize(1.0)",
+    "RandomAdjustSharpness(1.7, 1.0)",
+    "RandomChannelPermutation()",
+    "RandomPhotometricDistort(p=0.7)",
+    "RandAugment(3)",
+    "TrivialAugmentWide()",
+    "AutoAugment()",
     "GaussianBlur(3)",
     "GaussianBlur((5, 3), (0.5, 2.0))",
 ]

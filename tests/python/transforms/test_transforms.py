@@ -50,11 +50,25 @@ CALLS = [
     "RandomSolarize(99.5, p=0.6)",
     "RandomAutocontrast(0.7)",
     "RandomEqualize()",
+    "RandomAdjustSharpness(2.5)",
+    "RandomAdjustSharpness(0, 0.8)",
+    "RandomChannelPermutation()",
+    "RandomPhotometricDistort()",
+    "RandomPhotometricDistort((0.1, 3), (0, 2), (0.5, 0.5), (-0.5, 0.5), 0.7)",
     "RandomApply([RandomHorizontalFlip(), ColorJitter(0.4)], 0.6)",
     "RandomApply(torch.nn.ModuleList([RandomVerticalFlip(), Pad(1)]))",
     "RandomChoice([RandomInvert(), Pad(2), RandomHorizontalFlip()])",
     "RandomChoice([RandomInvert(), Pad(2)], p=[1, 3])",
     "RandomOrder([RandomInvert(), RandomSolarize(128), RandomCrop(50, pad_if_needed=True)])",
+    "RandAugment()",
+    "RandAugment(3, 30, interpolation=2, fill=(9, 300, -1))",
+    "RandAugment(0)",
+    "RandAugment(1, 4, 10, InterpolationMode.BICUBIC, [7])",
+    "TrivialAugmentWide()",
+    "TrivialAugmentWide(10, 'nearest-exact', 99)",
+    "AutoAugment()",
+    "AutoAugment(AutoAugmentPolicy.CIFAR10, 'bilinear')",
+    "AutoAugment(AutoAugmentPolicy.SVHN, fill={PIL.Image: 7, 'others': 0})",
     "PILToTensor()",
     "ToImage()",
     "Compose([Resize((30, 31)), ToImage(), RandomErasing(0.7)])",
@@ -67,7 +81,7 @@ CALLS = [
 
 def both(torchvision, call: str):
     v2 = torchvision.transforms.v2
-    return [eval(call, {**vars(home), "torch": torch}) for home in (H, v2)]
+    return [eval(call, {**vars(home), "torch": torch, "PIL": Image}) for home in (H, v2)]
 
 
 def as_array(image) -> np.ndarray:
@@ -84,7 +98,7 @@ def test_equals_torchvision_under_the_same_seed(torchvision, images, call):
         for transform in (ours, theirs):
             torch.manual_seed(1)
             try:
-                made = [as_array(transform(image)) for _ in range(3)]
+                made = [as_array(transform(image)) for _ in range(24 if "Augment" in call else 3)]
             except ValueError as error:
                 made = [str(error)]
             outcomes.append((made, torch.get_rng_state()))
@@ -171,6 +185,17 @@ REFUSED = [
     ("ColorJitter((1, 2, 3))", None),
     ("RandomInvert(1.5)", None),
     ("RandomPosterize(4, -1)", None),
+    ("RandomAdjustSharpness(4, -1)", None),
+    ("RandomPhotometricDistort(hue=(0.75, 0.75), p=1)", "image"),
+    ("RandAugment(-1)", None),
+    ("RandAugment(1.5)", None),
+    ("RandAugment(fill='red')", None),
+    ("RandAugment(8, fill=(1, 2))", "image"),
+    ("RandAugment(8, interpolation='cubic')", "image"),
+    ("RandAugment(8, interpolation='lanczos')", "image"),
+    ("AutoAugment('imagenet')", None),
+    ("TrivialAugmentWide()", "sample without an image"),
+    ("RandAugment()", "two images"),
     ("RandomApply(3)", None),
     ("RandomApply([])", None),
     ("RandomApply([Pad(1)], 1.5)", None),
@@ -203,11 +228,14 @@ def test_refusals_are_torchvisions(torchvision, images, call, on):
         "bytes": torch.zeros(3, 2, 2, dtype=torch.uint8),
         "floats": torch.zeros(3, 2, 2),
         "flat": torch.zeros(2, 2),
+        "sample without an image": (3, "label"),
+        "two images": (images[0], images[1]),
     }
     raised = []
     for home in (H, torchvision.transforms.v2):
         with pytest.raises((TypeError, ValueError)) as info:
             transform = eval(call, {**vars(home), "torch": torch})
+            torch.manual_seed(5)
             transform(inputs[on])
         raised.append((info.type, str(info.value)))
     assert raised[0] == raised[1]
@@ -228,7 +256,7 @@ GEOMETRY = ["Resize(4)", "CenterCrop(4)", "RandomCrop(4)", "RandomResizedCrop(4)
 COLOURS = ["ColorJitter(0.1)", "RandomGrayscale()", "RandomInvert()", "RandomPosterize(3)", "RandomSolarize(9)"]
 
 
-@pytest.mark.parametrize("call", [*GEOMETRY, *COLOURS, "RandomAutocontrast()", "RandomEqualize()"])
+@pytest.mark.parametrize("call", [*GEOMETRY, *COLOURS, "RandomAutocontrast()", "RandomEqualize()", "RandAugment()"])
 def test_images_only_refuses_tensors_with_a_remedy(call):
     transform = eval(call, vars(H))
     with pytest.raises(
@@ -267,7 +295,7 @@ def test_names_and_signatures_are_torchvisions(torchvision):
         if name not in ("Transform", "InterpolationMode", "filter_name", *OWN):
             shown = [
                 [
-                    (p.name, p.default)
+                    (p.name, type(p.default).__name__, str(p.default))
                     for p in list(inspect.signature(cls.__init__).parameters.values())[1:]
                     if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)  # of classes without an __init__ of their own
                 ]
@@ -281,7 +309,7 @@ def test_names_and_signatures_are_torchvisions(torchvision):
 
 @pytest.mark.parametrize("call", CALLS)
 def test_pickles(call):
-    transform = eval(call, {**vars(H), "torch": torch})
+    transform = eval(call, {**vars(H), "torch": torch, "PIL": Image})
     assert repr(pickle.loads(pickle.dumps(transform))) == repr(transform)
 
 

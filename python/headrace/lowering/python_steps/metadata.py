@@ -11,10 +11,10 @@ Carried = bool | None
 
 _KEEP = (
     *(S.RandomResizedCrop, S.Resize, S.ResizeShorter, S.ResizeKeepRatio, S.HorizontalFlip, S.VerticalFlip),
-    *(S.Saturation, S.Invert, S.Posterize, S.Solarize, S.Autocontrast, S.Equalize),
+    *(S.Saturation, S.Sharpness, S.Invert, S.Posterize, S.Solarize, S.SolarizeAdd, S.Autocontrast, S.Equalize),
     *(S.Affine, S.Rotate, S.RandomRotate, S.RandomAffine, S.RandomPerspective),
 )
-_DROP = (S.Pad, S.Brightness, S.Contrast, S.Hue, S.GaussianBlur)
+_DROP = (S.Pad, S.Brightness, S.Contrast, S.Hue, S.GaussianBlur, S.PermuteChannels)
 
 
 def carried(steps: Sequence[S.Step]) -> Carried:

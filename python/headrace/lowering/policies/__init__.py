@@ -1,0 +1,1 @@
+"""Augmentation policies as native steps: a choice among constant operations."""

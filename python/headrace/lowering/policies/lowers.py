@@ -1,0 +1,64 @@
+"""Lowers RandAugment, TrivialAugmentWide and AutoAugment of a PIL image to choices among constant steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import headrace.recipe.steps as S
+from headrace.lowering.builder import Builder
+from headrace.lowering.images import Lower, on_images
+from headrace.lowering.policies.choices import any_of, any_way
+from headrace.lowering.policies.operations import Operations
+from headrace.recipe.recipe import Column
+
+_BINS_OF_LEARNED = 10  # of AutoAugment's magnitudes
+
+
+def rand_augment(builder: Builder, transform: Any, library: str) -> str:
+    if transform.num_ops == 0:
+        return "nothing"
+    operations = Operations(builder, transform, library, transform.num_magnitude_bins)
+    every = [operations.lower(name, transform.magnitude) for name in operations.names]
+    for _ in range(transform.num_ops):
+        chosen, sign = builder.draw(Column()), builder.draw(Column())
+        builder.add(any_of([any_way(one, sign) for one in every], chosen))
+    of = f"magnitude {transform.magnitude} of {transform.num_magnitude_bins}"
+    return f"native {transform.num_ops} times one of {_list(operations.names)}, at {of}"
+
+
+def trivial_augment_wide(builder: Builder, transform: Any, library: str) -> str:
+    operations = Operations(builder, transform, library, transform.num_magnitude_bins)
+    chosen, way = builder.draw(Column()), builder.draw(Column())
+    every = [any_way(operations.lower(name, None), way) for name in operations.names]
+    builder.add(any_of(every, chosen))
+    return f"native one of {_list(operations.names)}, at one of {transform.num_magnitude_bins} magnitudes"
+
+
+def auto_augment(builder: Builder, transform: Any, library: str) -> str:
+    operations = Operations(builder, transform, library, _BINS_OF_LEARNED)
+    pairs = transform.policies if library == "v1" else transform._policies
+    chosen = builder.draw(Column())
+    draws = [(builder.draw(Column()), builder.draw(Column())) for _ in range(2)]
+    branches = []
+    for pair in pairs:
+        parts = zip(pair, draws, strict=True)
+        branches.append(
+            tuple(
+                S.When(float(p), any_way(operations.lower(name, bin), sign), done)
+                for (name, p, bin), (done, sign) in parts
+            )
+        )
+    builder.add(any_of(branches, chosen))
+    return f"native one of {len(branches)} pairs of operations, the policy for {transform.policy.value}"
+
+
+def _list(names: Sequence[str]) -> str:
+    return f"{len(names)} operations ({', '.join(names)})"
+
+
+LOWERS: dict[str, Lower] = {
+    "RandAugment": on_images(rand_augment),
+    "TrivialAugmentWide": on_images(trivial_augment_wide),
+    "AutoAugment": on_images(auto_augment),
+}
