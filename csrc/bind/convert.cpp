@@ -114,7 +114,7 @@ Step to_step(const py::handle& from, int& erases) {
     step.kind = Step::Kind::kCenterCrop;
     output_size();
     step.fill = py::cast<std::array<uint8_t, 3>>(from.attr("fill"));
-    step.center = to_center_rule(py::cast<std::string>(from.attr("rounding")));
+    step.center_rule = to_center_rule(py::cast<std::string>(from.attr("rounding")));
   } else if (kind == "RandomCrop") {
     step.kind = Step::Kind::kRandomCrop;
     output_size();

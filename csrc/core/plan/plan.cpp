@@ -252,8 +252,8 @@ class Resolver {
 
   void center_crop(const Step& step) {
     const auto [width, height] = checked(step.width, step.height);
-    pad_and_crop({center_offset(step.center, size().width, width), center_offset(step.center, size().height, height),
-                  width, height},
+    pad_and_crop({center_offset(step.center_rule, size().width, width),
+                  center_offset(step.center_rule, size().height, height), width, height},
                  PadMode::kConstant, step.fill);
   }
 

@@ -77,9 +77,9 @@ struct Step {
   int shorter = 0, max_size = 0;  // ResizeShorter: length of the shorter edge; 0 = no limit to the longer one
   double longest = 0;             // ResizeKeepRatio: share of the edge that is longer in terms of the target
   Filter filter = Filter::kBilinear;
-  CenterRule center = CenterRule::kEven;
-  double min_ratio = 0, max_ratio = 0;  // RandomResizedCrop: limits of the box after ten failed tries
-  std::array<int, 4> padding{};         // Pad, RandomCrop: left, top, right, bottom
+  CenterRule center_rule = CenterRule::kEven;  // CenterCrop
+  double min_ratio = 0, max_ratio = 0;         // RandomResizedCrop: limits of the box after ten failed tries
+  std::array<int, 4> padding{};                // Pad, RandomCrop: left, top, right, bottom
   bool pad_if_needed = false;
   std::array<uint8_t, 3> fill{};  // Pad, RandomCrop, CenterCrop
   PadMode pad_mode = PadMode::kConstant;

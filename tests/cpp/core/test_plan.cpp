@@ -97,7 +97,7 @@ TEST_CASE("centre crop pads a small image, with the odd pixel right and below") 
 TEST_CASE("centre crop with the other rules: halves towards zero, or down") {
   const auto left = [](CenterRule rule, int width, int crop) {
     Step step = center_crop(1, crop);
-    step.center = rule;
+    step.center_rule = rule;
     return plan_of({step}, {width, 1}, {crop, 1}).last.box.x;
   };
   for (const CenterRule rule : {CenterRule::kTowardsZero, CenterRule::kDown}) {
