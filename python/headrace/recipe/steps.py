@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from headrace.recipe.warp_steps import Affine as Affine
-from headrace.recipe.warp_steps import RandomAffine as RandomAffine
-from headrace.recipe.warp_steps import RandomPerspective as RandomPerspective
-from headrace.recipe.warp_steps import RandomRotate as RandomRotate
-from headrace.recipe.warp_steps import Rotate as Rotate
+from headrace.recipe.effect_steps import *  # noqa: F403 - all steps have one home
+from headrace.recipe.effect_steps import EffectStep
+from headrace.recipe.warp_steps import *  # noqa: F403
+from headrace.recipe.warp_steps import WarpStep
 
 if TYPE_CHECKING:
     from headrace.recipe.calls import CallFunction
@@ -148,91 +147,6 @@ class Pad:
 
 
 @dataclass(frozen=True)
-class Constant:
-    """A parameter that is the same for every sample, where a step may have the column of a drawn one."""
-
-    value: float
-
-
-@dataclass(frozen=True)
-class Brightness:
-    """``PIL.ImageEnhance.Brightness`` by the factor in column `draw`, or by a constant."""
-
-    draw: int | Constant
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """``PIL.ImageEnhance.Contrast`` by the factor in column `draw`, or by a constant; depends on the image's mean."""
-
-    draw: int | Constant
-
-
-@dataclass(frozen=True)
-class Saturation:
-    """``PIL.ImageEnhance.Color`` by the factor in column `draw`, or by a constant."""
-
-    draw: int | Constant
-
-
-@dataclass(frozen=True)
-class Sharpness:
-    """``PIL.ImageEnhance.Sharpness`` by the factor in column `draw`, or by a constant."""
-
-    draw: int | Constant
-
-
-@dataclass(frozen=True)
-class Hue:
-    """Add ``int(255 x)`` modulo 256 to the H of Pillow's HSV; x is column `draw`."""
-
-    draw: int
-
-
-@dataclass(frozen=True)
-class PermuteChannels:
-    """Make channel `order[i]` of an RGB image channel i."""
-
-    order: tuple[int, int, int]
-
-
-@dataclass(frozen=True)
-class Invert:
-    """``PIL.ImageOps.invert``."""
-
-
-@dataclass(frozen=True)
-class Posterize:
-    """``PIL.ImageOps.posterize``: keep the `bits` (0 to 8) most significant bits."""
-
-    bits: int
-
-
-@dataclass(frozen=True)
-class Solarize:
-    """``PIL.ImageOps.solarize``: invert the values that are at least `threshold`."""
-
-    threshold: float
-
-
-@dataclass(frozen=True)
-class SolarizeAdd:
-    """timm's operation: add `add` (0 to 255) to the values below 128, up to 255."""
-
-    add: int
-
-
-@dataclass(frozen=True)
-class Autocontrast:
-    """``PIL.ImageOps.autocontrast`` with its default arguments, per channel."""
-
-
-@dataclass(frozen=True)
-class Equalize:
-    """``PIL.ImageOps.equalize``, per channel."""
-
-
-@dataclass(frozen=True)
 class GaussianBlur:
     """torchvision's blur of a PIL image: a convolution in float32 with mirrored borders, rounded to bytes.
 
@@ -343,24 +257,9 @@ Step = (
     | HorizontalFlip
     | VerticalFlip
     | Grayscale
-    | Brightness
-    | Contrast
-    | Saturation
-    | Sharpness
-    | Hue
-    | PermuteChannels
-    | Invert
-    | Posterize
-    | Solarize
-    | SolarizeAdd
-    | Autocontrast
-    | Equalize
+    | EffectStep
     | GaussianBlur
-    | Affine
-    | Rotate
-    | RandomRotate
-    | RandomAffine
-    | RandomPerspective
+    | WarpStep
     | When
     | OneOf
     | Shuffled

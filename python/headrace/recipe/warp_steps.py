@@ -98,3 +98,6 @@ class RandomPerspective:
     filter: str
     fill: tuple[int, int, int]
     draw: int
+
+
+WarpStep = Affine | RandomAffine | RandomPerspective | RandomRotate | Rotate

@@ -1,0 +1,123 @@
+"""The steps of a recipe that change the values of an image, but move and mix no pixels, and Sharpness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "Autocontrast",
+    "Brightness",
+    "Constant",
+    "Contrast",
+    "EffectStep",
+    "Equalize",
+    "Hue",
+    "Invert",
+    "PermuteChannels",
+    "Posterize",
+    "Saturation",
+    "Sharpness",
+    "Solarize",
+    "SolarizeAdd",
+]
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A parameter that is the same for every sample, where a step may have the column of a drawn one."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Brightness:
+    """``PIL.ImageEnhance.Brightness`` by the factor in column `draw`, or by a constant."""
+
+    draw: int | Constant
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """``PIL.ImageEnhance.Contrast`` by the factor in column `draw`, or by a constant; depends on the image's mean."""
+
+    draw: int | Constant
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """``PIL.ImageEnhance.Color`` by the factor in column `draw`, or by a constant."""
+
+    draw: int | Constant
+
+
+@dataclass(frozen=True)
+class Sharpness:
+    """``PIL.ImageEnhance.Sharpness`` by the factor in column `draw`, or by a constant."""
+
+    draw: int | Constant
+
+
+@dataclass(frozen=True)
+class Hue:
+    """Add ``int(255 x)`` modulo 256 to the H of Pillow's HSV; x is column `draw`."""
+
+    draw: int
+
+
+@dataclass(frozen=True)
+class PermuteChannels:
+    """Make channel `order[i]` of an RGB image channel i."""
+
+    order: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Invert:
+    """``PIL.ImageOps.invert``."""
+
+
+@dataclass(frozen=True)
+class Posterize:
+    """``PIL.ImageOps.posterize``: keep the `bits` (0 to 8) most significant bits."""
+
+    bits: int
+
+
+@dataclass(frozen=True)
+class Solarize:
+    """``PIL.ImageOps.solarize``: invert the values that are at least `threshold`."""
+
+    threshold: float
+
+
+@dataclass(frozen=True)
+class SolarizeAdd:
+    """timm's operation: add `add` (0 to 255) to the values below 128, up to 255."""
+
+    add: int
+
+
+@dataclass(frozen=True)
+class Autocontrast:
+    """``PIL.ImageOps.autocontrast`` with its default arguments, per channel."""
+
+
+@dataclass(frozen=True)
+class Equalize:
+    """``PIL.ImageOps.equalize``, per channel."""
+
+
+EffectStep = (
+    Autocontrast
+    | Brightness
+    | Contrast
+    | Equalize
+    | Hue
+    | Invert
+    | PermuteChannels
+    | Posterize
+    | Saturation
+    | Sharpness
+    | Solarize
+    | SolarizeAdd
+)
