@@ -120,14 +120,9 @@ HEADRACE_HD static inline uint32_t warped_pixel(const Warp& warp, int x, int y, 
 /// An affine matrix in 16.16 fixed point. Sums wrap, as Pillow's do in a processor.
 struct FixedMatrix {
   uint32_t a[6];
-  /// The column, then the row, that output (x, y) shows; it may lie outside the image.
-  HEADRACE_HD int column(int x, int y) const { return at(a[0], a[1], a[2], x, y); }
-  HEADRACE_HD int row(int x, int y) const { return at(a[3], a[4], a[5], x, y); }
-
- private:
-  HEADRACE_HD static int at(uint32_t by_x, uint32_t by_y, uint32_t from, int x, int y) {
-    return static_cast<int32_t>(from + static_cast<uint32_t>(x) * by_x + static_cast<uint32_t>(y) * by_y) >> 16;
-  }
+  /// The position in the image, column then row, that output (0, y) shows.
+  HEADRACE_HD uint32_t x(int y) const { return a[2] + static_cast<uint32_t>(y) * a[1]; }
+  HEADRACE_HD uint32_t y(int y) const { return a[5] + static_cast<uint32_t>(y) * a[4]; }
 };
 
 /// A warp, and what follows from it for all of its pixels.
@@ -144,16 +139,23 @@ HEADRACE_HD static inline int whole(double at, int size) { return within(at, siz
 /// bilinear_pixel.
 template <class Pixel, class Store>
 HEADRACE_HD static inline void warp_row(const WarpJob& job, int y, int width, int height, Pixel pixel, Store store) {
-  const Warp& warp = job.warp;
+  const Warp warp = job.warp;  // a copy: a compiler must assume that stores of bytes change the job
   const double* a = warp.a;
   const auto put = [&](int x, int column, int row) {
-    const bool inside = column >= 0 && column < width && row >= 0 && row < height;
+    const bool inside = static_cast<uint32_t>(column) < static_cast<uint32_t>(width) &&
+                        static_cast<uint32_t>(row) < static_cast<uint32_t>(height);
     store(x, inside ? pixel(column, row) : warp.fill);
   };
   if (job.path == WarpPath::kEachPixel) {
     for (int x = 0; x < warp.out.width; ++x) store(x, warped_pixel(warp, x, y, width, height, pixel));
   } else if (job.path == WarpPath::kFixed) {
-    for (int x = 0; x < warp.out.width; ++x) put(x, job.fixed.column(x, y), job.fixed.row(x, y));
+    const FixedMatrix fixed = job.fixed;
+    uint32_t u = fixed.x(y), v = fixed.y(y);
+    for (int x = 0; x < warp.out.width; ++x) {
+      put(x, static_cast<int32_t>(u) >> 16, static_cast<int32_t>(v) >> 16);
+      u += fixed.a[0];
+      v += fixed.a[3];
+    }
   } else {
     double u = a[2] + a[1] * 0.5 + a[0] * 0.5, v = a[5] + a[4] * 0.5 + a[3] * 0.5;  // halves are exact
     for (int i = 0; i < y; ++i) {

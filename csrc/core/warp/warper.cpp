@@ -41,16 +41,15 @@ WarpJob warp_job(const Warp& warp) {
 
 void run_warp(const Warp& warp, const uint8_t* from, Size in, uint8_t* to) {
   const WarpJob job = warp_job(warp);
-  const auto pixel = [&](int x, int y) {
+  const size_t row_bytes = static_cast<size_t>(in.width) * kPixelBytes;
+  const auto pixel = [from, row_bytes](int x, int y) {
     uint32_t one;
-    std::memcpy(&one,
-                from + (static_cast<size_t>(y) * static_cast<size_t>(in.width) + static_cast<size_t>(x)) * kPixelBytes,
-                kPixelBytes);
+    std::memcpy(&one, from + static_cast<size_t>(y) * row_bytes + static_cast<size_t>(x) * kPixelBytes, kPixelBytes);
     return one;
   };
   for (int y = 0; y < warp.out.height; ++y) {
     warp_row(job, y, in.width, in.height, pixel,
-             [&](int x, uint32_t one) { std::memcpy(to + static_cast<size_t>(x) * kPixelBytes, &one, kPixelBytes); });
+             [to](int x, uint32_t one) { std::memcpy(to + static_cast<size_t>(x) * kPixelBytes, &one, kPixelBytes); });
     to += static_cast<size_t>(warp.out.width) * kPixelBytes;
   }
 }

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "core/fuse/fuse.h"
-#include "support/plan_samples.h"
 #include "slow/slow_effects.h"
+#include "support/plan_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;
