@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from headrace.recipe.turns import turn_of
 
+__all__ = ["Affine", "RandomAffine", "RandomPerspective", "RandomRotate", "Rotate", "WarpStep"]
+
 
 @dataclass(frozen=True)
 class Affine:
