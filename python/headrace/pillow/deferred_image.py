@@ -18,6 +18,7 @@ from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 from headrace.base.native import core
+from headrace.pillow.effects import warp_of
 from headrace.pillow.file_pixels import BYTES, FilePixels
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.lazy_core import MOST_PIXELS, LazyCore
@@ -196,6 +197,20 @@ _WHEN: dict[str, Callable[..., bool]] = {
 }
 for _name, _records in _WHEN.items():
     setattr(Deferred, _name, _recording_method(_name, _records))
+
+
+@functools.wraps(Image.Image.transform)
+def _transform(
+    self: Any, size: Any, method: Any, data: Any = None, resample: Any = 0, fill: Any = 1, fillcolor: Any = None
+) -> Any:
+    warp = warp_of(self.mode, size, method, data, resample, fillcolor)
+    lazy = None if warp is None else recorded(self)
+    if warp is None or lazy is None:
+        return Image.Image.transform(self, size, method, data, resample, fill, fillcolor)
+    return self._new(lazy.effect("warp", warp, warp.size))
+
+
+setattr(Deferred, "transform", _transform)  # noqa: B010 - as the methods above: Pillow's types are narrower
 
 
 class DeferredImage(Deferred, Image.Image):

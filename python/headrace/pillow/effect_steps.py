@@ -203,6 +203,7 @@ STEPS = Replacements(
         method("PIL.ImageEnhance", "Brightness", "__init__", _enhancer("brightness")),
         method("PIL.ImageEnhance", "Contrast", "__init__", _enhancer("contrast")),
         method("PIL.ImageEnhance", "Color", "__init__", _enhancer("saturation")),
+        method("PIL.ImageEnhance", "Sharpness", "__init__", _enhancer("sharpness")),
         *(function(_V1, name, version) for name, version in _OPERATIONS.items()),
         *(Place(_V2, _kernels(name), Image.Image, version) for name, version in _OPERATIONS.items()),
         *(function(_OWN, name, version) for name, version in _OPERATIONS.items()),

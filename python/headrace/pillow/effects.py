@@ -9,10 +9,14 @@ from typing import Any
 
 from PIL import Image, ImageEnhance, ImageOps
 
+from headrace.pillow.lazy_core import MOST_PIXELS
 from headrace.pixels import pillow_ops, tensor_ops
 
-NativeEffect = tuple[str, Any, Any]  # name, factor, amount; of a blur its name and two lists of weights
+#: name, factor, amount; of a blur its name and two lists of weights; of a warp its name and the entry of "warps".
+NativeEffect = tuple[Any, ...]
 
+_WARP_FILTERS = (Image.Resampling.NEAREST, Image.Resampling.BILINEAR, Image.Resampling.BICUBIC)
+_NUMBERS: dict[int, int] = {Image.Transform.AFFINE: 6, Image.Transform.PERSPECTIVE: 8}
 _MOST_FACTOR = 1e6  # the kernels' limit, plan.h
 
 
@@ -41,6 +45,49 @@ class Blur:
     softmax: bool
 
 
+@dataclass(frozen=True)
+class Warp:
+    """The arguments of Pillow's `transform`.
+
+    Attributes:
+        size: (width, height) of the image that it makes.
+        method: AFFINE, with six numbers, or PERSPECTIVE, with eight.
+        filter: nearest, bilinear or bicubic.
+        fill: a pixel of the image's mode.
+    """
+
+    size: tuple[int, int]
+    method: int
+    numbers: tuple[float, ...]
+    filter: int
+    fill: int | tuple[int, ...]
+
+
+def warp_of(mode: str, size: Any, method: Any, data: Any, filter: Any, fill: Any) -> Warp | None:
+    """Returns the warp that arguments of Pillow's `transform` stand for; None for all that it may refuse or does not
+    do to pixels alone."""
+    count = _NUMBERS.get(method) if isinstance(method, int) else None
+    if count is None or mode not in ("RGB", "L") or filter not in _WARP_FILTERS or not _are(int, size, 2):
+        return None
+    if not isinstance(data, (list, tuple)) or not _are((int, float), data[:count], count):
+        return None
+    if fill is None:
+        fill = 0 if mode == "L" else (0, 0, 0)
+    bytes_ = fill if mode == "RGB" else (fill,)
+    if not _are(int, bytes_, len(mode)) or not all(0 <= byte <= 255 for byte in bytes_):
+        return None
+    numbers = tuple(float(one) for one in data[:count])
+    if min(size) < 1 or size[0] * size[1] > MOST_PIXELS or not all(map(math.isfinite, numbers)):
+        return None
+    return Warp(tuple(size), int(method), numbers, int(filter), fill if mode == "L" else tuple(fill))
+
+
+def _are(kind: Any, values: Any, count: int) -> bool:
+    """Whether these are so many values of a type."""
+    right = isinstance(values, (list, tuple)) and len(values) == count
+    return right and all(isinstance(one, kind) and not isinstance(one, bool) for one in values)
+
+
 def _factor(name: str) -> Callable[[Any], NativeEffect | None]:
     return lambda value: (name, value, 0) if abs(value) <= _MOST_FACTOR else None
 
@@ -62,12 +109,23 @@ def _blur(value: Blur) -> NativeEffect:
     return "blur", row.tolist(), column.tolist()
 
 
+def _warp(value: Warp) -> NativeEffect:
+    padded = (*value.numbers, *[0.0] * (8 - len(value.numbers)))
+    fill = value.fill if isinstance(value.fill, tuple) else (value.fill,) * 3
+    return "warp", (value.method == Image.Transform.PERSPECTIVE, value.filter, padded, fill, value.size)
+
+
+def _warp_by_pillow(image: Any, by: Warp) -> Any:
+    return image.transform(by.size, by.method, by.numbers, by.filter, fillcolor=by.fill)
+
+
 _blur_by_torch = tensor_ops.gaussian_blur  # the function that deferred images replace
 
 EFFECTS = {
     "brightness": Effect(False, lambda image, by: ImageEnhance.Brightness(image).enhance(by), _factor("brightness")),
     "contrast": Effect(False, lambda image, by: ImageEnhance.Contrast(image).enhance(by), _factor("contrast")),
     "saturation": Effect(True, lambda image, by: ImageEnhance.Color(image).enhance(by), _factor("saturation")),
+    "sharpness": Effect(True, lambda image, by: ImageEnhance.Sharpness(image).enhance(by), _factor("sharpness")),
     "hue": Effect(False, pillow_ops.adjust_hue, _hue),
     "posterize": Effect(True, ImageOps.posterize, _posterize),
     "solarize": Effect(True, ImageOps.solarize, _solarize),
@@ -79,6 +137,7 @@ EFFECTS = {
         lambda image, by: _blur_by_torch(image, by.width, by.height, by.sigma, softmax=by.softmax),
         _blur,
     ),
+    "warp": Effect(True, _warp_by_pillow, _warp),
 }
 
 

@@ -85,9 +85,10 @@ class LazyCore:
     def convert(self, mode: str, *dither: Any) -> LazyCore:
         return self._then(("convert", mode, *dither), mode=mode)
 
-    def effect(self, name: str, value: Any) -> LazyCore:
-        """Records one of `effects`; ImagingCore has no such method."""
-        return self._then(("effect", name, value))
+    def effect(self, name: str, value: Any, size: tuple[int, int] | None = None) -> LazyCore:
+        """Records one of `effects`, which makes an image of another size if `size` is given; ImagingCore has no such
+        method."""
+        return self._then(("effect", name, value), size=size)
 
     def copy(self) -> LazyCore:
         return self._then()

@@ -10,6 +10,7 @@ from headrace.pillow.lazy_core import Operation
 from headrace.pixels import pillow_rule
 
 _FILTERS = range(1, 6)  # Lanczos, bilinear, bicubic, box, Hamming; nearest and those that Pillow 13 added are Pillow's
+_FLIPPED = ("flip_horizontal", "flip_vertical")
 _FLIPS = {0: (True, False), 1: (False, True), 3: (True, True)}  # Transpose -> horizontal, vertical; 3: half a turn
 
 
@@ -19,6 +20,7 @@ class NativePlan:
 
     Attributes:
         stages: the resizes, each of a take: a box of the pixels before it, maybe gray, maybe flipped.
+        warps: those that the stages' effects name by their numbers.
         last: the take of the finished pixels.
         mode: theirs, "RGB" or "L". The kernels' pixels have three equal colours where it is "L".
         rest: the operations that are left to Pillow.
@@ -26,6 +28,7 @@ class NativePlan:
 
     def __init__(self, size: tuple[int, int], mode: str, operations: Sequence[Operation]) -> None:
         self.stages: list[dict[str, Any]] = []
+        self.warps: list[Any] = []
         self.last: dict[str, Any] = {"box": (0, 0, *size)}
         self.mode = mode
         self.rest: Sequence[Operation] = ()
@@ -49,7 +52,7 @@ class NativePlan:
     def _transpose(self, method: int) -> bool:
         if method not in _FLIPS:
             return False
-        for axis, flips in zip(("flip_horizontal", "flip_vertical"), _FLIPS[method], strict=True):
+        for axis, flips in zip(_FLIPPED, _FLIPS[method], strict=True):
             self.last[axis] = self.last.get(axis, False) != flips
         return True
 
@@ -64,7 +67,8 @@ class NativePlan:
             return False
         _, _, width, height = self.last["box"]
         first = pillow_rule.vertical_first(height, width, size[1], size[0])
-        self.stages.append({**self.last, "resize": size, "filter": int(resample), "vertical_first": first})
+        resize = {"resize": size, "made": size, "filter": int(resample), "vertical_first": first}
+        self.stages.append({**self.last, **resize})
         self.last = {"box": (0, 0, *size)}
         return True
 
@@ -74,10 +78,15 @@ class NativePlan:
             return False
         _, _, *size = box = self.last["box"]
         # A flip may come after an effect on single pixels. A blur adds its terms from left to right.
-        moved = self.last.keys() - ({"box"} if name == "blur" else {"box", "flip_horizontal", "flip_vertical"})
-        if not self.stages or box != (0, 0, *self.stages[-1]["resize"]) or moved:
-            self.stages.append({**self.last, "resize": tuple(size)})
+        moved = self.last.keys() - ({"box"} if name in ("blur", "warp") else {"box", *_FLIPPED})
+        if not self.stages or box != (0, 0, *self.stages[-1]["made"]) or moved:
+            self.stages.append({**self.last, "resize": tuple(size), "made": tuple(size)})
             self.last = {"box": (0, 0, *size)}
+        if name == "warp":
+            self.warps.append(effect[1])
+            effect = name, 0.0, len(self.warps) - 1
+            self.stages[-1]["made"] = value.size
+            self.last["box"] = (0, 0, *value.size)
         self.stages[-1].setdefault("effects", []).append(effect)
         return True
 
