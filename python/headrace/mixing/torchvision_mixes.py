@@ -7,6 +7,8 @@ import functools
 import sys
 from typing import Any
 
+import torch
+
 from headrace.lowering.origins import has_hooks
 from headrace.mixing import pixels
 
@@ -38,6 +40,9 @@ def _in_place_class(kind: Any) -> Any:
     """Returns a subclass of MixUp or CutMix that overwrites mixable batches."""
 
     def transform(self: Any, inpt: Any, params: dict[str, Any]) -> Any:
+        if inpt is params["labels"] and type(inpt) is torch.Tensor:
+            with torch._C.DisableTorchFunction():  # modes of the calling thread cost more than the labels' arithmetic
+                return kind.transform(self, inpt, params)
         if inpt is params["labels"] or not pixels.is_mixable(inpt):
             return kind.transform(self, inpt, params)
         self._check_image_or_video(inpt, batch_size=params["batch_size"])
