@@ -9,9 +9,10 @@ from typing import Any, NoReturn
 import torch
 
 import headrace.recipe.steps as S
-from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, processors, texture, timm, warps
+from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, texture, warps
 from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.images import Lower
+from headrace.lowering.libraries import processors, timm
 from headrace.lowering.origins import class_origin, has_hooks, leaves
 from headrace.lowering.policies import lowers as policies
 from headrace.lowering.python_steps import calling as python_steps

@@ -34,11 +34,11 @@ from headrace.transforms._geometry import (
 )
 from headrace.transforms._interpolation import InterpolationMode, filter_name
 from headrace.transforms._pointwise import Normalize, PILToTensor, ToImage, ToPureTensor, ToTensor
-from headrace.transforms._processor import ProcessorTransform, from_processor
 from headrace.transforms._random_crops import RandomCrop, RandomResizedCrop
-from headrace.transforms._ratio import ByAspectRatio, ResizedCenterCrop
-from headrace.transforms._texture import TextureChannels
 from headrace.transforms._warps import RandomAffine, RandomPerspective, RandomRotation
+from headrace.transforms.own.processor import ProcessorTransform, from_processor
+from headrace.transforms.own.ratio import ByAspectRatio, ResizedCenterCrop
+from headrace.transforms.own.texture import TextureChannels
 from headrace.transforms.policies.classes import AutoAugment, RandAugment, TrivialAugmentWide
 from headrace.transforms.policies.learned import AutoAugmentPolicy
 

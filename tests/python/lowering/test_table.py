@@ -31,7 +31,7 @@ Row = tuple[str, str]  # on the CPU, on a device
 ARGUMENTS = {
     "AugMixAugment": "[]",
     "AugmentOp": "'Invert'",
-    "AutoAugment timm": "[]",
+    "AutoAugment timm": "cls.__init__.__globals__['auto_augment_policy']('original')",
     "CenterCrop": "8",
     "CenterCropOrPad": "8",
     "CenterCropToSequence": "16, 9",

@@ -1,0 +1,1 @@
+"""Lowers the transforms of libraries other than torchvision."""

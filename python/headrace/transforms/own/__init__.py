@@ -1,0 +1,1 @@
+"""Transforms that torchvision does not have."""
