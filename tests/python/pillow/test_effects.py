@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from damage import sound_files
-from PIL import Image, ImageEnhance, ImageOps
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 import headrace
 from headrace import transforms
@@ -25,6 +25,7 @@ T = torchvision.transforms
 from torchvision.transforms import functional as F  # noqa: E402 - after the shim
 from torchvision.transforms import v2  # noqa: E402
 
+CORNERS = [[0, 0], [60, 0], [60, 42], [0, 42]]
 FACTORS = (0, 0.0, 0.3, 1, 1.0, 1.7, -0.5, 25.0, 1e5)
 EFFECTS: dict[str, Callable[[Any], Any]] = {
     **{f"brightness {by}": lambda image, by=by: ImageEnhance.Brightness(image).enhance(by) for by in FACTORS},
@@ -45,9 +46,26 @@ EFFECTS: dict[str, Callable[[Any], Any]] = {
     "headrace invert": transforms.RandomInvert(1.0),
     "headrace autocontrast": transforms.RandomAutocontrast(1.0),
     "headrace equalize": transforms.RandomEqualize(1.0),
+    **{f"sharpness {by}": lambda image, by=by: ImageEnhance.Sharpness(image).enhance(by) for by in FACTORS},
+    "v1 sharpness": lambda image: F.adjust_sharpness(image, 1.6),
+    "v2 sharpness": lambda image: v2.functional.adjust_sharpness(image, 0.4),
+    "rotate": lambda image: image.rotate(33),
+    "rotate, expanded": lambda image: image.rotate(-18.4, Image.Resampling.BICUBIC, expand=True),
+    "shear": lambda image: image.transform(image.size, Image.Transform.AFFINE, (1, 0.3, 0, 0, 1, 0)),
+    "to another size": lambda image: image.transform((9, 70), 0, (2.0, 0.1, -3.5, 0.0, 0.5, 1.0), 2),
+    "perspective": lambda image: image.transform(
+        (50, 40), Image.Transform.PERSPECTIVE, [1.1, 0.1, -2.0, 0.0, 0.9, 3.0, 1e-3, -2e-3], Image.Resampling.BILINEAR
+    ),
+    "v1 affine": lambda image: F.affine(image, 12.0, [3, -2], 1.1, [5.0, 0.0], F.InterpolationMode.BILINEAR),
+    "v2 rotate": lambda image: v2.functional.rotate(image, 77.0, expand=True, fill=9),
     "grayscale": lambda image: F.to_grayscale(image, 3),
     "v2 grayscale": lambda image: v2.functional.rgb_to_grayscale(image, 3),
     "headrace grayscale": transforms.Grayscale(3),
+}
+FILLED: dict[str, Callable[[Any], Any]] = {
+    "rotate": lambda image: image.rotate(45.5, fillcolor=(1, 200, 30)),
+    "v1 perspective": lambda image: F.perspective(image, CORNERS, [[2, 1], [60, 3], [55, 42], [0, 40]], fill=[4, 5, 6]),
+    "v2 affine": lambda image: v2.functional.affine(image, -9.0, [1, 1], 0.8, [0.0, 4.0], fill=[255, 0, 127]),
 }
 OF_COLOURS: dict[str, Callable[[Any], Any]] = {  # which are recorded for RGB images alone
     **{f"hue {by}": lambda image, by=by: F.adjust_hue(image, by) for by in (-0.5, -0.01, 0, 0.1, 0.5)},
@@ -78,7 +96,15 @@ UNRECORDED: dict[str, Callable[[Any], Any]] = {
     "blur wider than the image": T.GaussianBlur(99, (1.0, 1.0)),
     "degenerate": lambda image: ImageEnhance.Contrast(image).degenerate,
     "intermediate mode": lambda image: ImageEnhance.Color(image).intermediate_mode,
-    "sharpness": lambda image: ImageEnhance.Sharpness(image).enhance(1.5),
+    "warp by a number that is not one": lambda image: image.transform((5, 5), 0, (1, 0, float("nan"), 0, 1, 0)),
+    "warp with too few numbers": lambda image: image.transform((5, 5), 0, (1, 0, 0)),
+    "warp with a wrong filter": lambda image: image.transform((5, 5), 0, (1, 0, 0, 0, 1, 0), 1),
+    "warp to nothing": lambda image: image.transform((0, 5), 0, (1, 0, 0, 0, 1, 0)),
+    "warp with a name as fill": lambda image: image.transform((70, 70), 0, (1, 0, 0, 0, 1, 0), fillcolor="white"),
+    "warp with a fill of bands": lambda image: image.rotate(20, fillcolor=(1, 2, 3)),
+    "extent": lambda image: image.transform((20, 20), Image.Transform.EXTENT, (1, 2, 30, 40)),
+    "quad": lambda image: image.transform((20, 20), Image.Transform.QUAD, (0, 0, 0, 40, 60, 42, 60, 0)),
+    "filter": lambda image: image.filter(ImageFilter.SMOOTH),
 }
 
 
@@ -123,10 +149,10 @@ def test_an_effect_is_recorded_and_equal(name: str, mode: str, small: Path) -> N
 
 
 @pytest.mark.pixels
-@pytest.mark.parametrize("name", [*OF_COLOURS, *BLURS])
+@pytest.mark.parametrize("name", [*OF_COLOURS, *BLURS, *FILLED])
 def test_an_effect_of_colours_is_recorded_and_equal(name: str, small: Path) -> None:
-    step = (OF_COLOURS | BLURS)[name]
-    assert recorded(small, "RGB", step) == (name in OF_COLOURS or blur_rule.native())
+    step = (OF_COLOURS | BLURS | FILLED)[name]
+    assert recorded(small, "RGB", step) == (name not in BLURS or blur_rule.native())
     for mode in ("RGB", "L"):
         assert deferred(small, mode, [step]) == outcome(Image.open, small, mode, [step])
 
@@ -151,7 +177,7 @@ def test_chains_of_effects_and_geometry(photographs: list[Path], tmp_path: Path)
         lambda image: image.convert("L"),
         lambda image: image.convert("RGB"),
     ]
-    effects = [*EFFECTS.values(), *OF_COLOURS.values(), *BLURS.values()]
+    effects = [*EFFECTS.values(), *OF_COLOURS.values(), *BLURS.values(), *FILLED.values()]
     path, draw = tmp_path / "image.jpg", random.Random(0)
     files = sound_files(photographs)[:-1]
     made = 0
@@ -166,7 +192,7 @@ def test_chains_of_effects_and_geometry(photographs: list[Path], tmp_path: Path)
 
 @pytest.mark.pixels
 @pytest.mark.parametrize("family", [T, v2, transforms], ids=["v1", "v2", "headrace"])
-def test_colour_transforms_are_one_pass(family: Any, photographs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_transforms_are_one_pass(family: Any, photographs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     from headrace.pillow import file_pixels
 
     passes: list[int] = []
@@ -181,6 +207,11 @@ def test_colour_transforms_are_one_pass(family: Any, photographs: list[Path], mo
             family.RandomSolarize(128, 0.2),
             family.RandomAutocontrast(),
             family.RandomEqualize(0.2),
+            family.RandomAdjustSharpness(1.7, 0.5),
+            family.RandomRotation(20),
+            family.RandomAffine(10, (0.1, 0.1), (0.9, 1.1), 5),
+            family.RandAugment(),
+            family.TrivialAugmentWide(),
             family.PILToTensor(),
         ]
     )
