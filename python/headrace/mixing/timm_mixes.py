@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from headrace.mixing import pixels
+from headrace.randomness.python_randomness import numpy_seed_of
 
 _MODULE = "timm.data.mixup"
 
@@ -34,9 +35,9 @@ def twin(mix: Any) -> Any:
 @contextmanager
 def numpy_seeded(seed: int) -> Iterator[None]:
     """While active, twins draw in this thread from a generator of their own, the numbers that numpy.random has after
-    ``numpy.random.seed(seed % 2**32)``."""
+    ``numpy.random.seed(numpy_seed_of(seed))``."""
     before = vars(_thread).get("random")
-    _thread.random = np.random.RandomState(seed % 2**32)
+    _thread.random = np.random.RandomState(numpy_seed_of(seed))
     try:
         yield
     finally:

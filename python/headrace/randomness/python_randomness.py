@@ -80,6 +80,14 @@ def seed_of(uniform: float) -> int:
     return int(uniform * 2.0**53)
 
 
+def numpy_seed_of(seed: int) -> int:
+    """Returns the seed, of 32 bits, of numpy's generator where torch's has `seed`, of 53 bits.
+
+    torch takes the low 32 bits of a seed, numpy gets the high ones: seeded alike, both yield the same words.
+    """
+    return seed >> 21
+
+
 @contextmanager
 def sample_randomness(
     uniform: float, *, process_wide: bool = False, device: torch.device | None = None
@@ -99,7 +107,7 @@ def sample_randomness(
         return
     with kept_generators(), _kept_generator_of(device):
         random.seed(seed)
-        np.random.seed(seed % 2**32)  # noqa: NPY002 - the steps' own choice
+        np.random.seed(numpy_seed_of(seed))  # noqa: NPY002 - the steps' own choice
         torch.default_generator.manual_seed(seed)
         if device is not None and device.type == "cuda":
             torch.cuda.default_generators[device.index or 0].manual_seed(seed)

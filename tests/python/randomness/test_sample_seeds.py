@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from headrace.randomness.python_randomness import kept_generators
+from headrace.randomness.python_randomness import kept_generators, sample_randomness
 from headrace.randomness.sample_seeds import seed_for_batch, seed_for_sample
 
 
@@ -60,6 +60,13 @@ def test_the_generators_do_not_yield_the_same_bits():
         torch.manual_seed(9)
         theirs = np.random.randint(0, 2**32, 64, dtype=np.uint32).tolist()  # noqa: NPY002
         assert set(theirs) & set(torch.randint(0, 2**32, (64,)).tolist())
+
+
+def test_the_generators_of_a_python_step_do_not_either():
+    for uniform in (0.1, 0.5, 0.9):
+        with sample_randomness(uniform, process_wide=True):
+            theirs = np.random.randint(0, 2**32, 64, dtype=np.uint32).tolist()  # noqa: NPY002
+            assert not set(theirs) & set(torch.randint(0, 2**32, (64,)).tolist())
 
 
 def test_cuda_generators_are_not_touched(monkeypatch):
