@@ -13,6 +13,10 @@ RECIPES = {
     "eval": "Resize(256) + CenterCrop(224) + normalise",
     "jitter": "RandomResizedCrop(224) + horizontal flip + ColorJitter(0.4, 0.4, 0.4, 0.1) + normalise",
     "randaugment": "RandomResizedCrop(224) + horizontal flip + RandAugment + normalise",
+    "trivialaugment": "RandomResizedCrop(224) + horizontal flip + TrivialAugmentWide + normalise",
+    "rotation": "RandomResizedCrop(224) + horizontal flip + RandomRotation(30) + normalise",
+    "perspective": "RandomResizedCrop(224) + horizontal flip + RandomPerspective + normalise",
+    "python": "RandomResizedCrop(224) + horizontal flip + RandAugment in a Lambda + normalise",
     "reference": "RandomResizedCrop(224) + horizontal flip + normalise + RandomErasing(0.1)",
 }
 

@@ -32,7 +32,8 @@ WARM_UP_BATCHES = 4
 LEAST_BATCHES = 4
 RECIPES = ("train", "eval")
 #: Recipes with torchvision's transforms, which only some contenders support.
-TORCHVISION_RECIPES = (*RECIPES, "jitter", "reference", "randaugment", "python")
+POLICIES = ("randaugment", "trivialaugment")
+TORCHVISION_RECIPES = (*RECIPES, "jitter", "reference", *POLICIES, "rotation", "perspective", "python")
 
 
 class Unsupported(Exception):
@@ -45,8 +46,9 @@ class Job:
 
     Recipe `train`: RandomResizedCrop(224) + flip + normalise, shuffled.
     Recipe `eval`: Resize(256) + CenterCrop(224) + normalise, in order.
-    Recipe `jitter`: train with ColorJitter(0.4, 0.4, 0.4, 0.1) after the flip. Recipe `randaugment`: train with
-    RandAugment there. Recipe `python`: the same with RandAugment in a Lambda, which headrace calls in Python.
+    Recipe `jitter`: train with ColorJitter(0.4, 0.4, 0.4, 0.1) after the flip. Recipes `randaugment`, `trivialaugment`,
+    `rotation`, `perspective`: train with RandAugment, TrivialAugmentWide, RandomRotation(30), RandomPerspective there.
+    Recipe `python`: train with RandAugment in a Lambda there, which headrace calls in Python.
     Recipe `reference`: train with RandomErasing(0.1) at the end, as in torchvision's reference.
     Recipe `pixels`: the whole image to 224x224 + normalise, in order, one pass over all files.
     """
@@ -115,6 +117,9 @@ def torchvision_transform(recipe: str) -> Any:
         "train": [*train, *tensor],
         "jitter": [*train, T.ColorJitter(0.4, 0.4, 0.4, 0.1), *tensor],
         "randaugment": [*train, T.RandAugment(), *tensor],
+        "trivialaugment": [*train, T.TrivialAugmentWide(), *tensor],
+        "rotation": [*train, T.RandomRotation(30), *tensor],
+        "perspective": [*train, T.RandomPerspective(), *tensor],
         "python": [*train, T.Lambda(T.RandAugment()), *tensor],
         "reference": [*train, *tensor, T.RandomErasing(0.1)],
         "eval": [T.Resize(SHORTER_SIDE), T.CenterCrop(SIZE), *tensor],
