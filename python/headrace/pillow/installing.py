@@ -23,6 +23,7 @@ class _Opener:
         uses: number of `deferred` blocks and installations in force, which hold for all threads.
         counts: of the images opened for these.
         threads: counts of the images opened inside `deferred_here`, by thread.
+        modules: number of imported modules when their functions were replaced.
         fuses_all: all modules with transforms have been imported, and their functions are replaced.
     """
 
@@ -33,13 +34,14 @@ class _Opener:
         self.counts = ImageCounts()
         self.threads: dict[int, ImageCounts] = {}
         self.fuses_all = False
+        self.modules = 0
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         image = self.below(*args, **options)
         counts = self.threads.get(threading.get_ident()) or (self.counts if self.uses else None)
         if counts is None:
             return image
-        if not self.fuses_all and _has_transforms():
+        if not self.fuses_all and self.modules != len(sys.modules) and _has_transforms():
             with _lock:
                 if _opener is self:
                     self.replace_steps()
@@ -50,6 +52,7 @@ class _Opener:
         if _has_transforms():
             from headrace.pillow import effect_steps, tensor_steps  # these import torch
 
+            self.modules = len(sys.modules)
             effects, tensors = effect_steps.STEPS.replace(), tensor_steps.STEPS.replace()
             self.fuses_all = effects and tensors
 
