@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
+from seeded_loaders import COUNT, LOADERS, Noise, comparable, listed, samples_of
 from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler
 
 from headrace import DataLoader
 from headrace import sampler as samplers
-from seeded_loaders import COUNT, LOADERS, Noise, comparable, listed, samples_of
 from stateful_datasets import Counting
 
 pytestmark = [

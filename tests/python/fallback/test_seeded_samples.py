@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from seeded_loaders import COUNT, LOADERS, Noise, comparable, drawing, drawn, listed, samples_of
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, Subset, get_worker_info
 
 from headrace import DataLoader
 from own_dataset import OwnDataset
-from seeded_loaders import COUNT, LOADERS, Noise, comparable, drawing, drawn, listed, samples_of
 from stateful_datasets import Stream
 from support import let_go
 from torchvision_shim import import_torchvision
