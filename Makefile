@@ -42,7 +42,7 @@ test-pillow: $(VENV)/.installed $(VENV)/.tools
 	PYTHONPATH=build/pillow-$(PILLOW) $(PYTEST) -m pixels
 
 check: $(VENV)/.installed $(VENV)/.tools
-	$(PY) -m ruff check .
+	$(PY) -m ruff check --no-cache .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	git ls-files 'csrc/*.h' 'csrc/*.cpp' 'tests/*.h' 'tests/*.cpp' 'fuzz/*.cpp' 'bench/*.cpp' | xargs $(VENV)/bin/clang-format --dry-run -Werror
