@@ -92,11 +92,11 @@ class Deferred:
 
     def load(self) -> Any:
         # With a palette, Pillow's method has something to do to the native image.
-        return PixelAccess(self) if _recorded(self) and self.palette is None else _made(self).load()
+        return PixelAccess(self) if recorded(self) is not None and self.palette is None else _made(self).load()
 
     @property
     def __array_interface__(self) -> Any:
-        lazy = None if self.mode not in _COMPONENTS or not _recorded(self) else self.__dict__.get("_lazy")
+        lazy = recorded(self) if self.mode in _COMPONENTS else None
         values = None if lazy is None else lazy.mapped(BYTES[: len(lazy.mode)], "channels_last")
         if values is None:
             return _made(self).__array_interface__
@@ -128,16 +128,11 @@ class Deferred:
         return _made(self).__reduce_ex__(protocol)
 
 
-def _recorded(image: Any) -> bool:
-    """Whether operations on the image are recorded. False as well if another thread has just made its pixels."""
-    record = getattr(image, "_record", None)
-    return record is not None and record(image) is not None
-
-
 def recorded(image: Any) -> LazyCore | None:
-    """Returns what was recorded of a deferred image, after reading its file; None if it has its pixels or needs them
-    for the next operation."""
-    return image.__dict__.get("_lazy") if _recorded(image) else None
+    """Returns what was recorded of an image, after reading its file; None if the next operation needs its pixels, or
+    another thread has just made them."""
+    record = getattr(image, "_record", None)
+    return None if record is None else record(image)
 
 
 def mapped(image: Any, table: Any, layout: str) -> Any:

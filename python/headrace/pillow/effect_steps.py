@@ -62,7 +62,11 @@ def _enhancer(name: str) -> Callable[[Any], Any]:
 
 @functools.cache
 def _deferring(name: str, *of: Any) -> Any:
-    """A class of enhancers that compute nothing before they are asked for it; `of`: their class and its __init__."""
+    """Returns a subclass of an enhancer's class whose objects compute what they blend with only when it is read.
+
+    Args:
+        of: the enhancer's class, and the `__init__` that it had before.
+    """
     kind, plain = of
 
     def enhance(self: Any, factor: Any) -> Any:

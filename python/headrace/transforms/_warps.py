@@ -35,6 +35,12 @@ def _angles(given: Any, name: str, lengths: Sequence[int] = (2,)) -> list[float]
     return [float(one) for one in given]
 
 
+def _checked_center(given: Any) -> Any:
+    if given is not None:
+        _check_length(given, "center", (2,))
+    return given
+
+
 def _uniform(low: float, high: float) -> float:
     """Returns a random number from torch's global generator."""
     return torch.empty(1).uniform_(low, high).item()
@@ -81,9 +87,7 @@ class RandomRotation(Transform):
         self.expand = expand
         self._fill = fills_by_class(fill)
         self.fill = self._fill if isinstance(fill, dict) else fill
-        if center is not None:
-            _check_length(center, "center", (2,))
-        self.center = center
+        self.center = _checked_center(center)
 
     @staticmethod
     def get_params(degrees: Sequence[float]) -> float:
@@ -146,9 +150,7 @@ class RandomAffine(Transform):
         self.interpolation = interpolation
         self._fill = fills_by_class(fill)
         self.fill = self._fill if isinstance(fill, dict) else fill
-        if center is not None:
-            _check_length(center, "center", (2,))
-        self.center = center
+        self.center = _checked_center(center)
 
     @staticmethod
     def get_params(
