@@ -34,7 +34,7 @@ speed: $(VENV)/.installed
 test-cpp: $(VENV)/.system-tests
 	cmake --preset dev >/dev/null
 	cmake --build --preset dev -j
-	ctest --test-dir build/dev --output-on-failure
+	ctest --test-dir build/dev --output-on-failure -j $$(nproc)
 
 # The pixels with another Pillow (its order of passes differs), in the same environment.
 test-pillow: $(VENV)/.installed $(VENV)/.tools
@@ -65,7 +65,7 @@ bench-peers: $(VENV)/.installed
 sanitize: $(VENV)/.system-tests
 	for kind in asan tsan; do \
 	  cmake --preset $$kind >/dev/null && cmake --build --preset $$kind -j && \
-	  ctest --test-dir build/$$kind --output-on-failure && \
+	  ctest --test-dir build/$$kind --output-on-failure -j $$(nproc) && \
 	  for data in python/headrace/photos ../shared/data/hard_dev; do \
 	    if [ -d $$data ]; then build/$$kind/headrace_corpus $$data 4 || exit 1; fi; \
 	  done || exit 1; \

@@ -3,7 +3,8 @@
 `train_aug=True` is its RandomResizedCrop + flip; `pin_memory=True` is its ring of reused buffers, so no batch needs
 new pages. It decodes at a reduced DCT scale if the target allows, which explains part of its speed and of its pixel
 differences. Its one thread pool has the size of the machine whatever `num_workers` is; the process is pinned to the
-job's cores. Variant `noaa` resizes without antialias, its default.
+job's cores. Variant `noaa` resizes without antialias, its default. Its RandAugment is a transform of single samples,
+which it cannot combine with that crop: the whole image is resized in its place.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.contenders._common import SIZE, Job, Unsupported, run
+from bench.contenders._common import RECIPES, SIZE, Job, Unsupported, run
 
 if TYPE_CHECKING:
     import torch
@@ -34,6 +35,9 @@ def batches(job: Job) -> Iterator[torch.Tensor]:
 
     if job.recipe == "eval":
         raise Unsupported("its fused path knows neither a resize that keeps the shape nor a centre crop")
+    if job.recipe == "randaugment":
+        yield from _augmented(job)
+        return
     files = job.files()
     classes = sorted({file.parent.name for file in files})
     labels = torch.tensor([classes.index(file.parent.name) for file in files])
@@ -58,6 +62,23 @@ def batches(job: Job) -> Iterator[torch.Tensor]:
             yield images
 
 
+def _augmented(job: Job) -> Iterator[torch.Tensor]:
+    import numpy as np
+    import torch
+    import turboloader as turbo
+
+    steps = [turbo.Resize(SIZE, SIZE), turbo.RandomHorizontalFlip(0.5), turbo.RandAugment(num_ops=2, magnitude=9)]
+    transform = turbo.Compose([*steps, turbo.ImageNetNormalize()])
+    loader = turbo.DataLoader(
+        str(tar(job)), job.batch_size, job.cores, shuffle=True, transform=transform, drop_last=True
+    )
+    for epoch in job.epochs():
+        loader.set_epoch(epoch)
+        for samples in loader:
+            yield torch.from_numpy(np.stack([sample["image"] for sample in samples])).permute(0, 3, 1, 2)
+
+
 if __name__ == "__main__":
     modules = ["turboloader", "torch"]
-    run("turboloader", modules=modules, packages=["turboloader"], batches=batches, prepare=tar)
+    recipes = (*RECIPES, "randaugment")
+    run("turboloader", modules=modules, packages=["turboloader"], batches=batches, prepare=tar, recipes=recipes)

@@ -7,6 +7,7 @@
 #include "core/fuse/fuse.h"
 #include "slow/slow_effects.h"
 #include "support/plan_samples.h"
+#include "support/sanitizers.h"
 
 using namespace headrace;
 using namespace headrace::test;
@@ -109,7 +110,7 @@ TEST_CASE("the sets agree on every colour, and leave what lies beside the pixels
   for (const Kernels* set : sets()) {
     CAPTURE(set->name);
     const EffectLoops& loops = *set->effects;
-    for (int red = 0; red < 256; ++red) {
+    for (int red = 0; red < 256; red += kCaseStep) {
       std::vector<uint8_t> colours(kPixels * kPixelBytes, static_cast<uint8_t>(red));
       for (size_t i = 0; i < kPixels; ++i) {
         colours[i * kPixelBytes + 1] = static_cast<uint8_t>(i);

@@ -10,6 +10,7 @@
 
 #include "support/in_child.h"
 #include "support/pipeline_samples.h"
+#include "support/sanitizers.h"
 
 using namespace headrace;
 using namespace headrace::test;

@@ -6,17 +6,6 @@
 
 namespace headrace::test {
 
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool kThreadSanitizer = true;
-#else
-inline constexpr bool kThreadSanitizer = false;
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kAddressSanitizer = true;
-#else
-inline constexpr bool kAddressSanitizer = false;
-#endif
-
 /// Whether `body`, a function returning bool, returned true in a child. One that hangs is ended after `seconds`: false.
 template <typename Body>
 bool in_child(Body body, unsigned seconds = 60) {
