@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/effects/effect_math.h"
+#include "core/warp/warp_job.h"
 
 namespace headrace {
 
@@ -112,7 +113,7 @@ void Retoucher::retouch() {
 
 void Retoucher::warp(const Warp& warp) {
   warped_.resize(size_t(warp.out.width) * size_t(warp.out.height) * kPixelBytes + kRowSlack);
-  run_warp(warp, image_.data(), size_, warped_.data());
+  run_warp_(warp_job(warp), image_.data(), size_, warped_.data());
   std::swap(image_, warped_);
   size_ = warp.out;
 }

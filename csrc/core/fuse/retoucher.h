@@ -9,7 +9,6 @@
 #include "core/fuse/sharpener.h"
 #include "core/kernels/kernels.h"
 #include "core/plan/plan.h"
-#include "core/warp/warper.h"
 
 namespace headrace {
 
@@ -31,7 +30,7 @@ class ByteTables {
 
 class Retoucher final : public RowSink {
  public:
-  explicit Retoucher(const Kernels& kernels) : loops_(*kernels.effects) {}
+  explicit Retoucher(const Kernels& kernels) : loops_(*kernels.effects), run_warp_(kernels.run_warp) {}
   /// Begins an image of this size. Its changed rows go to `next` after the last row is pushed; `effects`, a stage's of
   /// `plan`, and the plan must live until then.
   void begin(std::span<const Effect> effects, const Plan& plan, Size image, RowSink& next);
@@ -43,6 +42,7 @@ class Retoucher final : public RowSink {
   void make_real();
 
   const EffectLoops& loops_;
+  RunWarp run_warp_;
   std::span<const Effect> effects_;
   const Plan* plan_ = nullptr;
   RowSink* next_ = nullptr;
