@@ -43,6 +43,7 @@ double quantile(std::vector<double> v, double q) {
 int main(int argc, char** argv) {
   const auto arg = [&](int i, int otherwise) { return argc > i ? std::atoi(argv[i]) : otherwise; };
   const Size size{arg(1, 224), arg(2, 224)};
+  const Box all{0, 0, size.width, size.height};
   const int rounds = arg(3, 51);
   const size_t bytes = static_cast<size_t>(size.width) * static_cast<size_t>(size.height) * kPixelBytes;
   std::mt19937 random(1);
@@ -63,12 +64,12 @@ int main(int argc, char** argv) {
       warp.filter = filter;
       std::copy(map.numbers.begin(), map.numbers.end(), warp.a);
       warp.out = size;
-      kernels_named("scalar")->run_warp(warp_job(warp), image.data(), size, want.data());
+      kernels_named("scalar")->run_warp(warp_job(warp), image.data(), size, all, want.data());
       for (const char* set : {"scalar", "avx2", "avx512"}) {
         const Kernels* named = kernels_named(set);
         if (!named) continue;
         contenders.push_back({std::string(name) + " " + map.name, named, warp_job(warp), {}});
-        named->run_warp(contenders.back().job, image.data(), size, out.data());
+        named->run_warp(contenders.back().job, image.data(), size, all, out.data());
         if (out != want) {
           std::printf("%s of %s differs from scalar\n", contenders.back().name.c_str(), set);
           return 1;
@@ -79,7 +80,7 @@ int main(int argc, char** argv) {
   for (int round = 0; round < rounds; ++round) {
     for (Contender& contender : contenders) {
       const auto begin = std::chrono::steady_clock::now();
-      contender.set->run_warp(contender.job, image.data(), size, out.data());
+      contender.set->run_warp(contender.job, image.data(), size, all, out.data());
       const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
       contender.times.push_back(took.count());
     }

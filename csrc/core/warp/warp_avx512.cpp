@@ -4,7 +4,9 @@
 
 namespace headrace {
 
-void run_warp_avx512(const WarpJob& job, const uint8_t* from, Size in, uint8_t* to) { run_warp(job, from, in, to); }
+void run_warp_avx512(const WarpJob& job, const uint8_t* from, Size in, Box window, uint8_t* to) {
+  run_warp(job, from, in, window, to);
+}
 
 }  // namespace headrace
 #endif

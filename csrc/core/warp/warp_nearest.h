@@ -31,12 +31,14 @@ inline bool stays_exact(uint32_t from, uint32_t step, int times) {
   return last == static_cast<int32_t>(last);
 }
 
-inline void fixed_row(const WarpJob& job, int y, const Picture& picture, uint8_t* to) {
-  const int width = job.warp.out.width;
-  const uint32_t u = job.fixed.x(y), v = job.fixed.y(y), du = job.fixed.a[0], dv = job.fixed.a[3];
+/// Row y of an image in fixed point; `to`: memory of its first output, also of those that are not made.
+inline void fixed_row(const WarpJob& job, int y, Outputs made, const Picture& picture, uint8_t* to) {
+  const uint32_t du = job.fixed.a[0], dv = job.fixed.a[3], first = static_cast<uint32_t>(made.begin);
+  const uint32_t u = job.fixed.x(y) + first * du, v = job.fixed.y(y) + first * dv;
+  const int width = made.end - made.begin;
   if (!stays_exact(u, du, width - 1) || !stays_exact(v, dv, width - 1)) {
     return warp_row(
-        job, y, picture.size.width, picture.size.height,
+        job, y, made.begin, made.end, picture.size.width, picture.size.height,
         [&](int column, int row) {
           uint32_t pixel;
           std::memcpy(&pixel, picture.at(picture.number(column, row)), kPixelBytes);
@@ -47,6 +49,7 @@ inline void fixed_row(const WarpJob& job, int y, const Picture& picture, uint8_t
   const auto within = [](uint32_t from, uint32_t step, int size, Outputs of) {
     return outputs_within(static_cast<int32_t>(from), static_cast<int32_t>(step), int64_t{size} << 16, of);
   };
+  to += made.begin * kPixelBytes;  // from here on made.begin counts as 0
   const auto [begin, end] = within(v, dv, picture.size.height, within(u, du, picture.size.width, {0, width}));
   fill(to, begin, job.warp.fill);
   for (int x = begin; x < end; x += kBlock) {
@@ -62,8 +65,9 @@ inline void fixed_row(const WarpJob& job, int y, const Picture& picture, uint8_t
 }
 
 /// One after the other, because each sum waits for the one before.
-inline void added_up_row(const Warp& warp, double u, double v, const Picture& picture, uint8_t* to) {
-  for (int x = 0; x < warp.out.width; ++x, u += warp.a[0], v += warp.a[3], to += kPixelBytes) {
+inline void added_up_row(const Warp& warp, double u, double v, Outputs made, const Picture& picture, uint8_t* to) {
+  for (int x = 0; x < made.end; ++x, u += warp.a[0], v += warp.a[3], to += kPixelBytes) {
+    if (x < made.begin) continue;
     const bool inside = within(u, picture.size.width) && within(v, picture.size.height);
     const uint8_t* pixel = reinterpret_cast<const uint8_t*>(&warp.fill);
     std::memcpy(to, inside ? picture.at(picture.number(static_cast<int>(u), static_cast<int>(v))) : pixel, kPixelBytes);
@@ -101,16 +105,20 @@ struct Columns {
   }
 };
 
-inline void run_scaled(const Warp& warp, const Picture& picture, uint8_t* to) {
+/// Writes the outputs of a window of an image without rotation and shear; `to`: memory of the whole image.
+inline void run_scaled(const Warp& warp, const Picture& picture, Box window, uint8_t* to) {
   const double* a = warp.a;
   const size_t row_bytes = static_cast<size_t>(warp.out.width) * kPixelBytes;
-  double u = a[2] + a[1] * 0.5 + a[0] * 0.5;
-  for (int x = 0; x < warp.out.width; x += Columns::kMost) {
-    const int count = std::min(Columns::kMost, warp.out.width - x);
+  double u = a[2] + a[1] * 0.5 + a[0] * 0.5, first_v = a[5] + a[4] * 0.5 + a[3] * 0.5;
+  for (int x = 0; x < window.x; ++x) u += a[0];
+  for (int y = 0; y < window.y; ++y) first_v += a[4];
+  to += static_cast<size_t>(window.y) * row_bytes + static_cast<size_t>(window.x) * kPixelBytes;
+  for (int x = 0; x < window.width; x += Columns::kMost) {
+    const int count = std::min(Columns::kMost, window.width - x);
     const Columns columns(u, a[0], count, picture.size.width);
-    double v = a[5] + a[4] * 0.5 + a[3] * 0.5;
+    double v = first_v;
     uint8_t* at = to + x * kPixelBytes;
-    for (int y = 0; y < warp.out.height; ++y, v += a[4], at += row_bytes) {
+    for (int y = 0; y < window.height; ++y, v += a[4], at += row_bytes) {
       const int row = whole(v, picture.size.height);
       if (row < 0) {
         fill(at, count, warp.fill);

@@ -12,9 +12,9 @@ namespace headrace {
 namespace {
 
 template <bool kPerspective>
-void each_pixel_row(const Warp& warp, int y, const Picture& picture, Block& block, uint8_t* to) {
-  for (int x = 0; x < warp.out.width; x += kBlock) {
-    const int count = std::min(kBlock, warp.out.width - x);
+void each_pixel_row(const Warp& warp, int y, Outputs made, const Picture& picture, Block& block, uint8_t* to) {
+  for (int x = made.begin; x < made.end; x += kBlock) {
+    const int count = std::min(kBlock, made.end - x);
     if (find_places<kPerspective>(warp, x, y, picture.size, block)) {
       if (warp.filter == Filter::kNearest) {
         find_nearest(block, picture, count);
@@ -28,29 +28,31 @@ void each_pixel_row(const Warp& warp, int y, const Picture& picture, Block& bloc
   }
 }
 
-inline void run_warp(const WarpJob& given, const uint8_t* from, Size in, uint8_t* to) {
+inline void run_warp(const WarpJob& given, const uint8_t* from, Size in, Box window, uint8_t* to) {
   // Numbers of pixels are 32 bits wide.
   if (static_cast<uint64_t>(in.width) * static_cast<uint64_t>(in.height) > std::numeric_limits<uint32_t>::max()) {
-    return run_warp_scalar(given, from, in, to);
+    return run_warp_scalar(given, from, in, window, to);
   }
   const WarpJob job = given;  // a copy: a compiler must assume that stores of bytes change the job
   const Warp& warp = job.warp;
   const Picture picture{from, in};
   const double* a = warp.a;
-  if (job.path == WarpPath::kAddedUp && a[1] == 0 && a[3] == 0) return run_scaled(warp, picture, to);
+  if (job.path == WarpPath::kAddedUp && a[1] == 0 && a[3] == 0) return run_scaled(warp, picture, window, to);
   Block block{};
   double u = a[2] + a[1] * 0.5 + a[0] * 0.5, v = a[5] + a[4] * 0.5 + a[3] * 0.5;
-  for (int y = 0; y < warp.out.height; ++y, u += a[1], v += a[4]) {
+  const Outputs made{window.x, window.x + window.width};
+  const size_t row_bytes = static_cast<size_t>(warp.out.width) * kPixelBytes;
+  for (int y = 0; y < window.y + window.height; ++y, u += a[1], v += a[4], to += row_bytes) {
+    if (y < window.y) continue;
     if (job.path == WarpPath::kAddedUp) {
-      added_up_row(warp, u, v, picture, to);
+      added_up_row(warp, u, v, made, picture, to);
     } else if (job.path == WarpPath::kFixed) {
-      fixed_row(job, y, picture, to);
+      fixed_row(job, y, made, picture, to);
     } else if (warp.perspective) {
-      each_pixel_row<true>(warp, y, picture, block, to);
+      each_pixel_row<true>(warp, y, made, picture, block, to);
     } else {
-      each_pixel_row<false>(warp, y, picture, block, to);
+      each_pixel_row<false>(warp, y, made, picture, block, to);
     }
-    to += static_cast<size_t>(warp.out.width) * kPixelBytes;
   }
 }
 

@@ -2,6 +2,7 @@
 // is the warp of the image.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "core/fuse/fuse.h"
 #include "core/kernels/kernels.h"
 #include "core/warp/warp_job.h"
+#include "core/warp/warp_reach.h"
 #include "support/plan_samples.h"
 
 namespace {
@@ -41,23 +43,51 @@ std::vector<uint32_t> colours(const std::vector<uint8_t>& pixels) {
 
 std::vector<uint32_t> warped(const Warp& warp, const std::vector<uint8_t>& image, Size in) {
   std::vector<uint8_t> to(size_t(warp.out.width) * size_t(warp.out.height) * kPixelBytes);
-  kernels().run_warp(warp_job(warp), image.data(), in, to.data());
+  kernels().run_warp(warp_job(warp), image.data(), in, {0, 0, warp.out.width, warp.out.height}, to.data());
   return colours(to);
 }
 
-/// Whether all sets make the same bytes, those that are ignored too, and write no others.
+Box any_window(Size of) {
+  const int x = maker.between(0, of.width - 1), y = maker.between(0, of.height - 1);
+  return {x, y, maker.between(1, of.width - x), maker.between(1, of.height - y)};
+}
+
+/// The image with every pixel outside a box changed.
+std::vector<uint8_t> spoilt(const std::vector<uint8_t>& image, Size size, Box kept) {
+  std::vector<uint8_t> made = image;
+  for (size_t i = 0; i < made.size(); ++i) {
+    const int pixel = static_cast<int>(i / kPixelBytes), x = pixel % size.width - kept.x,
+              y = pixel / size.width - kept.y;
+    if (x < 0 || y < 0 || x >= kept.width || y >= kept.height) made[i] = static_cast<uint8_t>(~made[i]);
+  }
+  return made;
+}
+
+/// Whether all sets make the same bytes, those that are ignored too, and write no others: of the whole, and of a window
+/// from nothing but what warp_reach names.
 bool sets_agree(const Warp& warp, const std::vector<uint8_t>& image, Size in) {
   constexpr size_t kGap = 24;
   const std::vector<uint8_t> untouched(size_t(warp.out.width) * size_t(warp.out.height) * kPixelBytes + 2 * kGap, 0xA5);
   std::vector<uint8_t> expected = untouched;
   const WarpJob job = warp_job(warp);
-  kernels_named("scalar")->run_warp(job, image.data(), in, expected.data() + kGap);
-  for (const char* name : {"avx2", "avx512"}) {
+  const Size out = warp.out;
+  const Box window = any_window(out);
+  kernels_named("scalar")->run_warp(job, image.data(), in, {0, 0, out.width, out.height}, expected.data() + kGap);
+  std::vector<uint8_t> part = untouched;
+  for (int y = window.y; y < window.y + window.height; ++y) {
+    const size_t at = kGap + (size_t(y) * size_t(out.width) + size_t(window.x)) * kPixelBytes;
+    std::copy_n(expected.data() + at, size_t(window.width) * kPixelBytes, part.data() + at);
+  }
+  const std::vector<uint8_t> read = spoilt(image, in, warp_reach(job, in, window));
+  for (const char* name : {"scalar", "avx2", "avx512"}) {
     const Kernels* set = kernels_named(name);
     if (!set) continue;
     std::vector<uint8_t> got = untouched;
-    set->run_warp(job, image.data(), in, got.data() + kGap);
+    set->run_warp(job, image.data(), in, {0, 0, out.width, out.height}, got.data() + kGap);
     if (got != expected) return false;
+    got = untouched;
+    set->run_warp(job, read.data(), in, window, got.data() + kGap);
+    if (got != part) return false;
   }
   return true;
 }
@@ -180,6 +210,29 @@ TEST_CASE("the sets agree on any coefficients, and stay inside the images") {
   }
 }
 
+TEST_CASE("the part of an image that a warp reads") {
+  const auto reach = [](const std::array<double, 6>& matrix, Filter filter, Box window = {0, 0, 100, 80}) {
+    return warp_reach(warp_job(affine(matrix, filter, {100, 80})), {100, 80}, window);
+  };
+  const Box all{0, 0, 100, 80};
+  CHECK(reach({1, 0, 0, 0, 1, 0}, Filter::kBicubic) == all);
+  CHECK(reach({1, 0, 30, 0, 1, -20}, Filter::kNearest) == Box{30, 0, 70, 60});
+  CHECK(reach({0.5, 0, 20, 0, 0.5, 10}, Filter::kNearest) == Box{20, 10, 50, 40});
+  CHECK(reach({0.5, 0, 20, 0, 0.5, 10}, Filter::kBilinear) == Box{19, 9, 52, 42});
+  CHECK(reach({0.5, 0, 20, 0, 0.5, 10}, Filter::kBicubic) == Box{18, 8, 54, 44});
+  CHECK(reach({0.5, 0.1, 20, 0, 0.5, 10}, Filter::kNearest, {10, 10, 1, 20}) == Box{26, 15, 3, 10});
+  CHECK(reach({1, 0, 500, 0, 1, 0}, Filter::kBilinear) == Box{0, 0, 1, 80});  // nothing but fill
+  CHECK(reach({NAN, 0, 0, 0, 1, 0}, Filter::kBilinear) == all);
+  CHECK(reach({1, 0.1, 0, 1e308, 1e308, 0}, Filter::kNearest) == all);
+
+  Warp warp = affine({0.5, 0, 20, 0, 0.5, 10}, Filter::kNearest, {100, 80});
+  warp.perspective = true;
+  CHECK(warp_reach(warp_job(warp), {100, 80}, all) == Box{19, 9, 52, 42});  // a pixel more along each edge
+  warp.a[6] = -1 / 50.0;                                                    // the divisor changes its sign
+  CHECK(warp_reach(warp_job(warp), {100, 80}, all) == all);
+  CHECK(warp_reach(warp_job(warp), {100, 80}, {0, 0, 10, 10}) == Box{19, 9, 13, 11});
+}
+
 TEST_CASE("a warp in a plan, for any chunks of rows: take, resize, warp to another size, take") {
   std::vector<uint8_t> entries(3 * 256);
   for (size_t i = 0; i < entries.size(); ++i) entries[i] = static_cast<uint8_t>(i);
@@ -203,7 +256,7 @@ TEST_CASE("a warp in a plan, for any chunks of rows: take, resize, warp to anoth
     std::vector<uint8_t> inverted = image;
     for (uint8_t& byte : inverted) byte = static_cast<uint8_t>(255 - byte);
     std::vector<uint8_t> made(size_t(out.width) * size_t(out.height) * kPixelBytes);
-    kernels().run_warp(warp_job(plan.warps[0]), inverted.data(), in, made.data());
+    kernels().run_warp(warp_job(plan.warps[0]), inverted.data(), in, {0, 0, out.width, out.height}, made.data());
     for (uint8_t& byte : made) byte = static_cast<uint8_t>(255 - byte);
     Plan rest;
     rest.last = plan.last;
