@@ -60,8 +60,8 @@ Warp warp_of(const py::handle& from) {
   return warp;
 }
 
-// (name, factor, amount); or ("blur", weights of a row, weights of a column) or ("warp", warp_of's tuple), whose numbers
-// are appended to the plan's.
+// (name, factor, amount); or ("blur", weights of a row, weights of a column) or ("warp", warp_of's tuple), whose
+// numbers are appended to the plan's.
 Effect effect_of(const py::handle& from, Plan& plan) {
   const auto parts = from.cast<py::tuple>();
   const auto kind = parts[0].cast<std::string>();
