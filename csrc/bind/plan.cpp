@@ -49,23 +49,7 @@ const std::map<std::string, Effect::Kind> kEffects = {{"gray", Effect::Kind::kGr
                                                       {"autocontrast", Effect::Kind::kAutocontrast},
                                                       {"sharpness", Effect::Kind::kSharpness},
                                                       {"permute", Effect::Kind::kPermute},
-                                                      {"solarize_add", Effect::Kind::kSolarizeAdd},
-                                                      {"warp", Effect::Kind::kWarp}};
-
-// (name, factor, amount), or ("blur", weights of a row, weights of a column), which are appended to `weights`.
-Effect effect_of(const py::handle& from, std::vector<float>& weights) {
-  if (const auto parts = from.cast<py::tuple>(); parts[0].cast<std::string>() == "blur") {
-    const auto row = parts[1].cast<std::vector<float>>(), column = parts[2].cast<std::vector<float>>();
-    const auto begin = static_cast<int>(weights.size());
-    weights.insert(weights.end(), row.begin(), row.end());
-    weights.insert(weights.end(), column.begin(), column.end());
-    return {Effect::Kind::kBlur, 0, 0, static_cast<int>(row.size()), static_cast<int>(column.size()), begin};
-  }
-  const auto [name, factor, amount] = from.cast<std::tuple<std::string, float, int>>();
-  const auto known = kEffects.find(name);
-  if (known == kEffects.end()) throw py::value_error("unknown effect " + name);
-  return {known->second, factor, amount};
-}
+                                                      {"solarize_add", Effect::Kind::kSolarizeAdd}};
 
 // (perspective, filter, eight coefficients, (R, G, B), (width, height))
 Warp warp_of(const py::handle& from) {
@@ -74,6 +58,29 @@ Warp warp_of(const py::handle& from) {
   Warp warp{perspective, static_cast<Filter>(filter), {}, packed(fill[0], fill[1], fill[2]), {out[0], out[1]}};
   std::copy(a.begin(), a.end(), warp.a);
   return warp;
+}
+
+// (name, factor, amount); or ("blur", weights of a row, weights of a column) or ("warp", warp_of's tuple), whose
+// numbers are appended to the plan's.
+Effect effect_of(const py::handle& from, Plan& plan) {
+  const auto parts = from.cast<py::tuple>();
+  const auto kind = parts[0].cast<std::string>();
+  if (kind == "blur") {
+    std::vector<float>& weights = plan.weights;
+    const auto row = parts[1].cast<std::vector<float>>(), column = parts[2].cast<std::vector<float>>();
+    const auto begin = static_cast<int>(weights.size());
+    weights.insert(weights.end(), row.begin(), row.end());
+    weights.insert(weights.end(), column.begin(), column.end());
+    return {Effect::Kind::kBlur, 0, 0, static_cast<int>(row.size()), static_cast<int>(column.size()), begin};
+  }
+  if (kind == "warp") {
+    plan.warps.push_back(warp_of(parts[1]));
+    return {Effect::Kind::kWarp, 0, static_cast<int>(plan.warps.size()) - 1};
+  }
+  const auto [name, factor, amount] = from.cast<std::tuple<std::string, float, int>>();
+  const auto known = kEffects.find(name);
+  if (known == kEffects.end()) throw py::value_error("unknown effect " + name);
+  return {known->second, factor, amount};
 }
 
 }  // namespace
@@ -91,11 +98,10 @@ Plan to_plan(const py::dict& from) {
       stage.made = {made[0], made[1]};
     }
     for (const py::handle effect : field(given, "effects", py::list())) {
-      stage.effects.push_back(effect_of(effect, plan.weights));
+      stage.effects.push_back(effect_of(effect, plan));
     }
     plan.stages.push_back(stage);
   }
-  for (const py::handle warp : field(from, "warps", py::list())) plan.warps.push_back(warp_of(warp));
   plan.last = take_of(from["last"]);
   return plan;
 }

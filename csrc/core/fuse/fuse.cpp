@@ -9,6 +9,8 @@
 #include "core/fuse/row_store.h"
 #include "core/fuse/taker.h"
 #include "core/rows/raw_rows.h"
+#include "core/warp/warp_job.h"
+#include "core/warp/warp_reach.h"
 
 namespace headrace {
 namespace {
@@ -18,17 +20,47 @@ Span read_by_resize(int in, int out, Filter filter, int first, int count) {
   return in == out ? Span{first, first + count} : source_span(in, out, filter, first, count);
 }
 
-}  // namespace
+Box all_of(Size image) { return {0, 0, image.width, image.height}; }
 
-Box decode_box(const Plan& plan, Size image) {
-  if (plan.stages.empty()) return needed_box(plan.last, image);
-  const PlanStage& first = plan.stages.front();
+// What must be made of a stage's images if the next take needs a part of them.
+struct StageParts {
+  Box resized;
+  Box changed;  // by the effects
+};
+
+// With effects that is everything, except for a single warp, whose outputs do not depend on each other.
+StageParts parts_of(const Plan& plan, size_t index) {
+  const PlanStage& stage = plan.stages[index];
+  const Take& after = index + 1 < plan.stages.size() ? plan.stages[index + 1].take : plan.last;
+  if (stage.effects.size() == 1 && stage.effects[0].kind == Effect::Kind::kWarp) {
+    const Warp& warp = plan.warps[static_cast<size_t>(stage.effects[0].amount)];
+    const Box changed = needed_box(after, warp.out);
+    return {warp_reach(warp_job(warp), stage.resize, changed), changed};
+  }
+  const Box resized = made_box(stage, after);
+  return {resized, stage.effects.empty() ? resized : all_of(stage.made_size())};
+}
+
+// The part of an image that the first stage reads to make `want` of its resized image.
+Box read_by_first(const PlanStage& first, Size image, const Box& want) {
   if (!is_plain(first.take, image)) return needed_box(first.take, image);
-  const Box want = made_box(first, plan.stages.size() > 1 ? plan.stages[1].take : plan.last);
   const Box& box = first.take.box;
   const Span x = read_by_resize(box.width, first.resize.width, first.filter, want.x, want.width);
   const Span y = read_by_resize(box.height, first.resize.height, first.filter, want.y, want.height);
   return {box.x + x.begin, box.y + y.begin, x.size(), y.size()};
+}
+
+}  // namespace
+
+Box decode_box(const Plan& plan, Size image) {
+  if (plan.stages.empty()) return needed_box(plan.last, image);
+  return read_by_first(plan.stages.front(), image, parts_of(plan, 0).resized);
+}
+
+Box kernel_box(const Plan& plan, Size image) {
+  if (plan.stages.empty()) return needed_box(plan.last, image);
+  const Take& after = plan.stages.size() > 1 ? plan.stages[1].take : plan.last;
+  return read_by_first(plan.stages.front(), image, made_box(plan.stages.front(), after));
 }
 
 struct Fuser::State {
@@ -71,9 +103,9 @@ RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
     const Box& box = stage.take.box;
     const Box rows = is_plain(stage.take, image) ? Box{have.x - box.x, have.y - box.y, have.width, have.height}
                                                  : Box{0, 0, box.width, box.height};
-    const Box want = made_box(stage, after);
+    const auto [want, changed] = parts_of(plan, i);
     image = stage.made_size();
-    have = stage.effects.empty() ? want : Box{0, 0, image.width, image.height};
+    have = changed;
     RowSink* next = &s.store;
     if (!last) {
       next = &s.stage(i + 1).taker;
@@ -83,7 +115,7 @@ RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
       plane_stride = (after.box.width + kTableBlock - 1) / kTableBlock * kTableBlock;
     }
     if (!stage.effects.empty()) {
-      retoucher.begin(stage.effects, plan, stage.resize, *next);
+      retoucher.begin(stage.effects, plan, stage.resize, want, changed, *next);
       next = &retoucher;
     }
     resampler.begin({box.size(), stage.resize, stage.filter, stage.vertical_first, want, rows, plane_stride}, *next);

@@ -15,6 +15,9 @@ namespace headrace {
 /// The part of an image of size `image` that affects the plan's sample, and so must be decoded.
 Box decode_box(const Plan& plan, Size image);
 
+/// The same where effects read all of their image, single warps too: what the device's kernel reads.
+Box kernel_box(const Plan& plan, Size image);
+
 /// Scratch memory and sinks of one worker, reused between samples so that the steady state allocates nothing.
 class Fuser {
  public:

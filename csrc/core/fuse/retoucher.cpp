@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/effects/effect_math.h"
+#include "core/warp/warp_job.h"
 
 namespace headrace {
 
@@ -36,10 +37,13 @@ void ByteTables::then(const Effect& effect, const int32_t* histograms) {
   identity_ = false;
 }
 
-void Retoucher::begin(std::span<const Effect> effects, const Plan& plan, Size image, RowSink& next) {
+void Retoucher::begin(std::span<const Effect> effects, const Plan& plan, Size image, Box have, Box want,
+                      RowSink& next) {
   effects_ = effects;
   plan_ = &plan;
-  collects_ = size_ = image;
+  size_ = image;
+  have_ = have;
+  want_ = want;
   next_ = &next;
   collected_ = 0;
   counted_ = false;
@@ -47,13 +51,12 @@ void Retoucher::begin(std::span<const Effect> effects, const Plan& plan, Size im
 }
 
 void Retoucher::push(const uint8_t* rows, size_t stride, int count) {
-  const size_t row_bytes = size_t(collects_.width) * kPixelBytes;
   for (int i = 0; i < count; ++i, ++collected_) {
-    std::memcpy(image_.data() + size_t(collected_) * row_bytes, rows + size_t(i) * stride, row_bytes);
+    std::memcpy(at(have_.x, have_.y + collected_), rows + size_t(i) * stride, size_t(have_.width) * kPixelBytes);
   }
-  if (collected_ < collects_.height) return;
+  if (collected_ < have_.height) return;
   retouch();
-  next_->push(image_.data(), size_t(size_.width) * kPixelBytes, size_.height);
+  next_->push(at(want_.x, want_.y), size_t(size_.width) * kPixelBytes, want_.height);
 }
 
 void Retoucher::retouch() {
@@ -112,7 +115,8 @@ void Retoucher::retouch() {
 
 void Retoucher::warp(const Warp& warp) {
   warped_.resize(size_t(warp.out.width) * size_t(warp.out.height) * kPixelBytes + kRowSlack);
-  run_warp(warp, image_.data(), size_, warped_.data());
+  const Box made = effects_.size() == 1 ? want_ : Box{0, 0, warp.out.width, warp.out.height};
+  run_warp_(warp_job(warp), image_.data(), size_, made, warped_.data());
   std::swap(image_, warped_);
   size_ = warp.out;
 }

@@ -9,7 +9,6 @@
 #include "core/fuse/sharpener.h"
 #include "core/kernels/kernels.h"
 #include "core/plan/plan.h"
-#include "core/warp/warper.h"
 
 namespace headrace {
 
@@ -31,22 +30,26 @@ class ByteTables {
 
 class Retoucher final : public RowSink {
  public:
-  explicit Retoucher(const Kernels& kernels) : loops_(*kernels.effects) {}
-  /// Begins an image of this size. Its changed rows go to `next` after the last row is pushed; `effects`, a stage's of
-  /// `plan`, and the plan must live until then.
-  void begin(std::span<const Effect> effects, const Plan& plan, Size image, RowSink& next);
+  explicit Retoucher(const Kernels& kernels) : loops_(*kernels.effects), run_warp_(kernels.run_warp) {}
+  /// Begins an image of size `image`. The rows of `have`, a part of it, are pushed; those of `want`, a part of the
+  /// changed image, go to `next` after the last one. Only a single warp may have less than all of the image.
+  /// `effects`, a stage's of `plan`, and the plan must live until then.
+  void begin(std::span<const Effect> effects, const Plan& plan, Size image, Box have, Box want, RowSink& next);
   void push(const uint8_t* rows, size_t stride, int count) override;
 
  private:
+  uint8_t* at(int x, int y) { return image_.data() + (size_t(y) * size_t(size_.width) + size_t(x)) * kPixelBytes; }
   void retouch();
   void warp(const Warp& warp);
   void make_real();
 
   const EffectLoops& loops_;
+  RunWarp run_warp_;
   std::span<const Effect> effects_;
   const Plan* plan_ = nullptr;
   RowSink* next_ = nullptr;
-  Size collects_, size_;  // of the image that is pushed, and of image_
+  Size size_;        // of image_
+  Box have_, want_;  // pushed, and passed on
   int collected_ = 0;
   AlignedArray<uint8_t> image_;  // rows without gaps
   AlignedArray<uint8_t> warped_;

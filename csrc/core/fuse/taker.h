@@ -18,7 +18,8 @@ bool is_plain(const Take& take, Size image);
 /// The part of the image that a take reads.
 Box needed_box(const Take& take, Size image);
 
-/// The part of a stage's resized image that must be made if `after` takes from it: with effects, all of it.
+/// The part of a stage's resized image that must be made if `after` takes from it: with effects, all of it. A single
+/// warp may need less, see decode_box.
 Box made_box(const PlanStage& stage, const Take& after);
 
 /// Passes on a take's rows. A plain take streams: it passes on whole rows as pushed, even pixels outside its box. Any

@@ -8,6 +8,7 @@
 #include "core/kernels/resample_table.h"
 #include "core/mixing/mix_loops.h"
 #include "core/textures/texture_loops.h"
+#include "core/warp/warp_loops.h"
 
 namespace headrace {
 
@@ -56,6 +57,7 @@ struct Kernels {
   /// Of the same instruction set.
   const EffectLoops* effects;
   MakeTexture make_texture;
+  RunWarp run_warp;
   const MixLoops* mixing;
 };
 

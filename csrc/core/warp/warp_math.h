@@ -135,10 +135,11 @@ struct WarpJob {
 /// The column or row that a position lies in; -1: outside [0, size).
 HEADRACE_HD static inline int whole(double at, int size) { return within(at, size) ? static_cast<int>(at) : -1; }
 
-/// Calls store(x, pixel) for each output of row y, in order. `width`, `height`: those of the image; `pixel`: as for
-/// bilinear_pixel.
+/// Calls store(x, pixel) for outputs [begin, end) of row y, in order. `width`, `height`: those of the image; `pixel`:
+/// as for bilinear_pixel.
 template <class Pixel, class Store>
-HEADRACE_HD static inline void warp_row(const WarpJob& job, int y, int width, int height, Pixel pixel, Store store) {
+HEADRACE_HD static inline void warp_row(const WarpJob& job, int y, int begin, int end, int width, int height,
+                                        Pixel pixel, Store store) {
   const Warp warp = job.warp;  // a copy: a compiler must assume that stores of bytes change the job
   const double* a = warp.a;
   const auto put = [&](int x, int column, int row) {
@@ -147,11 +148,12 @@ HEADRACE_HD static inline void warp_row(const WarpJob& job, int y, int width, in
     store(x, inside ? pixel(column, row) : warp.fill);
   };
   if (job.path == WarpPath::kEachPixel) {
-    for (int x = 0; x < warp.out.width; ++x) store(x, warped_pixel(warp, x, y, width, height, pixel));
+    for (int x = begin; x < end; ++x) store(x, warped_pixel(warp, x, y, width, height, pixel));
   } else if (job.path == WarpPath::kFixed) {
     const FixedMatrix fixed = job.fixed;
-    uint32_t u = fixed.x(y), v = fixed.y(y);
-    for (int x = 0; x < warp.out.width; ++x) {
+    uint32_t u = fixed.x(y) + static_cast<uint32_t>(begin) * fixed.a[0];
+    uint32_t v = fixed.y(y) + static_cast<uint32_t>(begin) * fixed.a[3];
+    for (int x = begin; x < end; ++x) {
       put(x, static_cast<int32_t>(u) >> 16, static_cast<int32_t>(v) >> 16);
       u += fixed.a[0];
       v += fixed.a[3];
@@ -162,8 +164,8 @@ HEADRACE_HD static inline void warp_row(const WarpJob& job, int y, int width, in
       u += a[1];
       v += a[4];
     }
-    for (int x = 0; x < warp.out.width; ++x) {
-      put(x, whole(u, width), whole(v, height));
+    for (int x = 0; x < end; ++x) {
+      if (x >= begin) put(x, whole(u, width), whole(v, height));
       u += a[0];
       v += a[3];
     }

@@ -55,7 +55,7 @@ void DeviceWorker::make_job(std::span<const uint8_t> bytes, const JpegHeader& he
                             DeviceBatch& batch, int sample) {
   Stager& stager = *batch.area;
   const int64_t planned = now_ns();
-  const Box box = decode_box(plan, header.size);
+  const Box box = fits_kernel(plan) ? kernel_box(plan, header.size) : decode_box(plan, header.size);
   SampleJob& job = batch.jobs[static_cast<size_t>(sample)];
   if (fits_kernel(plan)) {
     const PlaneLayout layout = plane_layout(header, box);
@@ -99,7 +99,7 @@ void DeviceWorker::make_from_pixels(const RawImage& image, const double* draws, 
 }
 
 SampleJob DeviceWorker::from_pixels(const Plan& plan, const RawImage& image, Stager& stager) {
-  const Box box = decode_box(plan, image.size);
+  const Box box = fits_kernel(plan) ? kernel_box(plan, image.size) : decode_box(plan, image.size);
   if (!fits_kernel(plan)) {
     return finished_here(plan, stager, [&](const Plan& here, const Output& output) {
       raw_rows_.push(image, box, fuser_.begin(here, image.size, output));

@@ -27,7 +27,7 @@ FuseTiming time_fuse(const std::shared_ptr<Device>& device, std::span<const std:
   std::vector<SampleJob> jobs;
   for (size_t i = 0; i < files.size(); ++i) {
     const JpegHeader header = parse_jpeg_header(files[i]);
-    const PlaneLayout box = plane_layout(header, decode_box(plans[i], header.size));
+    const PlaneLayout box = plane_layout(header, kernel_box(plans[i], header.size));
     const StagedBytes planes = area.take(box.bytes);
     decoder.decode(files[i], header, box, planes.host);
     jobs.push_back(builder.build(plans[i], box.at(planes.device), area));

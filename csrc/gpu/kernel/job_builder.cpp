@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "core/fuse/taker.h"
-#include "core/warp/warper.h"
+#include "core/warp/warp_job.h"
 
 namespace headrace {
 namespace {

@@ -41,7 +41,7 @@ bool fits_kernel(const Plan& plan);
 /// Builds jobs. Not thread-safe: it keeps the memory of its tables.
 class JobBuilder {
  public:
-  /// `image`: with device addresses; it holds at least decode_box(plan, size). The caller sets `output` and `skip`.
+  /// `image`: with device addresses; it holds at least kernel_box(plan, size). The caller sets `output` and `skip`.
   /// Throws as `stager` does.
   SampleJob build(const Plan& plan, const PlanarImage& image, Stager& stager);
 

@@ -116,7 +116,7 @@ HEADRACE_HD inline void warp_one_row(const SampleJob& job, const Effect& effect,
                                      uint32_t* to) {
   const int64_t width = job.last.x.size;
   warp_row(
-      job.retouch.warps[effect.amount], v, job.last.x.size, job.last.y.size,
+      job.retouch.warps[effect.amount], v, 0, job.last.x.size, job.last.x.size, job.last.y.size,
       [&](int x, int y) { return picture[y * width + x]; }, [&](int x, uint32_t pixel) { to[v * width + x] = pixel; });
 }
 

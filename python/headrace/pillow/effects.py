@@ -12,7 +12,7 @@ from PIL import Image, ImageEnhance, ImageOps
 from headrace.pillow.lazy_core import MOST_PIXELS
 from headrace.pixels import pillow_ops, tensor_ops
 
-#: name, factor, amount; of a blur its name and two lists of weights; of a warp its name and the entry of "warps".
+#: name, factor, amount; of a blur its name and two lists of weights; of a warp its name and what bind/plan.cpp reads.
 NativeEffect = tuple[Any, ...]
 
 _WARP_FILTERS = (Image.Resampling.NEAREST, Image.Resampling.BILINEAR, Image.Resampling.BICUBIC)

@@ -84,7 +84,7 @@ class FilePixels:
         channels = len(table)
         shape = (channels, height, width) if layout == "planar" else (height, width, channels)
         out = np.empty(shape, table.dtype)
-        steps = {"stages": plan.stages, "last": plan.last, "warps": plan.warps}
+        steps = {"stages": plan.stages, "last": plan.last}
         self._crops += 1
         self._counts.crop(self._crops)
         if self._crops < _MANY and self._counts.crops_expected < _SEVERAL:

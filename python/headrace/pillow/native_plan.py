@@ -20,7 +20,6 @@ class NativePlan:
 
     Attributes:
         stages: the resizes, each of a take: a box of the pixels before it, maybe gray, maybe flipped.
-        warps: those that the stages' effects name by their numbers.
         last: the take of the finished pixels.
         mode: theirs, "RGB" or "L". The kernels' pixels have three equal colours where it is "L".
         rest: the operations that are left to Pillow.
@@ -28,7 +27,6 @@ class NativePlan:
 
     def __init__(self, size: tuple[int, int], mode: str, operations: Sequence[Operation]) -> None:
         self.stages: list[dict[str, Any]] = []
-        self.warps: list[Any] = []
         self.last: dict[str, Any] = {"box": (0, 0, *size)}
         self.mode = mode
         self.rest: Sequence[Operation] = ()
@@ -83,8 +81,6 @@ class NativePlan:
             self.stages.append({**self.last, "resize": tuple(size), "made": tuple(size)})
             self.last = {"box": (0, 0, *size)}
         if name == "warp":
-            self.warps.append(effect[1])
-            effect = name, 0.0, len(self.warps) - 1
             self.stages[-1]["made"] = value.size
             self.last["box"] = (0, 0, *value.size)
         self.stages[-1].setdefault("effects", []).append(effect)

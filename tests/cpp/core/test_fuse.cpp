@@ -77,6 +77,67 @@ TEST_CASE("only what is needed is decoded") {
   CHECK(decode_box(plan, {500, 400}) == Box{10, 20, 400, 300});
 }
 
+TEST_CASE("of a single warp, only what the next take needs is decoded") {
+  Plan plan;
+  plan.stages.push_back({{.box = {50, 40, 200, 100}}, {200, 100}, Filter::kNearest, false, {{Effect::Kind::kWarp}}});
+  plan.warps.push_back({.filter = Filter::kBilinear, .a = {0.5, 0, 20, 0, 0.5, 10}, .out = {200, 100}});
+  plan.last.box = {0, 0, 200, 100};
+  CHECK(decode_box(plan, {500, 400}) == Box{69, 49, 102, 52});
+  plan.last.box = {20, 30, 10, 10};
+  CHECK(decode_box(plan, {500, 400}) == Box{79, 64, 7, 7});
+  plan.stages[0].take.box = {50, 40, 400, 200};  // and of a resize before it
+  CHECK(decode_box(plan, {500, 400}).width == 13);
+  CHECK(kernel_box(plan, {500, 400}) == Box{51, 41, 399, 199});
+  plan.stages[0].effects.push_back({Effect::Kind::kContrast, 0.5f});  // needs the mean of all
+  CHECK(decode_box(plan, {500, 400}) == Box{51, 41, 399, 199});
+}
+
+TEST_CASE(
+    "windows of single warps: the same bytes as of whole ones, from nothing but the box, in every order of arrival") {
+  std::vector<uint8_t> entries = identity();
+  std::vector<std::unique_ptr<Fuser>> fusers;
+  for (const char* name : {"scalar", "avx2", "avx512"}) {
+    if (const Kernels* set = kernels_named(name)) fusers.push_back(std::make_unique<Fuser>(*set));
+  }
+  int smaller = 0;
+  for (int i = 0; i < 2000; ++i) {
+    CAPTURE(i);
+    const Size size{maker.between(1, 90), maker.between(1, 90)};
+    std::vector<uint8_t> image = maker.image(size);
+    Plan plan;
+    PlanStage stage;
+    stage.take = maker.take(size, maker.between(0, 3) == 0);
+    if (maker.coin()) stage.take.flip_horizontal = stage.take.flip_vertical = false;
+    const Size taken = stage.take.box.size();
+    stage.resize = maker.coin() ? taken : Size{maker.between(1, 60), maker.between(1, 60)};
+    stage.filter = Filter::kBilinear;
+    stage.effects.push_back({Effect::Kind::kWarp});
+    const Size out = maker.coin() ? stage.resize : Size{maker.between(1, 90), maker.between(1, 90)};
+    if (out != stage.resize) stage.made = out;
+    plan.warps.push_back(maker.warp(out));
+    plan.stages.push_back(stage);
+    if (maker.coin()) {
+      plan.stages.push_back({maker.take(out, maker.coin()), {maker.between(1, 60), maker.between(1, 60)}});
+      plan.last = maker.take(plan.stages[1].resize, maker.coin());
+    } else {
+      plan.last = maker.take(out, maker.coin());
+    }
+    Plan whole = plan;  // another effect, which changes nothing, keeps the fuser from making a window
+    whole.stages[0].effects.push_back({Effect::Kind::kBrightness, 1.0f});
+    const bool planar = maker.coin();
+    Sample want(plan.last.box.size(), 1, 3, planar, entries.data());
+    fusers[0]->run(whole, image.data(), size_t(size.width) * kPixelBytes, size, want.output);
+    const Box box = decode_box(plan, size), all = decode_box(whole, size);
+    smaller += box.width * box.height < all.width * all.height;
+    for (const auto& fuser : fusers) {
+      Sample got(plan.last.box.size(), 1, 3, planar, entries.data());
+      push_in_steps(*fuser, plan, image, size, got.output, maker.between(1, 40));
+      REQUIRE(got.bytes == want.bytes);
+    }
+  }
+  CHECK(smaller > 500);
+}
+
 TEST_CASE("plans give the same bytes on every set, in every order of arrival, with a Fuser used before") {
   std::vector<uint8_t> entries(kMaxLutBytes);
   std::vector<std::unique_ptr<Fuser>> fusers;

@@ -178,7 +178,7 @@ TEST_CASE("from a JPEG's planes the emulated kernel writes what the CPU writes f
     Sample want(plan.last.box.size(), 4, 3, true, entries.data()),
         got(plan.last.box.size(), 4, 3, true, entries.data());
     fuser.run(plan, pixels.data(), size_t(options.width) * kPixelBytes, header.size, want.output);
-    const PlaneLayout layout = plane_layout(header, decode_box(plan, header.size));
+    const PlaneLayout layout = plane_layout(header, kernel_box(plan, header.size));
     std::vector<uint8_t> samples(layout.bytes);
     decoder.decode(jpeg, header, layout, samples.data());
     run_emulated(plan, layout.at(samples.data()), got.output);

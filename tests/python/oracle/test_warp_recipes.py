@@ -78,6 +78,21 @@ def test_gray_images_equal_the_oracle(name, filter):
     assert_same(loader, list(loader.reference()))
 
 
+@each_name
+@each_filter
+@pytest.mark.parametrize("device", [None, "emulated"])
+def test_warps_of_decoded_images_before_a_crop_equal_the_oracle(name, filter, device):
+    """Only what the crop needs is warped, and only what that needs is decoded."""
+    if device:
+        pytest.importorskip("headrace._gpu")
+    first = [T.RandomCrop(40, pad_if_needed=True)] if "perspective" in name else []  # which needs one size
+    for crop in (T.RandomResizedCrop(24), T.CenterCrop(30)):
+        steps = T.Compose([*first, warps(T, filter)[name], crop, T.RandomHorizontalFlip(), *TENSOR])
+        loader = DataLoader(Blobs(PHOTOGRAPHS, None, steps), 9, True, seed=6, num_workers=2, device=device)
+        assert not loader.recipe().calls
+        assert assert_same(loader, list(loader.reference())) == 3
+
+
 @each_filter
 @pytest.mark.parametrize("center", [None, (5, 60)])
 def test_expanded_rotations_equal_the_oracle(filter, center):

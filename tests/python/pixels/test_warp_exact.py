@@ -1,4 +1,4 @@
-"""Native warps equal Pillow's transform and rotate to the byte: every filter and path, any matrix, tiny images."""
+"""Native warps equal Pillow's transform and rotate to the byte: every filter, path and instruction set, any matrix."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from PIL import Image
 
 from headrace import _core
 
+ISAS = _core.isas()
 IDENTITY = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
 FILTERS = (Image.Resampling.NEAREST, Image.Resampling.BILINEAR, Image.Resampling.BICUBIC)
 FILLS = ((0, 0, 0), (255, 255, 255), (124, 116, 104))
@@ -29,18 +30,16 @@ def native(
     numbers: Sequence[float],
     filter: Image.Resampling,
     fill: tuple[int, int, int],
+    isa: str,
 ) -> bytes:
     """The warp to an image of another size by the native pipeline: bytes of RGB."""
     rgbx = np.dstack([np.asarray(image), np.full(image.size[::-1], 0x5A, np.uint8)])
     padded = (*numbers, *[0.0] * (8 - len(numbers)))
-    stage = {"box": (0, 0, *image.size), "resize": image.size, "effects": [("warp", 0.0, 0)], "made": size}
-    plan = {
-        "stages": [stage],
-        "last": {"box": (0, 0, *size)},
-        "warps": [(len(numbers) == 8, int(filter), padded, fill, size)],
-    }
+    warp = (len(numbers) == 8, int(filter), padded, fill, size)
+    stage = {"box": (0, 0, *image.size), "resize": image.size, "effects": [("warp", warp)], "made": size}
+    plan = {"stages": [stage], "last": {"box": (0, 0, *size)}}
     out = np.empty((size[1], size[0], 3), np.uint8)
-    _core.fuse(np.ascontiguousarray(rgbx), plan, IDENTITY, out, "channels_last", None)
+    _core.fuse(np.ascontiguousarray(rgbx), plan, IDENTITY, out, "channels_last", isa)
     return out.tobytes()
 
 
@@ -55,7 +54,8 @@ def check(
     size = size or image.size
     method = Image.Transform.PERSPECTIVE if len(numbers) == 8 else Image.Transform.AFFINE
     expected = image.transform(size, method, numbers, filter, fillcolor=fill)
-    assert native(image, size, numbers, filter, fill) == expected.tobytes(), (image.size, size, numbers, fill)
+    for isa in ISAS:
+        assert native(image, size, numbers, filter, fill, isa) == expected.tobytes(), (isa, image.size, size, numbers)
 
 
 def affine(rng: np.random.Generator, width: int, height: int) -> list[float]:

@@ -1,8 +1,7 @@
-// PIL.Image.transform of whole images, AFFINE and PERSPECTIVE, with Pillow's arithmetic.
-#include "core/warp/warper.h"
+// What follows from the coefficients of a warp: the way in which Pillow computes it, and the matrix in fixed point.
+#include "core/warp/warp_job.h"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 namespace headrace {
@@ -37,21 +36,6 @@ WarpJob warp_job(const Warp& warp) {
           path_of(warp),
           {{to_fixed(a[0]), to_fixed(a[1]), to_fixed(a[2] + a[0] * 0.5 + a[1] * 0.5), to_fixed(a[3]), to_fixed(a[4]),
             to_fixed(a[5] + a[3] * 0.5 + a[4] * 0.5)}}};
-}
-
-void run_warp(const Warp& warp, const uint8_t* from, Size in, uint8_t* to) {
-  const WarpJob job = warp_job(warp);
-  const size_t row_bytes = static_cast<size_t>(in.width) * kPixelBytes;
-  const auto pixel = [from, row_bytes](int x, int y) {
-    uint32_t one;
-    std::memcpy(&one, from + static_cast<size_t>(y) * row_bytes + static_cast<size_t>(x) * kPixelBytes, kPixelBytes);
-    return one;
-  };
-  for (int y = 0; y < warp.out.height; ++y) {
-    warp_row(job, y, in.width, in.height, pixel,
-             [to](int x, uint32_t one) { std::memcpy(to + static_cast<size_t>(x) * kPixelBytes, &one, kPixelBytes); });
-    to += static_cast<size_t>(warp.out.width) * kPixelBytes;
-  }
 }
 
 }  // namespace headrace

@@ -1,0 +1,12 @@
+// Warps for AVX2.
+#if defined(__x86_64__) || defined(_M_X64)
+#include "core/warp/warp_vector.h"
+
+namespace headrace {
+
+void run_warp_avx2(const WarpJob& job, const uint8_t* from, Size in, Box window, uint8_t* to) {
+  run_warp(job, from, in, window, to);
+}
+
+}  // namespace headrace
+#endif
