@@ -56,6 +56,16 @@ const std::map<std::string, Step::Kind> kWarps = {
     {"RandomPerspective", Step::Kind::kRandomPerspective},
 };
 
+const std::map<std::string, Step::Kind> kDrawnSizes = {
+    {"RandomResize", Step::Kind::kRandomResize},
+    {"ScaleShorter", Step::Kind::kScaleShorter},
+    {"ScaleJitter", Step::Kind::kScaleJitter},
+    {"ZoomOut", Step::Kind::kZoomOut},
+    {"RandomPad", Step::Kind::kRandomPad},
+    {"RandomCropOrPad", Step::Kind::kRandomCropOrPad},
+    {"RandomKeepRatio", Step::Kind::kRandomKeepRatio},
+};
+
 std::string class_of(const py::handle& step) {
   return py::cast<std::string>(py::type::handle_of(step).attr("__name__"));
 }
@@ -115,6 +125,34 @@ Step to_step(const py::handle& from, int& erases) {
     output_size();
     step.fill = py::cast<std::array<uint8_t, 3>>(from.attr("fill"));
     step.center_rule = to_center_rule(py::cast<std::string>(from.attr("rounding")));
+  } else if (const auto drawn = kDrawnSizes.find(kind); drawn != kDrawnSizes.end()) {
+    step.kind = drawn->second;
+    if (py::hasattr(from, "height")) output_size();
+    if (py::hasattr(from, "draw")) step.draw = integer("draw");
+    if (py::hasattr(from, "filter")) step.filter = to_filter(from.attr("filter"));
+    if (py::hasattr(from, "fill")) step.fill = py::cast<std::array<uint8_t, 3>>(from.attr("fill"));
+    if (py::hasattr(from, "padding_mode")) {
+      step.pad_mode = to_pad_mode(py::cast<std::string>(from.attr("padding_mode")));
+    }
+    if (kind == "RandomResize") {
+      step.shorter = integer("low");
+      step.max_size = integer("high");
+    }
+    if (kind == "ScaleShorter") {
+      step.shorter = integer("size");
+      step.max_size = from.attr("max_size").is_none() ? 0 : integer("max_size");
+    }
+    if (kind == "RandomKeepRatio") {
+      step.longest = py::cast<double>(from.attr("longest"));
+      step.p = py::cast<double>(from.attr("scale_p"));
+      step.aspect_p = py::cast<double>(from.attr("aspect_p"));
+      step.of_area = py::cast<bool>(from.attr("of_area"));
+    }
+  } else if (kind == "CornerCrop") {
+    step.kind = Step::Kind::kCornerCrop;
+    output_size();
+    step.at_bottom = py::cast<bool>(from.attr("bottom"));
+    step.at_right = py::cast<bool>(from.attr("right"));
   } else if (kind == "RandomCrop") {
     step.kind = Step::Kind::kRandomCrop;
     output_size();

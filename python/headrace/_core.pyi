@@ -43,6 +43,7 @@ def views_pipeline(
     luts: Sequence[npt.NDArray[np.uint8]],
     *,
     layout: str,
+    stacked: bool,
     threads: int,
     max_pixels: int,
     pass_order: str,

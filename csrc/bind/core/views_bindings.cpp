@@ -14,9 +14,9 @@ namespace py = pybind11;
 namespace headrace {
 namespace {
 
-// `recipes`, `luts`: of the views, which have the same draws.
+// `recipes`, `luts`: of the views, which have the same draws. `stacked`: whether a sample's views lie together.
 std::unique_ptr<PyPipeline> views_pipeline(const std::vector<py::object>& recipes, const std::vector<py::buffer>& luts,
-                                           const std::string& layout, int threads, int64_t max_pixels,
+                                           const std::string& layout, bool stacked, int threads, int64_t max_pixels,
                                            const std::string& pass_order, int slots_kept, const std::string& isa) {
   if (recipes.empty() || recipes.size() != luts.size()) throw py::value_error("one table for each view, at least one");
   std::vector<SampleOptions> views;
@@ -29,7 +29,7 @@ std::unique_ptr<PyPipeline> views_pipeline(const std::vector<py::object>& recipe
   options.threads = threads;
   options.kernels = named_kernels(isa);
   const Kernels& chosen = options.kernels != nullptr ? *options.kernels : kernels();
-  options.backend = std::make_shared<ViewsBackend>(std::move(views), chosen, static_cast<size_t>(slots_kept));
+  options.backend = std::make_shared<ViewsBackend>(std::move(views), stacked, chosen, static_cast<size_t>(slots_kept));
   return std::make_unique<PyPipeline>(std::move(options));
 }
 
@@ -37,8 +37,8 @@ std::unique_ptr<PyPipeline> views_pipeline(const std::vector<py::object>& recipe
 
 void bind_views(py::module_& module) {
   module.def("views_pipeline", &views_pipeline, py::arg("recipes"), py::arg("luts"), py::kw_only(), py::arg("layout"),
-             py::arg("threads"), py::arg("max_pixels"), py::arg("pass_order"), py::arg("slots_kept"),
-             py::arg("isa") = "");
+             py::arg("stacked"), py::arg("threads"), py::arg("max_pixels"), py::arg("pass_order"),
+             py::arg("slots_kept"), py::arg("isa") = "");
 }
 
 }  // namespace headrace

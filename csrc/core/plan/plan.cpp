@@ -77,8 +77,24 @@ class Resolver {
         return resize(shorter_edge(step, size()), step.filter);
       case Step::Kind::kResizeKeepRatio:
         return resize(kept_ratio(step, size()), step.filter);
+      case Step::Kind::kRandomKeepRatio:
+        return resize(random_kept_ratio(step, draws_ + step.draw, size()), step.filter);
+      case Step::Kind::kRandomResize:
+        return resize(drawn_shorter_edge(step, draw, size()), step.filter);
+      case Step::Kind::kScaleShorter:
+        return resize(scaled_shorter(step, size()), step.filter);
+      case Step::Kind::kScaleJitter:
+        return resize(jittered(step, draw, size()), step.filter);
+      case Step::Kind::kZoomOut:
+        return pad_to(zoomed_out(draws_ + step.draw, size()), step);
+      case Step::Kind::kRandomPad:
+        return pad_to(random_padding(step, draws_ + step.draw, size()), step);
+      case Step::Kind::kRandomCropOrPad:
+        return pad_to(random_window(step, draws_ + step.draw, size()), step);
       case Step::Kind::kCenterCrop:
         return center_crop(step);
+      case Step::Kind::kCornerCrop:
+        return corner_crop(step);
       case Step::Kind::kRandomCrop:
         return random_crop(step);
       case Step::Kind::kPad:
@@ -257,6 +273,15 @@ class Resolver {
                  PadMode::kConstant, step.fill);
   }
 
+  void corner_crop(const Step& step) {
+    const int more_rows = size().height - step.height, more_columns = size().width - step.width;
+    if (more_rows < 0 || more_columns < 0) {
+      throw Error(Stage::kPlan, "Requested crop size " + pair(step.height, step.width) + " is bigger than input size " +
+                                    pair(size().height, size().width));
+    }
+    crop({step.at_right ? more_columns : 0, step.at_bottom ? more_rows : 0, step.width, step.height});
+  }
+
   Size padded(const std::array<int, 4>& padding) const {
     const auto [left, top, right, bottom] = padding;
     return checked(int64_t{size().width} + left + right, int64_t{size().height} + top + bottom);
@@ -287,6 +312,12 @@ class Resolver {
     const auto [width, height] = padded(step.padding);
     const Box box{-step.padding[0], -step.padding[1], width, height};
     if (box.width < 1 || box.height < 1) throw Error(Stage::kPlan, "Pad removes every pixel of the image");
+    pad_and_crop(box, step.pad_mode, step.fill);
+  }
+
+  // `box`: the output, in the coordinates of the image after the steps so far.
+  void pad_to(const Box& box, const Step& step) {
+    checked(box.width, box.height);
     pad_and_crop(box, step.pad_mode, step.fill);
   }
 

@@ -68,22 +68,35 @@ struct Step {
     kRotate,
     kRandomRotate,
     kRandomAffine,
-    kRandomPerspective
+    kRandomPerspective,
+    kCornerCrop,
+    kRandomResize,
+    kScaleShorter,
+    kScaleJitter,
+    kZoomOut,
+    kRandomPad,
+    kRandomCropOrPad,
+    kRandomKeepRatio
   };
   Kind kind{};
-  // RandomResizedCrop, Resize, CenterCrop, RandomCrop: the output size; ResizeKeepRatio: the target's; GaussianBlur:
-  // the kernel's
+  // RandomResizedCrop, Resize, CenterCrop, CornerCrop, RandomCrop, RandomCropOrPad: the output size; RandomPad: the
+  // smallest one; ResizeKeepRatio, RandomKeepRatio, ScaleJitter: the target's; GaussianBlur: the kernel's
   int height = 0, width = 0;
-  int shorter = 0, max_size = 0;  // ResizeShorter: length of the shorter edge; 0 = no limit to the longer one
-  double longest = 0;             // ResizeKeepRatio: share of the edge that is longer in terms of the target
+  // ResizeShorter, ScaleShorter: length of the shorter edge; 0 = no limit to the longer one. RandomResize: the shortest
+  // shorter edge, and the first one that is too long
+  int shorter = 0, max_size = 0;
+  double longest = 0;  // ResizeKeepRatio, RandomKeepRatio: share of the edge that is longer in terms of the target
   Filter filter = Filter::kBilinear;
   CenterRule center_rule = CenterRule::kEven;  // CenterCrop
+  bool at_bottom = false, at_right = false;    // CornerCrop
   double min_ratio = 0, max_ratio = 0;         // RandomResizedCrop: limits of the box after ten failed tries
   std::array<int, 4> padding{};                // Pad, RandomCrop: left, top, right, bottom
   bool pad_if_needed = false;
-  std::array<uint8_t, 3> fill{};  // Pad, RandomCrop, CenterCrop
+  std::array<uint8_t, 3> fill{};  // steps that pad
   PadMode pad_mode = PadMode::kConstant;
-  double p = 0;                    // flips, When, Erase: applied if draw < p
+  double p = 0;                    // flips, When, Erase: applied if draw < p; RandomKeepRatio: of a scale
+  double aspect_p = 0;             // RandomKeepRatio: of an aspect ratio
+  bool of_area = false;            // RandomKeepRatio: the scale is one of the area that a crop would have
   int draw = 0;                    // first column of the sample's draws that belongs to this step; kConstant
   double factor = 0;               // Brightness, Contrast, Saturation, Sharpness: used if draw is kConstant
   int bits = 0;                    // Posterize: bits to keep

@@ -70,13 +70,85 @@ Size shorter_edge(const Step& step, Size image) {
   return upright ? Size{s, l} : Size{l, s};
 }
 
-// timm ResizeKeepRatio.get_params without its random factors.
-Size kept_ratio(const Step& step, Size image) {
+namespace {
+
+// Python's int() of an edge, within int.
+int cut(double edge) { return static_cast<int>(std::min(edge, 1e9)); }
+
+// By how much an image exceeds the target.
+double excess(const Step& step, Size image) {
   const double rows = static_cast<double>(image.height) / step.height;
   const double columns = static_cast<double>(image.width) / step.width;
-  const double ratio = std::max(rows, columns) * step.longest + std::min(rows, columns) * (1.0 - step.longest);
-  const auto edge = [ratio](int from) { return round_half_even(std::min(from / ratio, 1e9)); };
+  return std::max(rows, columns) * step.longest + std::min(rows, columns) * (1.0 - step.longest);
+}
+
+}  // namespace
+
+// timm ResizeKeepRatio.get_params without its random factors.
+Size kept_ratio(const Step& step, Size image) {
+  const auto edge = [ratio = excess(step, image)](int from) { return round_half_even(std::min(from / ratio, 1e9)); };
   return {edge(image.width), edge(image.height)};
+}
+
+// timm ResizeKeepRatio.get_params: chance and value of a scale, chance and value of an aspect ratio.
+Size random_kept_ratio(const Step& step, const double* draws, Size image) {
+  double rows = 1, columns = 1;
+  if (draws[0] < step.p) rows = columns = step.of_area ? 1 / std::sqrt(draws[1]) : draws[1];
+  if (draws[2] < step.aspect_p) {
+    const double aspect = std::sqrt(draws[3]);
+    rows /= aspect;
+    columns *= aspect;
+  }
+  const double ratio = excess(step, image);
+  const auto edge = [ratio](int from, double factor) { return round_half_even(std::min(from * factor / ratio, 1e9)); };
+  return {edge(image.width, columns), edge(image.height, rows)};
+}
+
+// torchvision RandomResize.make_params.
+Size drawn_shorter_edge(const Step& step, double u, Size image) {
+  Step drawn;
+  drawn.shorter = step.shorter + uniform_below(u, step.max_size - step.shorter);
+  return shorter_edge(drawn, image);
+}
+
+// torchvision RandomShortestSize.make_params of one size: its factor is rounded before the edges are computed.
+Size scaled_shorter(const Step& step, Size image) {
+  double factor = static_cast<double>(step.shorter) / std::min(image.width, image.height);
+  if (step.max_size > 0) {
+    factor = std::min(factor, static_cast<double>(step.max_size) / std::max(image.width, image.height));
+  }
+  return {cut(image.width * factor), cut(image.height * factor)};
+}
+
+// torchvision ScaleJitter.make_params.
+Size jittered(const Step& step, double scale, Size image) {
+  const double rows = static_cast<double>(step.height) / image.height;
+  const double columns = static_cast<double>(step.width) / image.width;
+  const double factor = std::min(rows, columns) * scale;
+  return {cut(image.width * factor), cut(image.height * factor)};
+}
+
+// torchvision RandomZoomOut.make_params: a factor of both edges, then the share of the padding that is left and above.
+Box zoomed_out(const double* draws, Size image) {
+  const int width = cut(image.width * draws[0]), height = cut(image.height * draws[0]);
+  return {-static_cast<int>((width - image.width) * draws[1]), -static_cast<int>((height - image.height) * draws[2]),
+          width, height};
+}
+
+// timm RandomPad.get_params.
+Box random_padding(const Step& step, const double* draws, Size image) {
+  const int rows = std::max(step.height - image.height, 0), columns = std::max(step.width - image.width, 0);
+  return {-uniform_below(draws[0], columns + 1), -uniform_below(draws[1], rows + 1), image.width + columns,
+          image.height + rows};
+}
+
+// timm RandomCropOrPad.get_params: along each edge a place in the image, or of the image in the output.
+Box random_window(const Step& step, const double* draws, Size image) {
+  const auto place = [](double u, int more) {
+    return more < 0 ? -uniform_below(u, 1 - more) : uniform_below(u, more + 1);
+  };
+  return {place(draws[1], image.width - step.width), place(draws[0], image.height - step.height), step.width,
+          step.height};
 }
 
 int center_offset(CenterRule rule, int image, int crop) {

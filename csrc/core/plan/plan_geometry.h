@@ -23,6 +23,23 @@ Size shorter_edge(const Step& step, Size image);
 /// The size to which ResizeKeepRatio resizes an image.
 Size kept_ratio(const Step& step, Size image);
 
+/// The size to which RandomKeepRatio resizes an image. `draws`: the step's own.
+Size random_kept_ratio(const Step& step, const double* draws, Size image);
+
+/// The size to which RandomResize resizes an image. `u`: the step's draw.
+Size drawn_shorter_edge(const Step& step, double u, Size image);
+
+/// The size to which ScaleShorter resizes an image.
+Size scaled_shorter(const Step& step, Size image);
+
+/// The size to which ScaleJitter resizes an image.
+Size jittered(const Step& step, double scale, Size image);
+
+/// The output of ZoomOut, RandomPad and RandomCropOrPad in the image's coordinates. `draws`: the step's own.
+Box zoomed_out(const double* draws, Size image);
+Box random_padding(const Step& step, const double* draws, Size image);
+Box random_window(const Step& step, const double* draws, Size image);
+
 /// The first pixel of a CenterCrop along an edge; negative if the image is padded.
 int center_offset(CenterRule rule, int image, int crop);
 

@@ -2,6 +2,7 @@
 #include "core/views/views_backend.h"
 
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -10,16 +11,17 @@
 namespace headrace {
 namespace {
 
-std::vector<size_t> sample_bytes(const std::vector<SampleOptions>& views) {
+std::vector<size_t> row_bytes(const std::vector<SampleOptions>& views, bool stacked) {
   std::vector<size_t> bytes;
   for (const SampleOptions& view : views) bytes.push_back(view.strides.sample_bytes);
-  return bytes;
+  if (!stacked) return bytes;
+  return {std::accumulate(bytes.begin(), bytes.end(), size_t{0})};
 }
 
 }  // namespace
 
-ViewsBackend::ViewsBackend(std::vector<SampleOptions> views, const Kernels& kernels, size_t slots_kept)
-    : views_(std::move(views)), kernels_(kernels), layout_(sample_bytes(views_)), slots_(slots_kept) {
+ViewsBackend::ViewsBackend(std::vector<SampleOptions> views, bool stacked, const Kernels& kernels, size_t slots_kept)
+    : views_(std::move(views)), kernels_(kernels), layout_(row_bytes(views_, stacked)), slots_(slots_kept) {
   if (views_.empty()) throw std::invalid_argument("there is no view");
   for (const SampleOptions& view : views_) {
     if (view.recipe.draws != views_.front().recipe.draws)

@@ -14,12 +14,13 @@
 namespace headrace {
 
 /// The memory of a batch holds the samples of the first view, then those of the second, and so on, as the columns of a
-/// GatherLayout.
+/// GatherLayout; or, if they are stacked, all views of the first sample, then those of the second: one column.
 class ViewsBackend final : public Backend {
  public:
-  /// `views`: at least one; their recipes have the same draws and no Python call. `kernels` must outlive this.
-  /// `slots_kept`: most free slots that stay mapped. Throws std::invalid_argument for other views.
-  ViewsBackend(std::vector<SampleOptions> views, const Kernels& kernels, size_t slots_kept);
+  /// `views`: at least one; their recipes have the same draws and no Python call. `stacked`: whether the views of a
+  /// sample lie one after the other. `kernels` must outlive this. `slots_kept`: most free slots that stay mapped.
+  /// Throws std::invalid_argument for other views.
+  ViewsBackend(std::vector<SampleOptions> views, bool stacked, const Kernels& kernels, size_t slots_kept);
 
   void prepare(Batch& batch, BatchMemory memory) override;
   std::unique_ptr<SampleWorker> make_worker() override;

@@ -15,12 +15,14 @@ ViewsMaker::ViewsMaker(const Kernels& kernels, const std::vector<SampleOptions>&
 
 void ViewsMaker::plan(const double* draws, Size image, const Batch& batch, int sample) {
   const auto place = static_cast<size_t>(batch.place(sample)), room = static_cast<size_t>(batch.room);
-  uint8_t* first = batch.memory;
+  const bool stacked = layout_.columns() < views_.size();
+  uint8_t* first = batch.memory + (stacked ? place * layout_.row_bytes(0) : 0);
   for (size_t i = 0; i < views_.size(); ++i) {
     View& view = *views_[i];
     view.plan = resolve(view.options.recipe, draws, image);
-    view.output = output_at(first + place * layout_.row_bytes(i), view.options.strides, view.options, view.lut);
-    first += layout_.column_bytes(i, room);
+    uint8_t* out = stacked ? first : first + place * layout_.row_bytes(i);
+    view.output = output_at(out, view.options.strides, view.options, view.lut);
+    first += stacked ? view.options.strides.sample_bytes : layout_.column_bytes(i, room);
   }
 }
 

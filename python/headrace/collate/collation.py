@@ -78,7 +78,7 @@ class Collation:
 
     Args:
         function: the collate_fn.
-        kinds: the classes of a sample's tensors: one for all, or a list or dict of them where a sample is one.
+        kinds: the classes of a sample's tensors: one for all, or a list, tuple or dict of them where a sample is one.
         progress: of the epoch; its seed and epoch number seed the random numbers.
     """
 
@@ -139,4 +139,6 @@ def _apart(batch: Any, count: int, views: StackedViews, kinds: Any) -> list[Any]
     keys = list(batch) if isinstance(batch, Mapping) else range(len(batch))
     parts = [_apart(batch[key], count, views, kinds if isinstance(kinds, type) else kinds[key]) for key in keys]
     samples = zip(*parts, strict=True)
-    return [dict(zip(keys, one, strict=True)) if isinstance(batch, Mapping) else list(one) for one in samples]
+    if isinstance(batch, Mapping):
+        return [dict(zip(keys, one, strict=True)) for one in samples]
+    return [tuple(one) if isinstance(kinds, tuple) else list(one) for one in samples]

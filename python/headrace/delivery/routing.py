@@ -22,6 +22,7 @@ from headrace.delivery.worker_init import only_seeds
 from headrace.lowering import LoweringError, lower
 from headrace.lowering.origins import attributes, leaves
 from headrace.lowering.python_steps.reach import Reach
+from headrace.lowering.several.crops import called_behind_crops
 from headrace.recipe.recipe import AnyColumn, Recipe
 from headrace.samples.source import StackedSource, as_stacked
 from headrace.sources import BlobDataset, NotNative, Variant, as_source
@@ -280,7 +281,7 @@ def _lowered(variants: tuple[Variant, ...], recipe: Recipe) -> tuple[Lowered, ..
     for transform in different.values():
         for number, leaf in enumerate(leaves(transform)):
             in_python = number in recipe.in_python and not recipe.variants
-            held = attributes(leaf) + (Reach(leaf).values if in_python else "")
+            held = attributes(leaf) + attributes(called_behind_crops(leaf)) + (Reach(leaf).values if in_python else "")
             found.append(Lowered(leaf, held, in_python))
     return tuple(found)
 

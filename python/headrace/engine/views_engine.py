@@ -22,7 +22,8 @@ from headrace.recipe.recipe import Recipe
 class ViewsEngine(Engine):
     """Decodes each file once, the smallest box that holds what all views need, and makes every view of its rows.
 
-    A batch lies in one piece of memory, one view after the other, as the columns of a GatherEngine do.
+    A batch lies in one piece of memory, one view after the other, as the columns of a GatherEngine do; if they are
+    stacked, one sample after the other, with all its views.
 
     Args:
         recipe: a recipe with views.
@@ -32,16 +33,29 @@ class ViewsEngine(Engine):
     def _make_pipeline(self, samples: dict[str, Any], *, threads: int, slots_kept: int, isa: str) -> core.Pipeline:
         views = self.recipe.views
         self._sample_bytes = [one.channels * one.height * one.width * one.dtype.itemsize for one in views]
+        stacked = self.recipe.packing == "stack"
+        if stacked:
+            self._sample_bytes = [sum(self._sample_bytes)]
         luts = [byte_table(one) for one in views]
-        return core.views_pipeline(views, luts, threads=threads, slots_kept=slots_kept, isa=isa, **samples)
+        return core.views_pipeline(
+            views, luts, stacked=stacked, threads=threads, slots_kept=slots_kept, isa=isa, **samples
+        )
 
     def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
         memory = memory_of(self._sample_bytes, len(rows)) if self._pin else None
         return Flight(self._pipeline.submit(table, rows, draws, memory))
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> Any:
-        """Returns the batch as a list or dict of tensors (n, C, H, W); `places` (ascending) selects samples."""
+        """Returns the batch as a list or dict of tensors (n, C, H, W), or as one tensor (n, views, C, H, W).
+
+        Args:
+            flight: the batch.
+            places: selects samples, ascending; None: all.
+        """
         parts = parts_of(flight.batch, self._sample_bytes)
+        if self.recipe.packing == "stack":
+            together = self._shaped(parts[0], self.recipe)
+            return _selected(together.view(-1, len(self.recipe.views), *together.shape[1:]), places)
         return self.recipe.packed(
             [_selected(self._shaped(part, view), places) for part, view in zip(parts, self.recipe.views, strict=True)]
         )
@@ -167,6 +181,8 @@ def _selected(values: torch.Tensor, places: list[int] | None) -> torch.Tensor:
 
 
 def _single(recipe: Recipe, batch: Any) -> Any:
+    if recipe.packing == "stack":
+        return batch[0]
     made = zip(recipe.unpacked(batch), recipe.views, strict=True)
     return recipe.packed([values[0].as_subclass(view.kind) for values, view in made])
 

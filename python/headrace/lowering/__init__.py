@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
 import torch
 
 import headrace.recipe.steps as S
-from headrace.lowering import blur, colour, containers, erasing, geometry, pointwise, texture, warps
+from headrace.lowering import blur, colour, containers, drawn_sizes, erasing, geometry, pointwise, texture, warps
 from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.images import Lower
 from headrace.lowering.libraries import processors, timm
 from headrace.lowering.origins import class_origin, has_hooks, leaves
 from headrace.lowering.policies import lowers as policies
 from headrace.lowering.python_steps import calling as python_steps
+from headrace.lowering.several import crops, views
 from headrace.lowering.sizes import Size
 from headrace.recipe.recipe import AnyColumn, Recipe
 
@@ -33,6 +33,7 @@ _LOWERS: dict[str, Lower] = {
     **texture.LOWERS,
     **processors.LOWERS,
     **warps.LOWERS,
+    **drawn_sizes.LOWERS,
 }
 
 
@@ -71,17 +72,11 @@ def lower(
             "ToImage()"
         )
     steps = list(leaves(transform))
-    views = _places(steps, "Views")
     by_ratio = _places(steps, "ByAspectRatio")
-    if views:
-        if views != [len(steps) - 1] or by_ratio:
-            raise LoweringError(
-                "Views returns several images, so it must be the last step, occur only once, and not follow "
-                "ByAspectRatio; put the steps behind it into each of its transforms"
-            )
-        if has_hooks(steps[-1]):
-            raise LoweringError("Views has forward hooks or a replaced method, which would not run; remove them")
-        return _lower_views(steps[:-1], steps[-1].transforms, dtype, _builder(channels, size, mode))
+    if _places(steps, "Views"):
+        return views.lower_views(steps, dtype, _builder(channels, size, mode), _lower)
+    if (at := crops.first(steps)) is not None:
+        return crops.lower_crops(steps, at, dtype, _builder(channels, size, mode), _lower)
     if not by_ratio:
         return _lower(steps, _builder(channels, size, mode), dtype, native_only, may_vary)
     if by_ratio != [0] or has_hooks(steps[0]):
@@ -96,36 +91,6 @@ def lower(
 def _places(steps: list[Any], name: str) -> list[int]:
     """Returns the numbers of the steps that are of this class of headrace."""
     return [n for n, step in enumerate(steps) if class_origin(type(step)) == ("headrace", name)]
-
-
-def _lower_views(common: list[Any], views: Any, dtype: torch.dtype | None, builder: Builder) -> Recipe:
-    """Returns a recipe with one view for each transform of a Views, behind the steps that they have in common.
-
-    The views use one list of columns. The common steps have columns in it once, so all views draw the same for them.
-    """
-    keyed = isinstance(views, Mapping)
-    made: list[Recipe] = []
-    where = "Views: "
-    try:
-        for step in common:
-            _add(builder, step)
-        for key, transform in views.items() if keyed else enumerate(views, 1):
-            where = f"Views: view {key!r}: "
-            restore = builder.checkpoint()
-            made.append(_lower(list(leaves(transform)), builder, dtype, native_only=True))
-            columns = builder.columns
-            restore()
-            builder.columns = columns
-    except LoweringError as refusal:
-        raise LoweringError(f"{where}{refusal}; views are native only if all their steps are") from refusal
-    if any(one.texture is not None for one in made):
-        raise LoweringError("Views: TextureChannels is not native in a view; put it behind the loader, or leave it out")
-    made = [replace(one, columns=tuple(builder.columns)) for one in made]
-    keys = tuple(views) if keyed else ()
-    names = list(made[0].names[: len(common)])
-    for key, one in zip(keys or range(1, len(made) + 1), made, strict=True):
-        names += [(f"view {key!r}: {name}", how) for name, how in one.names[len(common) :]]
-    return replace(made[0], names=tuple(names), views=tuple(made), view_names=keys)
 
 
 def drawn_by(

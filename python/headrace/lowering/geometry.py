@@ -35,7 +35,7 @@ def resize(builder: Builder, transform: Any, library: str) -> str:
     edges = [] if size is None else [size] if isinstance(size, int) else list(size)
     if len(edges) == 2 and max_size is not None:
         builder.refuse("max_size requires a size of one number, the shorter edge; leave it out")
-    filter = _filter(builder, transform)
+    filter = image_filter(builder, transform)
     if len(edges) == 2:
         height, width = _positive(builder, edges)
         return builder.add(S.Resize(height, width, filter))
@@ -51,7 +51,7 @@ def center_crop(builder: Builder, transform: Any, library: str) -> str:
 
 
 def random_resized_crop(builder: Builder, transform: Any, library: str) -> str:
-    return builder.add(*resized_crops(builder, transform, [_filter(builder, transform)]))
+    return builder.add(*resized_crops(builder, transform, [image_filter(builder, transform)]))
 
 
 def resized_center_crop(builder: Builder, transform: Any, library: str) -> str:
@@ -60,7 +60,7 @@ def resized_center_crop(builder: Builder, transform: Any, library: str) -> str:
     never = Column(4.0, 4.0)
     draw = builder.draw(*[never, Column(1.0, 1.0)] * 10, Column(), Column())
     ratio = width / height
-    step = S.RandomResizedCrop(height, width, (4.0, 4.0), (ratio, ratio), _filter(builder, transform), draw)
+    step = S.RandomResizedCrop(height, width, (4.0, 4.0), (ratio, ratio), image_filter(builder, transform), draw)
     return builder.add(step)
 
 
@@ -139,7 +139,8 @@ def rgb(builder: Builder, transform: Any, library: str) -> str:
     return builder.add(S.Grayscale(3))
 
 
-def _filter(builder: Builder, transform: Any) -> str:
+def image_filter(builder: Builder, transform: Any) -> str:
+    """Returns the recipe's filter name for a resize by torchvision."""
     if builder.values is not None:
         return _tensor_filter(builder, transform)
     if transform.antialias is False:
@@ -166,6 +167,14 @@ def check_tensor_resize(builder: Builder) -> None:
     """Refuses the current transform, which resizes a uint8 tensor, where torchvision does that in floating point."""
     if not tensor_ops.resizes_bytes():
         builder.refuse("resizes a tensor, which torchvision does in floating point on this processor")
+
+
+def add_one_of(builder: Builder, steps: Sequence[S.Step]) -> str:
+    """Appends a choice of one of the steps, all equally likely; returns the line of `explain`."""
+    if len(steps) == 1:
+        return builder.add(steps[0])
+    bounds = tuple((i + 1) / len(steps) for i in range(len(steps)))
+    return builder.add(S.OneOf(tuple((step,) for step in steps), bounds, builder.draw(Column())))
 
 
 def pair(builder: Builder, size: Any) -> tuple[int, int]:

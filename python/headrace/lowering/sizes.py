@@ -6,12 +6,16 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 import headrace.recipe.steps as S
-from headrace.pixels import boxes
+from headrace.pixels import boxes, drawn_boxes
 
 #: (height, width) in pixels; None if it varies.
 Size = tuple[int, int] | None
 
-_SIZING = (S.RandomResizedCrop, S.Resize, S.ResizeShorter, S.ResizeKeepRatio, S.CenterCrop, S.RandomCrop, S.Pad)
+#: The size after them is their own.
+_FIXED = (S.RandomResizedCrop, S.Resize, S.CenterCrop, S.CornerCrop, S.RandomCrop, S.RandomCropOrPad)
+#: The size after them is drawn.
+_DRAWN = (S.RandomResize, S.ScaleJitter, S.ZoomOut, S.RandomKeepRatio)
+_SIZING = (*_FIXED, *_DRAWN, S.ResizeShorter, S.ResizeKeepRatio, S.ScaleShorter, S.Pad, S.RandomPad)
 _MOST_ORDERED = 6  # largest number of size-changing branches whose orders are all tried: 720 orders
 
 
@@ -41,14 +45,20 @@ def one_size_after(steps: Sequence[S.Step], size: tuple[int, int]) -> tuple[int,
 
 
 def _after(step: S.Step, size: Size) -> Size:
-    if isinstance(step, (S.RandomResizedCrop, S.Resize, S.CenterCrop, S.RandomCrop)):
+    if isinstance(step, _FIXED):
         return step.height, step.width
+    if isinstance(step, _DRAWN):
+        return None
     if isinstance(step, S.ResizeShorter):
         if size is not None and min(size) < 1:
             raise ValueError("the image has no pixels here")
         return size and boxes.resize_by_edge(*size, step.size or None, step.max_size)
     if isinstance(step, S.ResizeKeepRatio):
         return size and boxes.resize_keep_ratio(*size, (step.height, step.width), step.longest)
+    if isinstance(step, S.ScaleShorter):
+        return size and drawn_boxes.scaled_shorter(*size, step.size, step.max_size)
+    if isinstance(step, S.RandomPad):
+        return size and (max(size[0], step.height), max(size[1], step.width))
     if isinstance(step, S.Pad):
         left, top, right, bottom = step.padding
         return size and (size[0] + top + bottom, size[1] + left + right)

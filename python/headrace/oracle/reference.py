@@ -13,6 +13,7 @@ from torch.utils.data import Dataset
 
 import headrace.oracle.calls
 import headrace.oracle.colour
+import headrace.oracle.sizes
 import headrace.oracle.texture
 import headrace.oracle.warp  # noqa: F401  # imported to register their steps
 from headrace.images.pil_tensor import pil_to_tensor
@@ -32,14 +33,14 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
         draws_row: the sample's draws, float64 (k,): a row of `Draws.batch`.
 
     Returns:
-        Tensor (channels, height, width), contiguous; size and dtype are those of the recipe for this image. A list or
-        dict of such tensors, if the recipe has views.
+        Tensor (channels, height, width), contiguous; size and dtype are those of the recipe for this image. If the
+        recipe has views, they are packed as it says.
 
     Raises:
         ValueError: the image is too small for a step; the message is torchvision's.
     """
     if recipe.views:
-        return recipe.packed([reference_sample(image, view, draws_row) for view in recipe.views])
+        return recipe.packed_sample([reference_sample(image, view, draws_row) for view in recipe.views])
     draws = [float(draw) for draw in draws_row]
     recipe = recipe.of(image.height, image.width)
     on_image = next((i for i, step in enumerate(recipe.steps) if isinstance(step, Erase)), len(recipe.steps))

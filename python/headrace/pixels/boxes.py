@@ -155,6 +155,19 @@ def center_crop(
     return padding, Box(more_h // 2, more_w // 2, crop_height, crop_width)
 
 
+def corner(height: int, width: int, crop_height: int, crop_width: int, bottom: bool, right: bool) -> Box:
+    """Returns the box in a corner of an image (height, width).
+
+    Raises:
+        ValueError: the image is smaller than the crop.
+    """
+    if crop_width > width or crop_height > height:
+        size = crop_height, crop_width
+        raise ValueError(f"Requested crop size {size} is bigger than input size {(height, width)}")
+    top, left = (height - crop_height) if bottom else 0, (width - crop_width) if right else 0
+    return Box(top, left, crop_height, crop_width)
+
+
 def random_crop(
     height: int,
     width: int,

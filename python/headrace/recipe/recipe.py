@@ -92,6 +92,8 @@ class Recipe:
             channels and lut. Empty without a ByAspectRatio.
         views: one recipe for each output of a Views, this one first; all have the same columns. Empty without a Views.
         view_names: the keys of the outputs, if a Views was made from a dict.
+        packing: what a sample's views are packed in: "list", or "tuple", or "stack": one tensor (views, C, H, W). Views
+            with names are a dict. A batch of a tuple is a list, as torch collates it.
     """
 
     steps: tuple[Step, ...]
@@ -109,20 +111,34 @@ class Recipe:
     variants: tuple[Recipe, ...] = ()
     views: tuple[Recipe, ...] = ()
     view_names: tuple[Any, ...] = ()
+    packing: str = "list"
 
     def packed(self, made: Sequence[Any]) -> Any:
-        """Returns what was made of each view as the transforms return it: a list, or a dict."""
+        """Returns the batches of views, (n, C, H, W) each, as a batch: a list, a dict, or stacked."""
+        if self.packing == "stack":
+            return torch.stack(list(made), dim=1)
         return dict(zip(self.view_names, made, strict=True)) if self.view_names else list(made)
+
+    def packed_sample(self, made: Sequence[torch.Tensor]) -> Any:
+        """Returns the views of one sample, (C, H, W) each, as the transforms return them."""
+        if self.packing == "stack":
+            return torch.stack(list(made))
+        return tuple(made) if self.packing == "tuple" else self.packed(made)
 
     @property
     def kinds(self) -> Any:
         """The classes of a sample's tensors: `kind`, or those of the views, as the transforms return these."""
-        return self.packed([one.kind for one in self.views]) if self.views else self.kind
+        if not self.views or self.packing == "stack":
+            return self.kind
+        kinds = [one.kind for one in self.views]
+        return tuple(kinds) if self.packing == "tuple" else self.packed(kinds)
 
     def unpacked(self, packed: Any) -> list[Any]:
         """Returns what `packed` was made from; of a recipe without views, a list of it."""
         if not self.views:
             return [packed]
+        if self.packing == "stack":
+            return list(packed.unbind(packed.ndim - 4))
         return [packed[name] for name in self.view_names] if self.view_names else list(packed)
 
     def of(self, height: int, width: int) -> Recipe:
@@ -193,6 +209,7 @@ class Recipe:
         parts += [one.fingerprint() for one in self.variants]
         parts += [*([one.fingerprint() for one in self.views]), *map(repr, self.view_names)]
         parts += [] if self.mode == "RGB" else [self.mode]
+        parts += [] if self.packing == "list" else [self.packing]
         digest = hashlib.sha256(repr(parts).encode())
         digest.update(self.lut.contiguous().view(torch.uint8).numpy().tobytes())
         digest.update(self.erase_bytes)

@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from headrace.recipe.effect_steps import *  # noqa: F403 - all steps have one home
 from headrace.recipe.effect_steps import EffectStep
+from headrace.recipe.size_steps import *  # noqa: F403
+from headrace.recipe.size_steps import SizeStep
 from headrace.recipe.warp_steps import *  # noqa: F403
 from headrace.recipe.warp_steps import WarpStep
 
@@ -260,6 +262,7 @@ Step = (
     | EffectStep
     | GaussianBlur
     | WarpStep
+    | SizeStep
     | When
     | OneOf
     | Shuffled

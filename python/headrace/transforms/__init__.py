@@ -22,6 +22,7 @@ from headrace.transforms._colour import (
     RandomSolarize,
 )
 from headrace.transforms._containers import Compose, RandomApply, RandomChoice, RandomOrder, Views
+from headrace.transforms._crops import FiveCrop, TenCrop
 from headrace.transforms._dtype import ToDtype
 from headrace.transforms._erasing import RandomErasing
 from headrace.transforms._geometry import (
@@ -35,6 +36,7 @@ from headrace.transforms._geometry import (
 from headrace.transforms._interpolation import InterpolationMode, filter_name
 from headrace.transforms._pointwise import Normalize, PILToTensor, ToImage, ToPureTensor, ToTensor
 from headrace.transforms._random_crops import RandomCrop, RandomResizedCrop
+from headrace.transforms._sizes import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
 from headrace.transforms._warps import RandomAffine, RandomPerspective, RandomRotation
 from headrace.transforms.own.processor import ProcessorTransform, from_processor
 from headrace.transforms.own.ratio import ByAspectRatio, ResizedCenterCrop
@@ -49,6 +51,7 @@ __all__ = [
     "CenterCrop",
     "ColorJitter",
     "Compose",
+    "FiveCrop",
     "GaussianBlur",
     "Grayscale",
     "InterpolationMode",
@@ -73,12 +76,17 @@ __all__ = [
     "RandomPerspective",
     "RandomPhotometricDistort",
     "RandomPosterize",
+    "RandomResize",
     "RandomResizedCrop",
     "RandomRotation",
+    "RandomShortestSize",
     "RandomSolarize",
     "RandomVerticalFlip",
+    "RandomZoomOut",
     "Resize",
     "ResizedCenterCrop",
+    "ScaleJitter",
+    "TenCrop",
     "TextureChannels",
     "ToDtype",
     "ToImage",

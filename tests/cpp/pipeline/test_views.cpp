@@ -36,10 +36,10 @@ struct Views {
     }
   }
 
-  PipelineOptions options(int threads, const Kernels& chosen = kernels()) const {
+  PipelineOptions options(int threads, const Kernels& chosen = kernels(), bool stacked = false) const {
     PipelineOptions options;
     options.recipe.draws = together.front().recipe.draws;
-    options.backend = std::make_shared<ViewsBackend>(together, chosen, 3);
+    options.backend = std::make_shared<ViewsBackend>(together, stacked, chosen, 3);
     options.kernels = &chosen;
     options.threads = threads;
     return options;
@@ -111,6 +111,28 @@ TEST_CASE("each view is what its own pipeline makes") {
     }
     CHECK(pipeline.slots() <= 3);
     CHECK(pipeline.stats().at(static_cast<size_t>(Clock::kRead)).items == 9 * Images::kCount);
+  }
+}
+
+TEST_CASE("stacked views of a sample lie one after the other") {
+  const Views views;
+  const Rows rows = some_rows(2 * Images::kCount, 4);
+  std::vector<Bytes> alone;
+  for (const PipelineOptions& one : views.alone) alone.push_back(expected(one, rows, 4));
+  Bytes all;
+  for (size_t sample = 0; sample < rows.size(); ++sample) {
+    for (size_t i = 0; i < alone.size(); ++i) {
+      const auto bytes = static_cast<ptrdiff_t>(views.layout().row_bytes(i)), at = static_cast<ptrdiff_t>(sample);
+      all.insert(all.end(), alone[i].begin() + at * bytes, alone[i].begin() + (at + 1) * bytes);
+    }
+  }
+  for (const int threads : {0, 1, 4}) {
+    CAPTURE(threads);
+    Pipeline pipeline(views.options(threads, kernels(), true));
+    const auto batch = views.begin(pipeline, Images::all().table, rows, 4);
+    REQUIRE(complete(pipeline, *batch));
+    CHECK(batch->take_failures().empty());
+    CHECK(Bytes(batch->memory, batch->memory + all.size()) == all);
   }
 }
 
@@ -202,9 +224,9 @@ TEST_CASE("cancelled batches are left alone, and slots are reused") {
 }
 
 TEST_CASE("views that cannot share a pipeline are refused") {
-  CHECK_THROWS_AS(ViewsBackend({}, kernels(), 1), std::invalid_argument);
-  CHECK_THROWS_AS(ViewsBackend({crops(0), training(0)}, kernels(), 1), std::invalid_argument);
+  CHECK_THROWS_AS(ViewsBackend({}, false, kernels(), 1), std::invalid_argument);
+  CHECK_THROWS_AS(ViewsBackend({crops(0), training(0)}, false, kernels(), 1), std::invalid_argument);
   SampleOptions calls = crops(0);
   calls.recipe.steps.push_back({.kind = Step::Kind::kCall});
-  CHECK_THROWS_AS(ViewsBackend({calls}, kernels(), 1), std::invalid_argument);
+  CHECK_THROWS_AS(ViewsBackend({calls}, false, kernels(), 1), std::invalid_argument);
 }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
 from typing import Any
 
 import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.lowering.erasing import add_erasing
-from headrace.lowering.geometry import pair, resized_crops
+from headrace.lowering.geometry import add_one_of, area_and_ratio, pair, resized_crops
 from headrace.lowering.images import Lower, on_images
 from headrace.lowering.pointwise import tensor_step
 from headrace.lowering.policies import timm_policies
@@ -20,7 +20,7 @@ from headrace.transforms import filter_name
 def random_resized_crop(builder: Builder, transform: Any, library: str) -> str:
     """Lowers to torchvision's crop; they differ only for images of a few pixels, where timm's box may be empty."""
     # The choice of the filter does not affect the box: the crops share its columns.
-    return _one_of(builder, resized_crops(builder, transform, _filters(transform)))
+    return add_one_of(builder, resized_crops(builder, transform, _filters(transform)))
 
 
 def center_crop_or_pad(builder: Builder, transform: Any, library: str) -> str:
@@ -31,15 +31,41 @@ def center_crop_or_pad(builder: Builder, transform: Any, library: str) -> str:
 
 
 def resize_keep_ratio(builder: Builder, transform: Any, library: str) -> str:
-    if transform.random_scale_prob > 0 or transform.random_aspect_prob > 0:
-        builder.refuse(
-            "draws a scale or an aspect ratio, which has no native twin; use RandomResizedCropAndInterpolation"
-        )
     if not 0 <= transform.longest <= 1:
         builder.refuse("longest must be between 0 and 1")
     height, width = pair(builder, transform.size)
-    resizes = [S.ResizeKeepRatio(height, width, float(transform.longest), name) for name in _filters(transform)]
-    return _one_of(builder, resizes)
+    target, filters = (height, width, float(transform.longest)), _filters(transform)
+    scale_p, aspect_p = max(transform.random_scale_prob, 0.0), max(transform.random_aspect_prob, 0.0)
+    if not scale_p and not aspect_p:
+        return add_one_of(builder, [S.ResizeKeepRatio(*target, name) for name in filters])
+    scale, aspect = area_and_ratio(builder, transform.random_scale_range, transform.random_aspect_range)
+    if scale.low <= 0:
+        builder.refuse("random_scale_range must be positive")
+    draw = builder.draw(Column(), scale, Column(), aspect)
+    chances = float(scale_p), bool(transform.random_scale_area), float(aspect_p)
+    return add_one_of(builder, [S.RandomKeepRatio(*target, name, *chances, draw) for name in filters])
+
+
+def random_crop_or_pad(builder: Builder, transform: Any, library: str) -> str:
+    height, width = pair(builder, transform.size)
+    if transform.padding_mode not in pillow_ops.PADDING_MODES:
+        builder.refuse("padding_mode must be constant, edge, reflect or symmetric")
+    fill = pillow_ops.fill_color(transform.fill, builder.channels)
+    draw = builder.draw(Column(), Column())
+    return builder.add(S.RandomCropOrPad(height, width, fill, transform.padding_mode, draw))
+
+
+def random_pad(builder: Builder, transform: Any, library: str) -> str:
+    height, width = pair(builder, transform.input_size)
+    fill = pillow_ops.fill_color(transform.fill, builder.channels)
+    return builder.add(S.RandomPad(height, width, fill, builder.draw(Column(), Column())))
+
+
+def trim_border(builder: Builder, transform: Any, library: str) -> str:
+    border = operator.index(transform.border_size)
+    if border < 0 or (builder.size is not None and min(builder.size) <= 2 * border):
+        builder.refuse("leaves no pixels, or has a negative border")
+    return builder.add(S.Pad((-border,) * 4, (0, 0, 0), "constant"))
 
 
 def random_erasing(builder: Builder, transform: Any, library: str) -> str:
@@ -59,13 +85,6 @@ def _filters(transform: Any) -> list[str]:
     return [filter_name(mode) for mode in modes]
 
 
-def _one_of(builder: Builder, steps: Sequence[S.Step]) -> str:
-    if len(steps) == 1:
-        return builder.add(steps[0])
-    bounds = tuple((i + 1) / len(steps) for i in range(len(steps)))
-    return builder.add(S.OneOf(tuple((step,) for step in steps), bounds, builder.draw(Column())))
-
-
 def _refused(reason: str) -> Lower:
     def refuse(builder: Builder, transform: Any, library: str) -> str:
         builder.refuse(reason)
@@ -78,6 +97,9 @@ LOWERS: dict[str, Lower] = {
     "RandomResizedCropAndInterpolation": on_images(random_resized_crop),
     "CenterCropOrPad": on_images(center_crop_or_pad),
     "ResizeKeepRatio": on_images(resize_keep_ratio),
+    "RandomCropOrPad": on_images(random_crop_or_pad),
+    "RandomPad": on_images(random_pad),
+    "TrimBorder": on_images(trim_border),
     "RandomErasing": random_erasing,
     "MaybeToTensor": tensor_step,
     "MaybePILToTensor": tensor_step,

@@ -12,9 +12,10 @@ Carried = bool | None
 _KEEP = (
     *(S.RandomResizedCrop, S.Resize, S.ResizeShorter, S.ResizeKeepRatio, S.HorizontalFlip, S.VerticalFlip),
     *(S.Saturation, S.Sharpness, S.Invert, S.Posterize, S.Solarize, S.SolarizeAdd, S.Autocontrast, S.Equalize),
+    *(S.CornerCrop, S.RandomResize, S.ScaleShorter, S.ScaleJitter, S.RandomKeepRatio),
     *(S.Affine, S.Rotate, S.RandomRotate, S.RandomAffine, S.RandomPerspective),
 )
-_DROP = (S.Pad, S.Brightness, S.Contrast, S.Hue, S.GaussianBlur, S.PermuteChannels)
+_DROP = (S.Pad, S.ZoomOut, S.RandomPad, S.Brightness, S.Contrast, S.Hue, S.GaussianBlur, S.PermuteChannels)
 
 
 def carried(steps: Sequence[S.Step]) -> Carried:
@@ -26,7 +27,7 @@ def carried(steps: Sequence[S.Step]) -> Carried:
 
 
 def _carried_by(step: S.Step) -> Carried:
-    if isinstance(step, _KEEP):
+    if isinstance(step, _KEEP) or (isinstance(step, S.Pad) and max(step.padding) <= 0):
         return True
     if isinstance(step, _DROP):
         return False

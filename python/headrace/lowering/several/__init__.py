@@ -1,0 +1,1 @@
+"""Lowers the transforms that return several images."""
