@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "bind/texture.h"
 
@@ -71,6 +72,13 @@ std::string class_of(const py::handle& step) {
 }
 
 bool is_texture(const py::handle& step) { return class_of(step) == "Texture"; }
+
+// Whether a parameter is a Drawn; its column is the step's draw then.
+bool read_drawn(const py::handle& parameter, Step& step) {
+  if (!py::hasattr(parameter, "column")) return false;
+  step.draw = py::cast<int>(parameter.attr("column"));
+  return step.drawn = true;
+}
 
 Step to_step(const py::handle& from, int& erases);
 
@@ -177,9 +185,11 @@ Step to_step(const py::handle& from, int& erases) {
     } else if (py::hasattr(from, "draw")) {
       step.draw = integer("draw");
     }
-    if (kind == "Posterize") step.bits = integer("bits");
-    if (kind == "Solarize") step.threshold = py::cast<double>(from.attr("threshold"));
-    if (kind == "SolarizeAdd") step.value = integer("add");
+    const char* parameter = kind == "Posterize" ? "bits" : kind == "Solarize" ? "threshold" : "add";
+    if (py::hasattr(from, parameter)) read_drawn(from.attr(parameter), step);
+    if (kind == "Posterize" && !step.drawn) step.bits = integer("bits");
+    if (kind == "Solarize" && !step.drawn) step.threshold = py::cast<double>(from.attr("threshold"));
+    if (kind == "SolarizeAdd" && !step.drawn) step.value = integer("add");
     if (kind == "PermuteChannels") step.order = py::cast<std::array<uint8_t, 3>>(from.attr("order"));
   } else if (kind == "GaussianBlur") {
     step.kind = Step::Kind::kGaussianBlur;
@@ -189,9 +199,15 @@ Step to_step(const py::handle& from, int& erases) {
     step.kind = kind == "Affine" ? Step::Kind::kAffine : Step::Kind::kRotate;
     step.filter = to_filter(from.attr("filter"));
     step.fill = py::cast<std::array<uint8_t, 3>>(from.attr("fill"));
-    const auto numbers = py::cast<std::vector<double>>(from.attr(kind == "Affine" ? "matrix" : "turn"));
+    const py::sequence numbers = from.attr(kind == "Affine" ? "matrix" : "turn");
     if (numbers.size() != (kind == "Affine" ? 6 : 3)) throw py::value_error(kind + ": another number of coefficients");
-    std::copy(numbers.begin(), numbers.end(), step.matrix.begin());
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (!read_drawn(numbers[i], step)) {
+        step.matrix[i] = py::cast<double>(numbers[i]);
+      } else if (std::exchange(step.coefficient, static_cast<int>(i)) >= 0) {
+        throw py::value_error("Affine: at most one coefficient is drawn");
+      }
+    }
   } else if (const auto warp = kWarps.find(kind); warp != kWarps.end()) {
     step.kind = warp->second;
     step.filter = to_filter(from.attr("filter"));

@@ -119,7 +119,7 @@ class Resolver {
       case Step::Kind::kSharpness:
         return effect({Effect::Kind::kSharpness, factor});
       case Step::Kind::kSolarizeAdd:
-        return effect({Effect::Kind::kSolarizeAdd, 0, step.value});
+        return effect({Effect::Kind::kSolarizeAdd, 0, step.drawn ? std::clamp(static_cast<int>(draw), 0, 255) : step.value});
       case Step::Kind::kPermute:
         return effect({Effect::Kind::kPermute, 0, channel_order(step.order)});
       case Step::Kind::kHue:  // Python's int(), then numpy's uint8
@@ -127,10 +127,11 @@ class Resolver {
       case Step::Kind::kInvert:
         return effect({Effect::Kind::kInvert});
       case Step::Kind::kPosterize:
-        return effect({Effect::Kind::kPosterize, 0, 256 - (256 >> step.bits)});
-      case Step::Kind::kSolarize:
-        return effect(
-            {Effect::Kind::kSolarize, 0, static_cast<int>(std::ceil(std::clamp(step.threshold, 0.0, 256.0)))});
+        return posterize(step.drawn ? static_cast<int>(draw) : step.bits);
+      case Step::Kind::kSolarize: {
+        const double threshold = std::clamp(step.drawn ? draw : step.threshold, 0.0, 256.0);
+        return effect({Effect::Kind::kSolarize, 0, static_cast<int>(std::ceil(threshold))});
+      }
       case Step::Kind::kAutocontrast:
         return effect({Effect::Kind::kAutocontrast});
       case Step::Kind::kEqualize:
@@ -148,7 +149,7 @@ class Resolver {
       case Step::Kind::kErase:
         return draw < step.p ? erase(step) : void();
       case Step::Kind::kAffine:
-        return warp(affine(step, size()));
+        return warp(affine(step, draw, size()));
       case Step::Kind::kRotate:
         return rotate(rotation(step, step.matrix.data(), size()));
       case Step::Kind::kRandomRotate:
@@ -202,6 +203,11 @@ class Resolver {
     still_an_image();
     make_real_for_effects();
     plan_.stages.back().effects.push_back(effect);
+  }
+
+  void posterize(int bits) {
+    if (bits < 0) throw Error(Stage::kPlan, "bits must be between or equal to 1 and 8");  // Pillow's words
+    effect({Effect::Kind::kPosterize, 0, 256 - (256 >> std::min(bits, 8))});
   }
 
   void blur(const Step& step) {

@@ -99,6 +99,7 @@ struct Step {
   bool of_area = false;            // RandomKeepRatio: the scale is one of the area that a crop would have
   int draw = 0;                    // first column of the sample's draws that belongs to this step; kConstant
   double factor = 0;               // Brightness, Contrast, Saturation, Sharpness: used if draw is kConstant
+  bool drawn = false;              // Posterize, Solarize, SolarizeAdd: the parameter is the draw
   int bits = 0;                    // Posterize: bits to keep
   double threshold = 0;            // Solarize: values from here on are inverted
   int value = 0;                   // Erase: index of the recipe's value to write; SolarizeAdd: what it adds
@@ -106,6 +107,7 @@ struct Step {
   std::array<uint8_t, 3> order{};  // Permute: the channel that becomes red, green, blue
   // Affine: Pillow's matrix; Rotate: the angle in degrees, in [0, 360), and the cosine and sine of Pillow's matrix
   std::array<double, 6> matrix{};
+  int coefficient = -1;            // Affine: number of the coefficient that is the draw; -1: none is
   bool expand = false;             // RandomRotate: the output holds the whole rotated image
   bool centered = true;            // RandomRotate, RandomAffine: about the image's centre, otherwise about `center`
   std::array<double, 2> center{};  // x, y

@@ -77,7 +77,11 @@ Rotation rotation(const Step& step, const double* turn, Size image) {
   return {Rotation::Kind::kWarp, warp_of(step, matrix, out)};
 }
 
-Warp affine(const Step& step, Size image) { return warp_of(step, step.matrix, image); }
+Warp affine(const Step& step, double draw, Size image) {
+  Matrix matrix = step.matrix;
+  if (step.coefficient >= 0) matrix[static_cast<size_t>(step.coefficient)] = draw;
+  return warp_of(step, matrix, image);
+}
 
 Warp random_affine(const Step& step, const double* draws, Size image) {
   const double shift_x = round_half_even(draws[1] * image.width), shift_y = round_half_even(draws[2] * image.height);

@@ -16,8 +16,8 @@ struct Rotation {
 /// and sine that Image.rotate puts into its matrix.
 Rotation rotation(const Step& step, const double* turn, Size image);
 
-/// The warp of an Affine step.
-Warp affine(const Step& step, Size image);
+/// The warp of an Affine step. `draw`: its drawn coefficient, if it has one.
+Warp affine(const Step& step, double draw, Size image);
 
 /// The warp of a RandomAffine step. `draws`: the step's own.
 Warp random_affine(const Step& step, const double* draws, Size image);

@@ -15,7 +15,7 @@ import torch
 from headrace.delivery.gathering import Gathered, check_length
 from headrace.delivery.settings import OwnSettings
 from headrace.lowering import LoweringError, drawn_by
-from headrace.recipe.recipe import AnyColumn, Column, Recipe, WarpNumber
+from headrace.recipe.recipe import AnyColumn, Column, Normal, PolicyNumber, Recipe, WarpNumber
 from headrace.samples.source import StackedSource, as_stacked
 from headrace.sources import BlobDataset, NotNative
 
@@ -175,8 +175,12 @@ def _shared(source: StackedSource, images: Mapping[str, Any]) -> int:
 
 def _moved(column: AnyColumn, by: int) -> AnyColumn:
     """Returns a column of a recipe whose columns begin `by` places later."""
-    if isinstance(column, Column):
+    if isinstance(column, (Column, Normal)):
         return column
+    if isinstance(column, PolicyNumber):
+        magnitude = replace(column.magnitude, draw=column.magnitude.draw + by)
+        among = None if column.among is None else (column.among[0] + by, *column.among[1:])
+        return replace(column, magnitude=magnitude, way=column.way + by, among=among)
     if isinstance(column, WarpNumber):
         return replace(column, drawn=column.drawn + by, first=column.first + by)
     return replace(column, sigma=column.sigma + by, first=column.first + by)

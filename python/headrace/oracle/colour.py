@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageEnhance, ImageOps
@@ -14,6 +15,10 @@ from headrace.pixels import pillow_ops, tensor_ops
 
 def _factor(draw: int | S.Constant, draws: Sequence[float]) -> float:
     return draw.value if isinstance(draw, S.Constant) else draws[draw]
+
+
+def _number(parameter: float | S.Drawn, draws: Sequence[float]) -> float:
+    return draws[parameter.column] if isinstance(parameter, S.Drawn) else parameter
 
 
 @apply.register
@@ -53,17 +58,19 @@ def _apply_invert(step: S.Invert, image: Image.Image, draws: Sequence[float]) ->
 
 @apply.register
 def _apply_posterize(step: S.Posterize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return ImageOps.posterize(image, step.bits)
+    return ImageOps.posterize(image, int(_number(step.bits, draws)))
 
 
 @apply.register
 def _apply_solarize(step: S.Solarize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return ImageOps.solarize(image, step.threshold)  # type: ignore[arg-type]  # torchvision passes a float as well
+    threshold: Any = _number(step.threshold, draws)  # torchvision passes a float as well
+    return ImageOps.solarize(image, threshold)
 
 
 @apply.register
 def _apply_solarize_add(step: S.SolarizeAdd, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    table = [min(value + step.add, 255) if value < 128 else value for value in range(256)]
+    add = int(_number(step.add, draws))
+    table = [min(value + add, 255) if value < 128 else value for value in range(256)]
     return image.point(table * len(image.getbands()))
 
 

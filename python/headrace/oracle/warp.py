@@ -28,7 +28,8 @@ def _warped(
 
 @apply.register
 def _apply_affine(step: S.Affine, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return _warped(image, Image.Transform.AFFINE, step.matrix, step.filter, step.fill)
+    matrix = [draws[one.column] if isinstance(one, S.Drawn) else one for one in step.matrix]
+    return _warped(image, Image.Transform.AFFINE, matrix, step.filter, step.fill)
 
 
 @apply.register

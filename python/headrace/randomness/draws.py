@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.randomness.gaussian import gaussian_weights
+from headrace.randomness.policy_numbers import normals, policy_numbers
 from headrace.randomness.warp_numbers import warp_numbers
-from headrace.recipe.recipe import AnyColumn, Column, GaussianWeight, WarpNumber
+from headrace.recipe.recipe import AnyColumn, Column, GaussianWeight, Normal, PolicyNumber, WarpNumber
 
 UInt64Array = npt.NDArray[np.uint64]
 Int64Array = npt.NDArray[np.int64]
@@ -46,13 +47,16 @@ class Draws:
 
     def __init__(self, columns: Sequence[AnyColumn], seed: int) -> None:
         self._seed = seed % 2**64
-        drawn = [column for column in columns if isinstance(column, Column)]
-        self._low = np.array([column.low for column in drawn], dtype=np.float64)
-        self._span = np.array([column.high for column in drawn], dtype=np.float64) - self._low
-        self._exp = np.flatnonzero([column.exp for column in drawn])
+        drawn = [column for column in columns if isinstance(column, (Column, Normal))]
+        bounds = [(one.low, one.high) if isinstance(one, Column) else (0.0, 1.0) for one in drawn]
+        self._low, high = np.array(bounds, dtype=np.float64).reshape(-1, 2).T
+        self._span = high - self._low
+        self._exp = np.flatnonzero([isinstance(column, Column) and column.exp for column in drawn])
+        self._normal = np.flatnonzero([isinstance(column, Normal) for column in drawn])
         self._kernels = tuple(dict.fromkeys(column for column in columns if isinstance(column, GaussianWeight)))
         self._warps = tuple(dict.fromkeys(column for column in columns if isinstance(column, WarpNumber)))
-        self._drawn = np.flatnonzero([isinstance(column, Column) for column in columns])
+        self._policies = [(at, column) for at, column in enumerate(columns) if isinstance(column, PolicyNumber)]
+        self._drawn = np.flatnonzero([isinstance(column, (Column, Normal)) for column in columns])
         self._count = len(columns)
 
     def batch(self, epoch: int, indices: npt.ArrayLike, occurrences: npt.ArrayLike) -> Float64Array:
@@ -76,7 +80,9 @@ class Draws:
         draws += self._low
         if len(self._exp):
             draws[:, self._exp] = _exp(draws[:, self._exp])
-        return self._with_computed(draws) if self._kernels or self._warps else draws
+        if len(self._normal):
+            draws[:, self._normal] = normals(draws[:, self._normal])
+        return draws if len(self._drawn) == self._count else self.with_computed(draws)
 
     def with_seed(self, seed: int) -> Draws:
         """Returns Draws with the same columns and another seed."""
@@ -84,14 +90,16 @@ class Draws:
         other._seed = seed % 2**64
         return other
 
-    def _with_computed(self, drawn: Float64Array) -> Float64Array:
-        """Returns all columns: the drawn ones, and the weights and matrices computed from them."""
+    def with_computed(self, drawn: Float64Array) -> Float64Array:
+        """Returns all columns, float64 (n, k), from the drawn ones: also those that are computed from them."""
         draws = np.empty((len(drawn), self._count))
         draws[:, self._drawn] = drawn
         for kernel in self._kernels:
             weights = gaussian_weights(draws[:, kernel.sigma], kernel.size, kernel.softmax)
             draws[:, kernel.first : kernel.first + kernel.size] = weights
-        for warp in self._warps:
+        for at, number in self._policies:
+            draws[:, at] = policy_numbers(number, draws)
+        for warp in self._warps:  # after the angles of policies
             draws[:, warp.first : warp.first + warp.count] = warp_numbers(warp, draws)
         return draws
 

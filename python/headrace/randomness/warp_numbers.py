@@ -23,9 +23,13 @@ def warp_numbers(column: WarpNumber, draws: Float64Array) -> Float64Array:
     return np.array(_RULES[column.rule](draws[:, column.drawn :], column.constants)).reshape(len(draws), column.count)
 
 
-def _turns(draws: Float64Array, constants: Sequence[float]) -> list[tuple[float, ...]]:
+def _turns(draws: Float64Array, constants: Sequence[float]) -> Float64Array:
     """From the angle in degrees: the angle in [0, 360), and the cosine and sine in the matrix of Image.rotate."""
-    return [turn_of(angle) for angle in draws[:, 0].tolist()]
+    made = np.tile(turn_of(0.0), (len(draws), 1))
+    turned = np.flatnonzero(draws[:, 0])  # a policy's angles are 0 where it does another operation
+    if len(turned):
+        made[turned] = [turn_of(angle) for angle in draws[turned, 0].tolist()]
+    return made
 
 
 def _linear_parts(draws: Float64Array, constants: Sequence[float]) -> list[tuple[float, ...]]:

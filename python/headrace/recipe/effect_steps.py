@@ -9,6 +9,7 @@ __all__ = [
     "Brightness",
     "Constant",
     "Contrast",
+    "Drawn",
     "EffectStep",
     "Equalize",
     "Hue",
@@ -27,6 +28,13 @@ class Constant:
     """A parameter that is the same for every sample, where a step may have the column of a drawn one."""
 
     value: float
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A parameter that is read from a column of the draws, where a step may have a constant one."""
+
+    column: int
 
 
 @dataclass(frozen=True)
@@ -78,23 +86,23 @@ class Invert:
 
 @dataclass(frozen=True)
 class Posterize:
-    """``PIL.ImageOps.posterize``: keep the `bits` (0 to 8) most significant bits."""
+    """``PIL.ImageOps.posterize``: keep the `bits` (0 to 8) most significant bits; drawn negative ones are an error."""
 
-    bits: int
+    bits: int | Drawn
 
 
 @dataclass(frozen=True)
 class Solarize:
     """``PIL.ImageOps.solarize``: invert the values that are at least `threshold`."""
 
-    threshold: float
+    threshold: float | Drawn
 
 
 @dataclass(frozen=True)
 class SolarizeAdd:
     """timm's operation: add `add` (0 to 255) to the values below 128, up to 255."""
 
-    add: int
+    add: int | Drawn
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,49 @@ class WarpNumber:
     constants: tuple[float, ...] = ()
 
 
+@dataclass(frozen=True)
+class Normal:
+    """Computes one draw from a uniform: a number of the standard normal distribution."""
+
+
+@dataclass(frozen=True)
+class Magnitude:
+    """How strong a policy's operation is; 10 is the usual most.
+
+    Attributes:
+        draw: a Normal column; for an infinite `std` a column that is uniform in [0, 1).
+        mean, std: those of the distribution. Infinite `std`: uniform between 0 and `mean`.
+        most: larger numbers become this, and negative ones 0.
+    """
+
+    draw: int
+    mean: float
+    std: float
+    most: float
+
+
+@dataclass(frozen=True)
+class PolicyNumber:
+    """The argument of a policy's operation, computed from its magnitude; see `randomness.policy_numbers`.
+
+    Attributes:
+        rule: how it is computed, a name.
+        magnitude: how strong the operation is.
+        way: column, uniform in [0, 1), that gives the argument's sign if it has one: negative below 0.5.
+        constants: what else the rule needs.
+        among: a column and bounds (low, high) for it: the argument is 0 where the column is not within [low, high),
+            because another operation is done there; None: it is needed everywhere.
+    """
+
+    rule: str
+    magnitude: Magnitude
+    way: int
+    constants: tuple[float, ...] = ()
+    among: tuple[int, float, float] | None = None
+
+
 #: A column of the draws array: drawn, or computed from columns that are drawn.
-AnyColumn = Column | GaussianWeight | WarpNumber
+AnyColumn = Column | GaussianWeight | Normal | PolicyNumber | WarpNumber
 
 
 @dataclass(frozen=True)

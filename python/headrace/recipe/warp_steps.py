@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headrace.recipe.effect_steps import Drawn
 from headrace.recipe.turns import turn_of
 
 __all__ = ["Affine", "RandomAffine", "RandomPerspective", "RandomRotate", "Rotate", "WarpStep"]
@@ -15,11 +16,12 @@ class Affine:
 
     Attributes:
         matrix: Pillow's six coefficients, finite: pixel (x, y) comes from (a x + b y + c, d x + e y + f).
+            At most one of them is drawn.
         filter: ``"nearest"``, ``"bilinear"`` or ``"bicubic"``.
         fill: colour of the pixels that come from outside the image; three equal bytes for one channel.
     """
 
-    matrix: tuple[float, float, float, float, float, float]
+    matrix: tuple[float | Drawn, ...]
     filter: str
     fill: tuple[int, int, int]
 

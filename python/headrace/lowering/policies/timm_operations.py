@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from PIL import Image, ImageOps
+
 import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.lowering.colour import posterized
 from headrace.lowering.policies.operations import WARPS, Steps
+from headrace.lowering.policies.timm_arguments import Arguments
 from headrace.pixels import pillow_ops
 from headrace.transforms import filter_name
 
-_MOST = 10.0  # the magnitude of level 1
-_SIGNS = (-1.0, 1.0)
-_ENHANCERS: dict[str, Callable[[S.Constant], S.Step]] = {
+#: A constant argument, or the column of a drawn one.
+Argument = S.Constant | int
+
+_ENHANCERS: dict[str, Callable[[Argument], S.Step]] = {
     "Color": S.Saturation,
     "Contrast": S.Contrast,
     "Brightness": S.Brightness,
     "Sharpness": S.Sharpness,
-}
-_INCREASING = {f"{name}Increasing": step for name, step in _ENHANCERS.items()}
-_POSTERIZES: dict[str, Callable[[int], int]] = {
-    "Posterize": lambda bits: bits,
-    "PosterizeIncreasing": lambda bits: 4 - bits,
-    "PosterizeOriginal": lambda bits: bits + 4,
 }
 _PLAIN: dict[str, Steps] = {
     "AutoContrast": (S.Autocontrast(),),
@@ -33,64 +31,109 @@ _PLAIN: dict[str, Steps] = {
 }
 
 
-def ways_of(builder: Builder, operation: Any) -> list[Steps]:
+def _posterize(bits: Argument) -> Steps:
+    if isinstance(bits, int):
+        return (S.Posterize(S.Drawn(bits)),)
+    return () if bits.value >= 8 else (posterized(max(0, int(bits.value))),)
+
+
+def _solarize(threshold: Argument) -> Steps:
+    return (S.Solarize(S.Drawn(threshold) if isinstance(threshold, int) else threshold.value),)
+
+
+def _solarize_add(add: Argument) -> Steps:
+    return (S.SolarizeAdd(S.Drawn(add) if isinstance(add, int) else int(add.value)),)
+
+
+def _saturate(factor: Argument) -> Steps:
+    return (S.Saturation(factor),)
+
+
+def _fewest_bits() -> float:
+    """Returns the fewest bits that the installed Pillow posterizes to."""
+    try:
+        ImageOps.posterize(Image.new("L", (1, 1)), 0)
+    except ValueError:  # from Pillow 13 on
+        return 1.0
+    return 0.0
+
+
+# Name of an operation -> the rule of its argument, the rule's constants, and its steps.
+_VALUES: dict[str, tuple[str, tuple[float, ...], Callable[[Argument], Steps]]] = {
+    **{name: ("factor", (), lambda factor, step=step: (step(factor),)) for name, step in _ENHANCERS.items()},
+    **{
+        f"{name}Increasing": ("factor_either_way", (), lambda factor, step=step: (step(factor),))
+        for name, step in _ENHANCERS.items()
+    },
+    "Posterize": ("bits", (0.0, 1.0), _posterize),
+    "PosterizeIncreasing": ("bits", (4.0, -1.0), _posterize),
+    "PosterizeOriginal": ("bits", (4.0, 1.0), _posterize),
+    "Solarize": ("threshold", (0.0, 1.0), _solarize),
+    "SolarizeIncreasing": ("threshold", (256.0, -1.0), _solarize),
+    "SolarizeAdd": ("addend", (), _solarize_add),
+    "Desaturate": ("saturation", (), _saturate),
+}
+
+
+def ways_of(builder: Builder, operation: Any, arguments: Arguments) -> list[Steps]:
     """Returns what an AugmentOp can do once its probability has let it: equally probable ways.
 
     Args:
         builder: refuses an operation that has no native twin.
         operation: timm's object.
+        arguments: those of the operations of which this is one.
     """
-    if operation.magnitude_std > 0:
-        builder.refuse("draws its magnitudes anew for each image (mstd), which has no native twin; leave mstd out")
-    name = operation.name
-    level = max(0.0, min(operation.magnitude, operation.magnitude_max or _MOST)) / _MOST
-    if name in _PLAIN:
-        return [_PLAIN[name]]
-    if name in _ENHANCERS:
-        return [(_ENHANCERS[name](S.Constant(level * 1.8 + 0.1)),)]
-    if name in _INCREASING:
-        factors = [max(0.1, 1.0 + sign * (level * 0.9)) for sign in _SIGNS]
-        return [(_INCREASING[name](S.Constant(factor)),) for factor in factors]
-    if name in _POSTERIZES:
-        bits = _POSTERIZES[name](int(level * 4))
-        return [() if bits >= 8 else (posterized(bits),)]
-    if name in ("Solarize", "SolarizeIncreasing"):
-        threshold = min(256, int(level * 256))
-        return [(S.Solarize(float(threshold if name == "Solarize" else 256 - threshold)),)]
-    if name == "SolarizeAdd":
-        return [(S.SolarizeAdd(min(128, int(level * 110))),)]
-    if name == "Desaturate":
-        return [(S.Saturation(S.Constant(1.0 - max(0.5, min(1.0, 0.5 + 0.5 * level)))),)]
-    return _moves(builder, operation, level)
+    if operation.name in _PLAIN:
+        return [_PLAIN[operation.name]]
+    if operation.name not in _VALUES:
+        return _moves(builder, operation, arguments)
+    rule, constants, made = _VALUES[operation.name]
+    given = arguments.of(operation, rule, *constants, *([_fewest_bits()] if rule == "bits" else []))
+    return [made(one) for one in (given if isinstance(given, list) else [given])]
 
 
-def _moves(builder: Builder, operation: Any, level: float) -> list[Steps]:
+def _moves(builder: Builder, operation: Any, arguments: Arguments) -> list[Steps]:
     """Returns the ways of an operation that moves pixels: each sign with each filter."""
-    name, hparams = operation.name, operation.hparams
-    fill = pillow_ops.fill_color(operation.kwargs["fillcolor"], builder.channels)
-    given = operation.kwargs["resample"]
-    filters = [filter_name(one) for one in (given if isinstance(given, (list, tuple)) else [given])]
-    if not set(filters) <= set(WARPS):
-        builder.refuse(f"moves pixels with the filters {filters}, of which Pillow supports {WARPS} only")
+    name = operation.name
     if name == "Rotate":
-        return [(S.Rotate(sign * (level * 30.0), filter, fill),) for sign in _SIGNS for filter in filters]
-    if name in ("ShearX", "ShearY"):
-        most = level * 0.3
+        most: tuple[float, ...] = (30.0,)
+    elif name in ("ShearX", "ShearY"):
+        most = (0.3,)
     elif name in ("TranslateX", "TranslateY"):
-        most = level * float(hparams["translate_const"])
+        most = (float(operation.hparams["translate_const"]),)
     elif name in ("TranslateXRel", "TranslateYRel"):
         if builder.size is None:
             builder.refuse(
                 f"{name} moves an image by a share of its size, and the size of the image is not known here; put it "
                 "behind a step that makes one size"
             )
-        most = level * hparams.get("translate_pct", 0.45) * builder.size["Y" not in name]
+        most = (float(operation.hparams.get("translate_pct", 0.45)), float(builder.size["Y" not in name]))
     else:
         builder.refuse(f"has an operation {name} that has no native twin")
-    made: list[Steps] = []
-    for moved in (sign * most for sign in _SIGNS):
-        x, y = (moved, 0.0) if "X" in name else (0.0, moved)
-        shear = name.startswith("Shear")
-        matrix = (1.0, x, 0.0, y, 1.0, 0.0) if shear else (1.0, 0.0, x, 0.0, 1.0, y)
-        made += [(S.Affine(matrix, filter, fill),) for filter in filters]
-    return made
+    fill = pillow_ops.fill_color(operation.kwargs["fillcolor"], builder.channels)
+    filters = _filters(builder, operation)
+    given = arguments.of(operation, "angle" if name == "Rotate" else "move", *most)
+    if isinstance(given, list):
+        return [(_move(name, one.value, filter, fill),) for one in given for filter in filters]
+    if name == "Rotate":
+        ways: list[Steps] = [(S.RandomRotate(filter, fill, False, None, given),) for filter in filters]
+    else:
+        ways = [(_move(name, S.Drawn(given), filter, fill),) for filter in filters]
+    return ways if len(ways) == 1 else ways * 2  # the sign is drawn by the same column's halves
+
+
+def _filters(builder: Builder, operation: Any) -> list[str]:
+    given = operation.kwargs["resample"]
+    filters = [filter_name(one) for one in (given if isinstance(given, (list, tuple)) else [given])]
+    if not set(filters) <= set(WARPS):
+        builder.refuse(f"moves pixels with the filters {filters}, of which Pillow supports {WARPS} only")
+    return filters
+
+
+def _move(name: str, moved: float | S.Drawn, filter: str, fill: tuple[int, int, int]) -> S.Step:
+    if name == "Rotate":
+        assert not isinstance(moved, S.Drawn)
+        return S.Rotate(moved, filter, fill)
+    x, y = (moved, 0.0) if "X" in name else (0.0, moved)
+    shear = name.startswith("Shear")
+    return S.Affine((1.0, x, 0.0, y, 1.0, 0.0) if shear else (1.0, 0.0, x, 0.0, 1.0, y), filter, fill)

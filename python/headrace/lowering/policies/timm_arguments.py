@@ -1,0 +1,62 @@
+"""The arguments of timm's operations: constants for each sign, or columns computed from drawn magnitudes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import headrace.recipe.steps as S
+from headrace.lowering.builder import Builder
+from headrace.randomness.policy_numbers import argument, has_sign
+from headrace.recipe.recipe import AnyColumn, Column, Magnitude, Normal, PolicyNumber, WarpNumber
+
+_MOST = 10.0  # of magnitudes, unless an operation says otherwise
+
+
+class Arguments:
+    """Gives the arguments of operations of which at most one is done: they share draws.
+
+    Args:
+        builder: gets the columns.
+        way: column, uniform in [0, 1), that chooses among the ways of an operation; the first half has negative signs.
+
+    Attributes:
+        among: the column that chooses the operation, and its bounds (low, high) for it; None: there are several.
+    """
+
+    def __init__(self, builder: Builder, way: int) -> None:
+        self._builder = builder
+        self._way = way
+        self._columns: dict[AnyColumn, int] = {}
+        self.among: tuple[int, float, float] | None = None
+
+    def of(self, operation: Any, rule: str, *constants: float) -> list[S.Constant] | int:
+        """Returns one argument for each sign if the magnitude is constant, otherwise the column of the argument.
+
+        Args:
+            operation: timm's AugmentOp.
+            rule, constants: those of `policy_numbers.argument`.
+        """
+        mean, std, most = (float(one) for one in (operation.magnitude, operation.magnitude_std, _most(operation)))
+        if std <= 0:
+            level = max(0.0, min(mean, most))
+            signs = (True, False) if has_sign(rule) else (False,)
+            return [S.Constant(float(argument(rule, level, negative, constants))) for negative in signs]
+        if not math.isfinite(mean + most) or math.isnan(std):
+            self._builder.refuse(f"draws magnitudes around {mean} up to {most}, which are not finite")
+        uniform = Column() if math.isinf(std) else Normal()
+        magnitude = Magnitude(self._column(uniform), mean, std, most)
+        among = self.among if rule == "angle" else None  # sines and cosines take long
+        return self._column(PolicyNumber(rule, magnitude, self._way, constants, among))
+
+    def _column(self, column: AnyColumn) -> int:
+        """Returns the number of a column, which is appended the first time, with what a rotation needs behind it."""
+        if column not in self._columns:
+            at = self._columns[column] = self._builder.draw(column)
+            if isinstance(column, PolicyNumber) and column.rule == "angle":
+                self._builder.draw(*[WarpNumber("turn", at, at + 1, 3)] * 3)
+        return self._columns[column]
+
+
+def _most(operation: Any) -> float:
+    return float(operation.magnitude_max or _MOST)
