@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from headrace.ops import functions as ops
     from headrace.samples.dataset import Samples
     from headrace.sources import Arrays, Blobs, ImageFiles, ImageFolder
+    from headrace.tables.arrow import Arrow
+    from headrace.tables.hugging_face import from_hf
 
 __version__ = "0.1.0"
 __all__ = [
     "Arrays",
+    "Arrow",
     "Blobs",
     "Columns",
     "DataLoader",
@@ -29,6 +32,7 @@ __all__ = [
     "SampleError",
     "Samples",
     "VerificationError",
+    "from_hf",
     "ops",
     "pillow",
     "profile",
@@ -41,6 +45,7 @@ __all__ = [
 # runs without torch, and the command line can report why the native module does not load.
 _MODULES = {
     "Arrays": "sources",
+    "Arrow": "tables.arrow",
     "Blobs": "sources",
     "Columns": "columns.dataset",
     "DataLoader": "loader",
@@ -50,6 +55,7 @@ _MODULES = {
     "SampleError": "base.errors",
     "Samples": "samples.dataset",
     "VerificationError": "base.errors",
+    "from_hf": "tables.hugging_face",
     "profile": "insight.profiler",
     "token_columns": "columns.tokens",
 }
