@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headrace.sources import Arrays, Blobs, ImageFiles, ImageFolder
     from headrace.tables.arrow import Arrow
     from headrace.tables.hugging_face import from_hf
+    from headrace.tables.parquet import Parquet
 
 __version__ = "0.1.0"
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "ImageFiles",
     "ImageFolder",
     "LoweringError",
+    "Parquet",
     "SampleError",
     "Samples",
     "VerificationError",
@@ -52,6 +54,7 @@ _MODULES = {
     "ImageFiles": "sources",
     "ImageFolder": "sources",
     "LoweringError": "lowering",
+    "Parquet": "tables.parquet",
     "SampleError": "base.errors",
     "Samples": "samples.dataset",
     "VerificationError": "base.errors",

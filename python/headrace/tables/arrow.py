@@ -66,7 +66,7 @@ class Arrow(TableSource):
         self.files = listed(files)
         self._stamps = [Stamp.of(path) for path in self.files]
         self._image, self._upright = image, upright
-        self._table, spans = mapped_table(self.files)
+        self._table, spans = mapped_table(self._mapped_files())
         names = checked_names(self._table.column_names, image, label)
         labels = labels_of(self._table, label, names)
         super().__init__(labels, transform, target_transform, mode)
@@ -81,6 +81,10 @@ class Arrow(TableSource):
     def upright(self) -> bool:
         return self._upright
 
+    def _mapped_files(self) -> list[str]:
+        """Returns the Arrow files or streams that hold the rows."""
+        return self.files
+
     def _locate(self) -> ImageColumn:
         return ImageColumn(self._image, self._table.column(self._image), None, _REMEDY)
 
@@ -94,7 +98,7 @@ class Arrow(TableSource):
         for stamp in self._stamps:
             if Stamp.of(stamp.path) != stamp:
                 raise ValueError(f"{stamp.path} has changed since the dataset was made; make a new one")
-        self._table, _ = mapped_table(self.files)
+        self._table, _ = mapped_table(self._mapped_files())
         if isinstance(self._labels, tuple):
             self._labels = TableLabels(self._table, *self._labels)
 
