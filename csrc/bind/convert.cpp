@@ -286,6 +286,7 @@ SampleOptions to_sample_options(const py::object& recipe, const py::buffer& lut,
         texture_strides(options.layout, py::cast<std::string>(texture.attr("layout")), options.recipe.output);
   }
   options.max_pixels = max_pixels;
+  options.upright = py::cast<bool>(recipe.attr("upright"));
   options.pillow_alone = py::cast<std::string>(recipe.attr("mode")) == "P";
   return options;
 }

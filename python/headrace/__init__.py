@@ -16,19 +16,25 @@ if TYPE_CHECKING:
     from headrace.ops import functions as ops
     from headrace.samples.dataset import Samples
     from headrace.sources import Arrays, Blobs, ImageFiles, ImageFolder
+    from headrace.tables.arrow import Arrow
+    from headrace.tables.hugging_face import from_hf
+    from headrace.tables.parquet import Parquet
 
 __version__ = "0.1.0"
 __all__ = [
     "Arrays",
+    "Arrow",
     "Blobs",
     "Columns",
     "DataLoader",
     "ImageFiles",
     "ImageFolder",
     "LoweringError",
+    "Parquet",
     "SampleError",
     "Samples",
     "VerificationError",
+    "from_hf",
     "ops",
     "pillow",
     "profile",
@@ -41,15 +47,18 @@ __all__ = [
 # runs without torch, and the command line can report why the native module does not load.
 _MODULES = {
     "Arrays": "sources",
+    "Arrow": "tables.arrow",
     "Blobs": "sources",
     "Columns": "columns.dataset",
     "DataLoader": "loader",
     "ImageFiles": "sources",
     "ImageFolder": "sources",
     "LoweringError": "lowering",
+    "Parquet": "tables.parquet",
     "SampleError": "base.errors",
     "Samples": "samples.dataset",
     "VerificationError": "base.errors",
+    "from_hf": "tables.hugging_face",
     "profile": "insight.profiler",
     "token_columns": "columns.tokens",
 }

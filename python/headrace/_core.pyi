@@ -87,6 +87,13 @@ class BlobTable:
     @staticmethod
     def of_memory(buffers: list[Any]) -> BlobTable: ...
     @staticmethod
+    def of_spans(
+        buffers: list[Any],
+        which: npt.NDArray[Any],
+        begins: npt.NDArray[np.int64],
+        sizes: npt.NDArray[np.int64],
+    ) -> BlobTable: ...
+    @staticmethod
     def of_pixels(images: npt.NDArray[np.uint8]) -> BlobTable: ...
     @staticmethod
     def of_parts(parts: list[BlobTable]) -> BlobTable: ...

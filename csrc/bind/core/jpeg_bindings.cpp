@@ -36,7 +36,7 @@ py::dict header_dict(const py::bytes& data) {
   return py::dict("width"_a = header.size.width, "height"_a = header.size.height, "components"_a = components,
                   "progressive"_a = header.progressive, "arithmetic"_a = header.arithmetic, "jfif"_a = header.jfif,
                   "adobe_transform"_a = header.adobe_transform, "exif_orientation"_a = header.exif_orientation,
-                  "restart_interval"_a = header.restart_interval, "scans"_a = header.scans,
+                  "turned"_a = header.turned, "restart_interval"_a = header.restart_interval, "scans"_a = header.scans,
                   "scan_begin"_a = header.scan_begin, "scan_end"_a = header.scan_end, "not_plain"_a = header.not_plain);
 }
 

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
 #include <stdexcept>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -41,6 +43,29 @@ PyBlobTable table_of_memory(const py::list& buffers) {
         py::memoryview(py::reinterpret_borrow<py::object>(buffer)));  // a buffer that is exported cannot be resized
   }
   return {BlobTable::of_memory(std::move(spans)), owner};
+}
+
+// Row i: sizes[i] bytes of buffers[which[i]], from begins[i] on.
+PyBlobTable table_of_spans(const py::list& buffers, const Int64s& which, const Int64s& begins, const Int64s& sizes) {
+  std::vector<std::span<const uint8_t>> memory, rows;
+  py::list owner;
+  for (const py::handle buffer : buffers) {
+    const py::buffer_info info = bytes_of(py::reinterpret_borrow<py::buffer>(buffer));
+    memory.emplace_back(static_cast<const uint8_t*>(info.ptr), static_cast<size_t>(info.size * info.itemsize));
+    owner.append(py::memoryview(py::reinterpret_borrow<py::object>(buffer)));
+  }
+  if (begins.size() != which.size() || sizes.size() != which.size()) throw py::value_error("one of each for each row");
+  rows.reserve(static_cast<size_t>(which.size()));
+  for (py::ssize_t i = 0; i < which.size(); ++i) {
+    const auto number = static_cast<size_t>(which.data()[i]);  // a negative one becomes too large
+    const auto begin = static_cast<size_t>(begins.data()[i]), size = static_cast<size_t>(sizes.data()[i]);
+    if (number >= memory.size()) throw py::index_error("there is no such buffer");
+    if (begin > memory[number].size() || size > memory[number].size() - begin) {
+      throw py::index_error("row " + std::to_string(i) + " does not lie in its buffer");
+    }
+    rows.push_back(memory[number].subspan(begin, size));
+  }
+  return {BlobTable::of_spans(std::move(rows)), owner};
 }
 
 // Images (count, height, width) or (count, height, width, channels), with any strides.
@@ -238,6 +263,8 @@ void bind_pipeline(py::module_& module) {
   py::class_<PyBlobTable>(module, "BlobTable")
       .def_static("of_files", &table_of_files, py::arg("paths"), py::arg("offsets"))
       .def_static("of_memory", &table_of_memory, py::arg("buffers"))
+      .def_static("of_spans", &table_of_spans, py::arg("buffers"), py::arg("which"), py::arg("begins"),
+                  py::arg("sizes"))
       .def_static("of_pixels", &table_of_pixels, py::arg("images").noconvert())
       .def_static("of_parts", &table_of_parts, py::arg("parts"))
       .def_static("of_rows", &table_of_rows, py::arg("table"), py::arg("rows"))

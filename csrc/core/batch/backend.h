@@ -25,6 +25,7 @@ struct SampleOptions {
   std::vector<uint8_t> erased;             // [value][channels] elements, what Erase writes
   std::shared_ptr<const Texture> texture;  // elements are its channels of the image's bytes; null: as in lut
   int64_t max_pixels = 0;                  // larger images go to Pillow, which has a limit of its own; 0: no limit
+  bool upright = false;                    // images that have an EXIF orientation go to Pillow, which turns them
   bool pillow_alone = false;               // every encoded image goes to Pillow: the native decoder has no palettes
 };
 

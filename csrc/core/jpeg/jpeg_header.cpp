@@ -44,6 +44,7 @@ class Parser {
     out_.jfif = metadata_.jfif;
     out_.adobe_transform = metadata_.adobe_transform;
     out_.exif_orientation = metadata_.exif_orientation;
+    out_.turned = metadata_.turned();
   }
 
  private:

@@ -25,6 +25,7 @@ struct JpegHeader {
   bool jfif = false;
   int adobe_transform = -1;  // -1: no Adobe marker
   int exif_orientation = 0;  // 0: none; 1 to 8 as in EXIF (reported only: torchvision does not rotate)
+  bool turned = false;       // Pillow's exif_transpose may rotate or mirror it, by EXIF or XMP
   int restart_interval = 0;  // of the first scan, in MCUs; 0: none
   int scans = 0;             // more than 1 in progressive and in some baseline files
   size_t scan_begin = 0;     // first byte of the first scan's entropy-coded data

@@ -89,7 +89,7 @@ bool open_tiff(Bytes bytes, Tiff* tiff) {
 /// Pillow reads the resolution from IFD 0 when it opens a file, and does not catch the IndexError of an empty string.
 /// So this returns false for a resolution that is not one RATIONAL, or a unit that is not one SHORT. *sound: whether
 /// Pillow reads IFD 0 without a warning.
-bool read_exif(Bytes bytes, int* orientation, bool* sound) {
+bool read_exif(Bytes bytes, int* orientation, bool* turns, bool* sound) {
   constexpr uint32_t kOrientation = 0x112, kResolution = 0x11A, kResolutionY = 0x11B, kUnit = 0x128;
   Tiff tiff;
   SoundValues values(bytes);
@@ -99,9 +99,11 @@ bool read_exif(Bytes bytes, int* orientation, bool* sound) {
                           if (entry.tag == kResolution || entry.tag == kResolutionY)
                             return entry.type == kRational && entry.items == 1;
                           if (entry.tag == kUnit) return entry.type == kShort && entry.items == 1;
-                          if (entry.tag == kOrientation && entry.type == kShort && entry.items == 1) {
-                            const uint32_t value = tiff.u16(entry.value_at);
+                          if (entry.tag == kOrientation) {
+                            const bool plain = entry.type == kShort && entry.items == 1;
+                            const uint32_t value = plain ? tiff.u16(entry.value_at) : 0;
                             if (value >= 1 && value <= 8) *orientation = static_cast<int>(value);
+                            *turns = *turns || value != 1;
                           }
                           return true;
                         });
@@ -154,7 +156,21 @@ bool photoshop_readable(Bytes body) {
   return true;
 }
 
+/// Whether an XMP packet may have an orientation other than 1. Pillow searches its bytes for
+/// `tiff:Orientation(="|>)([0-9])`.
+bool read_xmp(Bytes packet) {
+  constexpr std::string_view kName = "tiff:Orientation";
+  const std::string_view text(reinterpret_cast<const char*>(packet.data()), packet.size());
+  for (size_t at = text.find(kName); at != std::string_view::npos; at = text.find(kName, at + 1)) {
+    const std::string_view value = text.substr(at + kName.size(), 3);
+    if (!value.starts_with("=\"1") && !value.starts_with(">1")) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+bool JpegMetadata::turned() const { return exif_turns || (exif_seen && !exif_sound) || xmp_turns; }
 
 const char* JpegMetadata::verdict() const {
   if (doubt == nullptr && exif_seen && !exif_sound && !resolution) return "an EXIF segment that Pillow warns about";
@@ -175,8 +191,10 @@ void JpegMetadata::read_app(int marker, Bytes body) {
   } else if (marker == 0xE1 && starts_with(body, std::string_view("Exif\0\0", 6))) {
     if (exif_seen) doubtful("two EXIF segments");  // Pillow joins them
     exif_seen = true;
-    if (!read_exif(body.subspan(6), &exif_orientation, &exif_sound))
+    if (!read_exif(body.subspan(6), &exif_orientation, &exif_turns, &exif_sound))
       doubtful("an EXIF segment that only Pillow can judge");
+  } else if (marker == 0xE1 && starts_with(body, std::string_view("http://ns.adobe.com/xap/1.0/\0", 29))) {
+    xmp_turns = read_xmp(body.subspan(29));
   } else if (marker == 0xE2 && starts_with(body, std::string_view("ICC_PROFILE\0", 12))) {
     if (body.size() < 14) doubtful("an ICC segment cut short");
   } else if (marker == 0xE2 && starts_with(body, std::string_view("MPF\0", 4))) {

@@ -29,6 +29,7 @@ JpegHeader plain_header(std::span<const uint8_t> bytes, const SampleOptions& opt
   if (options.pillow_alone) throw NeedsPillow(Stage::kHeader, "palette indices are wanted");
   const JpegHeader header = parse_jpeg_header(bytes);
   if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
+  if (options.upright && header.turned) throw NeedsPillow(Stage::kHeader, "an orientation, which Pillow applies");
   if (options.max_pixels > 0 && int64_t{header.size.width} * header.size.height > options.max_pixels) {
     throw NeedsPillow(Stage::kHeader, "more pixels than PIL.Image.MAX_IMAGE_PIXELS");
   }

@@ -34,6 +34,22 @@ class Memory final : public BlobTable {
   const std::vector<Blob> spans_;
 };
 
+class Spans final : public BlobTable {
+ public:
+  explicit Spans(std::vector<std::span<const uint8_t>> spans) : spans_(std::move(spans)) {}
+  int64_t size() const override { return static_cast<int64_t>(spans_.size()); }
+  Blob at(int64_t row) const override {
+    const auto span = spans_[static_cast<size_t>(row)];
+    Blob blob;
+    blob.data = span.data();
+    blob.size = span.size();
+    return blob;
+  }
+
+ private:
+  const std::vector<std::span<const uint8_t>> spans_;
+};
+
 class Pixels final : public BlobTable {
  public:
   Pixels(const RawImage& first, ptrdiff_t stride, int64_t count) : first_(first), stride_(stride), count_(count) {}
@@ -91,6 +107,10 @@ std::shared_ptr<const BlobTable> BlobTable::of_files(std::string paths, std::vec
 
 std::shared_ptr<const BlobTable> BlobTable::of_memory(std::vector<Blob> spans) {
   return std::make_shared<Memory>(std::move(spans));
+}
+
+std::shared_ptr<const BlobTable> BlobTable::of_spans(std::vector<std::span<const uint8_t>> spans) {
+  return std::make_shared<Spans>(std::move(spans));
 }
 
 std::shared_ptr<const BlobTable> BlobTable::of_pixels(const RawImage& first, ptrdiff_t stride, int64_t count) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,8 @@ class BlobTable {
   static std::shared_ptr<const BlobTable> of_files(std::string paths, std::vector<uint64_t> offsets);
   /// Spans of memory, which must outlive the table.
   static std::shared_ptr<const BlobTable> of_memory(std::vector<Blob> spans);
+  /// The same without paths and pixels, in 16 bytes a row.
+  static std::shared_ptr<const BlobTable> of_spans(std::vector<std::span<const uint8_t>> spans);
   /// `count` images of one size, the first at `first`, `stride` bytes apart; their memory must outlive the table.
   static std::shared_ptr<const BlobTable> of_pixels(const RawImage& first, ptrdiff_t stride, int64_t count);
   /// The rows of all `parts`, one table after the other.

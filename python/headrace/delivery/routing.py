@@ -255,17 +255,7 @@ def _threaded(dataset: Any, dtype: torch.dtype | None, *, may_vary: bool) -> Thr
 def _native(source: BlobDataset, dtype: torch.dtype | None, *, may_vary: bool) -> Native:
     variants = source.variants
     different = {(id(one.transform), *one[1:]): one for one in variants}
-    first, *others = (
-        lower(
-            one.transform,
-            dtype=dtype,
-            channels=one.channels,
-            size=one.size,
-            mode=one.mode,
-            may_vary=may_vary,
-        )
-        for one in different.values()
-    )
+    first, *others = (_recipe(one, dtype, may_vary=may_vary) for one in different.values())
     for other in others:
         if other != first or not other.maps_bytes_as(first):
             raise NotNative(
@@ -273,6 +263,18 @@ def _native(source: BlobDataset, dtype: torch.dtype | None, *, may_vary: bool) -
                 "transform and mode"
             )
     return Native(source, first, _lowered(variants, first), torch.get_default_dtype())
+
+
+def _recipe(variant: Variant, dtype: torch.dtype | None, *, may_vary: bool) -> Recipe:
+    recipe = lower(
+        variant.transform,
+        dtype=dtype,
+        channels=variant.channels,
+        size=variant.size,
+        mode=variant.mode,
+        may_vary=may_vary,
+    )
+    return recipe.of_upright_images() if variant.upright else recipe
 
 
 def _lowered(variants: tuple[Variant, ...], recipe: Recipe) -> tuple[Lowered, ...]:

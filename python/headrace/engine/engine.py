@@ -98,7 +98,7 @@ class Engine:
             "pass_order": pillow_rule.pass_order(),
         }
         self._pipeline = self._make_pipeline(samples, threads=threads, slots_kept=slots_kept, isa=isa)
-        self._lanes: list[PythonLane] = [PillowLane(self._pipeline, threads, recipe.mode)]
+        self._lanes: list[PythonLane] = [PillowLane(self._pipeline, threads, recipe.mode, recipe.upright)]
         if calls := recipe.calls:
             self._lanes.append(CallLane(self._pipeline, threads, calls, layout))
         # Lanes whose jobs run in the caller's thread, inside `wait`.

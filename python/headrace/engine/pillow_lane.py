@@ -22,13 +22,13 @@ class PillowLane(PythonLane):
 
     Args:
         pipeline, threads: as in `PythonLane`.
-        mode: the mode in which files are opened; see `opened`.
+        mode, upright: how files are opened; see `opened`.
     """
 
     name = "pillow"
 
-    def __init__(self, pipeline: core.Pipeline, threads: int, mode: str) -> None:
-        self._mode = mode  # first: the base class starts a thread
+    def __init__(self, pipeline: core.Pipeline, threads: int, mode: str, upright: bool) -> None:
+        self._mode, self._upright = mode, upright  # first: the base class starts a thread
         super().__init__(pipeline, threads)
 
     @staticmethod
@@ -42,7 +42,7 @@ class PillowLane(PythonLane):
         begin = time.perf_counter_ns()
         try:
             with open(job.path, "rb") if job.path else BytesIO(job.data) as file:  # noqa: PTH123 - pathlib knows no bytes
-                image = opened(file, self._mode)
+                image = opened(file, self._mode, upright=self._upright)
             pixels = image.tobytes("raw", "RGBX") if image.mode == "RGB" else image.tobytes()
         except Exception as error:  # Pillow refuses the file
             self.note(job, _without_frames(error))

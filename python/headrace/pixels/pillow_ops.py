@@ -26,19 +26,24 @@ solarize: Callable[[Image.Image, float], Image.Image] = ImageOps.solarize  # typ
 MODES = ("RGB", "L", "P")
 
 
-def opened(file: IO[bytes], mode: str) -> Image.Image:
-    """Opens an encoded image, without rotation by EXIF.
+def opened(file: IO[bytes], mode: str, *, upright: bool = False) -> Image.Image:
+    """Opens an encoded image.
 
     Args:
         file: the image; Pillow reads only the part of the file that it needs.
         mode: "RGB" or "L": the image converted to this mode; "RGB" is what torchvision's `pil_loader` does. "P": the
             palette indices of an image of mode P, or the values of one of mode L, as an image of mode L.
+        upright: whether to rotate or mirror the image as its EXIF orientation says, before it is converted.
 
     Raises:
         ValueError: `mode` is "P", and the image has neither a palette nor the mode L.
         Exception: Pillow cannot open or decode the image; it raises many types.
     """
-    with Image.open(file) as image:
+    with Image.open(file) as read:
+        image: Image.Image = read
+        if upright:
+            image.load()
+            image = ImageOps.exif_transpose(image)
         if mode != "P":
             return image.convert(mode)
         if image.mode not in ("P", "L"):

@@ -7,7 +7,7 @@ it again through Pillow and torch, independently.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -129,6 +129,7 @@ class Recipe:
         kind: tensor class that the transforms return for a single sample; a batch is a plain tensor.
         mode: mode in which encoded images are opened: "RGB", "L" (gray levels) or "P" (palette indices). With "L" and
             "P" an image has one channel, and the first step is a Grayscale, which changes no image of mode L.
+        upright: whether images are turned as their EXIF orientation says, before the first step.
         variants: one recipe for each output size of a ByAspectRatio, this one first; all have the same columns,
             channels and lut. Empty without a ByAspectRatio.
         views: one recipe for each output of a Views, this one first; all have the same columns. Empty without a Views.
@@ -149,10 +150,16 @@ class Recipe:
     in_python: frozenset[int] = field(default=frozenset(), compare=False)
     kind: type[torch.Tensor] = field(default=torch.Tensor, compare=False)
     mode: str = "RGB"
+    upright: bool = False
     variants: tuple[Recipe, ...] = ()
     views: tuple[Recipe, ...] = ()
     view_names: tuple[Any, ...] = ()
     packing: str = "list"
+
+    def of_upright_images(self) -> Recipe:
+        """Returns the same recipe for images that are turned as their EXIF orientation says."""
+        variants, views = (tuple(one.of_upright_images() for one in some) for some in (self.variants, self.views))
+        return replace(self, upright=True, variants=variants, views=views)
 
     def packed(self, made: Sequence[Any]) -> Any:
         """Returns the batches of views, (n, C, H, W) each, as a batch: a list, a dict, or stacked."""
@@ -251,6 +258,7 @@ class Recipe:
         parts += [*([one.fingerprint() for one in self.views]), *map(repr, self.view_names)]
         parts += [] if self.mode == "RGB" else [self.mode]
         parts += [] if self.packing == "list" else [self.packing]
+        parts += ["upright"] if self.upright else []
         digest = hashlib.sha256(repr(parts).encode())
         digest.update(self.lut.contiguous().view(torch.uint8).numpy().tobytes())
         digest.update(self.erase_bytes)

@@ -39,6 +39,10 @@ class Selection(BlobDataset):
         return self.base.mode
 
     @property
+    def upright(self) -> bool:
+        return self.base.upright
+
+    @property
     def channels(self) -> int:
         return self.base.channels
 
@@ -109,6 +113,10 @@ class Joined(BlobDataset):
     @property
     def mode(self) -> str:
         return self.parts[0].mode
+
+    @property
+    def upright(self) -> bool:
+        return self.parts[0].upright
 
     @property
     def channels(self) -> int:

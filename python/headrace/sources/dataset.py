@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL import ExifTags, Image
 
 from headrace.base.native import core
 from headrace.pixels.pillow_ops import MODES, opened
 from headrace.sources.labels import collate, on_the_default_device
 
 _LOOKED_AT = 1000  # samples that `fingerprint` hashes
+_ON_THEIR_SIDE = (5, 6, 7, 8)  # EXIF orientations that exchange width and height
 
 
 class Variant(NamedTuple):
@@ -25,6 +26,7 @@ class Variant(NamedTuple):
     channels: int
     size: tuple[int, int] | None  # (height, width); None: it varies or is unknown
     mode: str = "RGB"  # in which encoded images are opened
+    upright: bool = False  # whether they are turned as their EXIF orientation says
 
 
 class BlobDataset(torch.utils.data.Dataset[Any]):
@@ -80,11 +82,11 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
 
     def image(self, index: int) -> Image.Image:
         """Returns the image that `transform` is called on: mode RGB, or mode L if `channels` is 1."""
-        return opened(BytesIO(self.read(index)), self.mode)
+        return opened(BytesIO(self.read(index)), self.mode, upright=self.upright)
 
     def metadata(self, index: int) -> dict[Any, Any]:
         """Returns Pillow's ``info`` dict of the image that `image` returns."""
-        if self.encoded:
+        if self.encoded and not self.upright:
             with Image.open(BytesIO(self.read(index))) as image:
                 if image.format in ("JPEG", "MPO"):  # decoding does not change `info` in these formats
                     return dict(image.info)
@@ -93,7 +95,8 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
     def image_size(self, index: int) -> tuple[int, int]:
         """Returns (height, width) of the image before any transform, read from its header."""
         with Image.open(BytesIO(self.read(index))) as image:
-            return image.height, image.width
+            turned = self.upright and image.getexif().get(ExifTags.Base.Orientation) in _ON_THEIR_SIDE
+            return (image.width, image.height) if turned else (image.height, image.width)
 
     def own_image(self, index: int) -> Any:
         """Returns what the wrapped dataset's own ``__getitem__`` passes to its transform; None if that is unknown.
@@ -140,6 +143,11 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         return "RGB"
 
     @property
+    def upright(self) -> bool:
+        """Whether encoded images are rotated or mirrored as their EXIF orientation says."""
+        return False
+
+    @property
     def channels(self) -> int:
         """Number of channels of the images before any transform: 1 or 3."""
         return 3 if self.mode == "RGB" else 1
@@ -157,7 +165,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
     @property
     def variants(self) -> tuple[Variant, ...]:
         """The transforms of the samples; more than one only if the dataset joins several."""
-        return (Variant(self.transform, self.channels, self.size, self.mode),)
+        return (Variant(self.transform, self.channels, self.size, self.mode, self.upright),)
 
     def is_current(self) -> bool:
         """Whether the wrapped dataset, if any, still holds the same objects as when this source was made from it."""

@@ -197,6 +197,30 @@ TEST_CASE("application segments: what they say") {
   CHECK(is_plain(with_segment(plain(), 0xED, "Photoshop 3.0\0"s + "8BIM\4\4\0\0\0\0\0\2ab"s)));
 }
 
+TEST_CASE("whether Pillow may turn the image") {
+  const auto turned = [](const std::string& segment) {
+    return parse_jpeg_header(with_segment(plain(), 0xE1, segment)).turned;
+  };
+  const auto entry = [](char type, char items, char value) {
+    return "\x12\1"s + type + "\0"s + items + "\0\0\0"s + value + "\0\0\0"s;
+  };
+  CHECK_FALSE(parse_jpeg_header(plain()).turned);
+  CHECK_FALSE(turned(exif(entry(3, 1, 1), 1)));
+  for (const char value : {2, 6, 8, 0, 9}) CHECK(turned(exif(entry(3, 1, value), 1)));
+  CHECK(turned(exif(entry(4, 1, 1), 1)));  // a LONG
+  CHECK(turned(exif(entry(3, 2, 1), 1)));
+  CHECK(turned(exif(entry(3, 1, 1) + entry(3, 1, 6), 2)));
+  CHECK(turned(exif(entry(3, 1, 1), 2)));  // cut short
+  const std::string packet = "http://ns.adobe.com/xap/1.0/\0<x tiff:Orientation"s;
+  CHECK_FALSE(turned(packet + "=\"1\"/>"));
+  CHECK_FALSE(turned(packet + ">1</tiff"));
+  CHECK(turned(packet + "=\"6\"/>"));
+  CHECK(turned(packet + ">8</tiff"));
+  CHECK(turned(packet + "=\"1\" tiff:Orientation=\"3\""));
+  CHECK(turned(packet));
+  CHECK_FALSE(turned("http://ns.adobe.com/xap/1.0/\0<x/>"s));
+}
+
 TEST_CASE("a file of several pictures is plain if its index is") {
   const std::string number = "\1\xB0\4\0\1\0\0\0\2\0\0\0"s, pictures = "\2\xB0\7\0\x20\0\0\0\x26\0\0\0"s;
   const std::string directory = "MPF\0II*\0\x08\0\0\0\2\0"s, next = "\0\0\0\0"s;

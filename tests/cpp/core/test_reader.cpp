@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <thread>
 
 #include "core/base/error.h"
@@ -70,6 +71,18 @@ TEST_CASE("memory is handed on as it is") {
   CHECK(got.data() == bytes.data());
   CHECK(got.size() == bytes.size());
   CHECK(reader.read(Blob{}).empty());
+}
+
+TEST_CASE("a table of spans has their bytes") {
+  const Bytes bytes = pattern(1000);
+  const std::span<const uint8_t> all(bytes);
+  const auto table = BlobTable::of_spans({all.subspan(7, 100), all.subspan(1000), all});
+  REQUIRE(table->size() == 3);
+  Reader reader;
+  CHECK(reader.read(table->at(0)).data() == bytes.data() + 7);
+  CHECK(reader.read(table->at(0)).size() == 100);
+  CHECK(reader.read(table->at(1)).empty());
+  CHECK(reader.read(table->at(2)).size() == 1000);
 }
 
 TEST_CASE("what the system refuses is an error with its errno") {

@@ -8,6 +8,7 @@ import numpy as np
 
 from headrace.sources.combined import Selection
 from headrace.sources.dataset import BlobDataset
+from headrace.sources.recognised.hugging_face import refuse_hugging_face
 from headrace.sources.recognised.opt_in import named
 from headrace.sources.recognised.torch_combined import concat, subset
 from headrace.sources.recognised.torchvision_arrays import recognise_array
@@ -52,6 +53,7 @@ def as_source(dataset: Any) -> BlobDataset:
     for combination in _COMBINED:
         if (source := combination(dataset, as_source)) is not None:
             return source
+    refuse_hugging_face(dataset)
     raise NotNative(f"headrace does not know {class_name(type(dataset))}; it reads {KNOWN}")
 
 

@@ -1,0 +1,184 @@
+"""Arrow files as a dataset: mapped, decoded where the images lie."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from headrace.tables.image_column import ImageColumn
+from headrace.tables.source import LabelColumns, TableSource, checked_names, whole_numbers
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+_REMEDY = "leave such rows out when the files are written"
+
+
+class Stamp(NamedTuple):
+    """What a file was when it was opened."""
+
+    path: str
+    size: int
+    modified_ns: int
+
+    @classmethod
+    def of(cls, path: str) -> Stamp:
+        info = Path(path).stat()
+        return cls(path, info.st_size, info.st_mtime_ns)
+
+
+class Arrow(TableSource):
+    """Encoded images in a column of Arrow IPC files or streams, such as those in the cache of Hugging Face's datasets.
+
+    The files are mapped into memory, and images are decoded where they lie. Samples are (image, label). A file that is
+    truncated while it is mapped ends the process.
+
+    Args:
+        files: one file or several, whose rows follow each other. All have the same columns.
+        image: the column of images: bytes, or structs of `bytes` and `path`.
+        label: the column of labels, as Python values. A list of names: dicts of the columns' values. None: samples are
+            images without labels.
+        transform, target_transform, mode: as in `Blobs`.
+        upright: whether to rotate or mirror images as their EXIF orientation says, as Hugging Face's datasets do.
+
+    Raises:
+        ImportError: pyarrow is not installed.
+        OSError: a file cannot be read.
+        TypeError: the column holds no images, or several a row.
+        ValueError: a file is no Arrow file, is compressed, or has other columns than the first; there is no such column
+            or mode; a row has no image.
+    """
+
+    def __init__(
+        self,
+        files: Paths,
+        image: str = "image",
+        label: LabelColumns = "label",
+        transform: Callable[[Any], Any] | None = None,
+        target_transform: Callable[[Any], Any] | None = None,
+        *,
+        mode: str = "RGB",
+        upright: bool = False,
+    ) -> None:
+        self.files = listed(files)
+        self._stamps = [Stamp.of(path) for path in self.files]
+        self._image, self._upright = image, upright
+        self._table, spans = mapped_table(self._mapped_files())
+        names = checked_names(self._table.column_names, image, label)
+        labels = labels_of(self._table, label, names)
+        super().__init__(labels, transform, target_transform, mode)
+        self._images = self._locate()  # finds unusable rows now
+        if any(not any(begin <= one.address <= end for begin, end in spans) for one in self._images.buffers):
+            raise ValueError(
+                "the files are compressed, so their images cannot be mapped; write them without compression "
+                "(pyarrow.ipc.IpcWriteOptions(compression=None)), or as Parquet"
+            )
+
+    @property
+    def upright(self) -> bool:
+        return self._upright
+
+    def _mapped_files(self) -> list[str]:
+        """Returns the Arrow files or streams that hold the rows."""
+        return self.files
+
+    def _locate(self) -> ImageColumn:
+        return ImageColumn(self._image, self._table.column(self._image), None, _REMEDY)
+
+    def __getstate__(self) -> dict[str, Any]:
+        table_labels = isinstance(self._labels, TableLabels)
+        state = {**super().__getstate__(), "_table": None}
+        return {**state, "_labels": (self._labels.names, self._labels.several)} if table_labels else state
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self.__dict__.update(kept)
+        for stamp in self._stamps:
+            if Stamp.of(stamp.path) != stamp:
+                raise ValueError(f"{stamp.path} has changed since the dataset was made; make a new one")
+        self._table, _ = mapped_table(self._mapped_files())
+        if isinstance(self._labels, tuple):
+            self._labels = TableLabels(self._table, *self._labels)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} rows of {len(self.files)} files)"
+
+
+class TableLabels:
+    """The labels of an Arrow table's rows, as Python values.
+
+    Args:
+        names: their columns.
+        several: whether a label is a dict of the columns' values; otherwise it is the value of the only one.
+    """
+
+    def __init__(self, table: Any, names: Sequence[str], several: bool) -> None:
+        self._columns = table.select(list(names))
+        self.names, self.several = list(names), several
+
+    def __len__(self) -> int:
+        return int(self._columns.num_rows)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.take([index])[0]
+
+    def take(self, indices: Sequence[int]) -> list[Any]:
+        rows: list[dict[str, Any]] = self._columns.take(np.asarray(indices, np.int64)).to_pylist()
+        return rows if self.several else [row[self.names[0]] for row in rows]
+
+
+def labels_of(table: Any, label: LabelColumns, names: list[str]) -> Any:
+    """Returns the labels in the columns `names` of an Arrow table, in the form that TableSource takes."""
+    if not names:
+        return None
+    if isinstance(label, str) and (numbers := whole_numbers(table.column(label))) is not None:
+        return numbers
+    return TableLabels(table, names, not isinstance(label, str))
+
+
+def listed(files: Paths) -> list[str]:
+    """Returns the paths of one file or several, absolute. Raises ValueError if there is none."""
+    several = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    if not several:
+        raise ValueError("files is empty; at least one file is needed")
+    return [str(Path(path).absolute()) for path in several]
+
+
+def mapped_table(paths: Sequence[str]) -> tuple[Any, list[tuple[int, int]]]:
+    """Returns the ``pyarrow.Table`` of Arrow files or streams, over their mapped bytes, and the addresses (first, one
+    past the last) of these.
+
+    Raises:
+        ImportError, OSError, ValueError: as for `Arrow`.
+    """
+    pa = pyarrow()
+    tables: list[Any] = []
+    spans = []
+    for path in paths:
+        with pa.memory_map(path) as mapped:
+            whole = mapped.read_buffer()
+            spans.append((whole.address, whole.address + whole.size))
+            mapped.seek(0)
+            try:
+                tables.append(pa.ipc.open_file(mapped).read_all())
+            except pa.ArrowInvalid:
+                mapped.seek(0)
+                try:
+                    tables.append(pa.ipc.open_stream(mapped).read_all())
+                except (pa.ArrowInvalid, OSError) as error:
+                    raise ValueError(f"{path} is no Arrow file or stream, or it is damaged: {error}") from error
+        if not tables[-1].schema.equals(tables[0].schema):
+            raise ValueError(f"{path} has other columns than {paths[0]}; all files must have the same")
+    return pa.concat_tables(tables), spans
+
+
+def pyarrow() -> Any:
+    """Returns the module pyarrow. Raises ImportError with a remedy where it is not installed."""
+    try:
+        import pyarrow as pa
+        import pyarrow.ipc
+    except ImportError as error:
+        raise ImportError("tables need pyarrow: pip install pyarrow") from error
+    return pa

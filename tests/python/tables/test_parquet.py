@@ -1,0 +1,120 @@
+"""Parquet files as native sources, whatever their encoding and compression; converted once; damage is an error."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import headrace
+from headrace import DataLoader, Parquet
+from support import assert_same, pictures, train
+from tables import SMALL, assert_decoded, hugging_face
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "pyarrow's defaults": {},
+    "plain, without compression": {"use_dictionary": False, "compression": "NONE", "write_page_index": True},
+    "zstd": {"compression": "zstd", "row_group_size": 7},
+    "delta lengths": {"use_dictionary": False, "column_encoding": {"image": "DELTA_LENGTH_BYTE_ARRAY"}},
+    "small pages": {"use_dictionary": False, "data_page_size": 1000, "data_page_version": "2.0"},
+}
+
+
+def table(kind: Any = None) -> pa.Table:
+    images = pa.array(list(pictures(24)), kind or pa.binary())
+    return pa.table({"other": list(range(24)), "label": [i % 5 for i in range(24)], "image": images})
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_batches_equal_the_oracle(tmp_path, options):
+    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    pq.write_table(table().slice(0, 20), paths[0], **OPTIONS[options])
+    pq.write_table(table().slice(20), paths[1], **OPTIONS[options])
+    data = Parquet(paths, transform=train(24), cache=tmp_path / "cache")
+    blobs = headrace.Blobs(pictures(24), [i % 5 for i in range(24)], train(24))
+    loader = DataLoader(data, 5, True, seed=1, num_workers=2)
+    assert loader.native
+    assert_same(loader, list(DataLoader(blobs, 5, True, seed=1)))
+    assert_same(loader, list(loader.reference()))
+
+
+@pytest.mark.parametrize("kind", [pa.large_binary(), pa.binary_view()], ids=str)
+def test_kinds_of_binary(tmp_path, kind):
+    pq.write_table(table(kind), tmp_path / "a.parquet")
+    data = Parquet(tmp_path / "a.parquet", transform=SMALL, cache=tmp_path / "cache")
+    assert [data.read(i) for i in range(24)] == list(pictures(24))
+
+
+def test_what_datasets_write(tmp_path):
+    data = hugging_face(24)
+    data.to_parquet(tmp_path / "a.parquet")
+    source = Parquet(tmp_path / "a.parquet", transform=SMALL, upright=True, cache=tmp_path / "cache")
+    assert_decoded(source, data, lambda row: row["label"])
+
+
+def test_the_cache_serves_until_the_file_changes(tmp_path, monkeypatch):
+    path, cache = tmp_path / "a.parquet", tmp_path / "cache"
+    pq.write_table(table(), path)
+    data = Parquet(path, transform=SMALL, cache=cache)
+    made = {one.name: one.stat().st_mtime_ns for one in cache.iterdir()}
+    again = pickle.loads(pickle.dumps(data))
+    assert_same(DataLoader(again, 5), list(DataLoader(data, 5)))
+    assert Parquet(path, transform=SMALL, cache=cache)[3][1] == 3
+    assert {one.name: one.stat().st_mtime_ns for one in cache.iterdir()} == made and len(made) == 1
+    sent = pickle.dumps(data)
+    pq.write_table(table().slice(1), path)
+    os.utime(path, ns=(1, 1))
+    assert Parquet(path, transform=SMALL, cache=cache)[3][1] == 4
+    with pytest.raises(ValueError, match=r"a.parquet has changed since"):
+        pickle.loads(sent)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    Parquet(path, transform=SMALL)
+    assert len(list((tmp_path / "home" / "headrace" / "tables").iterdir())) == 1
+
+
+def cut(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def bad_footer(data: bytes) -> bytes:
+    return data[:-40] + b"\xff" * 32 + data[-8:]
+
+
+def bad_pages(data: bytes) -> bytes:
+    return data[:4] + b"\xff" * (len(data) // 2) + data[4 + len(data) // 2 :]
+
+
+@pytest.mark.parametrize("damage", [cut, bad_footer, bad_pages, lambda data: b"", lambda data: b"text"])
+def test_damage_is_an_error_and_leaves_no_cache(tmp_path, damage):
+    path = tmp_path / "a.parquet"
+    pq.write_table(table(), path)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ValueError, match=r"a.parquet is no Parquet file, or it is damaged"):
+        Parquet(path, transform=SMALL, cache=tmp_path / "cache")
+    assert not list(tmp_path.rglob("cache/*"))
+
+
+def stored(path: Path, column: pa.Array) -> Path:
+    pq.write_table(pa.table({"image": column}), path)
+    return path
+
+
+def test_what_is_refused(tmp_path):
+    cache = tmp_path / "cache"
+    nulls = stored(tmp_path / "nulls", pa.array([b"a", None, b"c"], pa.binary()))
+    with pytest.raises(ValueError, match=r"row 1 of column 'image' has no image"):
+        Parquet(nulls, label=None, cache=cache)
+    lists = stored(tmp_path / "lists", pa.array([[b"a"]], pa.list_(pa.binary())))
+    with pytest.raises(TypeError, match="Make a row of each image"):
+        Parquet(lists, label=None, cache=cache)
+    with pytest.raises(TypeError, match="holds no encoded images"):
+        Parquet(stored(tmp_path / "text", pa.array(["a"])), label=None, cache=cache)
+    with pytest.raises(ValueError, match=r"label='label' is no column; there are 'image'; label=None"):
+        Parquet(nulls, cache=cache)
+    with pytest.raises(FileNotFoundError):
+        Parquet(tmp_path / "missing", cache=cache)
