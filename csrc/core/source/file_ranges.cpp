@@ -17,11 +17,21 @@ namespace {
 
 [[noreturn]] void fail(int code) { throw Error(Stage::kRead, std::generic_category().message(code), code); }
 
-/// Returns the number of bytes read: fewer than `length` only at the end of the file.
-uint64_t read_at(int descriptor, uint8_t* to, uint64_t length, uint64_t offset) {
+}  // namespace
+
+std::optional<FileStamp> stamp_of(const OpenFile& file) {
+  struct stat info{};
+  if (::fstat(file.descriptor(), &info) != 0) fail(errno);
+  if (!S_ISREG(info.st_mode)) return {};
+  const int64_t modified = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+  return FileStamp{static_cast<uint64_t>(info.st_size), modified};
+}
+
+uint64_t read_at(const OpenFile& file, uint8_t* to, uint64_t length, uint64_t offset) {
   uint64_t filled = 0;
   while (filled < length) {
-    const ssize_t got = ::pread(descriptor, to + filled, length - filled, static_cast<off_t>(offset + filled));
+    const auto from = static_cast<off_t>(offset + filled);
+    const ssize_t got = ::pread(file.descriptor(), to + filled, length - filled, from);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(errno);
     if (got == 0) break;
@@ -29,8 +39,6 @@ uint64_t read_at(int descriptor, uint8_t* to, uint64_t length, uint64_t offset) 
   }
   return filled;
 }
-
-}  // namespace
 
 FileRanges::FileRanges(std::string paths, std::vector<uint64_t> path_offsets, std::vector<FileStamp> stamps,
                        std::span<const uint32_t> file_of, std::span<const uint64_t> offsets,
@@ -62,7 +70,7 @@ void FileRanges::read(int64_t row, uint8_t* to) const {
   const auto at = static_cast<size_t>(row);
   const uint32_t number = file_of_[at];
   const auto file = cache_.get(this, number, paths_.data() + path_offsets_[number]);
-  const uint64_t got = read_at(file->descriptor(), to, lengths_[at], offsets_[at]);
+  const uint64_t got = read_at(*file, to, lengths_[at], offsets_[at]);
   if (got < lengths_[at]) {
     throw Error(Stage::kRead,
                 "the file ends " + std::to_string(got) + " bytes behind offset " + std::to_string(offsets_[at]) +
@@ -70,13 +78,11 @@ void FileRanges::read(int64_t row, uint8_t* to) const {
                     " bytes: it was truncated after it was indexed; restore it, or make the dataset anew");
   }
   // After the read, so that a change in the middle of it is seen as well.
-  struct stat info{};
-  if (::fstat(file->descriptor(), &info) != 0) fail(errno);
-  const int64_t modified = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+  const FileStamp now = stamp_of(*file).value_or(FileStamp{});
   const FileStamp& stamp = stamps_[number];
-  if (static_cast<uint64_t>(info.st_size) != stamp.size || modified != stamp.modified_ns) {
+  if (now != stamp) {
     throw Error(Stage::kRead, "the file was changed after it was indexed (offset " + std::to_string(offsets_[at]) +
-                                  "; " + std::to_string(stamp.size) + " bytes then, " + std::to_string(info.st_size) +
+                                  "; " + std::to_string(stamp.size) + " bytes then, " + std::to_string(now.size) +
                                   " now): make the dataset anew");
   }
 }

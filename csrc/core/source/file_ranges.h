@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,7 +17,14 @@ namespace headrace {
 struct FileStamp {
   uint64_t size = 0;
   int64_t modified_ns = 0;  // since 1970
+  bool operator==(const FileStamp&) const = default;
 };
+
+/// What a file is now; nothing for a device, a pipe or a folder. Throws Error(kRead).
+std::optional<FileStamp> stamp_of(const OpenFile& file);
+
+/// Returns the number of bytes read: fewer than `length` only at the end of the file. Throws Error(kRead).
+uint64_t read_at(const OpenFile& file, uint8_t* to, uint64_t length, uint64_t offset);
 
 /// A table whose row i is `lengths[i]` bytes from `offsets[i]` on of file number `file_of[i]`.
 class FileRanges final : public BlobTable {
