@@ -34,7 +34,9 @@ void bind_jpeg(pybind11::module_& module);
 void bind_mixing(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);
 void bind_pipeline(pybind11::module_& module);
+void bind_ranges(pybind11::module_& module);
 void bind_recorder(pybind11::module_& module);
+void bind_tar(pybind11::module_& module);
 void bind_textures(pybind11::module_& module);
 void bind_views(pybind11::module_& module);
 

@@ -30,8 +30,10 @@ inline RawImage rgbx_image(const uint8_t* pixels, Size size) {
 inline RawImage gray_image(const uint8_t* pixels, Size size) { return {pixels, size, 1, ptrdiff_t{size.width}, 1, 0}; }
 
 class Columns;
+class FileRanges;
 
-/// A sample's bytes: encoded in a file (`path`) or in memory (`data`), or pixels (`raw`), or a row of `columns`.
+/// A sample's bytes: encoded in a file (`path`), in memory (`data`) or in a part of a file (`ranges`), or pixels
+/// (`raw`), or a row of `columns`.
 struct Blob {
   const char* path = nullptr;        // zero-terminated; nullptr: memory
   const uint8_t* data = nullptr;     // memory
@@ -39,6 +41,7 @@ struct Blob {
   RawImage raw;                      // raw.data not null: nothing to decode
   const Columns* columns = nullptr;  // not null: `row` of each of several arrays
   int64_t row = 0;
+  const FileRanges* ranges = nullptr;  // not null: its range `row`
 };
 
 /// Immutable, so any thread may read it. Rows are numbered from 0.

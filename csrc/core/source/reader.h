@@ -18,10 +18,14 @@ class Reader {
   /// The blob's bytes, valid until the next call. Throws Error(kRead) with errno if a system call fails, and with EFBIG
   /// for a pipe, which can be read only once, of more than kMostJpeg bytes. Throws NeedsPillow for a device, which may
   /// be endless, and for a file above these limits: Pillow opens it by path and reads only what it needs. Files are
-  /// open only inside the call, so there are no more open files than workers.
+  /// open only inside the call, so there are no more open files than workers. Ranges: see FileRanges::read.
   std::span<const uint8_t> read(const Blob& blob);
 
  private:
+  std::span<const uint8_t> read_range(const FileRanges& ranges, int64_t row);
+  /// Room for `wanted` bytes in buffer_, whose first `filled` bytes stay.
+  void make_room(size_t wanted, size_t filled);
+
   std::unique_ptr<uint8_t[]> buffer_;
   size_t capacity_ = 0;
 };

@@ -1,0 +1,68 @@
+// Binds the index of a tar archive.
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "bind/convert.h"
+#include "core/archive/file_source.h"
+#include "core/archive/tar_samples.h"
+#include "core/base/error.h"
+
+namespace py = pybind11;
+
+namespace headrace {
+namespace {
+
+template <class T>
+py::array_t<T> array_of(const std::vector<T>& values) {
+  return py::array_t<T>(static_cast<py::ssize_t>(values.size()), values.data());
+}
+
+// The fields of TarSamples, and "stamp": size and time of modification.
+py::dict index_of(const py::bytes& path) {
+  const std::string name(path);
+  TarSamples made;
+  FileStamp stamp;
+  try {
+    const py::gil_scoped_release unlocked;
+    const FileSource source(name.c_str());
+    stamp = source.stamp();
+    made = tar_samples(source);
+  } catch (const ArchiveError& error) {
+    throw py::value_error(error.what());
+  } catch (const Error& error) {
+    errno = error.os_errno();
+    PyErr_SetFromErrnoWithFilename(PyExc_OSError, name.c_str());
+    throw py::error_already_set();
+  }
+  py::list extensions;
+  for (const std::string& one : made.extensions) extensions.append(py::bytes(one));
+  py::dict fields;
+  fields["stamp"] = py::make_tuple(stamp.size, stamp.modified_ns);
+  fields["sample"] = array_of(made.sample);
+  fields["extension"] = array_of(made.extension);
+  fields["offset"] = array_of(made.offset);
+  fields["length"] = array_of(made.length);
+  fields["number"] = array_of(made.number);
+  fields["keys"] = py::bytes(made.keys);
+  fields["key_offsets"] = array_of(made.key_offsets);
+  fields["extensions"] = extensions;
+  fields["has_end"] = made.has_end;
+  return fields;
+}
+
+py::tuple split_name(const py::bytes& name) {
+  const std::string text(name);
+  const TarName parts = split_tar_name(text);
+  return py::make_tuple(py::bytes(std::string(parts.key)), py::bytes(std::string(parts.extension)));
+}
+
+}  // namespace
+
+void bind_tar(py::module_& module) {
+  module.attr("NO_NUMBER") = TarSamples::kNoNumber;
+  module.def("tar_samples", &index_of, py::arg("path"));
+  module.def("split_tar_name", &split_name, py::arg("name"));
+}
+
+}  // namespace headrace

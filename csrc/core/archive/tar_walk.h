@@ -1,0 +1,68 @@
+// Walks through the headers of a tar archive: ustar, GNU and PAX.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace headrace {
+
+/// Bytes that can be read at any offset.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  virtual uint64_t size() const = 0;
+  /// Returns the number of bytes read: fewer than `length` only at the end. Throws Error(kRead).
+  virtual size_t read(uint8_t* to, size_t length, uint64_t offset) const = 0;
+};
+
+/// The archive cannot be indexed. what() says why and where.
+class ArchiveError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A regular file in an archive.
+struct TarMember {
+  std::string_view name;          // valid until the next call
+  uint64_t header = 0;            // offset of its own header, behind those that lengthen its name
+  uint64_t offset = 0, size = 0;  // of its bytes, which lie inside the archive
+  std::span<const uint8_t> head;  // its first bytes: at least 24, or all
+};
+
+/// Gives the regular files in order; folders, links and devices are passed over.
+class TarWalk {
+ public:
+  explicit TarWalk(const ByteSource& source) : source_(source) {}
+
+  /// Returns false at the end. Throws ArchiveError for what is damaged, and for members whose bytes do not lie in the
+  /// archive in one piece (sparse files, parts of another volume).
+  bool next(TarMember& member);
+  /// After the end: whether the archive has its marker of the end. One without may have been cut between two members.
+  bool has_end() const { return has_end_; }
+
+  static constexpr size_t kBlock = 512;
+
+ private:
+  bool read_header();
+  std::string_view header_name();
+  uint64_t checked_end(uint64_t size, const char* what) const;
+  std::string read_extension(uint64_t size) const;
+  void read_pax(std::string_view records, bool global);
+  [[noreturn]] void fail(const std::string& why) const;
+
+  const ByteSource& source_;
+  std::array<uint8_t, 2 * kBlock> blocks_{};  // a header and what follows it
+  size_t filled_ = 0;
+  uint64_t at_ = 0;    // offset of the header in blocks_
+  uint64_t next_ = 0;  // offset of the header behind it
+  std::string name_, long_name_, pax_name_;
+  uint64_t pax_size_ = 0;
+  bool has_long_name_ = false, has_pax_name_ = false, has_pax_size_ = false, has_end_ = false;
+};
+
+}  // namespace headrace

@@ -1,0 +1,90 @@
+// Reads ranges of files that may change meanwhile: the bytes are the ones that were indexed, or there is an error.
+#include "core/source/file_ranges.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace headrace {
+namespace {
+
+[[noreturn]] void fail(int code) { throw Error(Stage::kRead, std::generic_category().message(code), code); }
+
+}  // namespace
+
+std::optional<FileStamp> stamp_of(const OpenFile& file) {
+  struct stat info{};
+  if (::fstat(file.descriptor(), &info) != 0) fail(errno);
+  if (!S_ISREG(info.st_mode)) return {};
+  const int64_t modified = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+  return FileStamp{static_cast<uint64_t>(info.st_size), modified};
+}
+
+uint64_t read_at(const OpenFile& file, uint8_t* to, uint64_t length, uint64_t offset) {
+  uint64_t filled = 0;
+  while (filled < length) {
+    const auto from = static_cast<off_t>(offset + filled);
+    const ssize_t got = ::pread(file.descriptor(), to + filled, length - filled, from);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(errno);
+    if (got == 0) break;
+    filled += static_cast<uint64_t>(got);
+  }
+  return filled;
+}
+
+FileRanges::FileRanges(std::string paths, std::vector<uint64_t> path_offsets, std::vector<FileStamp> stamps,
+                       std::span<const uint32_t> file_of, std::span<const uint64_t> offsets,
+                       std::span<const uint64_t> lengths, DescriptorCache& cache)
+    : paths_(std::move(paths)),
+      path_offsets_(std::move(path_offsets)),
+      stamps_(std::move(stamps)),
+      file_of_(file_of),
+      offsets_(offsets),
+      lengths_(lengths),
+      cache_(cache) {
+  if (stamps_.size() != path_offsets_.size() || offsets.size() != file_of.size() || lengths.size() != file_of.size()) {
+    throw std::out_of_range("the arrays of the ranges differ in length");
+  }
+  for (size_t row = 0; row < file_of.size(); ++row) {
+    if (file_of[row] >= stamps_.size()) throw std::out_of_range("range " + std::to_string(row) + " is in no file");
+    const uint64_t end = stamps_[file_of[row]].size;
+    if (offsets[row] > end || lengths[row] > end - offsets[row]) {
+      throw std::out_of_range("range " + std::to_string(row) + " (offset " + std::to_string(offsets[row]) + ", " +
+                              std::to_string(lengths[row]) + " bytes) lies outside its file of " + std::to_string(end) +
+                              " bytes");
+    }
+  }
+}
+
+FileRanges::~FileRanges() { cache_.forget(this); }
+
+void FileRanges::read(int64_t row, uint8_t* to) const {
+  const auto at = static_cast<size_t>(row);
+  const uint32_t number = file_of_[at];
+  const auto file = cache_.get(this, number, paths_.data() + path_offsets_[number]);
+  const uint64_t got = read_at(*file, to, lengths_[at], offsets_[at]);
+  if (got < lengths_[at]) {
+    throw Error(Stage::kRead,
+                "the file ends " + std::to_string(got) + " bytes behind offset " + std::to_string(offsets_[at]) +
+                    ", where the sample has " + std::to_string(lengths_[at]) +
+                    " bytes: it was truncated after it was indexed; restore it, or make the dataset anew");
+  }
+  // After the read, so that a change in the middle of it is seen as well.
+  const FileStamp now = stamp_of(*file).value_or(FileStamp{});
+  const FileStamp& stamp = stamps_[number];
+  if (now != stamp) {
+    throw Error(Stage::kRead, "the file was changed after it was indexed (offset " + std::to_string(offsets_[at]) +
+                                  "; " + std::to_string(stamp.size) + " bytes then, " + std::to_string(now.size) +
+                                  " now): make the dataset anew");
+  }
+}
+
+}  // namespace headrace

@@ -1,0 +1,130 @@
+"""A dataset of images that lie in byte ranges of larger files: shards, archives, chunks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace.base.native import core
+from headrace.sources.dataset import BlobDataset, checked_mode
+from headrace.sources.packed_paths import PackedPaths
+
+Stamps = npt.NDArray[np.int64]
+
+
+class Ranges(BlobDataset):
+    """Encoded images, each in one range of bytes of a file. Any file may hold any number of them, in any order.
+
+    The arrays are not copied if they have the dtypes that are given here, and must not change.
+
+    Args:
+        paths: the files.
+        file_of: number of each sample's file, uint32 (n,).
+        offsets, lengths: first byte and number of bytes of each sample, uint64 (n,).
+        labels: one per sample. None: samples are images without labels.
+        transform, target_transform: as in torchvision's datasets.
+        names: name of each sample within its file, for messages and for `state_dict()`. None: its offset.
+        stamps: what the files were when the ranges were found, from `stamps_of`. A file with another size or time of
+            modification is an error when a sample is read. None: what the files are now.
+        mode: as in ``ImageFiles``.
+
+    Raises:
+        OSError: a file cannot be found.
+        ValueError: the arrays differ in length, or a path contains a zero byte.
+    """
+
+    def __init__(
+        self,
+        paths: Iterable[str | os.PathLike[str]],
+        file_of: npt.ArrayLike,
+        offsets: npt.ArrayLike,
+        lengths: npt.ArrayLike,
+        labels: Any = None,
+        transform: Callable[[Any], Any] | None = None,
+        target_transform: Callable[[Any], Any] | None = None,
+        *,
+        names: Sequence[str] | None = None,
+        stamps: Stamps | None = None,
+        mode: str = "RGB",
+    ) -> None:
+        super().__init__(labels, transform, target_transform)
+        self._mode = checked_mode(mode)
+        # Absolute: the files are opened later, perhaps in another working folder.
+        self.paths = PackedPaths(os.path.abspath(path) for path in paths)  # noqa: PTH100 - resolve() follows links
+        self.stamps = stamps_of(self.paths) if stamps is None else np.ascontiguousarray(stamps, np.int64)
+        self.file_of = np.ascontiguousarray(file_of, np.uint32)
+        self.offsets = np.ascontiguousarray(offsets, np.uint64)
+        self.lengths = np.ascontiguousarray(lengths, np.uint64)
+        self.names = names
+        counts = {len(one) for one in (self.file_of, self.offsets, self.lengths, labels, names) if one is not None}
+        if len(counts) != 1:
+            raise ValueError(f"file_of, offsets, lengths, labels and names differ in length: {sorted(counts)}")
+
+    @property
+    def mode(self) -> str:
+        return self._mode
+
+    def __len__(self) -> int:
+        return len(self.file_of)
+
+    def read(self, index: int) -> bytes:
+        number = int(self.file_of[index])
+        return read_range(
+            self.paths[number], int(self.offsets[index]), int(self.lengths[index]), tuple(self.stamps[number].tolist())
+        )
+
+    def identity(self, index: int) -> str:
+        return f"{Path(self.paths[int(self.file_of[index])]).name}:{self._name(index)} {self.lengths[index]}"
+
+    def location(self, index: int) -> str:
+        return f"{self.paths[int(self.file_of[index])]}:{self._name(index)}"
+
+    def blob_table(self) -> core.BlobTable:
+        return core.table_of_ranges(
+            self.paths.packed, self.paths.offsets, self.stamps, self.file_of, self.offsets, self.lengths
+        )
+
+    def _name(self, index: int) -> str:
+        return f"offset {self.offsets[index]}" if self.names is None else self.names[index]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} samples in {len(self.paths)} files)"
+
+
+def stamp_of(info: os.stat_result) -> tuple[int, int]:
+    """Returns (size in bytes, time of modification in ns) of a file."""
+    return info.st_size, info.st_mtime_ns
+
+
+def stamps_of(paths: Iterable[str]) -> Stamps:
+    """Returns the stamp of each file, int64 (n, 2). Raises OSError for a file that cannot be found."""
+    return np.array([stamp_of(os.stat(path)) for path in paths], np.int64).reshape(-1, 2)  # noqa: PTH116 - by the 1,000
+
+
+def read_range(path: str, offset: int, length: int, stamp: tuple[int, ...]) -> bytes:
+    """Returns `length` bytes of a file.
+
+    Raises:
+        OSError: the file cannot be read, or it is not the one that `stamp` was taken of.
+    """
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - once per sample
+        data = os.pread(file.fileno(), length, offset)
+        while data and len(data) < length and (more := os.pread(file.fileno(), length - len(data), offset + len(data))):
+            data += more
+        found = stamp_of(os.fstat(file.fileno()))
+    if len(data) < length:
+        raise OSError(
+            f"{path} ends {len(data)} bytes behind offset {offset}, where the sample has {length} bytes: it was "
+            "truncated after it was indexed; restore it, or make the dataset anew"
+        )
+    if found != stamp:
+        raise OSError(
+            f"{path} was changed after it was indexed (offset {offset}; {stamp[0]} bytes then, {found[0]} now): make "
+            "the dataset anew"
+        )
+    return data

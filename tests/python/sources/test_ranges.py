@@ -1,0 +1,106 @@
+"""Byte ranges of files: the oracle's batches, whatever the order of the ranges, and errors for files that changed."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headrace import DataLoader, SampleError
+from headrace.sources.ranges import Ranges
+from support import assert_same, blobs, descriptors, eventually, pictures, train
+
+COUNT = 24
+
+
+def write(folder: Path, files: int = 3) -> tuple[list[Path], np.ndarray, np.ndarray, np.ndarray]:
+    """`pictures`, dealt out to some files, with odd bytes between them."""
+    paths = [folder / f"{i}.bin" for i in range(files)]
+    parts: list[bytes] = [b"x" * (i + 1) for i in range(files)]
+    offsets, lengths = [], []
+    for i, data in enumerate(pictures(COUNT)):
+        offsets.append(len(parts[i % files]))
+        lengths.append(len(data))
+        parts[i % files] += data + b"\xff\xd8" * (i % 3)
+    for path, part in zip(paths, parts, strict=True):
+        path.write_bytes(part)
+    return paths, np.arange(COUNT) % files, np.array(offsets), np.array(lengths)
+
+
+@pytest.fixture
+def ranges(tmp_path: Path) -> Ranges:
+    names = [f"picture {i}" for i in range(COUNT)]
+    return Ranges(*write(tmp_path), labels=range(COUNT), transform=train(32), names=names)
+
+
+@pytest.mark.parametrize("device", [None, "emulated"])
+def test_batches_are_those_of_the_same_images_in_memory(ranges, device):
+    options = {"batch_size": 5, "shuffle": True, "seed": 3, "num_workers": 2, "device": device}
+    loader = DataLoader(ranges, **options)
+    assert loader.native
+    assert assert_same(loader, list(DataLoader(blobs(COUNT), **options))) == 5
+    assert assert_same(loader, list(loader.reference())) == 5
+    assert [ranges.read(i) for i in range(COUNT)] == list(pictures(COUNT))
+
+
+def test_a_pickled_dataset_reads_the_same(ranges, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    copy = pickle.loads(pickle.dumps(ranges))
+    assert copy.fingerprint() == ranges.fingerprint()
+    assert [copy.read(i) for i in range(COUNT)] == list(pictures(COUNT))
+
+
+def test_relative_paths_survive_a_change_of_the_folder(tmp_path, monkeypatch):
+    paths, *arrays = write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    ranges = Ranges([path.name for path in paths], *arrays, transform=train(32))
+    monkeypatch.chdir("/")
+    loader = DataLoader(ranges, 8, num_workers=1)
+    assert assert_same(loader, list(loader.reference())) == 3
+
+
+def test_files_are_closed_with_the_table(ranges):
+    before = descriptors()
+    loader = DataLoader(ranges, 4, num_workers=2)
+    list(loader)
+    del loader
+    assert eventually(lambda: descriptors() <= before)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "changed"])
+def test_a_file_that_changed_is_one_clear_error(ranges, damage):
+    path = Path(ranges.paths[0])
+    if damage == "truncated":
+        os.truncate(path, int(ranges.offsets[COUNT - 3]) + 1)
+    else:
+        path.write_bytes(path.read_bytes() + b"more")
+    with pytest.raises(SampleError, match=rf"0\.bin:picture 21\): .*{damage}.*{ranges.offsets[21]}") as caught:
+        list(DataLoader(ranges, 1, sampler=[21], num_workers=1))
+    assert "make the dataset anew" in str(caught.value)
+    with pytest.raises(OSError, match=rf"0\.bin .*{damage}"):
+        ranges[21]
+
+
+def test_a_file_that_is_missing_is_named(tmp_path):
+    paths, *arrays = write(tmp_path)
+    ranges = Ranges(paths, *arrays, transform=train(32))
+    paths[1].unlink()
+    with pytest.raises(SampleError, match=r"1\.bin:offset 2\): No such file"):
+        list(DataLoader(ranges, 1, sampler=[1], num_workers=1))
+    with pytest.raises(FileNotFoundError, match=r"1\.bin"):
+        Ranges(paths, *arrays)
+
+
+def test_arrays_that_do_not_fit_are_refused(tmp_path):
+    paths, file_of, offsets, lengths = write(tmp_path)
+    with pytest.raises(ValueError, match="differ in length"):
+        Ranges(paths, file_of, offsets[1:], lengths)
+    with pytest.raises(ValueError, match="differ in length"):
+        Ranges(paths, file_of, offsets, lengths, labels=[1])
+    with pytest.raises(IndexError, match="outside its file"):
+        Ranges(paths, file_of, offsets + 10**9, lengths).blob_table()
+    with pytest.raises(IndexError, match="in no file"):
+        Ranges(paths, file_of + 3, offsets, lengths).blob_table()
