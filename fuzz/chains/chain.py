@@ -30,6 +30,10 @@ class Node:
     def __str__(self) -> str:
         return f"{self.text}([{', '.join(map(str, self.inner))}]{self.more})" if self.inner else self.text
 
+    def __repr__(self) -> str:
+        given = (self.text, *((self.inner, self.more) if self.more else (self.inner,) if self.inner else ()))
+        return f"Node({', '.join(map(repr, given))})"
+
     def smaller(self) -> Iterator[tuple[Node, ...]]:
         """Yields what may stand instead of this node: nothing, its content, less content."""
         yield ()

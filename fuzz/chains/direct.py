@@ -84,7 +84,7 @@ class Direct:
         if name == "RandomOrder":
             parts = [one for one in transform.transforms if any(self._steps[id(leaf)] for leaf in leaves(one))]
             return self._all([parts[i] for i in _order(steps, len(parts), draws)], image, draws)
-        if name not in _PARAMETERS:
+        if name not in _PARAMETERS or type(transform).__module__.startswith("timm."):
             raise NotDirect(name)
         return _PARAMETERS[name](transform, steps, image, draws)
 
@@ -139,25 +139,39 @@ def _resized_crop(transform: Any, steps: Steps, image: Any, draws: Draws) -> Any
 
 
 def _crop(transform: Any, steps: Steps, image: Any, draws: Draws) -> Any:
-    F, (th, tw) = _functions(), transform.size
-    padding = transform.padding
-    if padding is not None and _is_v2(transform):
-        left, right, top, bottom = padding  # the order of v2's attribute
-        padding = [left, top, right, bottom]
+    down, right = draws[steps[0].draw : steps[0].draw + 2]
     if _is_v2(transform):
-        import torchvision.transforms.v2.functional as F
-    for given in (padding, "width", "height"):
-        height, width = _size(image)
-        if isinstance(given, str):
-            missing = [max(tw - width, 0), 0] if given == "width" else [0, max(th - height, 0)]
-            given = missing if transform.pad_if_needed and any(missing) else None
-        if given is not None:
-            image = F.pad(image, given, transform.fill, transform.padding_mode)
-    height, width = _size(image)
-    if height < th or width < tw:
+        return _crop_of_v2(transform, image, down, right)
+    F, (height, width) = _functions(), transform.size
+
+    def padded(image: Any, padding: Any) -> Any:
+        return F.pad(image, padding, transform.fill, transform.padding_mode)
+
+    if transform.padding is not None:
+        image = padded(image, transform.padding)
+    if transform.pad_if_needed and image.width < width:
+        image = padded(image, [width - image.width, 0])
+    if transform.pad_if_needed and image.height < height:
+        image = padded(image, [0, height - image.height])
+    top, left = int(down * (image.height - height + 1)), int(right * (image.width - width + 1))
+    if image.height < height or image.width < width:
         raise ValueError("the image is too small")
-    first = steps[0].draw
-    return F.crop(image, int(draws[first] * (height - th + 1)), int(draws[first + 1] * (width - tw + 1)), th, tw)
+    return F.crop(image, top, left, height, width)
+
+
+def _crop_of_v2(transform: Any, image: Any, down: float, right: float) -> Any:
+    """v2 pads once; its attribute holds left, right, top, bottom."""
+    (image_height, image_width), (height, width) = _size(image), transform.size
+    before_x, after_x, before_y, after_y = transform.padding or (0, 0, 0, 0)
+    more_x = max(width - (image_width + before_x + after_x), 0) if transform.pad_if_needed else 0
+    more_y = max(height - (image_height + before_y + after_y), 0) if transform.pad_if_needed else 0
+    padding = [before_x + more_x, before_y + more_y, after_x + more_x, after_y + more_y]
+    free_y = image_height + padding[1] + padding[3] - height
+    free_x = image_width + padding[0] + padding[2] - width
+    if min(free_x, free_y) < 0:
+        raise ValueError("the image is too small")
+    place = {"top": int(down * (free_y + 1)), "left": int(right * (free_x + 1)), "height": height, "width": width}
+    return transform.transform(image, {"needs_crop": True, "needs_pad": any(padding), "padding": padding, **place})
 
 
 def _jitter(transform: Any, steps: Steps, image: Any, draws: Draws) -> Any:

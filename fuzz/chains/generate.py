@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import random
 
 from fuzz.chains import images
 from fuzz.chains import vocabulary as V
 from fuzz.chains.chain import Chain, Node
+from headrace.base.native import core
 
-ENGINES = ("scalar", "avx2", "avx512", "emulated")
+#: Those of this machine and build.
+ENGINES = (*core.isas(), *(["emulated"] if importlib.util.find_spec("headrace._gpu") else []))
 _KEEPS_SIZE = (V.FLIPS, V.WARPING, V.WARPING, V.VALUES, V.VALUES, V.VALUES, V.POLICIES)
 
 
@@ -38,6 +41,9 @@ def _nodes(words: V.Words, one_size: bool) -> list[Node]:
         return [Node(text) for text in V.on_bytes(words)]
     nodes: list[Node] = []
     for _ in range(draw.randint(1, 5)):
+        if draw.random() < 0.03:
+            words.channels = 4 - words.channels
+            nodes.append(Node(f"{words.home()}.Grayscale(1)" if words.channels == 1 else "v2.RGB()"))
         kind = draw.random()
         if kind < 0.16:
             nodes.append(Node(words.of(V.SIZING)))

@@ -16,7 +16,6 @@ from fuzz.chains.direct import Direct, NotDirect
 from headrace import DataLoader
 from headrace.engine.engine import Engine
 from headrace.engine.views_engine import ViewsEngine
-from headrace.lowering import LoweringError, lower
 from headrace.oracle.reference import reference_sample
 from headrace.randomness.draws import Draws
 
@@ -48,16 +47,19 @@ class Trial:
         transform = made(chain.text)
         self.dataset = images.dataset(chain.pool, chain.picked, transform)
         self.options = eval(chain.options, {"torch": torch})
-        self.given = {
-            "channels": self.dataset.channels,
-            "size": self.dataset.size,
-            "mode": self.dataset.mode,
-            "dtype": self.options.get("dtype"),
-        }
-        try:
-            self.recipe = lower(transform, **self.given, native_only=True)
-        except LoweringError as refusal:
-            raise Refused(refusal.reason) from refusal
+        self._numbers = list(range(len(self.dataset)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that torch delivers
+            try:
+                with instruction_set(chain.engine):
+                    self._loader = self._loading(self._numbers)
+            except TypeError as error:
+                if "needs headrace's native path" in str(error):
+                    raise Refused(str(error).partition("would serve here: ")[2]) from error
+                raise
+        self.recipe = self._loader.recipe() if self._loader.native else None
+        if self.recipe is None or self.recipe.calls:
+            raise Refused(_why(str(self._loader.explain())))
         count = len(self.dataset)
         self.rows = Draws(self.recipe.columns, chain.seed).batch(0, range(count), [0] * count).tolist()
 
@@ -81,7 +83,7 @@ class Trial:
             warnings.simplefilter("ignore")  # Pillow's about odd files
             return self.dataset.image(number)
 
-    def _loader(self, numbers: list[int]) -> DataLoader:
+    def _loading(self, numbers: list[int]) -> DataLoader:
         device = "emulated" if self.chain.engine == "emulated" else None
         options = {"seed": self.chain.seed, "num_workers": self.chain.seed % 3, "device": device, **self.options}
         return DataLoader(self.dataset, max(1, len(numbers)), sampler=numbers, **options)
@@ -90,11 +92,9 @@ class Trial:
         with warnings.catch_warnings(), instruction_set(self.chain.engine):
             warnings.simplefilter("ignore")
             if expected:
-                loader = self._loader(list(expected))
-                if not loader.native:
-                    return f"the loader is not native: {loader.explain()}"
+                self._numbers[:] = expected  # the loader's sampler
                 try:
-                    (batch,) = loader
+                    (batch,) = self._loader
                 except Exception as error:
                     return f"natively: {type(error).__name__}: {error}"
                 parts = [batch] if isinstance(batch, torch.Tensor) else list(batch)
@@ -105,7 +105,7 @@ class Trial:
                             return f"image {number}, view {view}: native and oracle differ {said}"
             for number, error in [*errors.items()][:1]:
                 try:
-                    list(self._loader([number]))
+                    list(self._loading([number]))
                 except Exception:
                     continue
                 return f"image {number}: the oracle raises {error!r}, and the loader does not"
@@ -113,14 +113,12 @@ class Trial:
 
     def _by_torchvision(self, expected: dict[int, Any], errors: dict[int, Exception]) -> str:
         text = self.chain.twins_text
-        if any(name in self.chain.text for name in ("H.Views", "H.TextureChannels", "H.ResizedCenterCrop", "timm.R")):
+        if any(name in text for name in ("v2.Views", "v2.TextureChannels", "v2.ResizedCenterCrop")):
             return ""
         size = self.dataset.size
         direct = Direct(made(text), self.dataset.channels, size, self.dataset.mode)
         if direct.columns != list(self.recipe.columns):
             return "the same transforms of torchvision draw other columns"
-        if "timm.rand" in text:
-            return ""
         for number, row in enumerate(self.rows):
             if number in errors and not _of_transforms(errors[number]):
                 continue
@@ -142,6 +140,12 @@ class Trial:
                 return f"image {number}: oracle and torchvision differ {said}"
             self.direct += 1
         return ""
+
+
+def _why(explained: str) -> str:
+    """The first reason in an `explain` why something is not native."""
+    _, called, reason = explained.partition("called in Python: ")
+    return reason.partition("\n")[0] if called else explained
 
 
 def _of_transforms(error: Exception) -> bool:
@@ -189,7 +193,9 @@ def shrunk(chain: Chain, most: int = 200) -> Chain:
     tried, again = 0, True
     while again and tried < most:
         again = False
-        candidates = [replace(chain, nodes=nodes, seed=chain.seed + more) for nodes in shorter(chain.nodes) for more in (0, 1)]
+        candidates = [
+            replace(chain, nodes=nodes, seed=chain.seed + more) for nodes in shorter(chain.nodes) for more in (0, 1)
+        ]
         candidates += [replace(chain, picked=(one,)) for one in chain.picked if len(chain.picked) > 1]
         candidates += [replace(chain, options="{}")] if chain.options != "{}" else []
         candidates += [replace(chain, engine="scalar")] if chain.engine != "scalar" else []

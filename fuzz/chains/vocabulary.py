@@ -155,6 +155,8 @@ def _learned(w: Words, policy: str | None = None) -> str:
 
 
 def _timms_policy(w: Words) -> str:
+    if w.draw.random() < 0.1:
+        return "timm.auto_augment_transform('originalr')"
     magnitude, more = w.draw.randint(0, 10), w.draw.choice(["", "-inc1", "-p0.7"])
     text = f"rand-m{magnitude}-n{w.draw.randint(1, 3)}{more}"
     constants = f"{{'translate_const': {w.draw.randint(1, 30)}, 'img_mean': {(124, 116, 104)[: w.channels]}}}"
@@ -209,7 +211,6 @@ def _mean(w: Words) -> str:
     return f"[{', '.join(str(w.number(0.1, 0.9)) for _ in range(w.channels))}]"
 
 
-#: What makes a tensor and what follows it.
 def endings(w: Words) -> list[str]:
     """Draws the last transforms: a conversion to a tensor, and steps on tensors."""
     normalize = f"{w.home()}.Normalize({_mean(w)}, {_mean(w)})"
@@ -220,7 +221,10 @@ def endings(w: Words) -> list[str]:
             [f"{w.home(('H', 'v1'))}.ToTensor()", normalize],
             [f"{w.home()}.PILToTensor()"],
             [f"{w.home()}.PILToTensor()", "v1.ConvertImageDtype(torch.float32)", normalize],
+            ["timm.MaybePILToTensor()", f"{w.home(NEW)}.ToDtype({dtype}, scale=True)"],
+            ["timm.MaybeToTensor()", normalize],
             [f"{w.home(NEW)}.ToImage()"],
+            [f"{w.home(NEW)}.ToImage()", f"{w.home(NEW)}.ToPureTensor()"],
             [f"{w.home(NEW)}.ToImage()", f"{w.home(NEW)}.ToDtype(torch.float32, scale=True)", normalize],
             [f"{w.home(NEW)}.ToImage()", f"{w.home(NEW)}.ToDtype({dtype}, scale={w.draw.random() < 0.8})"],
         ]
@@ -229,6 +233,8 @@ def endings(w: Words) -> list[str]:
         value = w.draw.choice([0, 1, w.draw.randint(0, 255), [1.0] * w.channels])
         scale = w.draw.choice(["", ", (0.1, 0.9)"])
         made.append(f"{w.home()}.RandomErasing({w.p()}{scale}, value={value})")
+    elif w.draw.random() < 0.06:
+        made.append(f"timm.random_erasing.RandomErasing({w.p()}, device='cpu')")
     if w.draw.random() < 0.2:
         made.append(w.of(FLIPS))
     return made
