@@ -10,8 +10,6 @@ from headrace.lowering import lower
 
 pytestmark = [pytest.mark.pixels, pytest.mark.slow]
 
-MODES = ("nearest", "bilinear", "bicubic")
-
 
 @pytest.fixture(scope="module")
 def drawings(images) -> list[Image.Image]:
@@ -49,14 +47,3 @@ def test_auto_augment(T, torchvision, drawings, data):
     for image in drawings:
         recipe = recipe_of(T, policy, image)
         assert assert_every_way_is_theirs(torchvision, policy, recipe, image, learned_ways(policy, image)) == 300
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("fill", [None, 200, [7.9], (1, 300, -2)])
-def test_filters_and_fills(T, torchvision, drawings, mode, fill):
-    policy = T.TrivialAugmentWide(7, T.InterpolationMode(mode), fill)
-    for image in drawings[:: 1 if fill == 200 else 3]:
-        if isinstance(fill, tuple) and image.mode == "L":
-            continue
-        recipe = recipe_of(T, policy, image)
-        assert_every_way_is_theirs(torchvision, policy, recipe, image, ways(policy, image))

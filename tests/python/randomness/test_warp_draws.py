@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
+from buffered_torch import buffer_torchvision
 from headrace import transforms as T
 from headrace.lowering import lower
 from headrace.pixels import warps
 from headrace.randomness.draws import Draws
 
-COUNT = 6000
+COUNT = 100_000
 #: Above it, two samples of COUNT numbers of one distribution have a Kolmogorov-Smirnov distance once in 10,000 times.
 MOST = 2.23 * (2 / COUNT) ** 0.5
 
@@ -35,10 +35,10 @@ def affine_parameters(draws: np.ndarray, width: int, height: int) -> np.ndarray:
     return np.column_stack([draws[:, 0], np.rint(draws[:, 1] * width), np.rint(draws[:, 2] * height), draws[:, 3:6]])
 
 
-def test_parameters_of_affine_maps_are_torchvisions(torchvision):
+def test_parameters_of_affine_maps_are_torchvisions(torchvision, monkeypatch):
+    buffer_torchvision(monkeypatch)
     arguments = (-30, 45), (0.2, 0.05), (0.5, 1.5), (-10, 10, 3, 30)
     ours = affine_parameters(draws_of(T.RandomAffine(*arguments)), 60, 40)
-    torch.manual_seed(1)
     get_params = torchvision.transforms.RandomAffine.get_params
     drawn = [get_params(*[list(one) for one in arguments], [60, 40]) for _ in range(COUNT)]
     theirs = np.array([(angle, *shift, scale, *shear) for angle, shift, scale, shear in drawn])
@@ -49,23 +49,23 @@ def test_parameters_of_affine_maps_are_torchvisions(torchvision):
 
 def test_other_distributions_would_be_noticed():
     ours = affine_parameters(draws_of(T.RandomAffine((-30, 45), (0.2, 0.05))), 60, 40)
-    for other in (T.RandomAffine((-25, 45), (0.2, 0.05)), T.RandomAffine((-30, 45), (0.17, 0.05))):
+    for other in (T.RandomAffine((-29, 45), (0.2, 0.05)), T.RandomAffine((-30, 45), (0.19, 0.05))):
         theirs = affine_parameters(draws_of(other), 60, 40)
         assert max(distance(ours[:, column], theirs[:, column]) for column in (0, 1)) > MOST
     truncated = np.trunc(draws_of(T.RandomAffine((-30, 45), (0.2, 0.05)))[:, 2] * 40)
     assert distance(ours[:, 2], truncated) > MOST
 
 
-def test_angles_of_rotations_are_torchvisions(torchvision):
-    torch.manual_seed(1)
+def test_angles_of_rotations_are_torchvisions(torchvision, monkeypatch):
+    buffer_torchvision(monkeypatch)
     theirs = np.array([torchvision.transforms.RandomRotation.get_params([-20.0, 70.0]) for _ in range(COUNT)])
     assert distance(draws_of(T.RandomRotation((-20, 70)))[:, 0], theirs) < MOST
-    assert distance(draws_of(T.RandomRotation((-20, 64)))[:, 0], theirs) > MOST
+    assert distance(draws_of(T.RandomRotation((-20, 69)))[:, 0], theirs) > MOST
 
 
-def test_corners_of_perspectives_are_torchvisions(torchvision):
+def test_corners_of_perspectives_are_torchvisions(torchvision, monkeypatch):
     """Each corner's distance from its place is uniform among whole numbers; the solved equations tell the corner."""
-    torch.manual_seed(1)
+    buffer_torchvision(monkeypatch)
     width, height, distortion = 60, 40, 0.3
     get_params = torchvision.transforms.RandomPerspective.get_params
     theirs = np.array([get_params(width, height, distortion)[1] for _ in range(COUNT)]).reshape(-1, 8)

@@ -1,21 +1,16 @@
-"""Augmentation policies: what they are lowered to, with which probabilities, and which are refused."""
+"""Augmentation policies: what they are lowered to, with which magnitudes, and which are refused."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from headrace.lowering import LoweringError, lower
-from headrace.randomness.draws import Draws
 from headrace.recipe import steps as S
 
 SIZE = (30, 40)
-DRAWS = 100_000
 
 
 def recipe_of(T, policy: Any, size: tuple[int, int] | None = SIZE, channels: int = 3):
@@ -97,102 +92,3 @@ def test_an_operation_of_ones_own_is_refused(torchvision, monkeypatch):
 def test_no_operation_at_all(T):
     recipe = recipe_of(T, T.RandAugment(0))
     assert recipe.steps == () and recipe.names[0][1] == "nothing"
-
-
-def chosen(step: S.OneOf, draws: np.ndarray) -> np.ndarray:
-    """The branch that each sample takes."""
-    return np.searchsorted(np.array(step.bounds), draws[:, step.draw], side="right")
-
-
-def ways_taken(recipe, count: int = DRAWS) -> Counter:
-    """How often a policy goes each way: (operation's number, way's number)."""
-    step = recipe.steps[0]
-    draws = Draws(recipe.columns, 11).batch(0, np.arange(count), np.zeros(count, np.int64))
-    first, taken = chosen(step, draws), Counter()
-    for number, branch in enumerate(step.branches):
-        inner = branch[0] if branch and isinstance(branch[0], S.OneOf) else None
-        rows = draws[first == number]
-        numbers = chosen(inner, rows) if inner else np.zeros(len(rows), int)
-        taken.update((number, int(way)) for way in numbers)
-    return taken
-
-
-def distance(counts: Counter, shares: dict[Any, float]) -> float:
-    """Pearson's statistic, in standard deviations above its mean."""
-    total = sum(counts.values())
-    assert counts.keys() <= shares.keys() and sum(shares.values()) == pytest.approx(1)
-    square = sum((counts[key] - total * share) ** 2 / (total * share) for key, share in shares.items())
-    freedom = len(shares) - 1
-    return (square - freedom) / (2 * freedom) ** 0.5
-
-
-def shares_of(ways: list[int]) -> dict[Any, float]:
-    return {(i, j): 1 / len(ways) / count for i, count in enumerate(ways) for j in range(count)}
-
-
-RAND = [1, *[2] * 9, 1, 1, 1, 1]
-TRIVIAL = [1, *[62] * 9, 31, 31, 1, 1]
-
-
-@pytest.mark.slow
-def test_each_way_is_as_probable_as_in_torchvision(T, monkeypatch):
-    """Our draws and torchvision's own fit the same probabilities; slightly different ones fit neither."""
-    for policy, ways in ((T.RandAugment(1), RAND), (T.TrivialAugmentWide(), TRIVIAL)):
-        shares = shares_of(ways)
-        ours = ways_taken(recipe_of(T, policy))
-        assert sum(ours.values()) == DRAWS and distance(ours, shares) < 4
-        wrong = {key: share * (1.1 if key[1] % 2 else 0.9) for key, share in shares.items() if ways[key[0]] % 2 == 0}
-        assert distance(ours, {**shares, **wrong}) > 10
-        assert distance(ours, shares_of([*ways[:-2], ways[-2] + 1, 1])) > 10
-    signs = Counter()
-    theirs = T.RandAugment(1)
-    seen = recorded(T, theirs, monkeypatch)
-    torch.manual_seed(2)
-    for _ in range(6000):
-        theirs(Image.new("RGB", (40, 30)))
-    names = list(theirs._AUGMENTATION_SPACE if T.__name__.endswith("v2") else theirs._augmentation_space(31, SIZE))
-    signs.update((names.index(name), int(magnitude > 0 and RAND[names.index(name)] == 2)) for name, magnitude in seen)
-    assert distance(signs, shares_of(RAND)) < 4
-
-
-def recorded(T, policy: Any, monkeypatch) -> list[tuple[str, float]]:
-    """The operations that a policy of torchvision does from now on, instead of doing them."""
-    seen: list[tuple[str, float]] = []
-
-    def record(image: Image.Image, name: str, magnitude: float, *arguments: Any, **options: Any) -> Image.Image:
-        seen.append((name, magnitude))
-        return image
-
-    if hasattr(policy, "_apply_image_or_video_transform"):
-        monkeypatch.setattr(policy, "_apply_image_or_video_transform", record)
-    else:
-        monkeypatch.setattr("torchvision.transforms.autoaugment._apply_op", record)
-    return seen
-
-
-@pytest.mark.slow
-def test_pairs_are_as_probable_as_in_torchvision(T, monkeypatch):
-    """Which operations AutoAugment does, and with which signs: ours beside torchvision's own."""
-    policy = T.AutoAugment(T.AutoAugmentPolicy.SVHN)
-    recipe = recipe_of(T, policy)
-    step = recipe.steps[0]
-    draws = Draws(recipe.columns, 5).batch(0, np.arange(DRAWS), np.zeros(DRAWS, np.int64))
-    pairs, ours = chosen(step, draws), 0.0
-    expected = sum(p for pair in getattr(policy, "_policies", None) or policy.policies for _, p, _ in pair) / 25
-    assert np.bincount(pairs, minlength=25) == pytest.approx(DRAWS / 25, abs=6 * (DRAWS / 25) ** 0.5)
-    positive = []
-    for number, branch in enumerate(step.branches):
-        rows = draws[pairs == number]
-        for when in branch:
-            done = rows[rows[:, when.draw] < when.p]
-            ours += len(done)
-            positive += [
-                (chosen(one, done) == 1).mean() for one in when.steps if isinstance(one, S.OneOf) and len(done)
-            ]
-    assert ours / DRAWS == pytest.approx(expected, abs=0.01)
-    assert np.mean(positive) == pytest.approx(0.5, abs=0.01) and len(positive) > 15
-    seen = recorded(T, policy, monkeypatch)
-    torch.manual_seed(4)
-    for _ in range(6000):
-        policy(Image.new("RGB", (40, 30)))
-    assert len(seen) / 6000 == pytest.approx(expected, abs=0.05)

@@ -1,0 +1,1 @@
+"""Random input for the parsers and the recipes; README.md says how to run each."""
