@@ -12,7 +12,7 @@ Carried = bool | None
 _KEEP = (
     *(S.RandomResizedCrop, S.Resize, S.ResizeShorter, S.ResizeKeepRatio, S.HorizontalFlip, S.VerticalFlip),
     *(S.Saturation, S.Sharpness, S.Invert, S.Posterize, S.Solarize, S.SolarizeAdd, S.Autocontrast, S.Equalize),
-    *(S.Affine, S.Rotate, S.RandomRotate, S.RandomAffine, S.RandomPerspective),
+    *(S.Affine, S.Rotate, S.RandomRotate, S.RandomAffine, S.RandomPerspective, S.PillowBlur),
 )
 _DROP = (S.Pad, S.Brightness, S.Contrast, S.Hue, S.GaussianBlur, S.PermuteChannels)
 
