@@ -18,6 +18,7 @@ RECIPES = {
     "perspective": "RandomResizedCrop(224) + horizontal flip + RandomPerspective + normalise",
     "python": "RandomResizedCrop(224) + horizontal flip + RandAugment in a Lambda + normalise",
     "reference": "RandomResizedCrop(224) + horizontal flip + normalise + RandomErasing(0.1)",
+    "timm": "timm's training transforms, rand-m9-mstd0.5-inc1, RandomErasing of random pixels at 0.25",
 }
 
 

@@ -80,6 +80,20 @@ bool read_drawn(const py::handle& parameter, Step& step) {
   return step.drawn = true;
 }
 
+// The number of an EraseBoxes' boxes, and what their values depend on.
+void read_boxes(const py::handle& from, Step& step) {
+  step.boxes = {py::cast<int>(from.attr("fewest")), py::cast<int>(from.attr("most"))};
+  step.values = py::cast<int>(from.attr("drawn"));
+  const auto noise = py::cast<std::string>(from.attr("noise"));
+  if (noise == "channel") {
+    step.noise = Noise::kChannel;
+  } else if (noise == "element") {
+    step.noise = Noise::kElement;
+  } else if (!noise.empty()) {
+    throw py::value_error("unknown noise " + noise);
+  }
+}
+
 Step to_step(const py::handle& from, int& erases);
 
 std::vector<Step> to_steps(const py::handle& from, int& erases) {
@@ -90,7 +104,7 @@ std::vector<Step> to_steps(const py::handle& from, int& erases) {
   return steps;
 }
 
-// `erases`: number of Erase steps before this one, in the order of the recipe.
+// `erases`: rows of the values that the Erase steps before this one write, in the order of the recipe.
 Step to_step(const py::handle& from, int& erases) {
   const std::string kind = class_of(from);
   const auto integer = [&](const char* field) { return py::cast<int>(from.attr(field)); };
@@ -191,6 +205,12 @@ Step to_step(const py::handle& from, int& erases) {
     if (kind == "Solarize" && !step.drawn) step.threshold = py::cast<double>(from.attr("threshold"));
     if (kind == "SolarizeAdd" && !step.drawn) step.value = integer("add");
     if (kind == "PermuteChannels") step.order = py::cast<std::array<uint8_t, 3>>(from.attr("order"));
+  } else if (kind == "PillowBlur") {
+    step.kind = Step::Kind::kBoxBlur;
+    if (!read_drawn(from.attr("radius"), step)) {
+      const auto box = py::cast<std::array<double, 3>>(from.attr("box"));
+      std::copy(box.begin(), box.end(), step.matrix.begin());
+    }
   } else if (kind == "GaussianBlur") {
     step.kind = Step::Kind::kGaussianBlur;
     output_size();
@@ -231,10 +251,12 @@ Step to_step(const py::handle& from, int& erases) {
     if (kind == "OneOf" && (step.bounds.empty() || step.bounds.size() != step.branches.size())) {
       throw py::value_error("OneOf: as many bounds as branches, at least one");
     }
-  } else if (kind == "Erase") {
+  } else if (kind == "Erase" || kind == "EraseBoxes") {
     step.kind = Step::Kind::kErase;
     chance();
-    step.value = erases++;
+    step.value = erases;
+    if (kind == "EraseBoxes") read_boxes(from, step);
+    erases += step.noise == Noise::kNone ? 1 : kNoiseLevels;
   } else {
     throw py::type_error("the native core does not know the step " + kind);
   }
@@ -276,7 +298,7 @@ SampleOptions to_sample_options(const py::object& recipe, const py::buffer& lut,
   const auto erased = py::cast<std::string>(recipe.attr("erase_bytes"));
   options.erased.assign(erased.begin(), erased.end());
   if (options.erased.size() != static_cast<size_t>(options.recipe.erases * channels * element_bytes)) {
-    throw py::value_error("erased: one element a channel for each Erase");
+    throw py::value_error("erased: one element a channel for each row");
   }
   options.layout = to_layout(layout);
   options.strides = strides_of(options.layout, channels, options.recipe.output, element_bytes);

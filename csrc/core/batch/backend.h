@@ -22,7 +22,7 @@ struct SampleOptions {
   OutputStrides strides;  // of samples of the recipe's output size; without one, only the bytes of an element count
   Layout layout = Layout::kPlanar;
   std::vector<uint8_t> lut;                // [channels][256] elements
-  std::vector<uint8_t> erased;             // [value][channels] elements, what Erase writes
+  std::vector<uint8_t> erased;             // [row][channels] elements, what Erase writes
   std::shared_ptr<const Texture> texture;  // elements are its channels of the image's bytes; null: as in lut
   int64_t max_pixels = 0;                  // larger images go to Pillow, which has a limit of its own; 0: no limit
   bool upright = false;                    // images that have an EXIF orientation go to Pillow, which turns them

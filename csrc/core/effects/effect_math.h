@@ -89,16 +89,22 @@ HEADRACE_HD static inline uint32_t permuted(uint32_t pixel, int order) {
 /// thirteenths in float32 and cuts the sum + 1/2; it is a multiple of 1/26, an odd one, so no rounding reaches a byte.
 HEADRACE_HD static inline int smoothed(int sum) { return (2 * sum + 13) / 26; }
 
+/// A byte of Pillow's box blur, in its unsigned integers. `sum`: of the bytes in the box; `ends`: of the two beside it.
+HEADRACE_HD static inline uint8_t boxed_byte(uint32_t sum, uint32_t ends, uint32_t weight, uint32_t rest) {
+  return static_cast<uint8_t>((sum * weight + ends * rest + (1u << 23)) >> 24);
+}
+
 /// Whether an effect maps each byte by itself, given the mean or the histograms that it needs.
 HEADRACE_HD static inline bool is_table(Effect::Kind kind) {
   return kind != Effect::Kind::kGray && kind != Effect::Kind::kSaturation && kind != Effect::Kind::kHue &&
          kind != Effect::Kind::kBlur && kind != Effect::Kind::kSharpness && kind != Effect::Kind::kPermute &&
-         kind != Effect::Kind::kWarp;
+         kind != Effect::Kind::kWarp && kind != Effect::Kind::kBoxBlur;
 }
 
 /// Whether an effect reads other pixels than the one it changes.
 HEADRACE_HD static inline bool reads_other_pixels(Effect::Kind kind) {
-  return kind == Effect::Kind::kBlur || kind == Effect::Kind::kSharpness || kind == Effect::Kind::kWarp;
+  return kind == Effect::Kind::kBlur || kind == Effect::Kind::kSharpness || kind == Effect::Kind::kWarp ||
+         kind == Effect::Kind::kBoxBlur;
 }
 
 /// a * b + c, rounded once, as torch's convolution adds a term.

@@ -26,6 +26,9 @@ struct EffectLoops {
   /// One row of Sharpness: blends rows[1], between rows[0] and rows[2], with its smooth version. The first and the last
   /// pixel are copied. `out` is none of the rows.
   void (*sharpen)(const uint8_t* const* rows, size_t count, float factor, uint8_t* out);
+  /// One row of a box blur: each byte becomes the mean of the bytes at its place in `count` rows, at least three. The
+  /// first and the last row have the weight `rest`, the others `weight`, in units of 2^-24. `out` is none of the rows.
+  void (*box)(const uint8_t* const* rows, int count, uint32_t weight, uint32_t rest, size_t bytes, uint8_t* out);
 };
 
 inline constexpr size_t kBlurBlock = 64;

@@ -78,9 +78,17 @@ void sharpen(const uint8_t* const* rows, size_t count, float factor, uint8_t* ou
   }
 }
 
+void box(const uint8_t* const* rows, int count, uint32_t weight, uint32_t rest, size_t bytes, uint8_t* out) {
+  for (size_t i = 0; i < bytes; ++i) {
+    uint32_t sum = 0;
+    for (int k = 1; k + 1 < count; ++k) sum += rows[k][i];
+    out[i] = boxed_byte(sum, uint32_t{rows[0][i]} + rows[count - 1][i], weight, rest);
+  }
+}
+
 }  // namespace
 
-const EffectLoops kScalarEffects{gray,        saturate,          turn_hue, permute, look_up,
-                                 sum_of_luma, add_to_histograms, convolve, round,   sharpen};
+const EffectLoops kScalarEffects{gray,     saturate, turn_hue, permute, look_up, sum_of_luma, add_to_histograms,
+                                 convolve, round,    sharpen,  box};
 
 }  // namespace headrace

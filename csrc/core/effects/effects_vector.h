@@ -125,5 +125,29 @@ void sharpen(const uint8_t* const* rows, size_t count, float factor, uint8_t* ou
   for (; i < end; ++i) out[i] = at(i);
 }
 
+// A block of bytes at a time, whose sums stay in registers.
+void box(const uint8_t* const* rows, int count, uint32_t weight, uint32_t rest, size_t bytes, uint8_t* out) {
+  constexpr size_t kBytes = 64;
+  const uint8_t *first = rows[0], *last = rows[count - 1];
+  size_t i = 0;
+  for (; i + kBytes <= bytes; i += kBytes) {
+    uint32_t sum[kBytes] = {};
+    for (int k = 1; k + 1 < count; ++k) {
+      const uint8_t* from = rows[k] + i;
+      for (size_t j = 0; j < kBytes; ++j) sum[j] += from[j];
+    }
+    uint8_t block[kBytes];
+    for (size_t j = 0; j < kBytes; ++j) {
+      block[j] = boxed_byte(sum[j], uint32_t{first[i + j]} + last[i + j], weight, rest);
+    }
+    std::memcpy(out + i, block, kBytes);
+  }
+  for (; i < bytes; ++i) {
+    uint32_t sum = 0;
+    for (int k = 1; k + 1 < count; ++k) sum += rows[k][i];
+    out[i] = boxed_byte(sum, uint32_t{first[i]} + last[i], weight, rest);
+  }
+}
+
 }  // namespace
 }  // namespace headrace

@@ -87,6 +87,10 @@ void Retoucher::retouch() {
       case Effect::Kind::kSharpness:
         sharpener_.run(image_.data(), size_, effect.factor, loops_);
         break;
+      case Effect::Kind::kBoxBlur:
+        box_blur_.run(image_.data(), size_, effect.amount, static_cast<uint32_t>(effect.width),
+                      static_cast<uint32_t>(effect.height), loops_);
+        break;
       case Effect::Kind::kPermute:
         loops_.permute(image_.data(), pixels, effect.amount);
         break;

@@ -5,6 +5,7 @@
 
 #include "core/base/aligned_array.h"
 #include "core/base/geometry.h"
+#include "core/effects/box_blur.h"
 #include "core/fuse/blur.h"
 #include "core/fuse/sharpener.h"
 #include "core/kernels/kernels.h"
@@ -55,6 +56,7 @@ class Retoucher final : public RowSink {
   AlignedArray<uint8_t> warped_;
   Blur blur_;
   Sharpener sharpener_;
+  BoxBlur box_blur_;
   ByteTables pending_;           // effects that are not applied to image_ yet
   int32_t histograms_[3 * 256];  // of image_, if counted_
   bool counted_ = false;

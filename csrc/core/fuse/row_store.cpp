@@ -67,13 +67,21 @@ void RowStore::copy_pixels(const uint8_t* from, uint8_t* to) const {
 }
 
 void RowStore::erase(const Erased& erased) const {
-  const size_t bytes = size_t(lut_.element_bytes);
+  if (lut_.element_bytes == 4) return erase_elements<4>(erased);
+  if (lut_.element_bytes == 2) return erase_elements<2>(erased);
+  erase_elements<1>(erased);
+}
+
+template <size_t kBytes>
+void RowStore::erase_elements(const Erased& erased) const {
+  const size_t channels = size_t(lut_.channels);
+  const Box& box = erased.box;
   for (int c = 0; c < lut_.channels; ++c) {
-    const uint8_t* value = output_->erased + (size_t(erased.value) * size_t(lut_.channels) + size_t(c)) * bytes;
-    for (int y = erased.box.y; y < erased.box.y + erased.box.height; ++y) {
+    const auto value = [&](int row) { return output_->erased + (size_t(row) * channels + size_t(c)) * kBytes; };
+    for (int y = box.y; y < box.y + box.height; ++y) {
       uint8_t* to = output_->base + c * output_->channel_stride + y * output_->row_stride;
-      for (int x = erased.box.x; x < erased.box.x + erased.box.width; ++x) {
-        std::memcpy(to + x * output_->pixel_stride, value, bytes);
+      for (int x = box.x; x < box.x + box.width; ++x) {
+        std::memcpy(to + x * output_->pixel_stride, value(erased_row(erased, c, x, y)), kBytes);
       }
     }
   }

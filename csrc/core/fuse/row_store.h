@@ -25,6 +25,8 @@ class RowStore final : public RowSink {
 
  private:
   void erase(const Erased& erased) const;
+  template <size_t kBytes>
+  void erase_elements(const Erased& erased) const;
   void copy_pixels(const uint8_t* from, uint8_t* to) const;
 
   const Kernels& kernels_;

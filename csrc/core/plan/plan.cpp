@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/pixel_math.h"
+#include "core/plan/plan_erase.h"
 #include "core/plan/plan_geometry.h"
 #include "core/plan/plan_warp.h"
 
@@ -119,7 +120,8 @@ class Resolver {
       case Step::Kind::kSharpness:
         return effect({Effect::Kind::kSharpness, factor});
       case Step::Kind::kSolarizeAdd:
-        return effect({Effect::Kind::kSolarizeAdd, 0, step.drawn ? std::clamp(static_cast<int>(draw), 0, 255) : step.value});
+        return effect(
+            {Effect::Kind::kSolarizeAdd, 0, step.drawn ? std::clamp(static_cast<int>(draw), 0, 255) : step.value});
       case Step::Kind::kPermute:
         return effect({Effect::Kind::kPermute, 0, channel_order(step.order)});
       case Step::Kind::kHue:  // Python's int(), then numpy's uint8
@@ -138,6 +140,8 @@ class Resolver {
         return effect({Effect::Kind::kEqualize});
       case Step::Kind::kGaussianBlur:
         return blur(step);
+      case Step::Kind::kBoxBlur:
+        return box_blur(step.drawn ? draws_ + step.draw + 1 : step.matrix.data());
       case Step::Kind::kWhen:
         return draw < step.p ? apply(step.branches.front()) : void();
       case Step::Kind::kOneOf: {
@@ -194,8 +198,11 @@ class Resolver {
   void flip(bool horizontal) {
     bool& flipped = horizontal ? take_.flip_horizontal : take_.flip_vertical;
     flipped = !flipped;
-    for (auto& [box, value] : plan_.erased) {
+    for (Erased& erased : plan_.erased) {
+      Box& box = erased.box;
       (horizontal ? box.x : box.y) = horizontal ? size().width - box.x - box.width : size().height - box.y - box.height;
+      bool& turned = horizontal ? erased.flip_horizontal : erased.flip_vertical;
+      turned = !turned;
     }
   }
 
@@ -222,6 +229,13 @@ class Resolver {
       plan_.weights.push_back(static_cast<float>(draws_[step.draw + 1 + i]));
     }
     plan_.stages.back().effects.push_back({Effect::Kind::kBlur, 0, 0, step.width, step.height, begin});
+  }
+
+  void box_blur(const double* box) {
+    still_an_image();
+    make_real_for_effects();  // the box is the same both ways
+    plan_.stages.back().effects.push_back({Effect::Kind::kBoxBlur, 0, static_cast<int>(std::min(box[0], 1e9)),
+                                           static_cast<int>(box[1]), static_cast<int>(box[2])});
   }
 
   void rotate(const Rotation& rotation) {
@@ -268,8 +282,8 @@ class Resolver {
   }
 
   void erase(const Step& step) {
-    const Box box = erased_box(draws_ + step.draw + 1, size());
-    if (box.width > 0 && box.height > 0) plan_.erased.push_back({box, step.value});
+    const std::vector<Erased> boxes = erased_boxes(step, draws_, size());
+    plan_.erased.insert(plan_.erased.end(), boxes.begin(), boxes.end());
   }
 
   void center_crop(const Step& step) {

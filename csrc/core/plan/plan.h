@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/geometry.h"
+#include "core/plan/erased.h"
 
 namespace headrace {
 
@@ -76,7 +77,8 @@ struct Step {
     kZoomOut,
     kRandomPad,
     kRandomCropOrPad,
-    kRandomKeepRatio
+    kRandomKeepRatio,
+    kBoxBlur
   };
   Kind kind{};
   // RandomResizedCrop, Resize, CenterCrop, CornerCrop, RandomCrop, RandomCropOrPad: the output size; RandomPad: the
@@ -102,10 +104,14 @@ struct Step {
   bool drawn = false;              // Posterize, Solarize, SolarizeAdd: the parameter is the draw
   int bits = 0;                    // Posterize: bits to keep
   double threshold = 0;            // Solarize: values from here on are inverted
-  int value = 0;                   // Erase: index of the recipe's value to write; SolarizeAdd: what it adds
+  int value = 0;                   // Erase: row of the recipe's values to write; SolarizeAdd: what it adds
+  Noise noise = Noise::kNone;      // Erase: draws rows from `value` on
+  int values = 0;                  // Erase: columns of each box that give its values
+  std::array<int, 2> boxes{};      // Erase: the fewest and the most, if their number is drawn
   int call = 0;                    // Call: index among the recipe's Python calls
   std::array<uint8_t, 3> order{};  // Permute: the channel that becomes red, green, blue
-  // Affine: Pillow's matrix; Rotate: the angle in degrees, in [0, 360), and the cosine and sine of Pillow's matrix
+  // Affine: Pillow's matrix; BoxBlur: the three numbers of the box, unless they are drawn; Rotate: the angle in
+  // degrees, in [0, 360), and the cosine and sine of Pillow's matrix
   std::array<double, 6> matrix{};
   int coefficient = -1;            // Affine: number of the coefficient that is the draw; -1: none is
   bool expand = false;             // RandomRotate: the output holds the whole rotated image
@@ -121,7 +127,7 @@ struct Recipe {
   int draws = 0;  // columns of the draws array
   Size output;    // of every sample; empty: the sizes vary
   PassOrder pass_order = PassOrder::kHorizontalFirst;
-  int erases = 0;  // number of Erase steps, nested ones too, and of their values
+  int erases = 0;  // rows of the values that Erase steps write, nested ones too
 
   /// Whether samples have different sizes.
   bool varies() const { return output.width == 0; }
@@ -170,14 +176,16 @@ struct Effect {
     kSharpness,
     kPermute,
     kSolarizeAdd,
-    kWarp
+    kWarp,
+    kBoxBlur
   };
   Kind kind{};
   float factor = 0;  // Brightness, Contrast, Saturation, Sharpness; within kMostFactor
   // Hue: added to H; Posterize: mask of the bits to keep; Solarize: first value inverted; Permute: channel_order();
-  // SolarizeAdd: added to values below 128; Warp: index in Plan::warps
+  // SolarizeAdd: added to values below 128; Warp: index in Plan::warps; BoxBlur: pixels on each side in the box
   int amount = 0;
   // Blur: size of the kernel, and index in Plan::weights of its first weight: those of a row, then those of a column.
+  // BoxBlur: `width` is the weight of a pixel in the box, `height` of the two beside it, in units of 2^-24.
   int width = 0, height = 0, weights = 0;
   bool operator==(const Effect&) const = default;
 };
@@ -205,13 +213,6 @@ struct Warp {
   uint32_t fill = 0;                 // packed
   Size out;                          // the image that it makes
   bool operator==(const Warp&) const = default;
-};
-
-/// A box of the finished sample that is overwritten with the recipe's value of index `value`.
-struct Erased {
-  Box box;
-  int value = 0;
-  bool operator==(const Erased&) const = default;
 };
 
 /// The stages in order, then `last`, then the erased boxes in order. `last` has the recipe's output size if there is

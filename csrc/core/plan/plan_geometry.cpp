@@ -158,19 +158,4 @@ int center_offset(CenterRule rule, int image, int crop) {
   return round_half_even(more / 2.0);
 }
 
-// torchvision RandomErasing.get_params: ten tries of a box smaller than the image along both axes.
-Box erased_box(const double* draws, Size image) {
-  const double area = static_cast<double>(image.height) * image.width;
-  for (int attempt = 0; attempt < 10; ++attempt) {
-    const double erased_area = area * draws[2 * attempt], aspect = draws[2 * attempt + 1];
-    const double exact_h = std::sqrt(erased_area * aspect), exact_w = std::sqrt(erased_area / aspect);
-    if (!(exact_w < image.width && exact_h < image.height)) continue;  // as above, before the conversion
-    const int h = round_half_even(exact_h), w = round_half_even(exact_w);
-    if (h < image.height && w < image.width) {
-      return {uniform_below(draws[21], image.width - w + 1), uniform_below(draws[20], image.height - h + 1), w, h};
-    }
-  }
-  return {};
-}
-
 }  // namespace headrace

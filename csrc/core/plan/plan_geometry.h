@@ -43,7 +43,4 @@ Box random_window(const Step& step, const double* draws, Size image);
 /// The first pixel of a CenterCrop along an edge; negative if the image is padded.
 int center_offset(CenterRule rule, int image, int crop);
 
-/// The box of an Erase, empty if nothing is erased. `draws`: the step's own after the one for p.
-Box erased_box(const double* draws, Size image);
-
 }  // namespace headrace

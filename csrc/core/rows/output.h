@@ -14,7 +14,7 @@ struct Output {
   uint8_t* base = nullptr;
   ptrdiff_t channel_stride = 0, row_stride = 0, pixel_stride = 0;  // bytes
   Lut lut;
-  const uint8_t* erased = nullptr;  // [value][lut.channels] elements, for the plan's erased boxes
+  const uint8_t* erased = nullptr;  // [row][lut.channels] elements, for the plan's erased boxes
   bool rgbx = false;                // stores RGBX pixels: nothing is mapped or erased
 };
 

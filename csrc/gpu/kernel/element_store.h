@@ -19,18 +19,19 @@ HEADRACE_HD inline void store_element(uint8_t* to, const void* table, int entry,
 /// Writes the elements at column u and row v of the output: those of the pixel, or of the last erased box that covers
 /// the position.
 HEADRACE_HD inline void store_pixel(const SampleJob& job, const OutputFormat& format, int u, int v, uint32_t pixel) {
-  int value = -1;
+  const Erased* erased = nullptr;
   for (int i = 0; i < job.erased_count; ++i) {
     const Box& box = job.erased[i].box;
     const bool inside = u >= box.x && u < box.x + box.width && v >= box.y && v < box.y + box.height;
-    value = inside ? job.erased[i].value : value;
+    erased = inside ? job.erased + i : erased;
   }
   uint8_t* to = job.output + v * format.row_stride + u * format.pixel_stride;
   for (int c = 0; c < format.channels; ++c, to += format.channel_stride) {
-    if (value < 0) {
+    if (erased == nullptr) {
       store_element(to, format.lut, c * 256 + static_cast<int>(pixel >> 8 * c & 255), format.element_bytes);
     } else {
-      store_element(to, format.erased, value * format.channels + c, format.element_bytes);
+      const int row = erased_row(*erased, c, u, v);
+      store_element(to, format.erased, row * format.channels + c, format.element_bytes);
     }
   }
 }

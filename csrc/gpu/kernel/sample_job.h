@@ -100,7 +100,7 @@ struct OutputFormat {
   int32_t width = 0, height = 0, channels = 3, element_bytes = 4;
   int64_t channel_stride = 0, row_stride = 0, pixel_stride = 0;
   const void* lut = nullptr;     // [channels][256] elements
-  const void* erased = nullptr;  // [value][channels] elements
+  const void* erased = nullptr;  // [row][channels] elements
 };
 
 /// Edge of the square of outputs that one block makes, and number of threads of a block.

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from copy import deepcopy
 from typing import Any, NoReturn
 
 import torch
 
 import headrace.recipe.steps as S
+from headrace.images.kinds import of_kind
 from headrace.lowering.origins import leaves
 from headrace.lowering.sizes import Size, one_size_after, size_after
 from headrace.lowering.step_names import described
 from headrace.recipe.byte_table import Pointwise, TensorStep, all_bytes, table
+from headrace.recipe.noise import LEVELS, quantiles
 from headrace.recipe.recipe import DTYPES, AnyColumn, Recipe
 
 #: (height, width) of the synthetic images that a step is tried on if the image size is unknown.
@@ -47,7 +48,7 @@ class Builder:
         mode: mode in which encoded images are opened.
         values: the 256 byte values as mapped by the tensor steps so far, (C, 1, 256); None: still a PIL image.
         upright: the same values as (C, 256, 1).
-        written: the values that each Erase writes, as mapped by the tensor steps after it so far, (C, 1, 256) each.
+        written: the values that each EraseStep may write, mapped by the tensor steps after it so far: (C, 1, n) each.
         converter: repr of the step that converted the image to a tensor.
         rest: the transforms that run in Python up to the end; None: none so far.
         tried: a number of steps, and the sizes of the trial's images after these steps.
@@ -114,11 +115,13 @@ class Builder:
         self.steps.append(step)
         return f"native {described(step)}"
 
-    def erase(self, step: S.Erase) -> str:
+    def erase(self, step: S.EraseStep) -> str:
         """Appends an Erase of a tensor and returns its line of `explain`."""
         assert self.values is not None
-        written = deepcopy(self.values)  # deepcopy keeps the tensor's kind; clone drops the mark of an image
-        written[...] = torch.tensor(step.value, device="cpu")[:, None, None]  # casts as RandomErasing's assignment does
+        given = torch.tensor(step.value, device="cpu")[:, None, None] if step.value else quantiles()
+        count = 1 if step.value else LEVELS
+        written = of_kind(torch.empty((self.channels, 1, count), dtype=self.values.dtype, device="cpu"), self.values)
+        written[...] = given  # casts as RandomErasing's assignment does
         self.written.append(written)
         return self.add(step)
 
@@ -196,7 +199,7 @@ class Builder:
     ) -> Recipe:
         """Returns the recipe lowered so far, for outputs of the given shape (C, H, W) and tensor class."""
         channels, height, width = shape
-        erased = [one.as_subclass(torch.Tensor)[:, 0, 0].to(lut.dtype) for one in self.written]
+        erased = [one.as_subclass(torch.Tensor)[:, 0].T.to(lut.dtype) for one in self.written]
         return Recipe(
             tuple(self.steps),
             tuple(self.columns),
@@ -206,7 +209,7 @@ class Builder:
             pointwise,
             lut,
             tuple(self._names),
-            torch.stack(erased) if erased else None,
+            torch.cat(erased) if erased else None,
             frozenset(self._in_python),
             kind,
             self.mode,

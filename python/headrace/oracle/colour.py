@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageEnhance, ImageOps
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 import headrace.recipe.steps as S
 from headrace.oracle.steps import apply
@@ -82,6 +82,11 @@ def _apply_autocontrast(step: S.Autocontrast, image: Image.Image, draws: Sequenc
 @apply.register
 def _apply_equalize(step: S.Equalize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageOps.equalize(image)
+
+
+@apply.register
+def _apply_pillow_blur(step: S.PillowBlur, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return image.filter(ImageFilter.GaussianBlur(_number(step.radius, draws)))
 
 
 @apply.register

@@ -21,7 +21,7 @@ from headrace.oracle import tensor as reference_tensor
 from headrace.oracle.containers import apply_all
 from headrace.randomness.draws import Draws
 from headrace.recipe.recipe import Recipe
-from headrace.recipe.steps import Erase
+from headrace.recipe.steps import EraseStep
 
 
 def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[float] | npt.NDArray[Any]) -> Any:
@@ -43,7 +43,7 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
         return recipe.packed_sample([reference_sample(image, view, draws_row) for view in recipe.views])
     draws = [float(draw) for draw in draws_row]
     recipe = recipe.of(image.height, image.width)
-    on_image = next((i for i, step in enumerate(recipe.steps) if isinstance(step, Erase)), len(recipe.steps))
+    on_image = next((i for i, step in enumerate(recipe.steps) if isinstance(step, EraseStep)), len(recipe.steps))
     made = apply_all(recipe.steps[:on_image], image, draws)
     if isinstance(made, torch.Tensor):  # a Texture, or a Call that has run all remaining transforms
         return made.contiguous()

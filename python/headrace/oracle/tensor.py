@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 import headrace.recipe.steps as S
 from headrace.pixels import boxes
 from headrace.recipe.byte_table import Pointwise
+from headrace.recipe.noise import LEVELS, quantiles
 
 
 def finish(tensor: torch.Tensor, steps: Sequence[S.Step], pointwise: Pointwise, draws: Sequence[float]) -> torch.Tensor:
@@ -23,11 +26,16 @@ def finish(tensor: torch.Tensor, steps: Sequence[S.Step], pointwise: Pointwise, 
     done = 0
     for step in steps:
         # Erase and flips work in place, so that a tv_tensor keeps its class, which later steps may depend on.
-        if isinstance(step, S.Erase):
+        if isinstance(step, S.EraseStep):
             for one in pointwise.steps[done : step.after]:
                 tensor = one(tensor)
             done = step.after
-            _erase(tensor, step, draws)
+            if draws[step.draw] >= step.p:
+                continue
+            if isinstance(step, S.EraseBoxes):
+                _erase_boxes(tensor, step, draws)
+            else:
+                _erase(tensor, step, draws)
         elif isinstance(step, (S.HorizontalFlip, S.VerticalFlip)):
             if draws[step.draw] < step.p:
                 tensor[...] = tensor.flip(-1 if isinstance(step, S.HorizontalFlip) else -2)
@@ -37,12 +45,46 @@ def finish(tensor: torch.Tensor, steps: Sequence[S.Step], pointwise: Pointwise, 
 
 
 def _erase(tensor: torch.Tensor, step: S.Erase, draws: Sequence[float]) -> None:
-    if draws[step.draw] >= step.p:
-        return
-    tries = [(draws[i], draws[i + 1]) for i in range(step.draw + 1, step.draw + 21, 2)]
-    top, left = (boxes.place_at(u) for u in draws[step.draw + 21 : step.draw + 23])
-    box = boxes.random_erase(tensor.shape[-2], tensor.shape[-1], tries, top, left)
+    box = _box(tensor, draws[step.draw + 1 : step.draw + 23], 1)
     if box is not None:
-        tensor[:, box.top : box.top + box.height, box.left : box.left + box.width] = torch.tensor(
-            step.value, device=tensor.device
-        )[:, None, None]
+        _part(tensor, box)[...] = torch.tensor(step.value, device=tensor.device)[:, None, None]
+
+
+def _erase_boxes(tensor: torch.Tensor, step: S.EraseBoxes, draws: Sequence[float]) -> None:
+    channels = tensor.shape[0]
+    count = step.fewest + boxes.place_at(draws[step.draw + 1])(step.most - step.fewest + 1)
+    each = 22 + {"": 0, "channel": channels, "element": 1}[step.noise]
+    for number in range(count):
+        first = step.draw + 2 + number * each
+        box = _box(tensor, draws[first : first + 22], count)
+        if box is None:
+            continue
+        if step.noise == "channel":
+            levels = np.array([int(u * LEVELS) for u in draws[first + 22 : first + each]])[:, None, None]
+            values = quantiles()[levels]
+        elif step.noise == "element":
+            levels = noise_levels(int(draws[first + 22] * 2**53), channels * box.height * box.width)
+            values = quantiles()[levels].reshape(channels, box.height, box.width)
+        else:
+            values = torch.tensor(step.value)[:, None, None]
+        _part(tensor, box)[...] = values.to(tensor.device)
+
+
+def noise_levels(seed: int, count: int) -> npt.NDArray[np.int64]:
+    """Returns the numbers of the quantiles of `count` elements, int64 (count,); see `recipe.noise`."""
+    words = np.arange(1, (count + 3) // 4 + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed << 11)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        words = (words ^ (words >> np.uint64(shift))) * np.uint64(factor)
+    words ^= words >> np.uint64(31)
+    return words.astype("<u8").view("<u2")[:count].astype(np.int64)  # from the lowest 16 bits up
+
+
+def _box(tensor: torch.Tensor, draws: Sequence[float], count: int) -> boxes.Box | None:
+    """Returns the box of ten tries and a position."""
+    top, left = (boxes.place_at(u) for u in draws[20:22])
+    tries = [(draws[i], draws[i + 1]) for i in range(0, 20, 2)]
+    return boxes.random_erase(tensor.shape[-2], tensor.shape[-1], tries, top, left, count)
+
+
+def _part(tensor: torch.Tensor, box: boxes.Box) -> torch.Tensor:
+    return tensor[:, box.top : box.top + box.height, box.left : box.left + box.width]

@@ -72,7 +72,12 @@ def random_resized_crop(
 
 
 def random_erase(
-    height: int, width: int, tries: Iterable[tuple[float, float]], place_top: Place, place_left: Place
+    height: int,
+    width: int,
+    tries: Iterable[tuple[float, float]],
+    place_top: Place,
+    place_left: Place,
+    count: int = 1,
 ) -> Box | None:
     """Returns the box that RandomErasing erases, which may be empty; None if no try fits.
 
@@ -81,10 +86,11 @@ def random_erase(
         tries: pairs (fraction of the area, height / width), taken until a box is smaller than the tensor along both
             edges.
         place_top, place_left: called once each, for the try that fits.
+        count: number of boxes that share the area.
     """
     area = height * width
     for fraction, aspect in tries:
-        erased_area = area * fraction
+        erased_area = area * fraction / count
         h = round(math.sqrt(erased_area * aspect))
         w = round(math.sqrt(erased_area / aspect))
         if h < height and w < width:

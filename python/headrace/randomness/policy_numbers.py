@@ -34,26 +34,23 @@ def magnitudes(magnitude: Magnitude, draws: Float64Array) -> Float64Array:
 
 def policy_numbers(column: PolicyNumber, draws: Float64Array) -> Float64Array:
     """Returns the arguments, float64 (n,), for draws (n, k)."""
-    negative = draws[:, column.way] < 0.5
-    made = argument(column.rule, magnitudes(column.magnitude, draws), negative, column.constants)
+    made = argument(column.rule, magnitudes(column.magnitude, draws), draws[:, column.way], column.constants)
     if column.among is None:
         return made
     at, low, high = column.among
     return np.where((low <= draws[:, at]) & (draws[:, at] < high), made, 0.0)
 
 
-def argument(
-    rule: str, magnitude: npt.ArrayLike, negative: npt.ArrayLike, constants: tuple[float, ...]
-) -> Float64Array:
+def argument(rule: str, magnitude: npt.ArrayLike, way: npt.ArrayLike, constants: tuple[float, ...]) -> Float64Array:
     """Returns the arguments of an operation.
 
     Args:
         rule: how they follow from the level, a tenth of the magnitude.
         magnitude: numbers, 0 or more.
-        negative: whether the sign is negative, where there is a sign.
+        way: uniform in [0, 1): where there is a sign it is negative below 0.5.
         constants: what else the rule needs.
     """
-    return _RULES[rule](np.asarray(magnitude, np.float64) / _LEVEL_1, np.where(negative, -1.0, 1.0), *constants)
+    return _RULES[rule](np.asarray(magnitude, np.float64) / _LEVEL_1, np.asarray(way, np.float64), *constants)
 
 
 def has_sign(rule: str) -> bool:
@@ -61,34 +58,47 @@ def has_sign(rule: str) -> bool:
     return rule in _SIGNED
 
 
-def _move(level: Float64Array, sign: Float64Array, most: float, unit: float = 1.0) -> Float64Array:
-    return sign * (level * most) * unit
+def _sign(way: Float64Array) -> Float64Array:
+    return np.where(way < 0.5, -1.0, 1.0)
 
 
-def _factor(level: Float64Array, sign: Float64Array) -> Float64Array:
+def _move(level: Float64Array, way: Float64Array, most: float, unit: float = 1.0) -> Float64Array:
+    return _sign(way) * (level * most) * unit
+
+
+def _factor(level: Float64Array, way: Float64Array) -> Float64Array:
     return level * 1.8 + 0.1
 
 
-def _factor_either_way(level: Float64Array, sign: Float64Array) -> Float64Array:
-    return np.maximum(0.1, 1.0 + sign * (level * 0.9))
+def _factor_either_way(level: Float64Array, way: Float64Array) -> Float64Array:
+    return np.maximum(0.1, 1.0 + _sign(way) * (level * 0.9))
 
 
-def _saturation(level: Float64Array, sign: Float64Array) -> Float64Array:
+def _saturation(level: Float64Array, way: Float64Array) -> Float64Array:
     return 1.0 - np.clip(0.5 + 0.5 * level, 0.5, 1.0)
 
 
-def _bits(level: Float64Array, sign: Float64Array, none: float, each: float, fewest: float) -> Float64Array:
+def _bits(level: Float64Array, way: Float64Array, none: float, each: float, fewest: float) -> Float64Array:
     """From `none` bits at level 0 on; -1 for fewer than Pillow accepts."""
     bits = np.clip(none + each * np.trunc(level * 4), 0.0, 8.0)
     return np.where(bits < fewest, -1.0, bits)
 
 
-def _threshold(level: Float64Array, sign: Float64Array, none: float, each: float) -> Float64Array:
+def _threshold(level: Float64Array, way: Float64Array, none: float, each: float) -> Float64Array:
     return none + each * np.minimum(256.0, np.trunc(level * 256))
 
 
-def _addend(level: Float64Array, sign: Float64Array) -> Float64Array:
+def _addend(level: Float64Array, way: Float64Array) -> Float64Array:
     return np.minimum(128.0, np.trunc(level * 110))
+
+
+def _radius(level: Float64Array, way: Float64Array) -> Float64Array:
+    return np.clip(0.1 + (2.0 - 0.1) * level, 0.1, 2.0)
+
+
+def _any_radius(level: Float64Array, way: Float64Array) -> Float64Array:
+    """Uniform between 0.1 and twice the level, by the column of the sign, which a radius does not have."""
+    return 0.1 + (2.0 * np.clip(level, 0.0, 1.0) - 0.1) * way
 
 
 _SIGNED: dict[str, Callable[..., Float64Array]] = {
@@ -103,4 +113,6 @@ _RULES: dict[str, Callable[..., Float64Array]] = {
     "bits": _bits,
     "threshold": _threshold,
     "addend": _addend,
+    "radius": _radius,
+    "any_radius": _any_radius,
 }

@@ -1,4 +1,4 @@
-"""The numbers of warps' matrices that are computed from draws, for a whole batch.
+"""The numbers of warps' matrices and of boxes that are computed from draws, for a whole batch.
 
 Python's own sine and cosine: numpy's differ from them, and torchvision and Pillow use Python's.
 """
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from headrace.recipe.box_blur import boxes_of
 from headrace.recipe.recipe import WarpNumber
 from headrace.recipe.turns import turn_of
 
@@ -30,6 +31,11 @@ def _turns(draws: Float64Array, constants: Sequence[float]) -> Float64Array:
     if len(turned):
         made[turned] = [turn_of(angle) for angle in draws[turned, 0].tolist()]
     return made
+
+
+def _boxes(draws: Float64Array, constants: Sequence[float]) -> Float64Array:
+    """From the radius of a blur: the edge and the weights of its box."""
+    return boxes_of(draws[:, 0])
 
 
 def _linear_parts(draws: Float64Array, constants: Sequence[float]) -> list[tuple[float, ...]]:
@@ -91,4 +97,5 @@ _RULES: dict[str, Callable[[Float64Array, Sequence[float]], list[tuple[float, ..
     "turn": _turns,
     "affine": _linear_parts,
     "perspective": _perspectives,
+    "box": _boxes,
 }

@@ -48,10 +48,10 @@ class GaussianWeight:
 
 @dataclass(frozen=True)
 class WarpNumber:
-    """One of the `count` numbers of a warp's matrix that are computed from draws; see `randomness.warp_numbers`.
+    """One of the `count` numbers of a warp's matrix, or of a box, computed from draws; see `randomness.warp_numbers`.
 
     Attributes:
-        rule: how they are computed: ``"turn"``, ``"affine"`` or ``"perspective"``.
+        rule: how they are computed: ``"turn"``, ``"affine"``, ``"perspective"`` or ``"box"``.
         drawn: column of the first draw that they are computed from.
         first: column of the first number; the others are adjacent.
         count: how many numbers the rule gives.
@@ -123,8 +123,9 @@ class Recipe:
             (channels, H, W) in the output dtype; each element depends on its byte and channel only.
         lut: ``pointwise`` of the 256 byte values: (channels, 256), in the output dtype.
         names: one line of `explain()` for each of the user's transforms: (its repr, what it was lowered to).
-        erased: the values that each Erase writes, after all tensor steps: (number of Erase steps, channels), in the
-            output dtype, nested steps included, in the order of `steps`; None without Erase steps.
+        erased: the values that the EraseSteps write, after all tensor steps: (rows, channels), in the output dtype; one
+            row for each step in the order of `steps`, nested ones included, or `noise.LEVELS` rows if it draws values;
+            None without such steps.
         in_python: indices of `names` that run in Python.
         kind: tensor class that the transforms return for a single sample; a batch is a plain tensor.
         mode: mode in which encoded images are opened: "RGB", "L" (gray levels) or "P" (palette indices). With "L" and

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from headrace.recipe.box_blur import boxes_of
 from headrace.recipe.effect_steps import *  # noqa: F403 - all steps have one home
-from headrace.recipe.effect_steps import EffectStep
+from headrace.recipe.effect_steps import Drawn, EffectStep
 from headrace.recipe.size_steps import *  # noqa: F403
 from headrace.recipe.size_steps import SizeStep
 from headrace.recipe.warp_steps import *  # noqa: F403
@@ -164,6 +165,24 @@ class GaussianBlur:
 
 
 @dataclass(frozen=True)
+class PillowBlur:
+    """``PIL.ImageFilter.GaussianBlur``.
+
+    Attributes:
+        radius: in pixels, 0 or more. Behind the column of a drawn one are the three numbers of rule ``"box"``
+            (`recipe.WarpNumber`).
+    """
+
+    radius: float | Drawn
+
+    @property
+    def box(self) -> tuple[float, ...]:
+        """The numbers of `boxes_of` for a constant radius."""
+        assert not isinstance(self.radius, Drawn)
+        return tuple(boxes_of([self.radius])[0].tolist())
+
+
+@dataclass(frozen=True)
 class When:
     """Do `steps` if column `draw`, uniform in [0, 1), is below `p`."""
 
@@ -211,6 +230,31 @@ class Erase:
 
 
 @dataclass(frozen=True)
+class EraseBoxes:
+    """RandomErasing of a tensor in several boxes or with drawn values, if column `draw`, in [0, 1), is below `p`.
+
+    Draw columns: ``draw + 1`` gives the number of boxes, from `fewest` to `most`. The columns of each of the `most`
+    boxes follow: ten tries and the position, as those of an `Erase`; the tries' areas are shared among the boxes. Then
+    one for each channel if `noise` is "channel", or one if it is "element": uniform in [0, 1), they give the values
+    (`recipe.noise`).
+
+    Attributes:
+        drawn: number of columns of each box that give its values.
+        value: what to write where `noise` is "", one number per channel; otherwise empty.
+        after: as in `Erase`.
+    """
+
+    p: float
+    fewest: int
+    most: int
+    noise: str
+    drawn: int
+    value: tuple[float, ...]
+    after: int
+    draw: int
+
+
+@dataclass(frozen=True)
 class Texture:
     """The last step: 13 channels, float32, of the image's bytes, as `headrace.transforms.TextureChannels` defines them.
 
@@ -248,6 +292,9 @@ class Call:
     function: CallFunction = field(repr=False)
 
 
+#: The steps of a tensor, behind which only flips follow.
+EraseStep = Erase | EraseBoxes
+
 Step = (
     RandomResizedCrop
     | Resize
@@ -261,12 +308,13 @@ Step = (
     | Grayscale
     | EffectStep
     | GaussianBlur
+    | PillowBlur
     | WarpStep
     | SizeStep
     | When
     | OneOf
     | Shuffled
-    | Erase
+    | EraseStep
     | Texture
     | Call
 )

@@ -109,6 +109,32 @@ TEST_CASE("a factor is drawn, or the same for all samples") {
   }
 }
 
+TEST_CASE("parameters of tables are drawn, or the same for all samples") {
+  const auto amount = [](Step step, double drawn) {
+    return plan_of({step}, {2, 2}, {2, 2}, {0.5, drawn}).stages.at(0).effects.at(0).amount;
+  };
+  const Step posterize{.kind = Kind::kPosterize, .draw = 1, .drawn = true, .bits = 3};
+  CHECK(amount(posterize, 2) == 0xC0);
+  CHECK(amount(posterize, 0) == 0);
+  CHECK(amount(posterize, 8) == 255);
+  CHECK_THROWS_WITH_AS(amount(posterize, -1), "bits must be between or equal to 1 and 8", Error);
+  CHECK(amount({.kind = Kind::kPosterize, .draw = 1, .bits = 3}, 2) == 0xE0);
+  const Step solarize{.kind = Kind::kSolarize, .draw = 1, .drawn = true, .threshold = 9};
+  CHECK(amount(solarize, 127.5) == 128);
+  CHECK(amount(solarize, 300) == 256);
+  CHECK(amount({.kind = Kind::kSolarizeAdd, .draw = 1, .drawn = true, .value = 9}, 110) == 110);
+  const Step affine{.kind = Kind::kAffine, .draw = 1, .matrix = {1, 0, 0, 0, 1, 0}, .coefficient = 3};
+  CHECK(plan_of({affine}, {2, 2}, {2, 2}, {0, 0.25}).warps.at(0).a[3] == 0.25);
+}
+
+TEST_CASE("the box of a blur is drawn, or the same for all samples") {
+  const auto box = [](Step step) {
+    return plan_of({step}, {2, 2}, {2, 2}, {1.5, 2, 300, 40}).stages.at(0).effects.at(0);
+  };
+  CHECK(box({.kind = Kind::kBoxBlur, .drawn = true}) == Effect{Does::kBoxBlur, 0, 2, 300, 40});
+  CHECK(box({.kind = Kind::kBoxBlur, .matrix = {1, 200, 30}}) == Effect{Does::kBoxBlur, 0, 1, 200, 30});
+}
+
 TEST_CASE("channels in another order") {
   const Plan plan = plan_of({{.kind = Kind::kPermute, .order = {2, 0, 1}}}, {2, 2}, {2, 2}, {});
   CHECK(plan.stages.at(0).effects == std::vector<Effect>{{Does::kPermute, 0, 2 | 0 << 2 | 1 << 4}});
@@ -141,11 +167,48 @@ TEST_CASE("a box is erased as high over wide as drawn, and mirrored by the flips
   };
   CHECK(boxes({erase(0, 2)}) == std::vector<Erased>{{{24, 27, 5, 20}, 2}});  // 0.25 of 96, 0.9 of 31
   CHECK(boxes({flip(0), erase(0)}) == std::vector<Erased>{{{24, 27, 5, 20}, 0}});
-  CHECK(boxes({erase(0), flip(0)}) == std::vector<Erased>{{{71, 27, 5, 20}, 0}});
-  CHECK(boxes({erase(0), {.kind = Kind::kVerticalFlip, .p = 1}}) == std::vector<Erased>{{{24, 3, 5, 20}, 0}});
+  CHECK(boxes({erase(0), flip(0)}) == std::vector<Erased>{{.box = {71, 27, 5, 20}, .flip_horizontal = true}});
+  CHECK(boxes({erase(0), {.kind = Kind::kVerticalFlip, .p = 1}}) ==
+        std::vector<Erased>{{.box = {24, 3, 5, 20}, .flip_vertical = true}});
   CHECK(boxes({erase(0), erase(0, 1)}).size() == 2);
   draws[0] = 0.5;
   CHECK(boxes({erase(0)}).empty());
+}
+
+TEST_CASE("several boxes share the area, and each draws its values") {
+  const auto boxes = [](Step step, double count) {
+    std::vector<double> draws{0, count};
+    for (int i = 0; i < 3; ++i) {
+      const std::vector<double> one = erasing({{0.06, 1.0}}, 0, 0.1 * i);
+      draws.insert(draws.end(), one.begin() + 1, one.end());
+      for (int c = 0; c < step.values; ++c) draws.push_back(0.25 * (c + 1) + 0x1p-53);
+    }
+    return plan_of({step}, {40, 40}, {40, 40}, draws).erased;
+  };
+  Step step{.kind = Kind::kErase, .p = 0.5, .value = 2, .boxes = {1, 3}};
+  CHECK(boxes(step, 0.0) == std::vector<Erased>{{{0, 0, 10, 10}, 2}});
+  CHECK(boxes(step, 0.5) == std::vector<Erased>{{{0, 0, 7, 7}, 2}, {{3, 0, 7, 7}, 2}});
+  CHECK(boxes(step, 0.99).size() == 3);
+  step.noise = Noise::kChannel;
+  step.values = 3;
+  CHECK(boxes(step, 0.5).at(1).levels == std::array<uint16_t, 3>{16384, 32768, 49152});
+  step.noise = Noise::kElement;
+  step.values = 1;
+  CHECK(boxes(step, 0.5).at(1).state == ((uint64_t{1} << 51) + 1) << 11);
+}
+
+TEST_CASE("an element keeps its value where it is flipped to") {
+  const Erased plain{.box = {3, 5, 4, 2}, .noise = Noise::kElement, .state = 77};
+  Erased flipped = plain;
+  flipped.flip_horizontal = flipped.flip_vertical = true;
+  for (int c = 0; c < 3; ++c) {
+    for (int y = 0; y < 2; ++y) {
+      for (int x = 0; x < 4; ++x) {
+        CHECK(erased_row(plain, c, 3 + x, 5 + y) == erased_row(flipped, c, 6 - x, 6 - y));
+        CHECK(noise_place(plain, c, 3 + x, 5 + y) == (c * 2 + y) * 4 + x);
+      }
+    }
+  }
 }
 
 TEST_CASE("what does not fit is tried again, and nothing is erased where no try fits or nothing is left of the box") {

@@ -41,6 +41,21 @@ std::vector<uint8_t> pixels_of(const Plan& plan, const std::vector<uint8_t>& ima
   return made;
 }
 
+/// The row of an element: SplitMix64 from its first number on, so far as the element's place.
+int slow_row(const Erased& erased, int c, int x, int y) {
+  if (erased.noise == Noise::kNone) return erased.value;
+  if (erased.noise == Noise::kChannel) return erased.value + erased.levels[size_t(c)];
+  const Box& box = erased.box;
+  const int column = erased.flip_horizontal ? box.width - 1 - (x - box.x) : x - box.x;
+  const int row = erased.flip_vertical ? box.height - 1 - (y - box.y) : y - box.y;
+  const int place = (c * box.height + row) * box.width + column;
+  uint64_t state = erased.state, z = 0;
+  for (int i = 0; i <= place / 4; ++i) z = state += 0x9E3779B97F4A7C15;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return erased.value + int((z ^ (z >> 31)) / (uint64_t{1} << 16 * (place % 4)) % 65536);
+}
+
 /// The slow reference: one stage after the other on whole images, then the erased boxes.
 void run_slowly(const Plan& plan, std::vector<uint8_t> image, Size size, const Output& output) {
   for (const PlanStage& stage : plan.stages) {
@@ -60,13 +75,14 @@ void run_slowly(const Plan& plan, std::vector<uint8_t> image, Size size, const O
   Plan rest;
   rest.last = plan.last;
   Fuser(*kernels_named("scalar")).run(rest, image.data(), size_t(size.width) * kPixelBytes, size, output);
-  for (const auto& [box, value] : plan.erased) {
+  for (const Erased& one : plan.erased) {
+    const Box& box = one.box;
     for (int y = box.y; y < box.y + box.height; ++y) {
       for (int x = box.x; x < box.x + box.width; ++x) {
         for (int c = 0; c < output.lut.channels; ++c) {
           const auto bytes = size_t(output.lut.element_bytes);
           uint8_t* to = output.base + c * output.channel_stride + y * output.row_stride + x * output.pixel_stride;
-          std::memcpy(to, output.erased + size_t(value * output.lut.channels + c) * bytes, bytes);
+          std::memcpy(to, output.erased + size_t(slow_row(one, c, x, y) * output.lut.channels + c) * bytes, bytes);
         }
       }
     }
@@ -77,7 +93,8 @@ void run_slowly(const Plan& plan, std::vector<uint8_t> image, Size size, const O
 
 TEST_CASE("plans with effects and erased boxes give the slow way's bytes on every set") {
   PlanMaker maker(31);
-  const std::vector<uint8_t> entries = noise(maker, kMaxLutBytes), values = noise(maker, kValues * 3 * 4);
+  const std::vector<uint8_t> entries = noise(maker, kMaxLutBytes),
+                             values = noise(maker, (kValues + kNoiseLevels) * 3 * 4);
   std::vector<std::unique_ptr<Fuser>> fusers;
   for (const Kernels* set : sets()) fusers.push_back(std::make_unique<Fuser>(*set));
   for (int i = 0; i < 1500; ++i) {

@@ -111,9 +111,34 @@ Picture sharpened(float factor, Size size, const Picture& picture) {
   return made;
 }
 
+// One box blur along the rows, or along the columns.
+Picture boxed(const Effect& effect, Size size, const Picture& picture, bool rows) {
+  Picture made = picture;
+  for (int y = 0; y < size.height; ++y) {
+    for (int x = 0; x < size.width; ++x) {
+      for (size_t c = 0; c < 3; ++c) {
+        uint64_t sum = 1 << 23;
+        for (int k = -effect.amount - 1; k <= effect.amount + 1; ++k) {
+          const int u = std::clamp(rows ? x + k : x, 0, size.width - 1),
+                    v = std::clamp(rows ? y : y + k, 0, size.height - 1);
+          const auto byte = static_cast<uint64_t>(picture[size_t(v) * size_t(size.width) + size_t(u)][c]);
+          sum += byte * static_cast<uint64_t>(std::abs(k) <= effect.amount ? effect.width : effect.height);
+        }
+        made[size_t(y) * size_t(size.width) + size_t(x)][c] = int(sum >> 24 & 255);
+      }
+    }
+  }
+  return made;
+}
+
 }  // namespace
 
 void apply(const Effect& effect, const Plan& plan, Size size, Picture& picture) {
+  if (effect.kind == Effect::Kind::kBoxBlur) {
+    for (int pass = 0; pass < 3; ++pass) picture = boxed(effect, size, picture, true);
+    for (int pass = 0; pass < 3; ++pass) picture = boxed(effect, size, picture, false);
+    return;
+  }
   if (effect.kind == Effect::Kind::kBlur) {
     picture = blurred(effect, plan.weights, size, picture);
     return;
@@ -155,7 +180,8 @@ void apply(const Effect& effect, const Plan& plan, Size size, Picture& picture) 
         case Effect::Kind::kHue:
         case Effect::Kind::kBlur:
         case Effect::Kind::kSharpness:
-        case Effect::Kind::kWarp:  // not compared here
+        case Effect::Kind::kWarp:
+        case Effect::Kind::kBoxBlur:  // not compared here
           break;
         case Effect::Kind::kPermute:
           v = before[size_t(effect.amount >> 2 * c & 3)];

@@ -67,7 +67,7 @@ Warp PlanMaker::warp(Size out) {
 void PlanMaker::add_effects(Plan& plan, PlanStage& stage, int most) {
   stage.effects.resize(size_t(between(0, most)));
   for (Effect& effect : stage.effects) {
-    effect.kind = static_cast<Effect::Kind>(between(0, 14));
+    effect.kind = static_cast<Effect::Kind>(between(0, 15));
     if (effect.kind == Effect::Kind::kBlur) {
       effect.width = 2 * between(0, std::min(3, stage.resize.width - 1)) + 1;
       effect.height = 2 * between(0, std::min(3, stage.resize.height - 1)) + 1;
@@ -77,6 +77,12 @@ void PlanMaker::add_effects(Plan& plan, PlanStage& stage, int most) {
     if (effect.kind == Effect::Kind::kWarp) {
       effect.amount = static_cast<int>(plan.warps.size());
       plan.warps.push_back(warp(stage.resize));
+      continue;
+    }
+    if (effect.kind == Effect::Kind::kBoxBlur) {
+      effect.amount = between(0, 6);
+      effect.width = (1 << 24) / (2 * effect.amount + 1 + between(0, 1));
+      effect.height = ((1 << 24) - (2 * effect.amount + 1) * effect.width) / 2;
       continue;
     }
     if (effect.kind == Effect::Kind::kPermute) {
@@ -96,6 +102,11 @@ std::vector<Erased> PlanMaker::erased(Size output, int values) {
     one.box.width = between(1, output.width - one.box.x);
     one.box.height = between(1, output.height - one.box.y);
     one.value = between(0, values - 1);
+    one.noise = static_cast<Noise>(between(0, 2));
+    one.flip_horizontal = coin();
+    one.flip_vertical = coin();
+    for (uint16_t& level : one.levels) level = static_cast<uint16_t>(between(0, kNoiseLevels - 1));
+    one.state = static_cast<uint64_t>(between(0, 1 << 30)) << 33;
   }
   return boxes;
 }

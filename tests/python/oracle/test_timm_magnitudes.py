@@ -64,7 +64,7 @@ def completed(recipe: Recipe, drawn: list[list[float]]) -> list[list[float]]:
 
 
 def ways_of(policies: ModuleType, monkeypatch: Any, policy: Any, drawn: list[float]) -> list[Any]:
-    """(drawn columns of a policy of one layer, function that makes timm's image) for each operation, sign and filter."""
+    """(drawn columns, function that makes timm's image) for each operation, sign and filter of one layer."""
     ways = []
     for number, operation in enumerate(policy.ops):
         filters = operation.kwargs["resample"] if isinstance(operation.kwargs["resample"], tuple) else (0,)

@@ -7,7 +7,7 @@ from typing import Any
 
 import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
-from headrace.lowering.erasing import add_erasing
+from headrace.lowering.erasing import add_erasing, add_noise
 from headrace.lowering.geometry import add_one_of, area_and_ratio, pair, resized_crops
 from headrace.lowering.images import Lower, on_images
 from headrace.lowering.pointwise import tensor_step
@@ -15,6 +15,8 @@ from headrace.lowering.policies import timm_policies
 from headrace.pixels import pillow_ops
 from headrace.recipe.recipe import Column
 from headrace.transforms import filter_name
+
+_MOST_BOXES = 100  # of RandomErasing: each has a column for every number that it may draw
 
 
 def random_resized_crop(builder: Builder, transform: Any, library: str) -> str:
@@ -69,14 +71,16 @@ def trim_border(builder: Builder, transform: Any, library: str) -> str:
 
 
 def random_erasing(builder: Builder, transform: Any, library: str) -> str:
-    if transform.rand_color or transform.per_pixel:
-        builder.refuse(f'mode="{transform.mode}" draws the values, which has no native twin; use mode="const"')
-    if (transform.min_count, transform.max_count) != (1, 1):
-        builder.refuse("erases several boxes, which has no native twin; use max_count=1")
+    counts = int(transform.min_count), int(transform.max_count)
+    if not 1 <= counts[0] <= counts[1] <= _MOST_BOXES:
+        builder.refuse(f"erases {counts[0]} to {counts[1]} boxes; natively between 1 and {_MOST_BOXES} of them")
     area = Column(float(transform.min_area), float(transform.max_area))
     low, high = transform.log_aspect_ratio
     aspect = Column(low, high, exp=True)
-    return add_erasing(builder, transform.probability, (area, aspect), [0.0])
+    if transform.rand_color or transform.per_pixel:
+        noise = "channel" if transform.rand_color else "element"
+        return add_noise(builder, transform.probability, (area, aspect), noise, counts)
+    return add_erasing(builder, transform.probability, (area, aspect), [0.0], counts)
 
 
 def _filters(transform: Any) -> list[str]:

@@ -1,1 +1,1 @@
-"""Augmentation policies as native steps: a choice among constant operations."""
+"""Augmentation policies as native steps: a choice among operations."""

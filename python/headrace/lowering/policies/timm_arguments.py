@@ -10,6 +10,8 @@ from headrace.lowering.builder import Builder
 from headrace.randomness.policy_numbers import argument, has_sign
 from headrace.recipe.recipe import AnyColumn, Column, Magnitude, Normal, PolicyNumber, WarpNumber
 
+# Rule of an argument -> rule of the three numbers behind it.
+_FOLLOWED = {"angle": "turn", "radius": "box", "any_radius": "box"}
 _MOST = 10.0  # of magnitudes, unless an operation says otherwise
 
 
@@ -21,14 +23,14 @@ class Arguments:
         way: column, uniform in [0, 1), that chooses among the ways of an operation; the first half has negative signs.
 
     Attributes:
-        among: the column that chooses the operation, and its bounds (low, high) for it; None: there are several.
+        among: the column that chooses the operation that is asked for, and its bounds (low, high) for it.
     """
 
     def __init__(self, builder: Builder, way: int) -> None:
         self._builder = builder
         self._way = way
         self._columns: dict[AnyColumn, int] = {}
-        self.among: tuple[int, float, float] | None = None
+        self.among = (way, 0.0, 1.0)
 
     def of(self, operation: Any, rule: str, *constants: float) -> list[S.Constant] | int:
         """Returns one argument for each sign if the magnitude is constant, otherwise the column of the argument.
@@ -38,23 +40,27 @@ class Arguments:
             rule, constants: those of `policy_numbers.argument`.
         """
         mean, std, most = (float(one) for one in (operation.magnitude, operation.magnitude_std, _most(operation)))
+        if std <= 0 and rule == "any_radius":  # drawn for any magnitude, a constant one too
+            return self._number(rule, Magnitude(self._way, mean, 0.0, most), constants)
         if std <= 0:
             level = max(0.0, min(mean, most))
-            signs = (True, False) if has_sign(rule) else (False,)
-            return [S.Constant(float(argument(rule, level, negative, constants))) for negative in signs]
+            ways = (0.25, 0.75) if has_sign(rule) else (0.5,)
+            return [S.Constant(float(argument(rule, level, way, constants))) for way in ways]
         if not math.isfinite(mean + most) or math.isnan(std):
             self._builder.refuse(f"draws magnitudes around {mean} up to {most}, which are not finite")
         uniform = Column() if math.isinf(std) else Normal()
-        magnitude = Magnitude(self._column(uniform), mean, std, most)
-        among = self.among if rule == "angle" else None  # sines and cosines take long
+        return self._number(rule, Magnitude(self._column(uniform), mean, std, most), constants)
+
+    def _number(self, rule: str, magnitude: Magnitude, constants: tuple[float, ...]) -> int:
+        among = self.among if rule in _FOLLOWED else None  # what follows takes long
         return self._column(PolicyNumber(rule, magnitude, self._way, constants, among))
 
     def _column(self, column: AnyColumn) -> int:
-        """Returns the number of a column, which is appended the first time, with what a rotation needs behind it."""
+        """Returns the number of a column, which is appended the first time, with the numbers that follow from it."""
         if column not in self._columns:
             at = self._columns[column] = self._builder.draw(column)
-            if isinstance(column, PolicyNumber) and column.rule == "angle":
-                self._builder.draw(*[WarpNumber("turn", at, at + 1, 3)] * 3)
+            if isinstance(column, PolicyNumber) and column.rule in _FOLLOWED:
+                self._builder.draw(*[WarpNumber(_FOLLOWED[column.rule], at, at + 1, 3)] * 3)
         return self._columns[column]
 
 

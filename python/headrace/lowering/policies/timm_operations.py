@@ -45,8 +45,12 @@ def _solarize_add(add: Argument) -> Steps:
     return (S.SolarizeAdd(S.Drawn(add) if isinstance(add, int) else int(add.value)),)
 
 
-def _saturate(factor: Argument) -> Steps:
-    return (S.Saturation(factor),)
+def _single(step: Callable[[Argument], S.Step]) -> Callable[[Argument], Steps]:
+    return lambda argument: (step(argument),)
+
+
+def _blur(radius: Argument) -> Steps:
+    return (S.PillowBlur(S.Drawn(radius) if isinstance(radius, int) else radius.value),)
 
 
 def _fewest_bits() -> float:
@@ -60,18 +64,17 @@ def _fewest_bits() -> float:
 
 # Name of an operation -> the rule of its argument, the rule's constants, and its steps.
 _VALUES: dict[str, tuple[str, tuple[float, ...], Callable[[Argument], Steps]]] = {
-    **{name: ("factor", (), lambda factor, step=step: (step(factor),)) for name, step in _ENHANCERS.items()},
-    **{
-        f"{name}Increasing": ("factor_either_way", (), lambda factor, step=step: (step(factor),))
-        for name, step in _ENHANCERS.items()
-    },
+    **{name: ("factor", (), _single(step)) for name, step in _ENHANCERS.items()},
+    **{f"{name}Increasing": ("factor_either_way", (), _single(step)) for name, step in _ENHANCERS.items()},
     "Posterize": ("bits", (0.0, 1.0), _posterize),
     "PosterizeIncreasing": ("bits", (4.0, -1.0), _posterize),
     "PosterizeOriginal": ("bits", (4.0, 1.0), _posterize),
     "Solarize": ("threshold", (0.0, 1.0), _solarize),
     "SolarizeIncreasing": ("threshold", (256.0, -1.0), _solarize),
     "SolarizeAdd": ("addend", (), _solarize_add),
-    "Desaturate": ("saturation", (), _saturate),
+    "Desaturate": ("saturation", (), _single(S.Saturation)),
+    "GaussianBlur": ("radius", (), _blur),
+    "GaussianBlurRand": ("any_radius", (), _blur),
 }
 
 
@@ -89,7 +92,8 @@ def ways_of(builder: Builder, operation: Any, arguments: Arguments) -> list[Step
         return _moves(builder, operation, arguments)
     rule, constants, made = _VALUES[operation.name]
     given = arguments.of(operation, rule, *constants, *([_fewest_bits()] if rule == "bits" else []))
-    return [made(one) for one in (given if isinstance(given, list) else [given])]
+    every: list[Argument] = [*given] if isinstance(given, list) else [given]
+    return [made(one) for one in every]
 
 
 def _moves(builder: Builder, operation: Any, arguments: Arguments) -> list[Steps]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import headrace.recipe.steps as S
@@ -15,51 +16,87 @@ from headrace.lowering.policies.timm_arguments import Arguments
 from headrace.lowering.policies.timm_operations import ways_of
 from headrace.recipe.recipe import Column
 
+_MOST_BRANCHES = 4096  # of a choice without repetition
+
 
 def rand_augment(builder: Builder, transform: Any, library: str) -> str:
-    weights = transform.choice_weights
-    if weights is not None:
-        builder.refuse("chooses operations with weights and without repetition, which has no native twin; leave t out")
     layers = int(transform.num_layers)
     if layers == 0:
         return "nothing"
-    for _ in range(layers):
-        chosen = builder.draw(Column())
-        done, way = builder.draw(Column()), builder.draw(Column())
-        arguments = Arguments(builder, way)
-        branches: list[Steps] = []
-        for number, one in enumerate(transform.ops):
-            arguments.among = chosen, number / len(transform.ops), (number + 1) / len(transform.ops)
-            branches.append((_done(one, _ways(builder, one, arguments), done, way),))
-        builder.add(any_of(branches, chosen))
     names = ", ".join(one.name for one in transform.ops)
+    if transform.choice_weights is not None:
+        places = [_place(builder) for _ in range(layers)]
+        builder.add(_without_repetition(builder, transform, places, ()))
+        return f"native {layers} different ones of {len(transform.ops)} operations ({names}), by weight"
+    shares = [(number / len(transform.ops), (number + 1) / len(transform.ops)) for number in range(len(transform.ops))]
+    for _ in range(layers):
+        place = _place(builder)
+        branches = [(place.done(builder, one, *share),) for one, share in zip(transform.ops, shares, strict=True)]
+        builder.add(any_of(branches, place.chosen))
     return f"native {layers} times one of {len(transform.ops)} operations ({names})"
+
+
+def _without_repetition(builder: Builder, transform: Any, places: Sequence[_Place], before: tuple[int, ...]) -> S.OneOf:
+    """Returns a choice by weight among the operations that were not done `before`, then in the same way the others.
+
+    numpy draws anew what it has drawn before, which gives each operation its share of the weight that is left.
+    """
+    weights = [float(one) for one in transform.choice_weights]
+    left = [number for number, weight in enumerate(weights) if number not in before and weight > 0]
+    if len(left) < len(places) or len(transform.ops) ** len(places) > _MOST_BRANCHES:
+        builder.refuse(f"chooses {len(places)} different ones of {len(left)} operations, which has no native twin")
+    total, below, bounds, branches = sum(weights[number] for number in left), 0.0, [], []
+    for number in left:
+        low, below = below, below + weights[number] / total
+        high = 1.0 if number == left[-1] else below
+        # Behind the first place the bounds depend on the operations before, but the argument's column does not.
+        shares = (0.0, 1.0) if before else (low, high)
+        steps: Steps = (places[0].done(builder, transform.ops[number], *shares),)
+        if len(places) > 1:
+            steps += (_without_repetition(builder, transform, places[1:], (*before, number)),)
+        branches.append(steps)
+        bounds.append(high)
+    return S.OneOf(tuple(branches), tuple(bounds), places[0].chosen)
 
 
 def auto_augment(builder: Builder, transform: Any, library: str) -> str:
     chosen = builder.draw(Column())
-    longest = max(len(some) for some in transform.policy)
+    count, longest = len(transform.policy), max(len(some) for some in transform.policy)
     draws = [(builder.draw(Column()), builder.draw(Column())) for _ in range(longest)]
-    places = [(done, way, Arguments(builder, way)) for done, way in draws]
+    places = [_Place(chosen, done, way, Arguments(builder, way)) for done, way in draws]
     branches = [
         tuple(
-            _done(one, _ways(builder, one, arguments), done, way)
-            for one, (done, way, arguments) in zip(some, places, strict=False)
+            place.done(builder, one, number / count, (number + 1) / count)
+            for one, place in zip(some, places, strict=False)
         )
-        for some in transform.policy
+        for number, some in enumerate(transform.policy)
     ]
     builder.add(any_of(branches, chosen))
     return f"native one of {len(branches)} series of operations"
 
 
-def _ways(builder: Builder, operation: Any, arguments: Arguments) -> list[Steps]:
-    if class_origin(type(operation)) != ("timm", "AugmentOp"):
-        builder.refuse(f"has an operation of the class {type(operation).__name__}, which is not timm's AugmentOp")
-    return ways_of(builder, operation, arguments)
+@dataclass(frozen=True)
+class _Place:
+    """The columns of one operation among several: which, whether it is done, its way, and those of its argument."""
+
+    chosen: int
+    happens: int
+    way: int
+    arguments: Arguments
+
+    def done(self, builder: Builder, operation: Any, low: float, high: float) -> S.When:
+        """Returns the operation, done with its probability; it is chosen where column `chosen` is in [low, high)."""
+        if class_origin(type(operation)) != ("timm", "AugmentOp"):
+            builder.refuse(f"has an operation of the class {type(operation).__name__}, which is not timm's AugmentOp")
+        self.arguments.among = self.chosen, low, high
+        return S.When(
+            float(operation.prob), any_way(ways_of(builder, operation, self.arguments), self.way), self.happens
+        )
 
 
-def _done(operation: Any, ways: Sequence[Steps], done: int, way: int) -> S.When:
-    return S.When(float(operation.prob), any_way(ways, way), done)
+def _place(builder: Builder) -> _Place:
+    chosen, happens, way = (builder.draw(Column()) for _ in range(3))
+    return _Place(chosen, happens, way, Arguments(builder, way))
 
 
 LOWERS: dict[str, Lower] = {

@@ -13,7 +13,7 @@ _KEEP = (
     *(S.RandomResizedCrop, S.Resize, S.ResizeShorter, S.ResizeKeepRatio, S.HorizontalFlip, S.VerticalFlip),
     *(S.Saturation, S.Sharpness, S.Invert, S.Posterize, S.Solarize, S.SolarizeAdd, S.Autocontrast, S.Equalize),
     *(S.CornerCrop, S.RandomResize, S.ScaleShorter, S.ScaleJitter, S.RandomKeepRatio),
-    *(S.Affine, S.Rotate, S.RandomRotate, S.RandomAffine, S.RandomPerspective),
+    *(S.Affine, S.Rotate, S.RandomRotate, S.RandomAffine, S.RandomPerspective, S.PillowBlur),
 )
 _DROP = (S.Pad, S.ZoomOut, S.RandomPad, S.Brightness, S.Contrast, S.Hue, S.GaussianBlur, S.PermuteChannels)
 
