@@ -69,7 +69,7 @@ PipelineOptions two_views(int threads) {
   whole.lut.resize(3 * 256);
   for (size_t i = 0; i < 3 * 256; ++i) whole.lut[i] = static_cast<uint8_t>(i);
   options.backend =
-      std::make_shared<ViewsBackend>(std::vector<SampleOptions>{options, whole}, kernels(), options.slots_kept);
+      std::make_shared<ViewsBackend>(std::vector<SampleOptions>{options, whole}, false, kernels(), options.slots_kept);
   return options;
 }
 

@@ -53,6 +53,16 @@ class _Value:
         return self.value >= other
 
 
+class _Drawn(_Value):
+    """A uniform number of torch.rand that stands for a draw: scaled and shifted to a range, it is the draw."""
+
+    def __mul__(self, span: float) -> _Drawn:
+        return self
+
+    def __radd__(self, low: float) -> float:
+        return self.value
+
+
 class FedTorch:
     """Replaces the module torch inside torchvision: only the random numbers differ from torch's."""
 
@@ -81,12 +91,25 @@ class FedTorch:
             self._places = list(draws[step.draw : step.draw + 2])
         elif isinstance(step, (S.HorizontalFlip, S.VerticalFlip, S.When, S.GaussianBlur)):
             self._tries = [draws[step.draw]]
+            if type(transform).__name__ == "RandomZoomOut":
+                zoom = step.steps[0].draw
+                self._tries += draws[zoom : zoom + 3]
         elif isinstance(step, S.OneOf):
             self._choice = [bound > draws[step.draw] for bound in step.bounds].index(True)
             if hasattr(transform, "interpolation"):  # timm's crop with one of several filters
                 self.feed(step.branches[self._choice][0], draws)
+            if type(transform).__name__ == "RandomShortestSize":  # it draws the index of a size
+                self._places = [(self._choice + 0.5) / len(step.bounds)]
         elif isinstance(step, S.Shuffled):
             self._order = _permutation(step, draws)
+        elif isinstance(step, (S.RandomResize, S.RandomCropOrPad, S.RandomPad)):
+            self._places = list(draws[step.draw : step.draw + 2])
+        elif isinstance(step, S.ScaleShorter):
+            self._places = [0.0]
+        elif isinstance(step, S.ScaleJitter):
+            self._tries = [draws[step.draw]]
+        elif isinstance(step, S.RandomKeepRatio):
+            self._tries = _kept_ratio(step, draws)
         elif isinstance(step, S.Erase):
             self._tries = list(draws[step.draw : step.draw + 21])
             self._places = list(draws[step.draw + 21 : step.draw + 23])
@@ -115,12 +138,12 @@ class FedTorch:
     def exp(self, value: _Value) -> _Value:
         return value  # the draw is the ratio itself
 
-    def rand(self, size: int) -> _Value:
-        return _Value(self._tries.pop(0))
+    def rand(self, size: int) -> Any:
+        return _Drawn(self._tries.pop(0)) if size == 1 else [self._tries.pop(0) for _ in range(size)]
 
-    def randint(self, low: int, high: int, size: Sequence[int]) -> _Value:
-        assert low == 0
-        return _Value(int(self._places.pop(0) * high))
+    def randint(self, *low_high_size: Any) -> _Value:
+        low, high = (0, *low_high_size[:-1])[-2:]
+        return _Value(low + int(self._places.pop(0) * (high - low)))
 
     def randperm(self, count: int) -> list[int]:
         assert sorted(self._order) == list(range(count))
@@ -192,6 +215,8 @@ class Feeder:
             self._monkeypatch.setattr(module, "random", FedRandom(self.torch))
             self._monkeypatch.setattr(module, "math", FedMath())
         self.watch(transforms.RandomResizedCropAndInterpolation)
+        self.watch(transforms.ResizeKeepRatio)
+        self.watch(transforms.RandomPad)
         self.watch(erasing.RandomErasing)
 
     def watch(self, cls: type) -> None:
@@ -226,6 +251,13 @@ class Feeder:
         inner = [leaf for transform in transforms for leaf in leaves(transform)]
         for leaf, step in zip(inner, steps, strict=True):
             self._pair(leaf, step)
+
+
+def _kept_ratio(step: S.RandomKeepRatio, draws: Sequence[float]) -> list[float]:
+    """What timm's ResizeKeepRatio draws: it draws no chance that is 0, and no number that it does not use."""
+    scales, scale, changes, aspect = draws[step.draw : step.draw + 4]
+    chances = (step.scale_p, scales, scale), (step.aspect_p, changes, aspect)
+    return [one for p, happens, value in chances if p > 0 for one in ((happens, value) if happens < p else (happens,))]
 
 
 def _permutation(step: S.Shuffled, draws: Sequence[float]) -> list[int]:
