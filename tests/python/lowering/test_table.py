@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import torch
+from bench.transforms import page
 
 import torchvision_shim
 from headrace import transforms as H
@@ -80,6 +81,8 @@ ARGUMENTS = {
 ON_TENSORS = {"ConvertImageDtype", "GaussianNoise", "LinearTransformation", "Normalize", "RandomErasing", "ToDtype"}
 ON_TENSORS |= {"PatchRandomErasing", "Patchify", "ToPureTensor", "UniformTemporalSubsample"}
 CONVERTERS = {"MaybePILToTensor", "MaybeToTensor", "PILToTensor", "ToImage", "ToTensor"}
+#: Names, where it runs on the CPU and on a device, any speed, the reason.
+_ROW = re.compile(r"^\| (`.+?`) \| (\w+) \| (\w+) \| (?:[\u2013.\d]+ \| )?(.*?) ?\|$", re.MULTILINE)
 TIMM = ("transforms", "random_erasing", "auto_augment", "naflex_transforms", "naflex_random_erasing")
 
 
@@ -87,7 +90,7 @@ def table(heading: str) -> dict[str, Row]:
     """The rows below a heading of the page, one for each name of the first column."""
     part = PAGE.read_text().partition(f"### {heading}\n")[2].partition("\n#")[0]
     rows: dict[str, Row] = {}
-    for names, cpu, device, reason in re.findall(r"^\| (`.+?) \| (\w+) \| (\w+) \| (.*?) ?\|$", part, re.MULTILINE):
+    for names, cpu, device, reason in re.findall(_ROW, part):
         for name in re.findall(r"`(\w+)`", names):
             assert name not in rows, f"{name} has two rows"
             rows[name] = cpu, device
@@ -166,6 +169,28 @@ def test_timms(torchvision: ModuleType) -> None:
         for name, ways in classes(*modules).items()
     }
     assert_true(table("timm"), {name: ways for name, ways in found.items() if ways}, "timm")
+
+
+def test_speeds_are_those_that_were_measured(torchvision: ModuleType) -> None:
+    """And what is measured has a row."""
+    text = PAGE.read_text()
+    assert page.filled(text, page.figures()) == text, "run python -m bench.transforms.page"
+    rows = importlib.import_module("bench.transforms.rows").ROWS
+    for measured in (rows, page.figures()):
+        for heading, some in measured.items():
+            assert not some.keys() - table(heading).keys(), "the page lacks rows"
+
+
+def test_a_column_of_speeds() -> None:
+    """Rows of several names have the first one's speed; what was not measured, and rows that are new, get a dash."""
+    head = "# Other\n\n| `A` | native | native | |\n\n### torchvision\n\n"
+    plain = "| transform | on the CPU | on a device | why |\n|---|---|---|---|\n"
+    start, rest = "| `A` | native | native |", "| `B`, `C` | native | CPU |"
+    text = f"{head}{plain}{start} |\n{rest} 3 | so |\n| `D` | Python | Python | no |\n"
+    rows = {"torchvision": {"C": {"seconds": [[5.0, 2.0], [6.0, 2.0], [9.0, 2.0]]}, "D": {"seconds": [[25.0, 2.0]]}}}
+    wide = "| transform | on the CPU | on a device | speed | why |\n|---|---|---|---|---|\n"
+    made = f"{start} \u2013 | |\n{rest} 3.0 | so |\n| `D` | Python | Python | 12 | no |\n"
+    assert page.filled(text, rows) == page.filled(head + wide + made, rows) == head + wide + made
 
 
 def processors() -> Iterator[tuple[str, Any]]:
