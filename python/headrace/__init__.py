@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headrace.lowering import LoweringError
     from headrace.ops import functions as ops
     from headrace.samples.dataset import Samples
+    from headrace.shards.dataset import TarShards
     from headrace.sources import Arrays, Blobs, ImageFiles, ImageFolder
 
 __version__ = "0.1.0"
@@ -28,6 +29,7 @@ __all__ = [
     "LoweringError",
     "SampleError",
     "Samples",
+    "TarShards",
     "VerificationError",
     "ops",
     "pillow",
@@ -49,6 +51,7 @@ _MODULES = {
     "LoweringError": "lowering",
     "SampleError": "base.errors",
     "Samples": "samples.dataset",
+    "TarShards": "shards.dataset",
     "VerificationError": "base.errors",
     "profile": "insight.profiler",
     "token_columns": "columns.tokens",
