@@ -105,7 +105,7 @@ def _loaded(sidecar: Path, path: str) -> TarIndex | None:
     """Returns a sidecar's index, or None if there is none or it does not fit the shard."""
     stamp = np.array(stamp_of(os.stat(path)), np.int64)  # noqa: PTH116 - a string
     try:
-        with np.load(sidecar, allow_pickle=False) as file:
+        with sidecar.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             if int(file["version"]) != _VERSION or not np.array_equal(file["stamp"], stamp):
                 return None
             index = TarIndex(**{field.name: file[field.name] for field in fields(TarIndex)})
@@ -116,7 +116,7 @@ def _loaded(sidecar: Path, path: str) -> TarIndex | None:
 
 def _consistent(index: TarIndex) -> bool:
     """Whether every number of a sidecar points to something that exists."""
-    columns = (index.sample, index.extension, index.offset, index.length, index.number)
+    columns: tuple[npt.NDArray[Any], ...] = (index.sample, index.extension, index.offset, index.length, index.number)
     kinds: tuple[Any, ...] = (np.uint32, np.uint32, np.uint64, np.uint64, np.int64)
     if any(a.dtype != kind or a.shape != index.sample.shape for a, kind in zip(columns, kinds, strict=True)):
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -69,7 +70,7 @@ def _expanded(text: str) -> Iterator[str]:
     if match := _RANGE.match(inner):
         choices = _numbers(match[1], match[2])
     elif len(commas) > 2:
-        choices = [text[a + 1 : b] for a, b in zip(commas, commas[1:], strict=False)]
+        choices = [text[a + 1 : b] for a, b in itertools.pairwise(commas)]
     else:
         raise ValueError(f"the braces in {text!r} hold neither a range, as {{000..012}}, nor a list, as {{a,b}}")
     for choice in choices:
