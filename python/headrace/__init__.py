@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headrace.lowering import LoweringError
     from headrace.ops import functions as ops
     from headrace.samples.dataset import Samples
+    from headrace.shards.dataset import TarShards
     from headrace.sources import Arrays, Blobs, ImageFiles, ImageFolder
     from headrace.tables.arrow import Arrow
     from headrace.tables.hugging_face import from_hf
@@ -33,6 +34,7 @@ __all__ = [
     "Parquet",
     "SampleError",
     "Samples",
+    "TarShards",
     "VerificationError",
     "from_hf",
     "ops",
@@ -57,6 +59,7 @@ _MODULES = {
     "Parquet": "tables.parquet",
     "SampleError": "base.errors",
     "Samples": "samples.dataset",
+    "TarShards": "shards.dataset",
     "VerificationError": "base.errors",
     "from_hf": "tables.hugging_face",
     "profile": "insight.profiler",

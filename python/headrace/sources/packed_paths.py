@@ -30,6 +30,13 @@ class PackedPaths(Sequence[str]):
         self.packed = bytes(packed)
         self.offsets: npt.NDArray[np.uint64] = np.frombuffer(offsets, dtype=np.uint64).copy()
 
+    @classmethod
+    def of_packed(cls, packed: bytes, offsets: npt.NDArray[np.uint64]) -> PackedPaths:
+        """Returns the paths that begin at `offsets` in `packed` and end before its next zero byte."""
+        made = cls(())
+        made.packed, made.offsets = packed, offsets
+        return made
+
     def __len__(self) -> int:
         return len(self.offsets)
 

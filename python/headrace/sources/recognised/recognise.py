@@ -16,8 +16,8 @@ from headrace.sources.recognised.torchvision_files import recognise_folder, reco
 from headrace.sources.unchanged import NotNative, check_samples, class_name, mro_index, refuse_override
 
 KNOWN = (
-    "headrace.ImageFolder, ImageFiles, Blobs, Arrays, Columns and Samples, torchvision's folders, ImageNet, Food101, "
-    "Flowers102, OxfordIIITPet, CIFAR and MNIST, Subset and ConcatDataset of these, and datasets with a "
+    "headrace.ImageFolder, ImageFiles, Blobs, Arrays, TarShards, Columns and Samples, torchvision's folders, ImageNet, "
+    "Food101, Flowers102, OxfordIIITPet, CIFAR and MNIST, Subset and ConcatDataset of these, and datasets with a "
     "headrace_source method"
 )
 
@@ -54,7 +54,13 @@ def as_source(dataset: Any) -> BlobDataset:
         if (source := combination(dataset, as_source)) is not None:
             return source
     refuse_hugging_face(dataset)
-    raise NotNative(f"headrace does not know {class_name(type(dataset))}; it reads {KNOWN}")
+    name = class_name(type(dataset))
+    if name.startswith("webdataset."):
+        raise NotNative(
+            f"{name} gives its samples in an order that no index has; headrace.TarShards(urls) reads the same shards "
+            "natively, in any order"
+        )
+    raise NotNative(f"headrace does not know {name}; it reads {KNOWN}")
 
 
 def _check_ours(cls: type) -> None:

@@ -1,0 +1,49 @@
+// libFuzzer harness: the index of a tar archive of any bytes. What is accepted lies inside the archive.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <span>
+
+#include "core/archive/tar_samples.h"
+
+namespace {
+
+using namespace headrace;
+
+class Memory final : public ByteSource {
+ public:
+  explicit Memory(std::span<const uint8_t> bytes) : bytes_(bytes) {}
+  uint64_t size() const override { return bytes_.size(); }
+  size_t read(uint8_t* to, size_t length, uint64_t offset) const override {
+    if (offset >= bytes_.size()) return 0;
+    const size_t some = std::min<size_t>(length, bytes_.size() - offset);
+    std::memcpy(to, bytes_.data() + offset, some);
+    return some;
+  }
+
+ private:
+  const std::span<const uint8_t> bytes_;
+};
+
+void require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "fuzz_tar: %s\n", what);
+  __builtin_trap();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  try {
+    const TarSamples made = tar_samples(Memory({bytes, size}));
+    for (size_t i = 0; i < made.sample.size(); ++i) {
+      require(made.offset[i] % TarWalk::kBlock == 0 && made.offset[i] <= size, "an offset behind the end");
+      require(made.length[i] <= size - made.offset[i], "a member behind the end");
+      require(made.sample[i] < made.key_offsets.size() && made.extension[i] < made.extensions.size(), "a wrong number");
+      require(i == 0 ? made.sample[0] == 0 : made.sample[i] - made.sample[i - 1] <= 1, "a sample without members");
+    }
+    for (const uint64_t key : made.key_offsets) require(made.keys[key] != '\0', "an empty key");
+  } catch (const ArchiveError&) {
+  }
+  return 0;
+}

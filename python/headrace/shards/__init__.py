@@ -1,0 +1,1 @@
+"""Tar shards in WebDataset's layout as a dataset with random access."""
