@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from headrace.sources import Arrays, Blobs, ImageFiles, ImageFolder
     from headrace.tables.arrow import Arrow
     from headrace.tables.hugging_face import from_hf
+    from headrace.tables.mds import MDS
     from headrace.tables.parquet import Parquet
 
 __version__ = "0.1.0"
 __all__ = [
+    "MDS",
     "Arrays",
     "Arrow",
     "Blobs",
@@ -46,6 +48,7 @@ __all__ = [
 # Module of each public name that is not itself a module. Modules are imported on first access: `headrace --version`
 # runs without torch, and the command line can report why the native module does not load.
 _MODULES = {
+    "MDS": "tables.mds",
     "Arrays": "sources",
     "Arrow": "tables.arrow",
     "Blobs": "sources",
