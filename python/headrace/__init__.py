@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headrace.tables.hugging_face import from_hf
     from headrace.tables.mds import MDS
     from headrace.tables.parquet import Parquet
+    from headrace.tables.zip_archive import Zip
 
 __version__ = "0.1.0"
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "SampleError",
     "Samples",
     "VerificationError",
+    "Zip",
     "from_hf",
     "ops",
     "pillow",
@@ -61,6 +63,7 @@ _MODULES = {
     "SampleError": "base.errors",
     "Samples": "samples.dataset",
     "VerificationError": "base.errors",
+    "Zip": "tables.zip_archive",
     "from_hf": "tables.hugging_face",
     "profile": "insight.profiler",
     "token_columns": "columns.tokens",
