@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from headrace.sources import Arrays, Blobs, ImageFiles, ImageFolder
     from headrace.tables.arrow import Arrow
     from headrace.tables.hugging_face import from_hf
+    from headrace.tables.mds import MDS
     from headrace.tables.parquet import Parquet
+    from headrace.tables.zip_archive import Zip
 
 __version__ = "0.1.0"
 __all__ = [
+    "MDS",
     "Arrays",
     "Arrow",
     "Blobs",
@@ -36,6 +39,7 @@ __all__ = [
     "Samples",
     "TarShards",
     "VerificationError",
+    "Zip",
     "from_hf",
     "ops",
     "pillow",
@@ -48,6 +52,7 @@ __all__ = [
 # Module of each public name that is not itself a module. Modules are imported on first access: `headrace --version`
 # runs without torch, and the command line can report why the native module does not load.
 _MODULES = {
+    "MDS": "tables.mds",
     "Arrays": "sources",
     "Arrow": "tables.arrow",
     "Blobs": "sources",
@@ -61,6 +66,7 @@ _MODULES = {
     "Samples": "samples.dataset",
     "TarShards": "shards.dataset",
     "VerificationError": "base.errors",
+    "Zip": "tables.zip_archive",
     "from_hf": "tables.hugging_face",
     "profile": "insight.profiler",
     "token_columns": "columns.tokens",

@@ -1,1 +1,1 @@
-"""Tables of encoded images as sources: Hugging Face datasets, Arrow and Parquet files."""
+"""Tables of encoded images as sources: Hugging Face datasets, Arrow and Parquet files, shards."""

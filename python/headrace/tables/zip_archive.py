@@ -1,0 +1,128 @@
+"""A zip archive of class folders as a dataset, mapped: stored members are read where they lie."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace.sources.image_folder import EXTENSIONS
+from headrace.tables.arrow import Stamp
+from headrace.tables.mapped_spans import MappedSpans, mapped
+from headrace.tables.source import TableSource
+
+_HEADER = 30  # bytes of a member's own header before its name
+_ENCRYPTED = 1
+_OF_MACOS = "__MACOSX"  # a folder of metadata, whose files end like the images they belong to
+
+
+class Zip(TableSource):
+    """Images in a zip archive, arranged as ``root/class_x/anything.jpg``.
+
+    The classes, the files and their order are those of `ImageFolder` of the unpacked folder. Members have to be stored,
+    not compressed: images do not become smaller. The archive is mapped into memory; one that is truncated while it is
+    mapped ends the process.
+
+    Args:
+        path: the archive.
+        root: the folder inside that holds one folder per class. "": the archive itself.
+        transform, target_transform, mode: as in `ImageFolder`.
+
+    Attributes:
+        classes: names of the class folders, sorted.
+        class_to_idx: dict of class name to label.
+        names: the members, in the order of the samples.
+
+    Raises:
+        OSError: the archive cannot be read.
+        ValueError: it is no zip archive or damaged, an image in it is compressed, encrypted or there twice, or there is
+            no class folder, or one without an image.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        root: str = "",
+        transform: Callable[[Any], Any] | None = None,
+        target_transform: Callable[[Any], Any] | None = None,
+        *,
+        mode: str = "RGB",
+    ) -> None:
+        self.path = str(Path(path).absolute())
+        self._stamp = Stamp.of(self.path)
+        self.classes, members = _members(self.path, root.strip("/"))
+        self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
+        self.names = [member.filename for _, member in members]
+        labels = np.array([self.class_to_idx[name] for name, _ in members], np.int64)
+        super().__init__(labels, transform, target_transform, mode)
+        self._begins, self._sizes = _places(self.path, [member for _, member in members])
+        self._images = self._locate()
+
+    def _locate(self) -> MappedSpans:
+        if Stamp.of(self.path) != self._stamp:
+            raise ValueError(f"{self.path} has changed since the dataset was made; make a new one")
+        which = np.zeros(len(self._begins), np.int64)
+        return MappedSpans([(self.path, mapped(self.path))], which, self._begins, self._sizes)
+
+    def identity(self, index: int) -> str:
+        return "/".join(self.names[index].split("/")[-2:])
+
+    def location(self, index: int) -> str:
+        return f"{self.names[index]} in {self.path}"
+
+    def __repr__(self) -> str:
+        return f"Zip({self.path!r}, {len(self)} images in {len(self.classes)} classes)"
+
+
+def _members(path: str, root: str) -> tuple[list[str], list[tuple[str, ZipInfo]]]:
+    """Returns the classes, and the images of each class with its name, in ImageFolder's order."""
+    try:
+        with ZipFile(path) as archive:
+            members = archive.infolist()
+    except (BadZipFile, NotImplementedError) as error:
+        raise ValueError(f"{path} is no zip archive, or it is damaged: {error}") from error
+    below = f"{root}/" if root else ""
+    classes: set[str] = set()
+    images: dict[str, tuple[str, ZipInfo]] = {}
+    for member in members:
+        name = member.filename
+        folder, inside, _ = name.removeprefix(below).partition("/")
+        if not name.startswith(below) or not inside or not folder or folder == _OF_MACOS:
+            continue
+        classes.add(folder)
+        if name.lower().endswith(EXTENSIONS):
+            if name in images:
+                raise ValueError(f"{path} has two members {name!r}; which one is meant is not known")
+            images[name] = folder, member
+    found = sorted(images.values(), key=lambda one: (one[0], one[1].filename.rpartition("/")[::2]))
+    if not classes:
+        raise ValueError(f"{path} has no class folder below {root or 'its root'!r}; give the folder of these as root")
+    if empty := sorted(classes - {folder for folder, _ in found}):
+        raise ValueError(f"{path} has no image for the classes {', '.join(empty)}")
+    return sorted(classes), found
+
+
+def _places(path: str, members: list[ZipInfo]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Returns where the members' bytes begin, and their numbers: int64 (n,)."""
+    for member in members:
+        if member.flag_bits & _ENCRYPTED:
+            raise ValueError(f"{member.filename} in {path} is encrypted, which is not read")
+        if member.compress_type != ZIP_STORED or member.compress_size != member.file_size:
+            raise ValueError(
+                f"{member.filename} in {path} is compressed, so it cannot be mapped; pack the images without "
+                "compression (zip -0 -r), or unpack them"
+            )
+    data = np.frombuffer(mapped(path), np.uint8)
+    headers = np.array([member.header_offset for member in members], np.int64)
+    if (headers < 0).any() or (headers + _HEADER > len(data)).any():
+        raise ValueError(f"{path} is damaged: a member does not lie in it")
+    own = data[headers[:, None] + np.arange(_HEADER)]
+    if (own[:, :4] != np.frombuffer(b"PK\x03\x04", np.uint8)).any():
+        raise ValueError(f"{path} is damaged: a member does not begin where its directory says")
+    behind = own[:, 26:30].copy().view("<u2").astype(np.int64).sum(axis=1)  # the lengths of the name and the rest
+    return headers + _HEADER + behind, np.array([member.file_size for member in members], np.int64)
