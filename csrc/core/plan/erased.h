@@ -1,7 +1,6 @@
 // A box of the finished sample that is overwritten, and which of the recipe's values each element of it becomes.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "core/base/geometry.h"
@@ -17,7 +16,7 @@ struct Erased {
   int value = 0;  // row of the recipe's values: the box's, or that of the lowest drawn value
   Noise noise = Noise::kNone;
   bool flip_horizontal = false, flip_vertical = false;  // the sample was flipped after the box was written
-  std::array<uint16_t, 3> levels{};                     // kChannel: rows after `value`
+  uint16_t levels[3] = {};                              // kChannel: rows after `value`
   uint64_t state = 0;                                   // kElement: of noise16
   bool operator==(const Erased&) const = default;
 };

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image, ImageFilter
 from policy_ways import assert_made
 
-from headrace import Arrays, DataLoader
+from headrace import Arrays, DataLoader, Samples
 from headrace.images.pil_tensor import pil_to_tensor
 from headrace.lowering import lower
 from headrace.randomness.draws import Draws
@@ -132,3 +132,18 @@ def test_choices_by_weight_are_numpys(timm):
     names = [one.name for one in policy.ops]
     assert all(step.bounds[i] < step.bounds[i + 1] for i in range(kinds - 1)) and len(names) == len(set(names))
     assert sum(1 for _ in itertools.chain(*step.branches)) == 2 * kinds
+
+
+def test_fields_draw_their_own_magnitudes(timm):
+    """Two image fields of a sample: the columns of the second are moved behind those of the first."""
+    policies = importlib.import_module("timm.data.auto_augment")
+    pixels = np.random.default_rng(4).integers(0, 256, (32, 20, 24, 3), np.uint8)
+    fields = {}
+    for name, spec in (("a", "rand-m5-mstd1-n1"), ("b", "rand-m5-mstd2-inc1-t3a")):
+        transform = Compose([policies.rand_augment_transform(spec), PILToTensor()])
+        without_pillows_error(transform)
+        transform.transforms[0].ops = [one for one in transform.transforms[0].ops if one.name != "Posterize"]
+        fields[name] = Arrays(pixels, list(range(32)), transform=transform)
+    loader = DataLoader(Samples(fields), 8, seed=2)
+    assert loader.native
+    assert loader.verify(4)
