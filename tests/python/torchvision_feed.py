@@ -141,8 +141,8 @@ class FedTorch:
     def rand(self, size: int) -> Any:
         return _Drawn(self._tries.pop(0)) if size == 1 else [self._tries.pop(0) for _ in range(size)]
 
-    def randint(self, *low_high_size: Any) -> _Value:
-        low, high = (0, *low_high_size[:-1])[-2:]
+    def randint(self, *bounds: Any, size: Any = None) -> _Value:
+        low, high = (0, *(bounds[:-1] if size is None else bounds))[-2:]
         return _Value(low + int(self._places.pop(0) * (high - low)))
 
     def randperm(self, count: int) -> list[int]:

@@ -125,7 +125,7 @@ def test_lowered_steps_and_names():
     recipe = lower(T.Compose([T.Resize((9, 9)), T.TenCrop((3, 4)), TO_TENSOR]))
     assert (recipe.packing, len(recipe.views), len(recipe.columns)) == ("tuple", 10, 1)
     assert [len(view.steps) for view in recipe.views] == [2] * 5 + [3] * 5
-    assert [how for _, how in recipe.names][1] == "native: 10 crops"
+    assert [how for _, how in recipe.names][1] == "native 10 crops"
     stacked = lower(T.Compose([T.Resize((9, 9)), T.TenCrop((3, 4)), lambda c: torch.stack([TO_TENSOR(x) for x in c])]))
     assert stacked.views == recipe.views
     assert stacked.fingerprint() != recipe.fingerprint()

@@ -62,10 +62,12 @@ TRAINING = [
     {"normalize": False},
     {"use_prefetcher": True, "re_prob": 0.5},
     {"no_aug": True},
+    {"train_crop_mode": "rkrr", "interpolation": "bicubic"},
 ]
 EVALUATION = [
     {},
     {"crop_pct": 1.0, "interpolation": "bicubic"},
+    {"crop_border_pixels": 2},
     {"crop_mode": "squash", "crop_pct": 0.9},
     {"crop_mode": "squash", "input_size": (3, 24, 30)},
     {"crop_mode": "border"},
@@ -138,9 +140,7 @@ def test_native_batches_of_its_evaluation(timm, place: Place):
 REFUSED = [
     ({"auto_augment": "augmix-m3-w3"}, r"AugMixAugment\(.*has no native twin"),
     ({"re_prob": 0.2, "re_count": 200}, r"RandomErasing\(.*erases 1 to 200 boxes; natively between 1 and 100"),
-    ({"train_crop_mode": "rkrc"}, r"step 1, ResizeKeepRatio\(.*draws a scale or an aspect ratio"),
-    ({"train_crop_mode": "rkrr"}, r"step 1, ResizeKeepRatio\(.*draws a scale or an aspect ratio"),
-    ({"is_training": False, "crop_border_pixels": 2}, r"step 1, TrimBorder\(.*has no native twin"),
+    ({"train_crop_mode": "rkrc"}, r"step 2, CenterCropOrPad\(.*mirrors or repeats the border"),
     ({"is_training": False, "patchify": True}, r"step 5, .*Patchify.*has no native twin"),
 ]
 
@@ -162,7 +162,9 @@ def test_refusals_of_single_transforms(timm):
         (t.CenterCropOrPad(9, (1, 2)), r"step 1, CenterCropOrPad\(.*'fill' does not match the number of channels"),
         (t.CenterCropOrPad(9, 0, "reflect"), r'step 1, CenterCropOrPad\(.*mirrors or repeats the border.*="constant"'),
         (t.ResizeKeepRatio(9, 1.5), r"step 1, ResizeKeepRatio\(.*longest must be between 0 and 1"),
-        (t.RandomCropOrPad(9), r"step 1, RandomCropOrPad\(.*has no native twin"),
+        (t.RandomCropOrPad(9, padding_mode="wrap"), r"step 1, RandomCropOrPad\(.*padding_mode must be constant"),
+        (t.ResizeKeepRatio(9, random_scale_prob=1, random_scale_range=(0, 1)), "random_scale_range must be positive"),
+        (t.TrimBorder(-1), r"step 1, TrimBorder\(.*negative border"),
     ):
         with pytest.raises(LoweringError, match=message):
             lower(Compose([step]), native_only=True)

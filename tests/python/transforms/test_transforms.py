@@ -40,7 +40,7 @@ CALLS = [
     "ScaleJitter((40, 60))",
     "ScaleJitter([90, 30], (0.5, 0.6), InterpolationMode.BICUBIC)",
     "RandomZoomOut()",
-    "RandomZoomOut((1, 2, 300), [1.5, 2.0], 0.8)",
+    "RandomZoomOut([300], [1.5, 2.0], 0.8)",
     "RandomZoomOut({PIL.Image: 7, 'others': 0}, p=1.0)",
     "RandomHorizontalFlip()",
     "RandomVerticalFlip(0.7)",

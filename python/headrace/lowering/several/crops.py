@@ -64,7 +64,7 @@ def lower_crops(
                 builder.add((S.VerticalFlip if crop.vertical_flip else S.HorizontalFlip)(1.0, flip or 0))
             builder.add(S.CenterCrop(height, width) if corner is None else S.CornerCrop(height, width, *corner))
             count = 5 if flip is None else 10
-            builder.note(f"native: {count} crops{', stacked' if stacks else ''}")
+            builder.note(f"native {count} crops{', stacked' if stacks else ''}")
             made.append(lower_steps([leaf for one in behind for leaf in one.steps], builder, dtype, True))
             if len(builder.columns) > columns or made[-1].texture is not None:
                 builder.refuse("comes behind several crops, where only steps without random numbers are native")
