@@ -1,4 +1,4 @@
-"""The draws of colour changes and of erased boxes are distributed as torchvision's parameters are: 100,000 of each."""
+"""The draws of colour changes and of erased boxes are distributed as torchvision's parameters are."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from buffered_torch import DRAWS, buffer_torchvision
 
-from buffered_torch import buffer_torchvision
 from headrace import transforms as T
 from headrace.lowering import lower
 from headrace.pixels import boxes
 from headrace.randomness.draws import Draws
 from headrace.recipe import steps as S
 
-COUNT = 100_000
-#: Above it, two samples of COUNT numbers of one distribution have a Kolmogorov-Smirnov distance once in 10,000 times.
-MOST = 2.23 * (2 / COUNT) ** 0.5
+#: Above it, two samples of DRAWS numbers of one distribution have a Kolmogorov-Smirnov distance once in 10,000 times.
+MOST = 2.23 * (2 / DRAWS) ** 0.5
 SIZE = (40, 60)
 
 pytestmark = pytest.mark.slow
@@ -29,7 +28,7 @@ def lowered(transform: Any, *before: Any) -> tuple[tuple[S.Step, ...], np.ndarra
     """The steps of a transform, and draws of many samples."""
     steps = [*before, transform] if before else [transform, T.PILToTensor()]
     recipe = lower(T.Compose(steps), size=SIZE, native_only=True)
-    return recipe.steps, Draws(recipe.columns, 7).batch(0, np.arange(COUNT), np.zeros(COUNT, np.int64))
+    return recipe.steps, Draws(recipe.columns, 7).batch(0, np.arange(DRAWS), np.zeros(DRAWS, np.int64))
 
 
 def distance(a: np.ndarray, b: np.ndarray) -> float:
@@ -81,7 +80,7 @@ def test_photometric_distortion(torchvision, monkeypatch):
     distort, orders = v2.RandomPhotometricDistort(*BOUNDS.values(), 0.4), list(itertools.permutations(range(3)))
     theirs: Counter[Any] = Counter()
     drawn: dict[str, list[float]] = {name: [] for name in BOUNDS}
-    for _ in range(COUNT):
+    for _ in range(DRAWS):
         params = distort.make_params([])
         for name in BOUNDS:
             if (factor := params[f"{name}_factor"]) is not None:
@@ -92,10 +91,10 @@ def test_photometric_distortion(torchvision, monkeypatch):
         theirs[(bright, contrast and early, saturated, hued, contrast and not early, number)] += 1
     ours, factors = distortions(0.4)
     assert len(theirs) == 2**3 * 3 * 7 and differs(ours, theirs) < 4
-    assert differs(distortions(0.43)[0], theirs) > 10
+    assert differs(distortions(0.46)[0], theirs) > 10
     for name, found in drawn.items():
-        assert distance(factors[name], np.array(found)) < MOST * 1.6  # 40,000 of each
-    assert distance(factors["hue"], np.array(drawn["hue"]) + 0.02) > MOST * 1.6
+        assert distance(factors[name], np.array(found)) < MOST * 1.6  # of two fifths of the samples
+    assert distance(factors["hue"], np.array(drawn["hue"]) + 0.05) > MOST * 1.6
 
 
 def erased(transform: Any) -> np.ndarray:
@@ -116,17 +115,17 @@ def test_boxes_that_are_erased(torchvision, monkeypatch):
     buffer_torchvision(monkeypatch)
     scale, ratio, image = (0.05, 0.9), (0.2, 4.0), torch.zeros(3, *SIZE)
     get_params = torchvision.transforms.RandomErasing.get_params
-    theirs = np.array([get_params(image, scale, ratio, [0.0])[:4] for _ in range(COUNT)])
+    theirs = np.array([get_params(image, scale, ratio, [0.0])[:4] for _ in range(DRAWS)])
     theirs = theirs[theirs[:, 2] < SIZE[0]]  # otherwise no try fitted: nothing is erased
     ours = erased(T.RandomErasing(1.0, scale, ratio))
-    assert abs(len(ours) - len(theirs)) < 4 * (COUNT - len(theirs)) ** 0.5 + 40
+    assert abs(len(ours) - len(theirs)) < 4 * (DRAWS - len(theirs)) ** 0.5 + 40
     for column in range(4):
         assert distance(ours[:, column], theirs[:, column]) < MOST
-    other = erased(T.RandomErasing(1.0, (0.05, 0.85), ratio))
+    other = erased(T.RandomErasing(1.0, (0.05, 0.7), ratio))
     assert max(distance(other[:, column], theirs[:, column]) for column in range(4)) > MOST
 
 
 def test_how_often_boxes_are_erased():
     for p in (0.1, 0.5):
         made = len(erased(T.RandomErasing(p, (0.02, 0.33), (0.3, 3.3))))
-        assert made == pytest.approx(p * COUNT, abs=4 * (p * (1 - p) * COUNT) ** 0.5)
+        assert made == pytest.approx(p * DRAWS, abs=4 * (p * (1 - p) * DRAWS) ** 0.5)
