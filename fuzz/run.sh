@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the JPEG fuzzer with clang under ASan + UBSan and runs it: fuzz/run.sh [seconds] [more seed folders...]
+# Builds a fuzzer with clang under ASan + UBSan and runs it: [HARNESS=fuzz_tar] fuzz/run.sh [seconds] [more seed folders...]
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-600}
@@ -10,14 +10,18 @@ for compiler in "${CXX:-}" clang++ clang++-19 clang++-18 clang++-17 clang++-16 c
 done
 [ -n "$compiler" ] || { echo "fuzz/run.sh needs clang: apt-get install clang libclang-rt-14-dev" >&2; exit 1; }
 
-out=build/fuzz
+harness=${HARNESS:-fuzz_jpeg}
+case $harness in
+  fuzz_jpeg) out=build/fuzz corpus=fuzz/corpus sources="csrc/core/jpeg/*.cpp csrc/core/planes/*.cpp" libraries=-ljpeg ;;
+  fuzz_tar) out=build/fuzz_tar corpus=fuzz/corpus_tar sources="csrc/core/archive/tar_*.cpp" libraries= ;;
+  *) echo "HARNESS is fuzz_jpeg or fuzz_tar, not $harness" >&2; exit 1 ;;
+esac
 mkdir -p "$out/found" "$out/crashes"
-core=csrc/core
+# shellcheck disable=SC2086 - patterns and options
 "$compiler" -std=c++20 -g -O1 -fno-omit-frame-pointer -fsanitize=fuzzer,address,undefined \
-  -fno-sanitize-recover=undefined -Icsrc -o "$out/fuzz_jpeg" fuzz/fuzz_jpeg.cpp \
-  $core/jpeg/*.cpp $core/planes/*.cpp -ljpeg
+  -fno-sanitize-recover=undefined -Icsrc -o "$out/$harness" "fuzz/$harness.cpp" $sources $libraries
 
-[ ! -d fuzz/regressions ] || set -- fuzz/regressions "$@"
+[ "$harness" != fuzz_jpeg ] || [ ! -d fuzz/regressions ] || set -- fuzz/regressions "$@"
 # New inputs go to the first folder; the others are only read.
-exec "$out/fuzz_jpeg" -max_total_time="$seconds" -max_len=16384 -timeout=10 -print_final_stats=1 \
-  -artifact_prefix="$out/crashes/" "$out/found" fuzz/corpus "$@"
+exec "$out/$harness" -max_total_time="$seconds" -max_len=16384 -timeout=10 -print_final_stats=1 \
+  -artifact_prefix="$out/crashes/" "$out/found" "$corpus" "$@"

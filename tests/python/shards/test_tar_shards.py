@@ -14,8 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
-from headrace import DataLoader, TarShards
+from headrace import DataLoader, Samples, TarShards
+from headrace import transforms as T
 from headrace.sources.ranges import Ranges
 from support import assert_same, blobs, pictures, train
 
@@ -209,3 +211,29 @@ def test_a_broken_image_is_named_with_its_shard(tmp_path):
         tar.addfile(_info("x/a.jpg", 9), io.BytesIO(b"not image"))
     with pytest.raises(Exception, match=r"b\.tar:x/a\.jpg\)"):
         list(DataLoader(TarShards(tmp_path / "b.tar", label=None, transform=train(8)), 1, num_workers=1))
+
+
+def test_images_and_masks_of_one_sample(tmp_path):
+    image, mask = io.BytesIO(), io.BytesIO()
+    Image.new("RGB", (8, 8), (9, 9, 9)).save(image, "PNG")
+    Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8)).save(mask, "PNG")
+    with tarfile.open(tmp_path / "m.tar", "w") as tar:
+        for i in range(3):
+            for name, data in ((f"{i}.jpg", image.getvalue()), (f"{i}.seg.png", mask.getvalue())):
+                tar.addfile(_info(name, len(data)), io.BytesIO(data))
+    shards = tmp_path / "m.tar"
+    fields = {
+        "image": TarShards(shards, label=None, transform=T.PILToTensor()),
+        "mask": TarShards(shards, "seg.png", None, transform=T.PILToTensor(), mode="P"),
+    }
+    loader = DataLoader(Samples(fields, geometry=T.Resize((8, 8)), masks=["mask"]), 3, num_workers=1)
+    assert loader.native
+    batch = next(iter(loader))
+    assert batch["mask"][2, 0].flatten().tolist() == list(range(64)) and batch["image"].shape == (3, 3, 8, 8)
+
+
+def test_a_pipeline_of_webdataset_is_told_what_to_write(shards):
+    webdataset = pytest.importorskip("webdataset", reason="webdataset is not installed")
+    loader = DataLoader(webdataset.WebDataset(str(shards[0]), shardshuffle=False), 2)
+    assert not loader.native
+    assert "headrace.TarShards(urls) reads the same shards natively" in str(loader.explain())

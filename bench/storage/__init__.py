@@ -1,0 +1,1 @@
+"""Storage of images: the index of tar shards."""
