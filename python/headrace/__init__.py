@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headrace.sources import Arrays, Blobs, ImageFiles, ImageFolder
     from headrace.tables.arrow import Arrow
     from headrace.tables.hugging_face import from_hf
+    from headrace.tables.litdata import LitData
     from headrace.tables.mds import MDS
     from headrace.tables.parquet import Parquet
     from headrace.tables.zip_archive import Zip
@@ -33,6 +34,7 @@ __all__ = [
     "DataLoader",
     "ImageFiles",
     "ImageFolder",
+    "LitData",
     "LoweringError",
     "Parquet",
     "SampleError",
@@ -52,6 +54,7 @@ __all__ = [
 # Module of each public name that is not itself a module. Modules are imported on first access: `headrace --version`
 # runs without torch, and the command line can report why the native module does not load.
 _MODULES = {
+    "LitData": "tables.litdata",
     "MDS": "tables.mds",
     "Arrays": "sources",
     "Arrow": "tables.arrow",

@@ -10,11 +10,11 @@ from typing import Any
 import datasets
 import pyarrow as pa
 import pytest
+from table_samples import SMALL, assert_decoded, hugging_face, turned
 
 import headrace
 from headrace import DataLoader
 from support import assert_same, pictures, train
-from tables import SMALL, assert_decoded, hugging_face, turned
 
 
 def written(path: Path, table: pa.Table, *, stream: bool = False, rows: int = 10, compression: Any = None) -> Path:

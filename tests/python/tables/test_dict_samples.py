@@ -8,10 +8,10 @@ from typing import Any
 import datasets
 import pytest
 import torch
+from table_samples import SMALL, hugging_face, turned
 
 from headrace import DataLoader, Samples, from_hf
 from support import assert_same, pictures
-from tables import SMALL, hugging_face, turned
 
 
 def pixel_values(examples: dict[str, Any]) -> dict[str, Any]:

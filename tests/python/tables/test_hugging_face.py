@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from table_samples import FEATURES, SMALL, assert_decoded, hugging_face, turned
 
 import headrace
 from headrace import DataLoader, from_hf
 from support import PHOTOS, assert_same, hard_files, pictures, silent_pillow, train
-from tables import FEATURES, SMALL, assert_decoded, hugging_face, turned
 
 
 def label(row: dict[str, Any]) -> Any:

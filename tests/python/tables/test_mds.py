@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from table_samples import SMALL
 
 from headrace import MDS, Blobs, DataLoader
 from support import assert_same, pictures, train
-from tables import SMALL
 from torchvision_shim import import_torchvision
 
 COLUMNS = {"bytes": None, "int": 8, "float32": 4, "str": None, "uint16": 2}

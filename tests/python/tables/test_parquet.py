@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from table_samples import SMALL, assert_decoded, hugging_face
 
 import headrace
 from headrace import DataLoader, Parquet
 from support import assert_same, pictures, train
-from tables import SMALL, assert_decoded, hugging_face
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "pyarrow's defaults": {},

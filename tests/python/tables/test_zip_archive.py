@@ -8,11 +8,11 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import pytest
+from table_samples import SMALL
 
 import headrace
 from headrace import DataLoader, ImageFolder, Zip
 from support import assert_same, train, write_folder
-from tables import SMALL
 
 
 def packed(path: Path, folder: Path, *, root: str = "", compression: int = ZIP_STORED) -> Path:

@@ -1,0 +1,91 @@
+"""Chunks of Lightning's litdata as a dataset, mapped."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from headrace.tables.shards import Column, Decoder, Shard, ShardSource, number, text
+from headrace.tables.source import LabelColumns
+
+_IMAGES = ("jpeg", "image", "bytes")
+_DECODERS: dict[str, Decoder] = {
+    "int": partial(number, "<i8"),
+    "float": partial(number, "<f8"),
+    "bool": partial(number, "?"),
+    "str": text,
+    "bytes": bytes,
+}
+_LEAF: dict[str, Any] = {"type": None, "context": None, "children_spec": []}
+
+
+class LitData(ShardSource):
+    """Encoded images in chunks that Lightning's litdata (`optimize`) wrote of dicts. Samples are (image, label).
+
+    The chunks are mapped into memory, and images are decoded where they lie, by the rules of `ImageFolder`: as Pillow
+    opens them. A chunk that is truncated while it is mapped ends the process.
+
+    Args:
+        folder: a local folder with ``index.json`` and its chunks.
+        image: the key of the images, written as JPEG, as an image file, or as bytes.
+        label: the key of the labels: numbers, text or bytes, as Python values. A list of keys: dicts of their values.
+            None: samples are images without labels.
+        transform, target_transform, mode: as in `Blobs`.
+
+    Raises:
+        OSError: the index or a chunk cannot be read.
+        ValueError: the index or a chunk is damaged, compressed, encrypted, or of another layout; the samples are not
+            dicts; a key is missing, or its values are not read: pickles could run any code.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        image: str,
+        label: LabelColumns = None,
+        transform: Callable[[Any], Any] | None = None,
+        target_transform: Callable[[Any], Any] | None = None,
+        *,
+        mode: str = "RGB",
+    ) -> None:
+        shards = _shards(Path(folder).absolute())
+        super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode)
+
+
+def _shards(folder: Path) -> list[Shard]:
+    """Reads the index of a folder."""
+    index = folder / "index.json"
+    try:
+        held = json.loads(index.read_bytes())
+        config, chunks = held["config"], held["chunks"]
+        for name in ("compression", "encryption"):
+            if config.get(name):
+                raise ValueError(
+                    f"the chunks of {folder} have {name} ({config[name]}), which is not read; write them without"
+                )
+        if config.get("item_loader") not in (None, "PyTreeLoader"):
+            raise ValueError(f"the chunks of {folder} are for {config['item_loader']}; those for PyTreeLoader are read")
+        columns = _columns(folder, config)
+        return [Shard(_inside(folder, chunk["filename"]), int(chunk["chunk_size"]), columns) for chunk in chunks]
+    except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{index} is no index of litdata's chunks, or it is damaged: {error!r}") from error
+
+
+def _columns(folder: Path, config: dict[str, Any]) -> dict[str, Column]:
+    """Returns the keys of the samples, which have to be flat dicts; each size is written in the sample."""
+    _, spec = json.loads(config["data_spec"])
+    if spec["type"] != "builtins.dict" or any(child != _LEAF for child in spec["children_spec"]):
+        raise ValueError(f"the samples in {folder} are no flat dicts; {spec['type']} has no keys that name a column")
+    names = json.loads(spec["context"])
+    formats = [one.partition(":")[0] for one in config["data_format"]]
+    return {name: Column(how, None) for name, how in zip(names, formats, strict=True)}
+
+
+def _inside(folder: Path, name: str) -> str:
+    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+        raise ValueError(f"the index of {folder} names {name!r}, which is not in the folder")
+    return str(folder / name)
