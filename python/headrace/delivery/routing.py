@@ -23,7 +23,8 @@ from headrace.lowering import LoweringError, lower
 from headrace.lowering.origins import attributes, leaves
 from headrace.lowering.python_steps.reach import Reach
 from headrace.lowering.several.crops import called_behind_crops
-from headrace.recipe.recipe import AnyColumn, Recipe
+from headrace.recipe.columns import AnyColumn
+from headrace.recipe.recipe import Recipe
 from headrace.samples.source import StackedSource, as_stacked
 from headrace.sources import BlobDataset, NotNative, Variant, as_source
 

@@ -15,7 +15,8 @@ import torch
 from headrace.delivery.gathering import Gathered, check_length
 from headrace.delivery.settings import OwnSettings
 from headrace.lowering import LoweringError, drawn_by
-from headrace.recipe.recipe import AnyColumn, Column, Normal, PolicyNumber, Recipe, WarpNumber
+from headrace.recipe.columns import AnyColumn, Column, Normal, PolicyNumber, WarpNumber
+from headrace.recipe.recipe import Recipe
 from headrace.samples.source import StackedSource, as_stacked
 from headrace.sources import BlobDataset, NotNative
 

@@ -17,7 +17,8 @@ from headrace.lowering.policies import lowers as policies
 from headrace.lowering.python_steps import calling as python_steps
 from headrace.lowering.several import crops, views
 from headrace.lowering.sizes import Size
-from headrace.recipe.recipe import AnyColumn, Recipe
+from headrace.recipe.columns import AnyColumn
+from headrace.recipe.recipe import Recipe
 
 __all__ = ["LoweringError", "drawn_by", "lower"]
 

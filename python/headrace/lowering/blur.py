@@ -9,7 +9,7 @@ import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_images
 from headrace.pixels import blur_rule
-from headrace.recipe.recipe import Column, GaussianWeight
+from headrace.recipe.columns import Column, GaussianWeight
 
 
 def gaussian_blur(builder: Builder, transform: Any, library: str) -> str:

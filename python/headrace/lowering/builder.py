@@ -15,8 +15,9 @@ from headrace.lowering.origins import leaves
 from headrace.lowering.sizes import Size, one_size_after, size_after
 from headrace.lowering.step_names import described
 from headrace.recipe.byte_table import Pointwise, TensorStep, all_bytes, table
+from headrace.recipe.columns import AnyColumn
 from headrace.recipe.noise import LEVELS, quantiles
-from headrace.recipe.recipe import DTYPES, AnyColumn, Recipe
+from headrace.recipe.recipe import DTYPES, Recipe
 
 #: (height, width) of the synthetic images that a step is tried on if the image size is unknown.
 _MADE_UP = ((375, 500), (500, 333))

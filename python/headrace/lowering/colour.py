@@ -14,7 +14,7 @@ import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.lowering.containers import add_shuffled
 from headrace.lowering.images import Lower, on_images
-from headrace.recipe.recipe import Column
+from headrace.recipe.columns import Column
 
 _FACTORS: dict[str, Callable[[int], S.Step]] = {
     "brightness": S.Brightness,

@@ -10,7 +10,7 @@ from typing import Any
 import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower
-from headrace.recipe.recipe import Column
+from headrace.recipe.columns import Column
 
 _MOST_BRANCHES = 18  # 18! < 2^53: one draw of 53 bits can encode every order
 

@@ -13,7 +13,7 @@ from headrace.lowering.builder import Builder
 from headrace.lowering.geometry import add_one_of, image_filter
 from headrace.lowering.images import Lower, on_images
 from headrace.pixels import pillow_ops
-from headrace.recipe.recipe import Column
+from headrace.recipe.columns import Column
 
 _MOST_EDGE = 2**31 - 1
 

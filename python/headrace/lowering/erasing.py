@@ -11,7 +11,7 @@ import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.lowering.geometry import area_and_ratio
 from headrace.lowering.images import Lower
-from headrace.recipe.recipe import Column
+from headrace.recipe.columns import Column
 
 
 def random_erasing(builder: Builder, transform: Any, library: str) -> str:

@@ -15,7 +15,7 @@ import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_images
 from headrace.pixels import boxes, pillow_ops, tensor_ops
-from headrace.recipe.recipe import Column
+from headrace.recipe.columns import Column
 from headrace.transforms import filter_name
 
 # A flip of a tensor commutes with the pointwise steps before it, so it may be done on the image. It does not commute

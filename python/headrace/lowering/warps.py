@@ -12,7 +12,7 @@ import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_images
 from headrace.pixels import pillow_ops, warps
-from headrace.recipe.recipe import Column, WarpNumber
+from headrace.recipe.columns import Column, WarpNumber
 from headrace.transforms import filter_name
 
 _MOST = 3e38  # of float32, roughly: torch refuses to draw beyond

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from headrace.randomness.gaussian import gaussian_weights
 from headrace.randomness.policy_numbers import normals, policy_numbers
 from headrace.randomness.warp_numbers import warp_numbers
-from headrace.recipe.recipe import AnyColumn, Column, GaussianWeight, Normal, PolicyNumber, WarpNumber
+from headrace.recipe.columns import AnyColumn, Column, GaussianWeight, Normal, PolicyNumber, WarpNumber
 
 UInt64Array = npt.NDArray[np.uint64]
 Int64Array = npt.NDArray[np.int64]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from headrace.recipe.box_blur import boxes_of
-from headrace.recipe.recipe import WarpNumber
+from headrace.recipe.columns import WarpNumber
 from headrace.recipe.turns import turn_of
 
 Float64Array = npt.NDArray[np.float64]

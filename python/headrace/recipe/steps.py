@@ -154,7 +154,7 @@ class GaussianBlur:
     """torchvision's blur of a PIL image: a convolution in float32 with mirrored borders, rounded to bytes.
 
     Draw columns: `draw` is sigma; the next `width` columns are the weights of a row of the kernel, and the `height`
-    columns after them those of a column, all computed from sigma (`recipe.GaussianWeight`). `softmax`: whether the
+    columns after them those of a column, all computed from sigma (`columns.GaussianWeight`). `softmax`: whether the
     weights are computed by the operations of torchvision v2, otherwise by those of v1.
     """
 
@@ -170,7 +170,7 @@ class PillowBlur:
 
     Attributes:
         radius: in pixels, 0 or more. Behind the column of a drawn one are the three numbers of rule ``"box"``
-            (`recipe.WarpNumber`).
+            (`columns.WarpNumber`).
     """
 
     radius: float | Drawn

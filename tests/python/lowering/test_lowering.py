@@ -12,7 +12,7 @@ from torch import nn
 import headrace.transforms as H
 from headrace.lowering import LoweringError, lower
 from headrace.recipe import steps as S
-from headrace.recipe.recipe import Column
+from headrace.recipe.columns import Column
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 

@@ -10,7 +10,7 @@ import torch
 import headrace.transforms as H
 from headrace.lowering import LoweringError, lower
 from headrace.recipe import steps as S
-from headrace.recipe.recipe import Column
+from headrace.recipe.columns import Column
 
 
 def steps_of(T, *steps) -> tuple:

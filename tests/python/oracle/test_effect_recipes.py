@@ -14,7 +14,8 @@ from PIL import Image, ImageEnhance, ImageOps
 from headrace.engine.engine import Engine
 from headrace.engine.layout import Layout
 from headrace.recipe import steps as S
-from headrace.recipe.recipe import Column, Recipe
+from headrace.recipe.columns import Column
+from headrace.recipe.recipe import Recipe
 from support import blobs, pictures
 
 pytestmark = pytest.mark.pixels

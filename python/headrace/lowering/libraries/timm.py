@@ -13,7 +13,7 @@ from headrace.lowering.images import Lower, on_images
 from headrace.lowering.pointwise import tensor_step
 from headrace.lowering.policies import timm_policies
 from headrace.pixels import pillow_ops
-from headrace.recipe.recipe import Column
+from headrace.recipe.columns import Column
 from headrace.transforms import filter_name
 
 _MOST_BOXES = 100  # of RandomErasing: each has a column for every number that it may draw

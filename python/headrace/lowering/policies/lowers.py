@@ -10,7 +10,7 @@ from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_images
 from headrace.lowering.policies.choices import any_of, any_way
 from headrace.lowering.policies.operations import Operations
-from headrace.recipe.recipe import Column
+from headrace.recipe.columns import Column
 
 _BINS_OF_LEARNED = 10  # of AutoAugment's magnitudes
 

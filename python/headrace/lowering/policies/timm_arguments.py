@@ -8,7 +8,7 @@ from typing import Any
 import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.randomness.policy_numbers import argument, has_sign
-from headrace.recipe.recipe import AnyColumn, Column, Magnitude, Normal, PolicyNumber, WarpNumber
+from headrace.recipe.columns import AnyColumn, Column, Magnitude, Normal, PolicyNumber, WarpNumber
 
 # Rule of an argument -> rule of the three numbers behind it.
 _FOLLOWED = {"angle": "turn", "radius": "box", "any_radius": "box"}

@@ -14,7 +14,7 @@ from headrace.lowering.policies.choices import any_of, any_way
 from headrace.lowering.policies.operations import Steps
 from headrace.lowering.policies.timm_arguments import Arguments
 from headrace.lowering.policies.timm_operations import ways_of
-from headrace.recipe.recipe import Column
+from headrace.recipe.columns import Column
 
 _MOST_BRANCHES = 4096  # of a choice without repetition
 

@@ -23,7 +23,8 @@ from headrace.randomness.own_generators import Reseeded, reseeded
 from headrace.randomness.python_randomness import FixedRand, draws_process_wide, sample_randomness
 from headrace.recipe.byte_table import Pointwise, table
 from headrace.recipe.calls import CallError, CallFunction, OnBytes, OnImage, Rest, described
-from headrace.recipe.recipe import DTYPES, Column, Recipe
+from headrace.recipe.columns import Column
+from headrace.recipe.recipe import DTYPES, Recipe
 
 
 def call(builder: Builder, transform: Any, why: str) -> str:

@@ -18,7 +18,8 @@ from headrace.lowering.geometry import pair
 from headrace.lowering.origins import class_origin, has_hooks, leaves
 from headrace.lowering.several.stacking import stacked_by
 from headrace.lowering.several.views import LowerSteps
-from headrace.recipe.recipe import Column, Recipe
+from headrace.recipe.columns import Column
+from headrace.recipe.recipe import Recipe
 
 _LIBRARIES = ("headrace", "v1", "v2")
 _CORNERS = ((False, False), (False, True), (True, False), (True, True))  # bottom, right

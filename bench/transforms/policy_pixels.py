@@ -1,6 +1,6 @@
 """How far the operations of DALI's RandAugment are from torchvision's: the same images, magnitude and direction.
 
-    python -m bench.policy_pixels --out build/policy-pixels.json
+    python -m bench.transforms.policy_pixels --out build/policy-pixels.json
 
 headrace's pixels are torchvision's: the tests compare each operation, and `loader.verify()` whole loaders.
 """
