@@ -61,11 +61,12 @@ FuseLaunch launch_of(const SampleJob* there, std::span<const SampleJob> jobs, co
 }
 
 bool fits_kernel(const Plan& plan) {
-  if (std::ranges::any_of(plan.stages, [](const PlanStage& stage) { return stage.made_size() != stage.resize; }))
-    return false;
   for (const PlanStage& stage : plan.stages) {
-    const auto boxed = [](const Effect& one) { return one.kind == Effect::Kind::kBoxBlur; };
-    if (std::ranges::any_of(stage.effects, boxed)) return false;
+    const auto fits = [&](const Effect& one) {  // its image has the size of the stage's, also between two effects
+      if (one.kind == Effect::Kind::kWarp) return plan.warps[static_cast<size_t>(one.amount)].out == stage.resize;
+      return one.kind != Effect::Kind::kBoxBlur;
+    };
+    if (!std::ranges::all_of(stage.effects, fits)) return false;
   }
   if (plan.stages.size() <= 1) return true;
   const PlanStage &first = plan.stages[0], &second = plan.stages[1];  // a resize, then effects on a part of it

@@ -20,6 +20,7 @@ _DECODERS: dict[str, Decoder] = {
     "str": text,
     "bytes": bytes,
 }
+_ARROW_ROWS = b"LDARW01\0"  # the end of a chunk with an Arrow table behind its samples, or in their place
 _LEAF: dict[str, Any] = {"type": None, "context": None, "children_spec": []}
 
 
@@ -38,8 +39,9 @@ class LitData(ShardSource):
 
     Raises:
         OSError: the index or a chunk cannot be read.
-        ValueError: the index or a chunk is damaged, compressed, encrypted, or of another layout; the samples are not
-            dicts; a key is missing, or its values are not read: pickles could run any code.
+        ValueError: the index or a chunk is damaged, compressed, encrypted, or of another layout, such as the Arrow
+            tables that litdata makes of dicts of bytes and numbers; the samples are not dicts; a key is missing, or its
+            values are not read: pickles could run any code.
     """
 
     def __init__(
@@ -53,6 +55,8 @@ class LitData(ShardSource):
         mode: str = "RGB",
     ) -> None:
         shards = _shards(Path(folder).absolute())
+        for shard in shards:
+            _check_rows(shard.path)
         super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode)
 
 
@@ -73,6 +77,18 @@ def _shards(folder: Path) -> list[Shard]:
         return [Shard(_inside(folder, chunk["filename"]), int(chunk["chunk_size"]), columns) for chunk in chunks]
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{index} is no index of litdata's chunks, or it is damaged: {error!r}") from error
+
+
+def _check_rows(path: str) -> None:
+    """Raises ValueError for a chunk whose samples lie in an Arrow table at its end: their places are all the same."""
+    with Path(path).open("rb") as file:
+        begin = file.read(12)  # the number of samples, and two places
+        file.seek(-min(8, file.seek(0, os.SEEK_END)), os.SEEK_END)
+        if file.read() == _ARROW_ROWS and begin[4:8] == begin[8:]:
+            raise ValueError(
+                f"{path} keeps its samples in an Arrow table, as litdata writes dicts of bytes and numbers; such "
+                "chunks are not read: write the images as PIL images"
+            )
 
 
 def _columns(folder: Path, config: dict[str, Any]) -> dict[str, Column]:

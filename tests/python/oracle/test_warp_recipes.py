@@ -104,6 +104,16 @@ def test_expanded_rotations_equal_the_oracle(filter, center):
         assert_same(loader, list(loader.reference()))
 
 
+@pytest.mark.parametrize("device", [None, "emulated"])
+def test_a_second_quarter_turn_gives_back_the_size_that_the_first_one_changed(device):
+    if device:
+        pytest.importorskip("headrace._gpu")
+    turn = T.RandomRotation((90, 90), expand=True)
+    dataset = Blobs(PHOTOGRAPHS, None, T.Compose([T.Resize((60, 40)), turn, turn, T.RandomCrop(30), *TENSOR]))
+    loader = DataLoader(dataset, 8, seed=3, num_workers=2, device=device)
+    assert assert_same(loader, list(loader.reference())) == 3
+
+
 @each_filter
 def test_expanded_rotations_of_several_sizes(filter):
     steps = [T.Resize(20), T.RandomRotation(180, filter, expand=True), T.RandomAffine(9, scale=(0.5, 1)), T.ToTensor()]

@@ -110,3 +110,14 @@ def test_what_is_refused(tmp_path):
     (tmp_path / "chunk-0-2.bin").write_bytes((tmp_path / "chunk-0-2.bin").read_bytes()[:-1])
     with pytest.raises(ValueError, match=r"chunk-0-2.bin is damaged"):
         LitData(tmp_path, "image")
+
+
+def test_samples_in_an_arrow_table_are_refused(tmp_path):
+    write(tmp_path)
+    chunk = sorted(tmp_path.glob("*.bin"))[0]
+    data = bytearray(chunk.read_bytes())
+    places = np.frombuffer(data, "<u4", int(np.frombuffer(data, "<u4", 1)[0]) + 1, 4)
+    places[:] = places[0]
+    chunk.write_bytes(bytes(data) + b"LDARW01\0")
+    with pytest.raises(ValueError, match=r"keeps its samples in an Arrow table.*write the images as PIL images"):
+        LitData(tmp_path, "image", "label")
