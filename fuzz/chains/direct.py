@@ -67,7 +67,7 @@ class Direct:
 
     def _one(self, transform: Any, image: Any, draws: Draws) -> Any:
         steps, name = self._steps[id(transform)], type(transform).__name__
-        if name in _AS_THEY_ARE:
+        if name in _AS_THEY_ARE and not any(isinstance(step, S.RandomKeepRatio) for step in steps):
             return transform(image)
         if not steps:  # nothing happens to such an image
             return image
@@ -91,7 +91,7 @@ class Direct:
 
 _AS_THEY_ARE = {"Resize", "CenterCrop", "Pad", "Grayscale", "RGB", "ToTensor", "PILToTensor", "ToImage", "ToPureTensor"}
 _AS_THEY_ARE |= {"ToDtype", "ConvertImageDtype", "Normalize", "Identity", "CenterCropOrPad", "ResizeKeepRatio"}
-_AS_THEY_ARE |= {"MaybePILToTensor", "MaybeToTensor"}
+_AS_THEY_ARE |= {"MaybePILToTensor", "MaybeToTensor", "TrimBorder"}
 _AT_TIMES = {f"Random{name}" for name in ("Invert", "Posterize", "Solarize", "Autocontrast", "Equalize")}
 _AT_TIMES |= {"RandomAdjustSharpness", "RandomGrayscale", "RandomHorizontalFlip", "RandomVerticalFlip"}
 

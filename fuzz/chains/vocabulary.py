@@ -86,6 +86,7 @@ SIZING: tuple[Callable[[Words], str], ...] = (
     lambda w: f"H.ResizedCenterCrop({w.size()}, '{w.draw.choice(FILTERS)}')",
     _timm_crop,
     lambda w: f"timm.CenterCropOrPad({w.size()}, fill={w.draw.randint(0, 255)})",
+    lambda w: f"timm.RandomCropOrPad({w.size()}, fill={w.draw.randint(0, 255)})",
 )
 
 
@@ -100,12 +101,39 @@ def _pad(w: Words) -> str:
     return f"{w.home()}.Pad({given}, {w.fill()}, '{mode}')"
 
 
+def _random_resize(w: Words) -> str:
+    home, (low, high) = w.home(NEW), sorted((w.edge(), w.edge()))
+    return f"{home}.RandomResize({low}, {high + 1}, interpolation={w.filter(home)})"
+
+
+def _random_shortest(w: Words) -> str:
+    home = w.home(NEW)
+    more = f"max_size={w.draw.choice([None, 60])}, interpolation={w.filter(home)}"
+    return f"{home}.RandomShortestSize([{w.edge()}, {w.edge()}, {w.edge()}], {more})"
+
+
+def _scale_jitter(w: Words) -> str:
+    home = w.home(NEW)
+    return f"{home}.ScaleJitter({w.size()}, {w.bounds(0.3, 1.5)}, interpolation={w.filter(home)})"
+
+
+def _zoom_out(w: Words) -> str:
+    return f"{w.home(NEW)}.RandomZoomOut({w.fill()}, {w.bounds(1.0, 2.0)}, {w.p()})"
+
+
 #: Change the size, to one that depends on the image.
 RESHAPING: tuple[Callable[[Words], str], ...] = (
     _shorter,
     _pad,
     lambda w: f"timm.ResizeKeepRatio({w.size()}, {round(w.draw.random(), 2)}, interpolation='bicubic')",
+    lambda w: f"timm.ResizeKeepRatio({w.size()}, random_scale_prob=0.5, random_aspect_prob=0.5)",
+    lambda w: f"v2.Compose([v2.Resize({w.edge() + 7}), timm.transforms.TrimBorder({w.draw.randint(0, 3)})])",
+    lambda w: f"timm.RandomPad({w.size()}, {w.draw.randint(0, 255)})",
     lambda w: _rotation(w, expand=True),
+    _random_resize,
+    _random_shortest,
+    _scale_jitter,
+    _zoom_out,
 )
 
 FLIPS: tuple[Callable[[Words], str], ...] = (

@@ -118,7 +118,9 @@ class PythonLane:
 
     def join(self, seconds: float | None = None) -> None:
         """Waits up to `seconds` for each thread to end."""
-        if self._pid == os.getpid():  # the threads do not exist in a forked child
+        # The threads do not exist in a forked child. Without threads nothing is looked up: where another module holds
+        # __main__, as dill does, its objects are deleted when the globals of this module are gone.
+        if self._threads and self._pid == os.getpid():
             for thread in self._threads:
                 if thread is not threading.current_thread():
                     thread.join(seconds)

@@ -180,5 +180,5 @@ def test_what_is_erased_belongs_to_the_recipe():
 
 @pytest.mark.parametrize("erased", [None, ERASED[:1]])
 def test_a_value_is_missing(erased):
-    with pytest.raises(ValueError, match="one element a channel for each Erase"):
+    with pytest.raises(ValueError, match="one element a channel for each row"):
         Engine(recipe_of(STEPS, erased), Layout.PLANAR, threads=0, slots_kept=1)
