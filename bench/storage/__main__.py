@@ -33,11 +33,12 @@ def loader(dataset: Any, cores: int) -> headrace.DataLoader:
 
 
 def rate(batches: Iterable[Any]) -> float:
-    """Images a second of an epoch."""
+    """Images a second of two epochs."""
     count = 0
     start = time.perf_counter()
-    for batch in batches:
-        count += len(batch["image"] if isinstance(batch, dict) else batch[0])
+    for _ in range(2):
+        for batch in batches:
+            count += len(batch["image"] if isinstance(batch, dict) else batch[0])
     return count / (time.perf_counter() - start)
 
 
@@ -52,6 +53,15 @@ def check_equal(ours: headrace.DataLoader, files: headrace.DataLoader) -> None:
     for (a, its), (b, theirs) in zip(ours, files, strict=True):
         if not (torch.equal(a, b) and torch.equal(its, theirs)):
             sys.exit("the batches differ")
+
+
+def turn(contenders: list[Iterable[Any]], first: int) -> list[float]:
+    """The rate of each contender, beginning with another one in each round."""
+    rates = [0.0] * len(contenders)
+    for i in range(len(contenders)):
+        now = (first + i) % len(contenders)
+        rates[now] = rate(contenders[now])
+    return rates
 
 
 def measure(store: Store, paths: list[Path], cores: int, rounds: int) -> dict[str, Any]:
@@ -81,7 +91,7 @@ def measure(store: Store, paths: list[Path], cores: int, rounds: int) -> dict[st
             missing = str(error)
         for one in contenders:
             rate(one)  # starts workers
-        rates = [[rate(one) for one in contenders] for _ in range(rounds)]
+        rates = [turn(contenders, first) for first in range(rounds)]
         for one in mine:
             one.close()
         return {"rates": rates, "missing": missing}
