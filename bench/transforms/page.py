@@ -39,7 +39,9 @@ def filled(page: str, rows: dict[str, Any]) -> str:
     lines, heading, in_table = [], "", False
     for line in page.splitlines():
         if line.startswith("#"):
-            heading, in_table = line.lstrip("# "), False
+            heading = line.lstrip("# ")
+        if not line.startswith("|"):
+            in_table = False
         if header := _HEADER.match(line):
             in_table = True
             line = f"| {header[1]} | on the CPU | on a device | speed | {header[2]} |"
