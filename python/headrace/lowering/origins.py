@@ -151,3 +151,14 @@ def _numbers(array: Any) -> str:
         return f"{tuple(array.shape)} {array.dtype} {zlib.crc32(np.ascontiguousarray(held).data)}"
     except (TypeError, ValueError, RuntimeError):  # an array of objects, or a tensor outside of CPU memory
         return repr(array)
+
+
+def value_of_name(function: Any, name: str) -> Any:
+    """Returns the value of a free or global name of a function; None without one."""
+    free = function.__code__.co_freevars
+    if name in free:
+        try:
+            return (function.__closure__ or ())[free.index(name)].cell_contents
+        except ValueError:  # not filled yet
+            return None
+    return function.__globals__.get(name)

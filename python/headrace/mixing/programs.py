@@ -10,6 +10,7 @@ from typing import Any
 
 from torch.utils.data import default_collate
 
+from headrace.lowering.origins import value_of_name
 from headrace.mixing import timm_mixes, torchvision_mixes
 
 _PASSED_OVER = frozenset(("RESUME", "PUSH_NULL", "PRECALL", "CACHE", "COPY_FREE_VARS", "NOP", "MAKE_CELL"))
@@ -29,7 +30,7 @@ def of_samples(function: Callable[[Any], Any]) -> Callable[[Any, int], Any] | No
     names = _names_in(function)
     if names is None or len(names) != 2:
         return None
-    mix, collate = (_value(function, one) for one in names)
+    mix, collate = (value_of_name(function, one) for one in names)
     if collate is not default_collate:
         return None
     made = _twin(mix)
@@ -55,7 +56,7 @@ def of_batch(function: Callable[[Any], Any]) -> Callable[[Any], Any] | None:
     names = _names_in(function)
     if names is None or len(names) != 1:
         return None
-    mixing = _twin(_value(function, names[0]))
+    mixing = _twin(value_of_name(function, names[0]))
     return None if mixing is None else lambda batch: mixing(*batch)
 
 
@@ -63,7 +64,7 @@ def draws_from_numpy(function: Callable[[Any], Any]) -> bool:
     """Whether a collate_fn mixes by timm's `Mixup`, which draws from numpy.random."""
     names = _names_in(function)
     found = names is not None and len(names) == 2 and of_samples(function) is not None
-    return found and names is not None and timm_mixes.twin(_value(function, names[0])) is not None
+    return found and names is not None and timm_mixes.twin(value_of_name(function, names[0])) is not None
 
 
 def _twin(mix: Any) -> Any:
@@ -94,14 +95,3 @@ def _called_in(code: types.CodeType) -> tuple[str, ...] | None:
     if kinds[3] not in ("CALL", "CALL_FUNCTION") or steps[3].arg != 1:
         return None
     return steps[0].argval, steps[1].argval
-
-
-def _value(function: Any, name: str) -> Any:
-    """Returns the value of a free or global name of a function; None without one."""
-    free = function.__code__.co_freevars
-    if name in free:
-        try:
-            return (function.__closure__ or ())[free.index(name)].cell_contents
-        except ValueError:  # not filled yet
-            return None
-    return function.__globals__.get(name)

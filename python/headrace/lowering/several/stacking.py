@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from headrace.lowering.origins import class_origin
+from headrace.lowering.origins import class_origin, value_of_name
 
 #: What differs between versions of Python, or with the place that a name comes from, and not in what is computed.
 _PASSED_OVER = frozenset(
@@ -37,7 +37,7 @@ def stacked_by(function: Any) -> list[Any] | None:
     ours, theirs = _parts(_idiom.__code__), _parts(function.__code__)
     if ours is None or theirs is None or theirs.frame != ours.frame:
         return None
-    if theirs.names != ("torch", "stack") or _value(function, "torch") is not torch:
+    if theirs.names != ("torch", "stack") or value_of_name(function, "torch") is not torch:
         return None
     return _called(function, theirs)
 
@@ -110,7 +110,7 @@ def _called(function: Any, parts: _Parts) -> list[Any] | None:
 def _follow(one: dis.Instruction, stack: list[Any], function: Any, variable: str) -> bool:
     """Does one operation; returns whether it is known."""
     if one.opname in _NAMED:
-        stack.append(_value(function, one.argval))
+        stack.append(value_of_name(function, one.argval))
     elif one.opname == "LOAD_FAST" and one.argval == variable:
         stack.append(_Element())
     elif one.opname in _ATTRIBUTE and isinstance(stack[-1], types.ModuleType):
@@ -140,14 +140,3 @@ def _call(stack: list[Any], function: Callable[..., Any], arguments: list[Any]) 
         return False
     stack.append(function(*arguments))
     return True
-
-
-def _value(function: Any, name: str) -> Any:
-    """Returns the value of a free or global name of a function; None without one."""
-    free = function.__code__.co_freevars
-    if name in free:
-        try:
-            return (function.__closure__ or ())[free.index(name)].cell_contents
-        except ValueError:  # not filled yet
-            return None
-    return function.__globals__.get(name)

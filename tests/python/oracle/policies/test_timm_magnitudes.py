@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import random
-import warnings
 from types import ModuleType
 from typing import Any
 
@@ -29,15 +27,6 @@ COUNT = 100_000
 #: Above it, two samples of COUNT numbers of one distribution have a Kolmogorov-Smirnov distance once in 10,000 times.
 MOST = 2.23 * (2 / COUNT) ** 0.5
 HPARAMS = {"translate_const": 20, "img_mean": (124, 116, 104)}
-
-
-@pytest.fixture(scope="module")
-def policies(torchvision) -> ModuleType:
-    """timm.data.auto_augment, or a skip where timm is not installed."""
-    pytest.importorskip("timm", exc_type=ImportError)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return importlib.import_module("timm.data.auto_augment")
 
 
 class Fed:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import random
-import warnings
 from types import ModuleType
 from typing import Any
 
@@ -23,15 +22,6 @@ from headrace.transforms import Compose, PILToTensor
 from support import pictures
 
 pytestmark = [pytest.mark.pixels, pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def policies(torchvision) -> ModuleType:
-    """timm.data.auto_augment, or a skip where timm is not installed."""
-    pytest.importorskip("timm", exc_type=ImportError)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return importlib.import_module("timm.data.auto_augment")
 
 
 class Fed:
