@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "bind/unlocked.h"
 #include "core/batch/backend.h"
 
 namespace headrace {
@@ -17,7 +18,7 @@ inline pybind11::capsule wrap_backend(std::shared_ptr<Backend> backend) {
   auto* owned = new std::shared_ptr<Backend>(std::move(backend));
   return pybind11::capsule(owned, kBackendCapsule, [](PyObject* object) {
     auto* held = static_cast<std::shared_ptr<Backend>*>(PyCapsule_GetPointer(object, kBackendCapsule));
-    const pybind11::gil_scoped_release unlocked;  // the destructor may wait for the backend's threads
+    const Unlocked unlocked;  // the destructor may wait for the backend's threads
     delete held;
   });
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bind/convert.h"
+#include "bind/unlocked.h"
 #include "core/base/error.h"
 #include "core/jpeg/jpeg_decoder.h"
 #include "core/jpeg/jpeg_header.h"
@@ -26,7 +27,7 @@ py::dict header_dict(const py::bytes& data) {
   JpegHeader header;
   {
     const auto bytes = bytes_of(data);
-    py::gil_scoped_release release;
+    const Unlocked unlocked;
     header = parse_jpeg_header(bytes);
   }
   py::list components;
@@ -68,7 +69,7 @@ py::bytes decode_crop(const py::bytes& data, int x, int y, int width, int height
   if (!pixels) throw py::error_already_set();
   CopySink sink(reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(pixels.ptr())), row_bytes);
   {
-    py::gil_scoped_release release;
+    const Unlocked unlocked;
     thread_local JpegDecoder decoder;
     decoder.decode(bytes, header, box, sink);
   }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "bind/convert.h"
+#include "bind/unlocked.h"
 #include "core/kernels/kernels.h"
 #include "core/mixing/mixing.h"
 
@@ -39,7 +40,7 @@ void mix(py::array batch, const std::string& type, double share, double rest, bo
                      .stride = static_cast<size_t>(batch.strides(0)),
                      .elements = static_cast<size_t>(batch.shape(1)),
                      .type = mixed};
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   (mirrored ? mix_mirrored : mix_rolled)(all, {share, rest}, loops);
 }
 
@@ -58,7 +59,7 @@ void move_boxes(py::array boxes, bool mirrored) {
                      .sample_stride = boxes.strides(0),
                      .plane_stride = boxes.strides(1),
                      .row_stride = boxes.strides(2)};
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   (mirrored ? mirror_boxes : roll_boxes)(all);
 }
 

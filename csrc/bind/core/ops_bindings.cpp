@@ -5,6 +5,7 @@
 
 #include "bind/convert.h"
 #include "bind/plan.h"
+#include "bind/unlocked.h"
 #include "core/fuse/blur.h"
 #include "core/fuse/fuse.h"
 #include "core/jpeg/jpeg_decoder.h"
@@ -57,7 +58,7 @@ void fuse(const py::array_t<uint8_t, py::array::c_style>& image, const py::dict&
   const Size size{static_cast<int>(image.shape(1)), static_cast<int>(image.shape(0))};
   const uint8_t* pixels = image.data();
   const Kernels& set = set_of(isa);
-  py::gil_scoped_release release;
+  const Unlocked unlocked;
   Fuser(set).run(plan, pixels, static_cast<size_t>(size.width) * kPixelBytes, size, output);
 }
 
@@ -67,7 +68,7 @@ void decode_fuse(const py::bytes& data, const py::dict& from, const py::array& l
   const Output output = output_of(plan, lut, out, layout);
   const std::string_view view = data;  // not a copy
   const std::span<const uint8_t> bytes{reinterpret_cast<const uint8_t*>(view.data()), view.size()};
-  py::gil_scoped_release release;
+  const Unlocked unlocked;
   const JpegHeader header = plain_header(bytes, {});
   thread_local JpegDecoder decoder;
   thread_local Fuser fuser(kernels());
@@ -93,7 +94,7 @@ py::array_t<float> blur(const py::array_t<uint8_t, py::array::c_style>& image,
   const uint8_t* pixels = image.data();
   float* to = made.mutable_data();
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     Blur().run(pixels, size, weights, loops, to);
   }
   return made;
@@ -102,7 +103,7 @@ py::array_t<float> blur(const py::array_t<uint8_t, py::array::c_style>& image,
 py::tuple resample_table(int in, int out, int filter, int first, int count) {
   ResampleTable table;
   {
-    py::gil_scoped_release release;
+    const Unlocked unlocked;
     table.build(in, out, static_cast<Filter>(filter), first, count);
   }
   return py::make_tuple(py::array_t<int32_t>(table.count, table.start.data()),

@@ -16,6 +16,7 @@
 #include "bind/core/pipeline_objects.h"
 #include "bind/core/process_recorder.h"
 #include "bind/core/slot_tensor.h"
+#include "bind/unlocked.h"
 
 namespace py = pybind11;
 using namespace std::chrono_literals;
@@ -118,7 +119,7 @@ std::unique_ptr<HeldBatch> submit(const py::object& self, const py::object& tabl
   const auto address = memory.is_none() ? 0 : memory.attr("data_ptr")().cast<uintptr_t>();
   auto held = std::make_unique<HeldBatch>(memory, self);
   {
-    const py::gil_scoped_release unlocked;  // a device may have to finish an earlier batch first
+    const Unlocked unlocked;  // a device may have to finish an earlier batch first
     held->batch =
         own.pipeline->submit(blobs, std::move(list), std::move(numbers), {reinterpret_cast<uint8_t*>(address), stream});
   }
@@ -134,7 +135,7 @@ std::unique_ptr<HeldBatch> repair(const py::object& self, const HeldBatch& held,
   std::vector<double> numbers = to_vector<double>(draws);
   auto second = std::make_unique<HeldBatch>(held.memory, self);
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     second->batch = own.pipeline->repair(*held.batch, std::move(places), blobs, std::move(list), std::move(numbers));
   }
   return second;
@@ -149,7 +150,7 @@ bool wait(PyPipeline& self, const HeldBatch& held, double seconds) {
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     bool complete = false;
     {
-      const py::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       complete = self.pipeline->wait(batch, std::clamp(left, 0ms, 100ms));
     }
     if (complete) return true;
@@ -197,7 +198,7 @@ std::unique_ptr<HeldJob> next_job(const py::object& self, double seconds) {
   auto& pipeline = *py::cast<PyPipeline&>(self).pipeline;
   std::optional<PythonJob> job;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     job = (pipeline.*pop)(std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3)));
   }
   return job ? std::make_unique<HeldJob>(std::move(*job), self) : nullptr;
@@ -232,14 +233,14 @@ void finish(PyPipeline& self, HeldJob& held, const py::buffer& pixels, int width
   if (bytes != count && bytes != count * kPixelBytes) throw py::value_error("the pixels do not fit the size");
   const auto* data = static_cast<const uint8_t*>(info.ptr);
   const Size size{width, height};
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   self.pipeline->finish(held.job, bytes == count ? gray_image(data, size) : rgbx_image(data, size), python_ns);
 }
 
 void finish_elements(PyPipeline& self, HeldJob& held, const py::buffer& elements, int64_t python_ns) {
   const py::buffer_info info = bytes_of(elements);
   const auto bytes = static_cast<size_t>(info.size * info.itemsize);
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   self.pipeline->finish_elements(held.job, {static_cast<const uint8_t*>(info.ptr), bytes}, python_ns);
 }
 
@@ -312,15 +313,15 @@ void bind_pipeline(py::module_& module) {
       .def("wait", &wait, py::arg("batch"), py::arg("seconds"))
       .def("hand_over",
            [](PyPipeline& self, const HeldBatch& held, uintptr_t stream) {
-             const py::gil_scoped_release unlocked;
+             const Unlocked unlocked;
              self.pipeline->hand_over(*held.batch, stream);
            })
       .def(
           "cancel", [](PyPipeline& self, const HeldBatch& held) { self.pipeline->cancel(*held.batch); },
-          py::call_guard<py::gil_scoped_release>())
+          py::call_guard<Unlocked>())
       .def(
           "run_one", [](PyPipeline& self) { return self.pipeline->run_one(); },
-          py::call_guard<py::gil_scoped_release>())
+          py::call_guard<Unlocked>())
       .def("next_pillow_job", &next_job<&Pipeline::next_pillow_job>, py::arg("seconds"))
       .def_property_readonly("pillow_jobs_waiting",
                              [](const PyPipeline& self) { return self.pipeline->pillow_jobs_waiting(); })
@@ -340,7 +341,7 @@ void bind_pipeline(py::module_& module) {
       .def("compact", [](const PyPipeline& self, const HeldBatch& held,
                          const std::vector<int>& places) { self.pipeline->compact(*held.batch, places); })
       .def(
-          "close", [](PyPipeline& self) { self.pipeline->close(); }, py::call_guard<py::gil_scoped_release>())
+          "close", [](PyPipeline& self) { self.pipeline->close(); }, py::call_guard<Unlocked>())
       .def_property_readonly("closed", [](const PyPipeline& self) { return self.pipeline->closed(); })
       .def_property_readonly("slots", [](const PyPipeline& self) { return self.pipeline->slots(); })
       .def_property_readonly("sample_bytes",

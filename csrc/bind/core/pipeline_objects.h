@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "bind/unlocked.h"
 #include "core/pipeline/pipeline.h"
 
 namespace headrace {
@@ -30,7 +31,7 @@ struct PyPipeline {
   ~PyPipeline() {
     bool settled = false;
     {
-      const py::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       pipeline->close();
       settled = pipeline->settle(kPatience);
       if (settled) pipeline.reset();
@@ -67,7 +68,7 @@ struct HeldBatch {
   ~HeldBatch() {
     if (owner.is_none() || batch == nullptr) return;
     Pipeline& pipeline = *py::cast<PyPipeline&>(owner).pipeline;
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     pipeline.cancel(*batch);
   }
   HeldBatch(const HeldBatch&) = delete;

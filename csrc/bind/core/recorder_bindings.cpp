@@ -9,6 +9,7 @@
 
 #include "bind/convert.h"
 #include "bind/core/process_recorder.h"
+#include "bind/unlocked.h"
 #include "core/base/clock.h"
 #include "core/base/fork_guard.h"
 
@@ -57,7 +58,7 @@ py::tuple stop() {
   const std::shared_ptr<Recorder> recorder = process_recorder();
   std::vector<ThreadSpans> spans;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     spans = recorder->stop();
   }
   py::list threads;

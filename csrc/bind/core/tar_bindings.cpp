@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bind/convert.h"
+#include "bind/unlocked.h"
 #include "core/archive/file_source.h"
 #include "core/archive/tar_samples.h"
 #include "core/base/error.h"
@@ -24,7 +25,7 @@ py::dict index_of(const py::bytes& path) {
   TarSamples made;
   FileStamp stamp;
   try {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     const FileSource source(name.c_str());
     stamp = source.stamp();
     made = tar_samples(source);

@@ -7,6 +7,7 @@
 
 #include "bind/convert.h"
 #include "bind/texture.h"
+#include "bind/unlocked.h"
 #include "core/kernels/kernels.h"
 #include "core/rows/raw_rows.h"
 #include "core/textures/texture_scratch.h"
@@ -45,7 +46,7 @@ class PyTexture {
                            out.strides(2)};
     std::unique_ptr<TextureScratch> scratch = take();
     {
-      const py::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       expand(from, {0, 0, size.width, size.height}, scratch->pixels(), static_cast<size_t>(size.width) * kPixelBytes);
       set->make_texture(texture_->view(), scratch->view(), to);
     }

@@ -6,6 +6,7 @@
 #include "bind/convert.h"
 #include "bind/gpu/devices.h"
 #include "bind/plan.h"
+#include "bind/unlocked.h"
 #include "core/base/error.h"
 #include "gpu/batches/device_ops.h"
 
@@ -33,7 +34,7 @@ void fuse(DeviceOps& self, const std::vector<ImageTuple>& images, const py::list
   const ElementTable table(lut, size, to_layout(layout));
   std::vector<DeviceImage> sources;
   for (const ImageTuple& one : images) sources.push_back(image_of(one));
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   self.fuse(sources, resolved, size, table.strides, table.entries, reinterpret_cast<uint8_t*>(output),
             static_cast<Stream>(stream));
 }
@@ -41,7 +42,7 @@ void fuse(DeviceOps& self, const std::vector<ImageTuple>& images, const py::list
 // False: Pillow must decode the file.
 bool decode(DeviceOps& self, const py::bytes& data, uintptr_t output, uintptr_t stream) {
   const std::string_view view = data;
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   try {
     self.decode({reinterpret_cast<const uint8_t*>(view.data()), view.size()}, reinterpret_cast<uint8_t*>(output),
                 static_cast<Stream>(stream));

@@ -13,6 +13,7 @@
 #include "bind/backend_capsule.h"
 #include "bind/convert.h"
 #include "bind/gpu/devices.h"
+#include "bind/unlocked.h"
 #include "gpu/batches/device_backend.h"
 #include "gpu/decoders/emulated_decoder.h"
 #include "gpu/decoders/nvjpeg_decoder.h"
@@ -86,7 +87,7 @@ namespace {
 // The first call starts CUDA.
 std::string trouble() {
 #ifdef HEADRACE_WITH_CUDA
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return cuda_trouble();
 #else
   return "headrace was built without CUDA";
@@ -101,7 +102,7 @@ py::capsule make_backend(const std::string& kind, int index, const py::object& r
   if (options.texture != nullptr) throw py::value_error("a device makes no textures");
   std::shared_ptr<Backend> backend;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     const std::shared_ptr<Device> device = device_of(kind, index);
     std::unique_ptr<DecodeLane> lane;
     if (decoder != "cpu") {
@@ -113,7 +114,7 @@ py::capsule make_backend(const std::string& kind, int index, const py::object& r
 }
 
 std::string describe_nvjpeg(int index, const std::string& decoder, const std::vector<std::string>& candidates) {
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return nvjpeg_of(index, decoder, candidates)->describe();
 }
 

@@ -6,6 +6,7 @@
 #include "bind/convert.h"
 #include "bind/gpu/devices.h"
 #include "bind/plan.h"
+#include "bind/unlocked.h"
 #include "gpu/batches/timing.h"
 
 namespace py = pybind11;
@@ -30,14 +31,14 @@ py::tuple fuse(const std::string& kind, int index, const std::vector<py::bytes>&
   const ElementTable table(lut, size, to_layout(layout));
   FuseTiming timing;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     timing = time_fuse(device_of(kind, index), spans, resolved, size, table.strides, table.entries, repeats);
   }
   return py::make_tuple(timing.ms, timing.bytes);
 }
 
 std::vector<float> copy(const std::string& kind, int index, size_t bytes, int repeats) {
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return time_copy(device_of(kind, index), bytes, repeats);
 }
 
@@ -45,7 +46,7 @@ std::vector<double> decode(const std::string& kind, int index, const std::string
                            const std::vector<std::string>& candidates, const std::vector<py::bytes>& files, int lanes,
                            int group, int repeats) {
   const auto spans = spans_of(files);
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   const auto device = device_of(kind, index);
   return time_decoders(device, decoders_of(kind, index, device, decoder, candidates, lanes, group), spans, group,
                        repeats);

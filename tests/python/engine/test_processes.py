@@ -113,6 +113,27 @@ print("end")
     )
 
 
+def test_the_interpreter_ends_while_daemon_threads_are_in_native_code():
+    """They ask for the GIL that the end of the interpreter does not give back: up to Python 3.13 that ends a thread
+    by unwinding its stack, through native code as well, which must not abort the process."""
+    for _ in range(3):
+        process = python("""
+import threading
+from headrace.base.native import core
+core.resample_table(2, 1, 3, 0, 1)  # imports numpy
+inside = threading.Semaphore(0)
+def work():
+    while True:
+        inside.release()
+        core.resample_table(200_000, 100_000, 3, 0, 100_000)
+for _ in range(8):
+    threading.Thread(target=work, daemon=True).start()
+for _ in range(8):
+    inside.acquire()
+""")
+        assert process.communicate(timeout=60) == ("", "") and process.returncode == 0
+
+
 def test_the_interpreter_ends_by_an_error_and_by_sys_exit():
     process = python(f"{ENDLESS}\niterator = iter(loader(2, True))\nnext(iterator)\nsys.exit(3)")
     assert process.communicate(timeout=60) == ("", "") and process.returncode == 3
