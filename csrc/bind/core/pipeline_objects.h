@@ -90,7 +90,8 @@ struct HeldJob {
   ~HeldJob() {
     try {
       pipeline->put_back(job);
-    } catch (const std::bad_alloc&) {  // the sample is never made: the consumer runs into its timeout
+    } catch (const std::bad_alloc&) {
+      pipeline->fail(job, kNoMemory);
     }
   }
   HeldJob(const HeldJob&) = delete;

@@ -87,7 +87,7 @@ void bind_recorder(py::module_& module) {
   module.def("recording", [] { return process_recorder()->recording(); });
   module.def("add_span", &add, py::arg("name"), py::arg("begin_ns"), py::arg("end_ns"),
              "Adds a span of the calling thread. Does nothing while no recording runs.");
-  module.def("name_thread", [](std::string name) { process_recorder()->name_thread(std::move(name)); });
+  module.def("name_thread", [](const std::string& name) { process_recorder()->name_thread(name.c_str()); });
 }
 
 }  // namespace headrace

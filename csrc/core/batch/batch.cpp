@@ -16,6 +16,7 @@ void Batch::fill(std::shared_ptr<const BlobTable> from, std::vector<int64_t> its
                               std::to_string(from->size()) + " samples");
     }
   }
+  failures_.reserve(its_rows.size());  // so that fail() needs no memory
   blobs = std::move(from);
   rows = std::move(its_rows);
   draws = std::move(its_draws);
@@ -23,6 +24,18 @@ void Batch::fill(std::shared_ptr<const BlobTable> from, std::vector<int64_t> its
   room = size();
   remaining.store(size());
   ready.store(size() == 0);
+}
+
+void Batch::fail(int sample, Stage stage, int os_errno, const char* reason) noexcept {
+  Failure failure{sample, stage, os_errno, {}};
+  try {
+    failure.reason = reason;
+  } catch (const std::bad_alloc&) {
+    failure.os_errno = ENOMEM;
+    failure.reason = kNoMemory;
+  }
+  const std::lock_guard lock(mutex_);
+  failures_.push_back(std::move(failure));
 }
 
 }  // namespace headrace

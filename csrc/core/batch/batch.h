@@ -26,6 +26,9 @@ struct Failure {
   std::string reason;
 };
 
+/// The reason of a failure for want of memory. Short enough for a string to hold it without an allocation.
+inline constexpr const char* kNoMemory = "out of memory";
+
 /// A finished sample in memory of its own, where samples have different sizes.
 struct SizedSample {
   Lease memory;  // null: not made, or handed out
@@ -89,19 +92,16 @@ struct Batch {
       body();
       return true;
     } catch (const Error& error) {
-      fail({sample, error.stage(), error.os_errno(), error.what()});
+      fail(sample, error.stage(), error.os_errno(), error.what());
     } catch (const std::bad_alloc&) {
-      fail({sample, stage, ENOMEM, "not enough memory"});
+      fail(sample, stage, ENOMEM, kNoMemory);
     } catch (const std::exception& error) {
-      fail({sample, stage, 0, error.what()});
+      fail(sample, stage, 0, error.what());
     }
     return false;
   }
-  /// Records a failure. Any thread.
-  void fail(Failure failure) {
-    const std::lock_guard lock(mutex_);
-    failures_.push_back(std::move(failure));
-  }
+  /// Records the failure of a sample, also without memory for its reason. Any thread.
+  void fail(int sample, Stage stage, int os_errno, const char* reason) noexcept;
   /// Records that the whole batch cannot be made. The first reason is kept. Any thread.
   void break_down(const std::string& reason) {
     const std::lock_guard lock(mutex_);

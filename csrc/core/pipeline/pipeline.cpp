@@ -134,7 +134,7 @@ void Pipeline::put_back(PythonJob& job) {
 
 void Pipeline::fail(PythonJob& job, std::string reason) {
   const std::shared_ptr<Batch> batch = state_->take_back(job, 0);
-  batch->fail({job.sample, job.call < 0 ? Stage::kDecode : Stage::kTransform, 0, std::move(reason)});
+  batch->fail(job.sample, job.call < 0 ? Stage::kDecode : Stage::kTransform, 0, reason.c_str());
   state_->done(batch);
 }
 

@@ -35,7 +35,7 @@ Pipeline::State::State(PipelineOptions given)
     if (device != nullptr) device->start(*this);
     for (auto& worker : workers) worker = new_worker();
     threads.start(options.threads, [this](int i) {
-      records->name_thread("headrace worker " + std::to_string(i));
+      records->name_thread("headrace worker", i);
       work(*workers[static_cast<size_t>(i)]);
     });
   } catch (...) {

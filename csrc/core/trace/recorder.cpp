@@ -44,7 +44,12 @@ Recorder::Own& Recorder::own() {
   return mine;
 }
 
-void Recorder::name_thread(std::string name) { own().name = std::move(name); }
+void Recorder::name_thread(const char* name, int number) noexcept {
+  try {
+    own().name = number < 0 ? name : std::string(name) + " " + std::to_string(number);
+  } catch (const std::bad_alloc&) {  // a timeline lacks the name: better than to lack the thread
+  }
+}
 
 bool Recorder::start(int64_t most) {
   const std::lock_guard lock(mutex_);

@@ -20,7 +20,7 @@ void DecodeLane::start(PipelineHooks& hooks, std::function<std::unique_ptr<Sampl
   hooks_ = &hooks;
   for (size_t i = 0; i < decoders_.size(); ++i) workers_.push_back(worker());
   threads_.start(static_cast<int>(decoders_.size()), [this, enter](int i) {
-    hooks_->recorder().name_thread("device decode lane " + std::to_string(i));
+    hooks_->recorder().name_thread("device decode lane", i);
     try {
       enter();
     } catch (const std::exception&) {  // the decoder will refuse every sample, and the CPU makes them

@@ -167,7 +167,7 @@ TEST_CASE("many workers and feeders: each sample is taken once") {
 
 TEST_CASE("failures are handed over once") {
   Batch batch;
-  std::thread([&] { batch.fail({3, Stage::kRead, 2, "gone"}); }).join();
+  std::thread([&] { batch.fail(3, Stage::kRead, 2, "gone"); }).join();
   const std::vector<Failure> failures = batch.take_failures();
   REQUIRE(failures.size() == 1);
   CHECK(failures[0].sample == 3);

@@ -226,10 +226,10 @@ def test_permission_denied():
 
 
 def test_an_image_for_which_there_is_no_memory():
-    no_memory = headrace.base.errors.native_cause("resize", "not enough memory", errno.ENOMEM, "a.jpg")
-    error = headrace.base.errors.sample_error("resize", 3, "a.jpg", "not enough memory", no_memory)
+    no_memory = headrace.base.errors.native_cause("resize", "out of memory", errno.ENOMEM, "a.jpg")
+    error = headrace.base.errors.sample_error("resize", 3, "a.jpg", "out of memory", no_memory)
     assert isinstance(error, MemoryError) and isinstance(error, headrace.SampleError)
-    assert str(error).startswith("resize: sample 3 (a.jpg): not enough memory; ")
+    assert str(error).startswith("resize: sample 3 (a.jpg): out of memory; ")
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy).__bases__, str(copy)) == (type(error).__bases__, str(error))
 
