@@ -1,4 +1,4 @@
-"""The command line: ``headrace demo | verify PATH | bench DATASET | doctor``."""
+"""The command line: ``headrace demo | verify PATH | bench DATASET | doctor [DATASET]``."""
 
 from __future__ import annotations
 
@@ -68,6 +68,10 @@ def parser() -> argparse.ArgumentParser:
     race.set_defaults(run=_bench)
 
     health = commands.add_parser("doctor", help="check what affects pixels and speed here, and suggest remedies")
+    scanned = f"scan this instead, and recommend what to do: {_DATASET}"
+    health.add_argument("dataset", metavar="DATASET", nargs="?", help=scanned)
+    health.add_argument("--workers", type=_count, metavar="N", help="native threads of the scan; default: one a core")
+    health.add_argument("--limit", type=_count, metavar="N", help="only N files, drawn at random")
     health.set_defaults(run=_doctor)
     return top
 
@@ -99,7 +103,7 @@ def _bench(args: argparse.Namespace) -> int:
 def _doctor(args: argparse.Namespace) -> int:
     from headrace.commands import doctor
 
-    return doctor.run()
+    return doctor.run() if args.dataset is None else doctor.run_dataset(args.dataset, args.workers, args.limit)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

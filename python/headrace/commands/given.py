@@ -9,7 +9,7 @@ from headrace import transforms
 from headrace.demo import recipes
 from headrace.opening.objects import is_object, named_object
 from headrace.opening.opened import opened
-from headrace.sources import BlobDataset
+from headrace.sources import BlobDataset, NotNative, as_source
 
 
 class GivenError(ValueError):
@@ -24,6 +24,20 @@ def dataset_of(text: str) -> Any:
         raise GivenError(f"{error.filename or text}: {error.strerror or error}") from error
     except (ValueError, ImportError) as error:
         raise GivenError(" ".join(str(error).split())) from error
+
+
+def source_of(text: str) -> BlobDataset:
+    """Returns the encoded images of the dataset that a text names. Raises GivenError."""
+    dataset = dataset_of(text)
+    try:
+        source = as_source(dataset)
+    except (NotNative, ValueError) as error:
+        raise GivenError(f"{text}: {error}") from error
+    if not source.encoded:
+        raise GivenError(f"{text} holds pixels, not encoded files: there is nothing to scan")
+    if not len(source):
+        raise GivenError(f"{text} is empty")
+    return source
 
 
 def set_recipe(dataset: Any, text: str | None) -> str:
