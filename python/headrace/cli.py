@@ -1,4 +1,4 @@
-"""The command line: ``headrace demo | verify PATH | doctor``."""
+"""The command line: ``headrace demo | verify PATH | bench DATASET | doctor [DATASET]``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,23 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 up")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return seconds
+
+
+_DATASET = "a folder of images, tar shards, a parquet, arrow or zip file, MDS or litdata shards, or module:object"
+_RECIPE = (
+    "transforms: train, eval, own (the dataset's), module:object, or an expression of names of headrace.transforms; "
+    "default: own, or train where the dataset has none"
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -36,7 +53,25 @@ def parser() -> argparse.ArgumentParser:
     check.add_argument("--limit", type=_count, metavar="N", help="only the first N files")
     check.set_defaults(run=_verify)
 
+    race = commands.add_parser("bench", help="time headrace and torch's DataLoader on your dataset, after a comparison")
+    race.add_argument("dataset", metavar="DATASET", help=_DATASET)
+    workers = "numbers of workers, measured one by one; default: one a core"
+    race.add_argument("--workers", type=_count, nargs="+", metavar="N", help=workers)
+    race.add_argument("--batch-size", type=_count, default=64, metavar="N", help="default: 64")
+    race.add_argument("--rounds", type=_count, default=5, metavar="N", help="default: 5")
+    race.add_argument("--seconds", type=_seconds, default=2.0, metavar="S", help="of a measurement; default: 2")
+    race.add_argument("--samples", type=_count, metavar="N", help="samples of an epoch; default: what fits the time")
+    race.add_argument("--recipe", metavar="CODE", help=_RECIPE)
+    race.add_argument("--json", type=Path, metavar="FILE", help="write the figures of all rounds")
+    race.add_argument("--markdown", type=Path, metavar="FILE", help="write the table")
+    race.add_argument("--png", type=Path, metavar="FILE", help="write a plot (needs matplotlib)")
+    race.set_defaults(run=_bench)
+
     health = commands.add_parser("doctor", help="check what affects pixels and speed here, and suggest remedies")
+    scanned = f"scan this instead, and recommend what to do: {_DATASET}"
+    health.add_argument("dataset", metavar="DATASET", nargs="?", help=scanned)
+    health.add_argument("--workers", type=_count, metavar="N", help="native threads of the scan; default: one a core")
+    health.add_argument("--limit", type=_count, metavar="N", help="only N files, drawn at random")
     health.set_defaults(run=_doctor)
     return top
 
@@ -57,10 +92,18 @@ def _verify(args: argparse.Namespace) -> int:
     return verify.run(args.path, names, args.workers, args.limit)
 
 
+def _bench(args: argparse.Namespace) -> int:
+    from headrace.commands import bench
+
+    files = bench.Files(args.json, args.markdown, args.png)
+    plan = bench.Plan(args.workers, args.batch_size, args.rounds, args.seconds, args.samples, args.recipe)
+    return bench.run(args.dataset, plan, files)
+
+
 def _doctor(args: argparse.Namespace) -> int:
     from headrace.commands import doctor
 
-    return doctor.run()
+    return doctor.run() if args.dataset is None else doctor.run_dataset(args.dataset, args.workers, args.limit)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import platform
 import statistics
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from headrace import DataLoader, ImageFolder
 from headrace.base.cores import usable_cores
 from headrace.demo import recipes
 from headrace.demo.equality import same_batches
+from headrace.insight import machine
 
 BATCH = 64
 _NAMES = ("torch", "headrace")
@@ -124,18 +124,7 @@ def table(speeds: dict[tuple[str, int], list[float]]) -> str:
     lines.append(f"   {'times as fast':<28}" + "".join(f"{f'{ratio:.2f}':>26}" for ratio in ratios))
     runs = f"{rounds} interleaved rounds" if rounds > 1 else "one round"
     lines.append(f"   Median of {runs} (smallest to largest), batch {BATCH}, num_workers = cores.")
-    lines.append(f"   {cpu_name()}; torch {torch.__version__}, Pillow {PIL.__version__}.")
-    waiting, cores = os.getloadavg()[0], os.cpu_count() or 1
-    if waiting > cores + 1:
-        lines.append(f"   This machine is busy (load {waiting:.1f} on {cores} cores): the figures are unreliable.")
+    lines.append(f"   {machine.cpu_name()}; torch {torch.__version__}, Pillow {PIL.__version__}.")
+    if (warning := machine.busy()) is not None:
+        lines.append(f"   {warning}")
     return "\n".join(lines)
-
-
-def cpu_name() -> str:
-    """Returns the processor's name as reported by the system."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())

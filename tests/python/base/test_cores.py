@@ -10,7 +10,7 @@ import pytest
 
 from headrace.base import cores
 from headrace.base.cores import cpu_quota, usable_cores
-from headrace.commands import doctor
+from headrace.commands.checks import machine as checks
 from headrace.ops import functions as ops
 
 NO_GROUP = "0::/\n"
@@ -93,7 +93,7 @@ def test_doctor_tells_a_quota_of_version_1(tmp_path: Path, monkeypatch: pytest.M
     quota = cpu_quota(machine(tmp_path, VERSION_1, of_version_1("cpu", 150_000)))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
     monkeypatch.setattr(cores, "cpu_quota", lambda: quota)
-    finding = doctor._cores()
+    finding = checks.cores()
     assert finding.level == "note"
     assert "quota of 1.5" in finding.text
     assert finding.remedy.startswith("num_workers=2 is enough")

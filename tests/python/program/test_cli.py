@@ -133,7 +133,7 @@ def test_doctor_says_what_to_do(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert "wrong resize" in out
     assert "note  cores" in out
     assert "-> num_workers=1 is enough" in out
-    assert "2 of 12 checks failed." in out
+    assert "2 of 18 checks failed." in out
 
 
 def test_doctor_judges_an_old_pillow_by_its_pixels(

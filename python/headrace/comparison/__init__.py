@@ -1,0 +1,1 @@
+"""``headrace bench``: loaders compared on one dataset, their batches first, then their speed."""

@@ -1,0 +1,1 @@
+"""Datasets from the words of a command line."""

@@ -1,0 +1,153 @@
+"""Scans a dataset: native threads decode every file completely, this thread reads the headers."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch.utils.data import Subset
+from tqdm import tqdm  # type: ignore[import-untyped]
+
+from headrace import DataLoader, transforms
+from headrace.base.native import core
+from headrace.images.file_header import FileHeader, file_header
+from headrace.sources import BlobDataset
+
+_BATCH = 32
+# Every row of the image is decoded for a resize, and 64 bytes remain of it.
+_WHOLE = transforms.Compose([transforms.Resize((8, 8)), transforms.PILToTensor()])
+
+
+@dataclass
+class Scan:
+    """What the files are.
+
+    Attributes:
+        samples: number of samples of the dataset.
+        headers: of the files that were scanned and whose bytes could be read.
+        broken: (location, reason) of the files that cannot be decoded.
+        seconds: time that the scan took, with `threads` threads.
+        upright: whether the dataset turns images as their EXIF orientation says.
+        interrupted: whether the user ended the scan early.
+    """
+
+    samples: int
+    threads: int
+    upright: bool
+    headers: list[FileHeader] = field(default_factory=list)
+    broken: list[tuple[str, str]] = field(default_factory=list)
+    seconds: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def scanned(self) -> int:
+        return len(self.headers)
+
+    @property
+    def formats(self) -> Counter[str]:
+        return Counter(one.format for one in self.headers)
+
+    @property
+    def progressive(self) -> int:
+        return sum(one.progressive for one in self.headers)
+
+    @property
+    def native(self) -> int:
+        return sum(one.native for one in self.headers)
+
+    @property
+    def turned(self) -> int:
+        """Number of files whose EXIF orientation is not the usual one."""
+        return sum(one.orientation != 1 for one in self.headers)
+
+    @property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Bytes of each file, int64 (n,)."""
+        return np.array([one.bytes for one in self.headers], np.int64)
+
+    @property
+    def edges(self) -> npt.NDArray[np.int64]:
+        """(width, height) of the files whose header states them, int64 (n, 2)."""
+        known = [(one.width, one.height) for one in self.headers if one.width and one.height]
+        return np.array(known, np.int64).reshape(-1, 2)
+
+
+class _Decoded(BlobDataset):
+    """The images of another source, decoded completely, without labels."""
+
+    def __init__(self, source: BlobDataset) -> None:
+        super().__init__(None, _WHOLE, None)
+        self._source = source
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def read(self, index: int) -> bytes:
+        return self._source.read(index)
+
+    def blob_table(self) -> core.BlobTable:
+        return self._source.blob_table()
+
+    def location(self, index: int) -> str:
+        return self._source.location(index)
+
+    @property
+    def mode(self) -> str:
+        return self._source.mode
+
+    @property
+    def upright(self) -> bool:
+        return self._source.upright
+
+
+def scan(source: BlobDataset, threads: int, limit: int | None = None, *, shown: bool | None = None) -> Scan:
+    """Scans the files of a source; on Ctrl-C, returns what was scanned.
+
+    Args:
+        source: encoded images.
+        threads: number of native threads.
+        limit: largest number of files, drawn at random. None: all.
+        shown: whether to show a progress bar. None: if the standard error is a terminal.
+    """
+    indices = np.arange(len(source))
+    if limit is not None and limit < len(indices):
+        indices = np.sort(np.random.default_rng(0).permutation(len(source))[:limit])
+    found = Scan(len(source), threads, source.upright)
+    decoded: Any = Subset(_Decoded(source), indices.tolist())
+    loader: Any = DataLoader(decoded, _BATCH, num_workers=threads, seed=0, on_error="skip", max_errors=None)
+    hidden = not (sys.stderr.isatty() if shown is None else shown)
+    begin = time.perf_counter()
+    bar = tqdm(total=len(indices), desc="scan", unit="file", leave=False, disable=hidden)
+    with bar, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pillow's about single files
+        try:
+            _headers(source, indices, found, loader, bar)
+        except KeyboardInterrupt:
+            found.interrupted = True
+    found.broken = [(error.location, error.reason) for error in loader.errors]
+    found.seconds = time.perf_counter() - begin
+    loader.close()
+    return found
+
+
+def _headers(source: BlobDataset, indices: npt.NDArray[np.int64], found: Scan, loader: Any, bar: Any) -> None:
+    """Reads the headers of the files while the native threads decode the next ones."""
+    batches = iter(loader)
+    for first in range(0, len(indices), _BATCH):
+        chunk = indices[first : first + _BATCH].tolist()
+        for index in chunk:
+            try:
+                data = source.read(index)
+            except Exception:  # the loader reports it
+                data = b""
+            found.headers.append(file_header(data))
+        next(batches, None)  # a batch of broken files alone is left out: the last ones have ended then
+        bar.update(len(chunk))
+    for _ in batches:
+        pass
