@@ -7,18 +7,23 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <string_view>
-#include <vector>
 
-#include "core/jpeg/find_ff.h"
+#include "core/jpeg/scan_bytes.h"
 
 #define ALWAYS_INLINE [[gnu::always_inline]] inline
 
 namespace headrace {
 namespace {
 
-// Zero bytes after the data: more than an MCU can read past the end, at most 31 bits for each of a block's 64 symbols.
+// Readable bytes after a segment: more than an MCU can read past the end, at most 31 bits for each of a block's 64
+// symbols. Their values do not matter: an MCU that ends behind its segment is refused.
 constexpr size_t kPadding = kMaxBlocksInMcu * 64 * 4 + 16;
+
+// Longer segments are never passed unread: 2^16 differences of less than 2^15 stay in the range of int, so in a shorter
+// one there is no damage at which libjpeg stops.
+constexpr int64_t kMostBlocksPassed = 1 << 16;
 
 // Zigzag to natural order. Positions past the end of a block, up to 63 + kEndOfBlock, map to the last coefficient: it
 // is still zero then, and only zeros are written to it.
@@ -202,65 +207,73 @@ ALWAYS_INLINE bool read_dc(Bits* in, const DcTable& table, int* difference) {
 }  // namespace
 
 struct HuffmanDecoder::State {
-  std::vector<uint8_t> data;         // without stuffing and restart markers, kPadding zeros at the end
-  std::vector<size_t> segment_ends;  // in data
-  size_t segment = 0;
-  Bits in;
+  ScanBytes bytes;
+  Bits in;  // of the current segment
   int64_t last_dc[4] = {};
-  int blocks = 0, mcus_per_row = 0, first_column = 0, last_column = 0, restart_interval = 0;
+  int blocks = 0, mcus_per_row = 0, first_column = 0, last_column = 0;
   HuffmanScan::Block block[kMaxBlocksInMcu];
   std::array<DcTable, 4> dc;
   std::array<AcTable, 4> ac;
-  int column = 0, mcus_to_restart = 0;  // of the next MCU; before the next restart marker
-  bool fast = false;                    // BMI2
+  int asked = 0, asked_column = 0;  // the MCU of the next call of next_mcu
+  int at = 0, column = 0;           // the MCU that begins at `in`
+  int segment = 0, segment_end = 0, segment_mcus = 0;
+  bool jumps = false;  // to a segment, past those in between
+  bool fast = false;   // BMI2
 
-  void copy_data(std::span<const uint8_t> scan);
-  bool next_segment();
+  bool enter(int number);
+  bool reach(int mcu, int16_t (*const* out)[64]);
   bool row_fits() const;
-  size_t bits_read() const { return static_cast<size_t>(in.next - data.data()) * 8 - in.count; }
+  size_t bits_read() const { return static_cast<size_t>(in.next - bytes.data()) * 8 - in.count; }
+  bool count_mcu();
   template <bool kWanted>
   ALWAYS_INLINE bool decode(int16_t (*const* out)[64]);
-  bool decode_plain(int16_t (*const* out)[64]);
-  bool decode_fast(int16_t (*const* out)[64]);
+  ALWAYS_INLINE bool advance(int skipped, int16_t (*const* out)[64]);
+  bool advance_plain(int skipped, int16_t (*const* out)[64]);
+  bool advance_fast(int skipped, int16_t (*const* out)[64]);
 };
 
-/// Copies the scan without stuffing and restart markers; a segment ends at each marker.
-void HuffmanDecoder::State::copy_data(std::span<const uint8_t> scan) {
-  if (data.size() < scan.size() + kPadding) data.resize(scan.size() + kPadding);
-  segment_ends.clear();
-  uint8_t* out = data.data();
-  const uint8_t *p = scan.data(), *const end = p + scan.size();
-  while (p < end) {
-    p = copy_until_ff(p, end, &out);
-    if (p == end) break;
-    while (p < end && *p == 0xFF) ++p;  // more than one only before a restart marker
-    if (p == end) break;
-    if (*p == 0) {
-      *out++ = 0xFF;
-    } else {
-      segment_ends.push_back(static_cast<size_t>(out - data.data()));
-    }
-    ++p;
-  }
-  segment_ends.push_back(static_cast<size_t>(out - data.data()));
-  std::memset(out, 0, kPadding);
-}
-
-/// Begins the next segment. False: bytes of the current one are left over, or it is the last.
-bool HuffmanDecoder::State::next_segment() {
-  const size_t end = segment_ends[segment];
-  if ((bits_read() + 7) / 8 != end || segment + 1 == segment_ends.size()) return false;
-  ++segment;
-  in = Bits{0, data.data() + end, 0};
+/// False: there is no such segment.
+bool HuffmanDecoder::State::enter(int number) {
+  if (!bytes.enter(number)) return false;
+  segment = number;
+  at = number * segment_mcus;
+  column = at % mcus_per_row;
+  // The last segment may end behind the last MCU; and there may be one only, of more MCUs than a number can hold.
+  segment_end =
+      at > std::numeric_limits<int>::max() - segment_mcus ? std::numeric_limits<int>::max() : at + segment_mcus;
+  in = Bits{0, bytes.data(), 0};
   in.refill();
   std::fill(std::begin(last_dc), std::end(last_dc), 0);
   return true;
+}
+
+/// Decodes MCU `mcu` into `out`, and what lies between and must be decoded before. False as in next_mcu.
+bool HuffmanDecoder::State::reach(int mcu, int16_t (*const* out)[64]) {
+  const auto go = [this](int skipped, int16_t(*const* to)[64]) {
+    return fast ? advance_fast(skipped, to) : advance_plain(skipped, to);
+  };
+  while (mcu >= segment_end) {
+    if (!jumps && !go(segment_end - at, nullptr)) return false;
+    if (at == segment_end && (bits_read() + 7) / 8 != bytes.size()) return false;  // bytes are left over
+    if (!enter(jumps ? mcu / segment_mcus : segment + 1)) return false;
+  }
+  return go(mcu - at, out);
 }
 
 /// Checked once per row: libjpeg stops if a DC value leaves the range of int, and a row of MCUs adds less than 2^30.
 bool HuffmanDecoder::State::row_fits() const {
   constexpr int64_t kLimit = int64_t{1} << 30;
   return std::all_of(std::begin(last_dc), std::end(last_dc), [](int64_t v) { return -kLimit < v && v < kLimit; });
+}
+
+/// After each MCU. False: it ended behind its segment, or the row does not fit.
+ALWAYS_INLINE bool HuffmanDecoder::State::count_mcu() {
+  ++at;
+  if (++column == mcus_per_row) {
+    column = 0;
+    if (!row_fits()) return false;
+  }
+  return bits_read() <= bytes.size() * 8;
 }
 
 /// Decodes an MCU into `out` (see next_mcu), or skips it unless kWanted. False: damaged or irregular data; the state is
@@ -287,18 +300,23 @@ ALWAYS_INLINE bool HuffmanDecoder::State::decode(int16_t (*const* out)[64]) {
   return true;
 }
 
-bool HuffmanDecoder::State::decode_plain(int16_t (*const* out)[64]) {
-  return out == nullptr ? decode<false>(out) : decode<true>(out);
+/// Skips MCUs, then decodes one into `out` unless it is null.
+ALWAYS_INLINE bool HuffmanDecoder::State::advance(int skipped, int16_t (*const* out)[64]) {
+  for (; skipped > 0; --skipped)
+    if (!decode<false>(nullptr) || !count_mcu()) return false;
+  return out == nullptr || (decode<true>(out) && count_mcu());
 }
+
+bool HuffmanDecoder::State::advance_plain(int skipped, int16_t (*const* out)[64]) { return advance(skipped, out); }
 
 #if defined(__x86_64__)
 // The same code with BMI2, where a shift by a variable is one instruction.
-__attribute__((target("bmi,bmi2"))) bool HuffmanDecoder::State::decode_fast(int16_t (*const* out)[64]) {
-  return out == nullptr ? decode<false>(out) : decode<true>(out);
+__attribute__((target("bmi,bmi2"))) bool HuffmanDecoder::State::advance_fast(int skipped, int16_t (*const* out)[64]) {
+  return advance(skipped, out);
 }
 bool has_fast_shifts() { return __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"); }
 #else
-bool HuffmanDecoder::State::decode_fast(int16_t (*const* out)[64]) { return decode_plain(out); }
+bool HuffmanDecoder::State::advance_fast(int skipped, int16_t (*const* out)[64]) { return advance(skipped, out); }
 bool has_fast_shifts() { return false; }
 #endif
 
@@ -311,7 +329,7 @@ HuffmanDecoder::~HuffmanDecoder() = default;
 
 void HuffmanDecoder::begin(const HuffmanScan& scan) {
   State& s = *state_;
-  s.copy_data(scan.data);
+  s.bytes.begin(scan.data, kPadding);
   for (size_t i = 0; i < 4; ++i) {
     // Keeps the last image's tables where they are the same: encoders that do not optimise write the standard's.
     if (scan.dc[i] != nullptr && s.dc[i].spec != *scan.dc[i]) s.dc[i].build(*scan.dc[i]);
@@ -322,25 +340,20 @@ void HuffmanDecoder::begin(const HuffmanScan& scan) {
   s.mcus_per_row = scan.mcus_per_row;
   s.first_column = scan.first_column;
   s.last_column = scan.last_column;
-  s.restart_interval = s.mcus_to_restart = scan.restart_interval;
-  s.segment = 0;
-  s.column = 0;
-  std::fill(std::begin(s.last_dc), std::end(s.last_dc), 0);
-  s.in = Bits{0, s.data.data(), 0};
-  s.in.refill();
+  s.segment_mcus = scan.restart_interval != 0 ? scan.restart_interval : std::numeric_limits<int>::max();
+  s.jumps = int64_t{s.segment_mcus} * s.blocks <= kMostBlocksPassed;
+  s.asked = s.asked_column = 0;
+  s.segment = -1;  // before the first one: nothing is left over
+  s.at = s.segment_end = 0;
+  s.in = Bits{0, s.bytes.data(), 0};
 }
 
 bool HuffmanDecoder::next_mcu(int16_t (*const* blocks)[64]) {
   State& s = *state_;
-  if (s.restart_interval != 0 && s.mcus_to_restart-- == 0) {
-    if (!s.next_segment()) return false;
-    s.mcus_to_restart = s.restart_interval - 1;
-  }
-  if (s.column == 0 && !s.row_fits()) return false;
-  if (s.column < s.first_column || s.column > s.last_column) blocks = nullptr;
-  if (!(s.fast ? s.decode_fast(blocks) : s.decode_plain(blocks))) return false;
-  if (++s.column == s.mcus_per_row) s.column = 0;
-  return s.bits_read() <= s.segment_ends[s.segment] * 8;
+  const int mcu = s.asked++, column = s.asked_column++;
+  if (s.asked_column == s.mcus_per_row) s.asked_column = 0;
+  if (blocks == nullptr || column < s.first_column || column > s.last_column) return true;
+  return s.reach(mcu, blocks);
 }
 
 bool own_huffman_wanted() {

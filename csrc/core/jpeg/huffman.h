@@ -5,7 +5,13 @@
 // above and beside the crop must be decoded. The loop is fast because stuffing is removed once, so a refill loads 56
 // bits without checks; a look-up returns two symbols, or as many as fit in blocks that are skipped; and no step waits
 // for a refill, since it is needed only after the next look-up. The loop accepts less than libjpeg does: it returns
-// false for any irregularity, and the image goes to Pillow.
+// false for any irregularity that it meets, and the image goes to Pillow.
+//
+// Nothing is decoded before it is needed: what lies before a wanted MCU is skipped when that MCU is asked for. A
+// restart marker resets all state, so the loop begins at the last marker before the wanted MCU and never reads the
+// segments that hold none. In a file with a marker a row of MCUs it enters at the first row of the crop, and leaves
+// each row at the crop's last column. Damage in a segment that is not read changes no pixel of another one, for libjpeg
+// either.
 #pragma once
 
 #include <cstddef>
@@ -37,10 +43,10 @@ class HuffmanDecoder {
  public:
   HuffmanDecoder();
   ~HuffmanDecoder();
-  /// Prepares for the first MCU of a scan. Does not keep its pointers. Throws std::bad_alloc.
+  /// Prepares for the first MCU of a scan. Keeps no pointers but that to its data. Throws std::bad_alloc.
   void begin(const HuffmanScan& scan);
-  /// Decodes the next MCU into blocks[i], 64 zeroed coefficients each, in natural order; nullptr: skips it. Returns
-  /// false if the data are damaged or irregular; this scan cannot be continued then.
+  /// Decodes the next MCU into blocks[i], 64 zeroed coefficients each, in natural order; nullptr: it is not needed.
+  /// Returns false if the data read for it are damaged or irregular; this scan cannot be continued then.
   bool next_mcu(int16_t (*const* blocks)[64]);
 
  private:

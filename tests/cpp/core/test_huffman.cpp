@@ -237,6 +237,85 @@ TEST_CASE("changed and missing bytes end in a refusal or in other coefficients, 
   CHECK(refused > 100);
 }
 
+TEST_CASE("segments without a wanted MCU are not read, and damage in them changes nothing") {
+  Random random(5);
+  HuffmanDecoder decoder;
+  for (int i = 0; i < 60; ++i) {
+    Coded coded;
+    const int interval = std::array{kColumns, 3, 2 * kColumns, 1, 10}[static_cast<size_t>(i) % 5];
+    code_image(random, interval, &coded);
+    coded.scan.first_column = draw(random, 0, kColumns - 1);
+    coded.scan.last_column = draw(random, coded.scan.first_column, kColumns - 1);
+    const int rows = draw(random, 0, kRows - 1);
+    int segment = 0;
+    const auto wanted = [&] {
+      for (int mcu = segment * interval; mcu < (segment + 1) * interval && mcu < kColumns * kRows; ++mcu) {
+        const int column = mcu % kColumns;
+        if (mcu >= rows * kColumns && column >= coded.scan.first_column && column <= coded.scan.last_column)
+          return true;
+      }
+      return false;
+    };
+    int spoilt = 0;
+    for (size_t at = 0; at < coded.bytes.size(); ++at) {
+      if (coded.bytes[at] == 0xFF) {
+        if (coded.bytes[++at] != 0) ++segment;
+      } else if (!wanted()) {
+        coded.bytes[at] = 0x5A;
+        ++spoilt;
+      }
+    }
+    CAPTURE(i);
+    CHECK(decode(decoder, coded, rows, true));
+    if (i == 0) CHECK(spoilt > 0);
+  }
+}
+
+TEST_CASE("a segment that is missing is refused") {
+  Random random(6);
+  Coded coded;
+  code_image(random, kColumns, &coded);
+  const auto last = std::find(coded.bytes.rbegin(), coded.bytes.rend(), 0xD0 + kRows - 2);
+  coded.bytes.erase(last.base() - 2, coded.bytes.end());
+  coded.scan.data = coded.bytes;
+  HuffmanDecoder decoder;
+  CHECK_FALSE(decode(decoder, coded, kRows - 1, false));
+  CHECK_FALSE(decode(decoder, coded, 0, false));
+}
+
+TEST_CASE("a segment so long that libjpeg may stop in it is read") {
+  constexpr int kMcus = 6600, kTooMany = 10;  // blocks in an MCU: 66,000 in a segment
+  HuffmanSpec dc, ac;
+  dc.lengths[1] = ac.lengths[1] = 1;  // "0": no difference, end of block
+  for (const int blocks : {kTooMany - 1, kTooMany}) {
+    Writer writer;
+    for (int row = 0; row < 2; ++row) {
+      if (row == 1) writer.restart();
+      for (int i = 0; i < kMcus * blocks; ++i) {
+        writer.put(dc, 0, 0, 0);
+        writer.put(ac, 0, 0, 0);
+      }
+    }
+    writer.flush();
+    std::vector<uint8_t> bytes = writer.bytes;
+    bytes[0] = 0x80;  // no code
+    HuffmanScan scan;
+    scan.data = bytes;
+    scan.blocks = blocks;
+    scan.dc[0] = &dc;
+    scan.ac[0] = &ac;
+    scan.mcus_per_row = scan.restart_interval = kMcus;
+    scan.last_column = 0;
+    HuffmanDecoder decoder;
+    decoder.begin(scan);
+    for (int i = 0; i < kMcus; ++i) decoder.next_mcu(nullptr);
+    int16_t coefficients[kTooMany][64] = {};
+    int16_t(*pointers[kTooMany])[64];
+    for (int i = 0; i < kTooMany; ++i) pointers[i] = &coefficients[i];
+    CHECK(decoder.next_mcu(pointers) == (blocks < kTooMany));
+  }
+}
+
 TEST_CASE("bytes left over before a restart are refused, as libjpeg warns of them") {
   Random random(3);
   Coded coded;

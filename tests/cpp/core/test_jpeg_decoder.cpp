@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <random>
 #include <stdexcept>
 #include <string>
 
@@ -128,6 +129,38 @@ TEST_CASE("damage inside the data is left to Pillow, and the decoder works on") 
   CompareSink sink(whole, 64, {0, 0, 64, 64});
   decoder.decode(good, header, {0, 0, 64, 64}, sink);
   CHECK(sink.equal());
+}
+
+TEST_CASE("damage beside a box changes it as it changes libjpeg's pixels, or is left to Pillow") {
+  std::minstd_rand random(1);
+  const auto below = [&](size_t n) { return static_cast<int>(random() % n); };
+  int read = 0;
+  for (int i = 0; i < 400; ++i) {
+    const Sampling& sampling = kSamplings[static_cast<size_t>(i) % 3];
+    Bytes bad = make_jpeg({.width = 90, .height = 70, .h = sampling.h, .v = sampling.v, .restart_rows = 1 + i / 200});
+    const JpegHeader good = parse_jpeg_header(bad);
+    for (int changes = 1 + below(3); changes > 0; --changes) {
+      const size_t at = good.scan_begin + static_cast<size_t>(below(good.scan_end - good.scan_begin));
+      if (bad[at] != 0xFF && bad[at - 1] != 0xFF) bad[at] = static_cast<uint8_t>(below(255));
+    }
+    const JpegHeader header = parse_jpeg_header(bad);
+    if (header.not_plain != nullptr) continue;
+    const Bytes whole = decode_whole(bad);  // conceals
+    JpegDecoder decoder;
+    for (int box = 0; box < 5; ++box) {
+      const int x = below(80), y = below(60);
+      const Box wanted{x, y, 1 + below(static_cast<size_t>(90 - x)), 1 + below(static_cast<size_t>(70 - y))};
+      CompareSink sink(whole, 90, wanted);
+      try {
+        decoder.decode(bad, header, wanted, sink);
+      } catch (const NeedsPillow&) {
+        continue;
+      }
+      CHECK(sink.equal());
+      ++read;
+    }
+  }
+  CHECK(read > 100);
 }
 
 TEST_CASE("data cut short is left to Pillow, wherever the cut") {
