@@ -52,7 +52,7 @@ class Keys:
 
     def _key(self, name: str) -> str:
         if self._root is None:  # keys of shards
-            return name
+            return name.removeprefix("./")  # of an archive that was made of "."
         folder, slash, own = name.removeprefix(self._root).rpartition("/")
         if own.lower().endswith(EXTENSIONS):
             own = own.rpartition(".")[0]
