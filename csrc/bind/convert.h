@@ -33,6 +33,7 @@ void bind_composed(pybind11::module_& module);
 void bind_jpeg(pybind11::module_& module);
 void bind_mixing(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);
+void bind_packing(pybind11::module_& module);
 void bind_pipeline(pybind11::module_& module);
 void bind_ranges(pybind11::module_& module);
 void bind_recorder(pybind11::module_& module);

@@ -26,6 +26,7 @@ PYBIND11_MODULE(_core, module) {
       },
       "The libjpeg-turbo that this module was built with.");
   headrace::bind_jpeg(module);
+  headrace::bind_packing(module);
   headrace::bind_ops(module);
   headrace::bind_pipeline(module);
   headrace::bind_columns(module);

@@ -1,0 +1,32 @@
+// Binds the rewriting of JPEGs without loss.
+#include <string_view>
+#include <vector>
+
+#include "bind/convert.h"
+#include "bind/unlocked.h"
+#include "core/packing/pack_jpeg.h"
+
+namespace py = pybind11;
+
+namespace headrace {
+namespace {
+
+py::bytes packed_jpeg(const py::bytes& data, bool keep_metadata) {
+  const std::string_view view = data;  // not a copy
+  std::vector<uint8_t> packed;
+  {
+    const Unlocked unlocked;
+    packed = pack_jpeg({reinterpret_cast<const uint8_t*>(view.data()), view.size()}, keep_metadata);
+  }
+  return {reinterpret_cast<const char*>(packed.data()), packed.size()};
+}
+
+}  // namespace
+
+void bind_packing(py::module_& module) {
+  module.def("pack_jpeg", &packed_jpeg, py::arg("data"), py::arg("keep_metadata") = true,
+             "A baseline JPEG with the same coefficients, with optimal Huffman codes and a restart marker a row of\n"
+             "MCUs. Raises NeedsPillow with the reason why a file stays as it is.");
+}
+
+}  // namespace headrace
