@@ -92,4 +92,5 @@ def _report(packed: Packed, folder: Path, conversion: Conversion, why_numbers: s
         print(f"{len(packed.missing)} shards are written by others; then run: headrace index {folder}")
         return
     label = {"cls": "", None: ", label=None"}.get(terms.label, f", label={terms.label!r}")
-    print(f'Read it with headrace.TarShards("{folder}/*.tar"{label}).')
+    upright = ", upright=True" if terms.upright else ""
+    print(f'Read it with headrace.TarShards("{folder}/*.tar"{label}{upright}).')

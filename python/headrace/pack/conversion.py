@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from PIL import ExifTags, Image
 
+from headrace.base.native import core
+
 LOSSLESS, COPY, SMALLER = "lossless", "copy", "smaller"
 QUALITY = 90  # if none is asked for
 _JPEG = b"\xff\xd8\xff"
@@ -65,7 +67,7 @@ def rewritten(data: bytes) -> bytes:
     Raises:
         ValueError: it cannot be rewritten; the message is the reason.
     """
-    return data
+    return core.pack_jpeg(data)
 
 
 def smaller(data: bytes, how: Conversion) -> bytes | None:

@@ -50,6 +50,8 @@ def write_shard(contents: Contents, terms: Terms, folder: Path, number: int, tic
         record.samples, record.size = len(terms.range_of(number)), made.stat().st_size
         record.sha256 = digest.hexdigest()
         finish(made, target)
+    except OSError as error:  # some name no file: a full disk
+        raise OSError(error.errno, error.strerror, str(target)) from error
     finally:
         made.unlink(missing_ok=True)
     record.stamp = list(stamp_of(target.stat()))

@@ -5,15 +5,19 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+
+from PIL import ExifTags, Image
 
 from headrace.pack.checking import check
 from headrace.pack.conversion import COPY, Conversion
 from headrace.pack.packing import Packed, Share, pack
 from headrace.pack.tar_contents import contents_of
+from support import pictures
 
-SMALL = 9_000  # bytes of a shard: a few of the pictures
+SMALL = 25_000  # bytes of a shard: a few of the pictures
 
 
 @contextmanager
@@ -43,3 +47,20 @@ def members(folder: Path) -> list[tuple[str, bytes]]:
 def content(folder: Path) -> dict[str, bytes]:
     """The bytes of the shards."""
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.tar"))}
+
+
+def turned(orientation: int, edge: int = 60) -> bytes:
+    """A JPEG with this EXIF orientation."""
+    out, exif = BytesIO(), Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    Image.open(BytesIO(pictures(1)[0])).resize((edge, edge + 9)).save(out, "JPEG", exif=exif)
+    return out.getvalue()
+
+
+def write_tar(path: Path, parts: list[tuple[str, bytes]]) -> None:
+    """Writes members with these names."""
+    with tarfile.open(path, "w") as tar:
+        for name, data in parts:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, BytesIO(data))

@@ -8,8 +8,9 @@ import os
 from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import pytest
-from packs import checked, content, members, packed
+from packs import checked, content, members, packed, turned, write_tar
 from PIL import ExifTags, Image
 
 from headrace import Arrays, Blobs, ImageFolder, TarShards
@@ -67,13 +68,6 @@ def test_smaller_images_are_torchvisions_resize(source, tmp_path):
     assert 0 < resized < COUNT
 
 
-def turned(orientation: int, edge: int = 60) -> bytes:
-    out, exif = BytesIO(), Image.Exif()
-    exif[ExifTags.Base.Orientation] = orientation
-    Image.open(BytesIO(pictures(1)[0])).resize((edge, edge + 9)).save(out, "JPEG", exif=exif)
-    return out.getvalue()
-
-
 @pytest.mark.parametrize("how", [COPY, Conversion(SMALLER, 30)])
 def test_orientations_are_kept_for_the_reader(how, tmp_path):
     source = Blobs([turned(orientation) for orientation in range(1, 9)], range(8))
@@ -101,14 +95,15 @@ def test_labels_of_all_kinds(tmp_path):
     assert [TarShards(str(tmp_path / "txt/*.tar"), label="txt").target(i) for i in range(2)] == ["one", "zwölf"]
     packed(Blobs(pictures(2)), tmp_path / "none")
     assert [name for name, _ in members(tmp_path / "none")] == ["000000.jpg", "000001.jpg"]
-    with pytest.raises(ValueError, match=r"the label of sample 1, blob 1 in memory, \d+ bytes, cannot be written: JSON"):
+    with pytest.raises(ValueError, match=r"the label of sample 1, blob 1 in memory, \d+ bytes, cannot be written: J"):
         packed(Blobs(pictures(2), [{"a": 1}, {"a": object()}]), tmp_path / "none of these")
 
 
 def test_all_members_of_shards_are_kept(tmp_path):
     packed(Blobs(pictures(6), range(6)), tmp_path / "a")
-    first = tmp_path / "more.tar"
-    parts = [part for i, (name, data) in enumerate(members(tmp_path / "a")) for part in ((name, data), (f"{name[:-4]}.m{i % 2}.TXT", b"x"))]
+    first, parts = tmp_path / "more.tar", []
+    for i, (name, data) in enumerate(members(tmp_path / "a")):
+        parts += [(name, data), (f"{name[:-4]}.m{i % 2}.TXT", b"x")]
     write_tar(first, parts)
     source = TarShards(first)
     packed(source, tmp_path / "b")
@@ -116,28 +111,12 @@ def test_all_members_of_shards_are_kept(tmp_path):
     assert checked(source, tmp_path / "b") == 6
 
 
-def write_tar(path: Path, parts: list[tuple[str, bytes]]) -> None:
-    import tarfile
-
-    with tarfile.open(path, "w") as tar:
-        for name, data in parts:
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            tar.addfile(info, BytesIO(data))
-
-
 def test_decoded_pixels_are_refused(tmp_path):
-    import numpy as np
-
     with pytest.raises(ValueError, match="holds decoded pixels"):
         packed(Arrays(np.zeros((2, 4, 4, 3), np.uint8)), tmp_path / "pack")
 
 
 # ---- runs that go on
-
-
-class Interrupted(Exception):
-    pass
 
 
 @pytest.fixture
@@ -162,11 +141,9 @@ def interrupt(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
 def test_an_interrupted_run_goes_on(error, source, tmp_path, interrupt, monkeypatch):
     packed(source, tmp_path / "whole")
-    with monkeypatch.context() as only_here:
-        interrupt(COUNT + 15, error)  # the first COUNT are tried to estimate their size
-        with pytest.raises(type(error)):
-            packed(source, tmp_path / "pack")
-        only_here.undo()
+    interrupt(COUNT + 15, error)  # the first COUNT are tried to estimate their size
+    with pytest.raises(type(error)):
+        packed(source, tmp_path / "pack")
     monkeypatch.undo()
     begun = content(tmp_path / "pack")
     assert begun and not list((tmp_path / "pack").glob("*unfinished*"))
@@ -195,9 +172,9 @@ def test_other_terms_are_refused(source, tmp_path):
     folder = tmp_path / "pack"
     packed(source, folder)
     before = content(folder)
-    with pytest.raises(ValueError, match="a pack with other terms .kind copy instead of smaller, max_size None instead of 9"):
+    with pytest.raises(ValueError, match=r"other terms .kind copy instead of smaller, max_size N"):
         packed(source, folder, Conversion(SMALLER, 9))
-    with pytest.raises(ValueError, match="source .* instead of"):
+    with pytest.raises(ValueError, match=r"source .* instead of"):
         packed(Blobs(pictures(COUNT), range(COUNT)), folder)
     assert content(folder) == before
     (folder / "notes.txt").write_text("mine")
