@@ -46,6 +46,7 @@ class TarShards(Ranges):
         missing: what to do with samples that lack the image or a label: ``"raise"``, or ``"skip"``.
         allow_pickle: whether labels may be unpickled (``pkl``, ``pickle``, ``pyd``), which runs code from the shard.
         mode: as in ``ImageFiles``.
+        upright: whether to rotate or mirror images as their EXIF orientation says, as Hugging Face's datasets do.
 
     Attributes:
         keys: the key of each sample.
@@ -68,6 +69,7 @@ class TarShards(Ranges):
         missing: str = "raise",
         allow_pickle: bool = False,
         mode: str = "RGB",
+        upright: bool = False,
     ) -> None:
         if missing not in ("raise", "skip"):
             raise ValueError(f"missing must be 'raise' or 'skip', not {missing!r}")
@@ -83,6 +85,7 @@ class TarShards(Ranges):
             shards, *found.places("image"), None, transform, names=found.names("image"), stamps=found.stamps, mode=mode
         )
         self.keys: Sequence[str] = found.keys
+        self._upright = upright
         parts: dict[str, Any] = {}
         for name in labels:
             if name == KEY:
@@ -98,6 +101,10 @@ class TarShards(Ranges):
             self._labels = parts[label] if isinstance(label, str) else Together(parts)
             self._plain = isinstance(self._labels, np.ndarray)
             self.target_transform = target_transform
+
+    @property
+    def upright(self) -> bool:
+        return self._upright
 
 
 def _indexed(shards: Sequence[str], index: Any) -> list[TarIndex]:

@@ -98,3 +98,13 @@ def test_every_jpeg_of_hard_dev_is_equal_or_refused() -> None:
 
 def test_imagenet_files_are_rewritten() -> None:
     check_folder(sorted(data_folder("imagenet_dev").rglob("*.JPEG")), 1)
+
+
+def test_a_profile_behind_the_frame_header_is_not_moved_before_it() -> None:
+    data = pictures(1)[0]
+    with Image.open(io.BytesIO(data)) as image:
+        assert image.format == "JPEG"
+    at = data.index(b"\xff\xda")
+    body = b"ICC_PROFILE\0\1\1" + b"profile"
+    odd = data[:at] + b"\xff\xe2" + (len(body) + 2).to_bytes(2, "big") + body + data[at:]
+    assert check(odd) == "an ICC profile behind the frame header"

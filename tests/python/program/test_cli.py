@@ -50,7 +50,7 @@ def test_a_count_is_a_whole_number_from_1_up(number: str, capsys: pytest.Capture
     assert f"argument --workers: {number} is not a whole number from 1 up" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["demo", "verify", "doctor"])
+@pytest.mark.parametrize("command", ["demo", "verify", "pack", "index", "doctor"])
 def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main([command, "--help"])
@@ -58,7 +58,7 @@ def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"usage: headrace {command}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["verify", "--help"]])
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["verify", "--help"], ["pack", "--help"]])
 def test_what_only_prints_needs_no_torch(arguments: list[str]) -> None:
     code = f"""
 import sys

@@ -1,0 +1,96 @@
+"""Packs a source as tar shards, and prints what became of its images."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tqdm import tqdm  # type: ignore[import-untyped]
+
+from headrace.base.cores import usable_cores
+from headrace.opening.opened import opened
+from headrace.pack.conversion import COPY, Conversion
+from headrace.pack.packing import Packed, Share, pack
+from headrace.pack.tar_contents import contents_of
+
+_MOST_REASONS = 10  # that are printed
+
+
+def run(
+    source: str,
+    folder: Path,
+    conversion: Conversion,
+    shard_size: int,
+    share: tuple[int, int],
+    workers: int | None,
+    overwrite: bool,
+) -> int:
+    """Packs a source.
+
+    Args:
+        source: what `opened` takes.
+        folder: where the shards lie.
+        conversion: how images are stored.
+        shard_size: bytes of a shard, about.
+        share: (i, n): this machine writes the i-th of n shares of the shards, from 1.
+        workers: number of processes; None: one for each core that this process may use.
+        overwrite: whether another pack in the folder is removed.
+
+    Returns:
+        The exit status: 0 all is written, 1 nothing or not all is.
+    """
+    try:
+        contents = contents_of(opened(source))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow's about single files
+            packed = pack(
+                contents,
+                folder,
+                conversion,
+                shard_size=shard_size,
+                share=Share(*share),
+                workers=workers if workers is not None else usable_cores(),
+                overwrite=overwrite,
+                bar=samples_bar,
+            )
+    except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
+        print(f"headrace pack: {error}", file=sys.stderr)
+        if folder.is_dir() and isinstance(error, (OSError, RuntimeError)):
+            print("The shards that are finished are kept; the same command goes on with the others.", file=sys.stderr)
+        return 1
+    _report(packed, folder, conversion, contents.keys.why_numbers)
+    return 0
+
+
+@contextmanager
+def samples_bar(total: int, done: int) -> Iterator[Callable[[int], None]]:
+    """Shows the samples that are done and the time that is left, on a terminal."""
+    shown = tqdm(total=total, initial=done, desc="packing", unit="sample", leave=False, disable=not sys.stderr.isatty())
+    with shown:
+        yield lambda more: (shown.update(more), None)[1]
+
+
+def _report(packed: Packed, folder: Path, conversion: Conversion, why_numbers: str | None) -> None:
+    terms, records = packed.terms, packed.records
+    samples = sum(record.samples for record in records.values())
+    before = sum(record.images_before for record in records.values())
+    after = sum(record.images_after for record in records.values())
+    print(f"{samples:,} samples in {len(records)} of {terms.shards} shards ({packed.kept} of earlier runs): {folder}")
+    print(f"images: {before:,} bytes in the source, {after:,} in the shards")
+    kept = sum((Counter(record.kept) for record in records.values()), Counter[str]())
+    if kept and conversion.kind != COPY:
+        print(f"{kept.total():,} of {samples:,} images are stored as they were:")
+        for reason, count in kept.most_common(_MOST_REASONS):
+            print(f"  {count:,}: {reason}")
+    if why_numbers is not None:
+        print(f"The keys are numbers, not names: {why_numbers}.")
+    if packed.missing:
+        print(f"{len(packed.missing)} shards are written by others; then run: headrace index {folder}")
+        return
+    label = {"cls": "", None: ", label=None"}.get(terms.label, f", label={terms.label!r}")
+    upright = ", upright=True" if terms.upright else ""
+    print(f'Read it with headrace.TarShards("{folder}/*.tar"{label}{upright}).')

@@ -1,0 +1,94 @@
+"""What a pack stores for an image: the bytes as they are, a lossless rewriting, or a smaller image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from io import BytesIO
+from typing import NamedTuple
+
+from PIL import ExifTags, Image
+
+from headrace.base.native import core
+
+LOSSLESS, COPY, SMALLER = "lossless", "copy", "smaller"
+QUALITY = 90  # if none is asked for
+_JPEG = b"\xff\xd8\xff"
+_MOST_CAUSES = 80  # characters of a reason
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """How images are stored.
+
+    Attributes:
+        kind: LOSSLESS, COPY or SMALLER.
+        max_size: for SMALLER, the most pixels of an image's shorter side.
+        quality: for SMALLER, of the JPEG files.
+    """
+
+    kind: str = LOSSLESS
+    max_size: int | None = None
+    quality: int | None = None
+
+
+class Converted(NamedTuple):
+    """What is stored for one image."""
+
+    data: bytes
+    extension: str | None  # None: that of the source
+    kept: str | None  # why the bytes are the source's; None if they are not
+
+
+def converted(data: bytes, how: Conversion) -> Converted:
+    """Returns what is stored for an encoded image.
+
+    An image that cannot be converted is kept as it is, whatever is wrong with it.
+    """
+    if how.kind == COPY:
+        return Converted(data, None, "copied")
+    if how.kind == SMALLER:
+        try:
+            made = smaller(data, how)
+        except Exception as error:  # Pillow raises many types for a broken file
+            return Converted(data, None, f"cannot be decoded: {type(error).__name__}")
+        if made is not None:
+            return Converted(made, "jpg", None)
+    if not data.startswith(_JPEG):
+        return Converted(data, None, "not a JPEG")
+    try:
+        return Converted(rewritten(data), None, None)
+    except ValueError as error:
+        return Converted(data, None, str(error)[:_MOST_CAUSES])
+
+
+def rewritten(data: bytes) -> bytes:
+    """Returns a JPEG with the same coefficients and metadata that a reader can enter at each row of blocks.
+
+    Raises:
+        ValueError: it cannot be rewritten; the message is the reason.
+    """
+    return core.pack_jpeg(data)
+
+
+def smaller(data: bytes, how: Conversion) -> bytes | None:
+    """Returns an image as a smaller JPEG, or None if its shorter side is not longer than ``how.max_size``.
+
+    The size and the pixels are those of torchvision's ``Resize(max_size)`` on the image as Pillow opens it in mode RGB,
+    before it is encoded. The EXIF orientation is kept: whether images are turned is the reader's choice.
+    """
+    assert how.max_size is not None
+    with Image.open(BytesIO(data)) as image:
+        width, height = image.size
+        short, long = sorted((width, height))
+        if short <= how.max_size:
+            return None
+        orientation = image.getexif().get(ExifTags.Base.Orientation)
+        pixels = image.convert("RGB")
+    other = int(how.max_size * long / short)
+    size = (how.max_size, other) if width <= height else (other, how.max_size)
+    exif = Image.Exif()
+    if orientation not in (None, 1):
+        exif[ExifTags.Base.Orientation] = orientation
+    out = BytesIO()
+    pixels.resize(size, Image.Resampling.BILINEAR).save(out, "JPEG", quality=how.quality or QUALITY, exif=exif)
+    return out.getvalue()

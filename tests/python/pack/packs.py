@@ -1,0 +1,66 @@
+"""Helpers of the tests of packs: packing and checking without a command line."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from PIL import ExifTags, Image
+
+from headrace.pack.checking import check
+from headrace.pack.conversion import COPY, Conversion
+from headrace.pack.packing import Packed, Share, pack
+from headrace.pack.tar_contents import contents_of
+from support import pictures
+
+SMALL = 25_000  # bytes of a shard: a few of the pictures
+
+
+@contextmanager
+def no_bar(total: int, done: int) -> Iterator[Callable[[int], None]]:
+    yield lambda more: None
+
+
+def packed(source: Any, folder: Path, how: Conversion | str = COPY, **options: Any) -> Packed:
+    conversion = Conversion(how) if isinstance(how, str) else how
+    defaults = {"shard_size": SMALL, "share": Share(), "workers": 1, "overwrite": False, "bar": no_bar}
+    return pack(contents_of(source), folder, conversion, **{**defaults, **options})
+
+
+def checked(source: Any, folder: Path, workers: int = 1, limit: int | None = None) -> int:
+    return check(contents_of(source), folder, workers=workers, limit=limit, bar=no_bar)
+
+
+def members(folder: Path) -> list[tuple[str, bytes]]:
+    """All members of the shards, as Python reads them."""
+    found = []
+    for path in sorted(folder.glob("*.tar")):
+        with tarfile.open(path) as tar:
+            found += [(info.name, tar.extractfile(info).read()) for info in tar]
+    return found
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """The bytes of the shards."""
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.tar"))}
+
+
+def turned(orientation: int, edge: int = 60) -> bytes:
+    """A JPEG with this EXIF orientation."""
+    out, exif = BytesIO(), Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    Image.open(BytesIO(pictures(1)[0])).resize((edge, edge + 9)).save(out, "JPEG", exif=exif)
+    return out.getvalue()
+
+
+def write_tar(path: Path, parts: list[tuple[str, bytes]]) -> None:
+    """Writes members with these names."""
+    with tarfile.open(path, "w") as tar:
+        for name, data in parts:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, BytesIO(data))

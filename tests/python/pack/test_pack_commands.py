@@ -1,0 +1,189 @@
+"""``headrace pack``, ``verify PACK SRC`` and ``index``: output, exit statuses, processes that end early."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from packs import content
+
+from headrace.cli import main
+from headrace.pack.manifest import load
+from support import eventually, write_folder
+
+COUNT = 24
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    return write_folder(tmp_path / "images", COUNT)
+
+
+def run(*arguments: object) -> int:
+    return main([str(one) for one in arguments])
+
+
+def test_pack_and_verify(images, tmp_path, capsys):
+    folder = tmp_path / "pack"
+    assert run("pack", images, folder, "--shard-size", "25KB", "--workers", 1) == 0
+    out = capsys.readouterr().out
+    assert re.match(rf"24 samples in (\d+) of \1 shards \(0 of earlier runs\): {folder}\n", out)
+    assert "4 of 24 images are stored as they were:\n  2: not a JPEG\n  2: CMYK or YCCK\n" in out
+    assert out.endswith(f'Read it with headrace.TarShards("{folder}/*.tar").\n')
+    assert run("verify", folder, images, "--workers", 1) == 0
+    assert capsys.readouterr().out == f"24 samples compared with {images}: 0 differ\n"
+    assert run("verify", folder, images, "--workers", 2) == 0
+    assert capsys.readouterr().out == f"24 samples compared with {images}: 0 differ\n"
+    assert run("verify", folder, images, "--limit", 3, "--workers", 1) == 0
+    assert capsys.readouterr().out.startswith("3 samples compared")
+    shard = folder / "shard-000000.tar"
+    shard.write_bytes(shard.read_bytes()[:-1] + b"x")
+    assert run("verify", folder, images) == 1
+    assert capsys.readouterr().out.startswith("differs: 1 of ")
+    assert run("verify", tmp_path, images) == 2
+    assert "holds no pack" in capsys.readouterr().err
+
+
+def test_shares_and_index(images, tmp_path, capsys):
+    folder = tmp_path / "pack"
+    options = ("--shard-size", "25KB", "--copy", "--workers", 1)
+    assert run("pack", images, folder, *options, "--shard", "1/2") == 0
+    assert f"shards are written by others; then run: headrace index {folder}\n" in capsys.readouterr().out
+    assert run("index", folder) == 1
+    assert re.search(
+        r"headrace index: \d of \d shards are missing or damaged: shard-000001.tar", capsys.readouterr().err
+    )
+    assert run("pack", images, folder, *options, "--shard", "2/2") == 0
+    assert run("index", folder) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("24 samples in ")
+
+
+def test_index_of_shards_without_a_pack(images, tmp_path, capsys):
+    assert run("pack", images, tmp_path / "pack", "--copy") == 0
+    (tmp_path / "pack" / "pack.json").unlink()
+    sidecar = tmp_path / "pack" / "shard-000000.tar.index.npz"
+    sidecar.unlink()
+    assert run("index", tmp_path / "pack") == 0
+    assert sidecar.exists()
+    assert capsys.readouterr().out.splitlines()[-1] == f"24 samples in 1 shards: {tmp_path / 'pack'}"
+    assert run("index", images) == 2
+    assert "has neither pack.json nor tar shards" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (["--shard-size", "many"], "many is not a number of bytes such as 500MB or 2GiB"),
+        (["--shard", "3/2"], "3/2 is not a share such as 2/4, the second of four"),
+        (["--quality", "101"], "101 is not a quality from 1 to 100"),
+        (["--quality", "50"], "--quality needs --max-size"),
+        (["--copy", "--max-size", "9"], "not allowed with argument"),
+    ],
+)
+def test_wrong_options_are_usage_messages(options, message, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["pack", "x", "y", *options])
+    assert end.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_wrong_sources_are_one_sentence(images, tmp_path, capsys):
+    assert run("pack", tmp_path / "nothing", tmp_path / "pack") == 1
+    assert "nothing does not exist" in capsys.readouterr().err
+    assert run("pack", images, images) == 1
+    error = capsys.readouterr().err
+    assert "holds class_0 and no pack.json; give a folder that is empty" in error and error.count("\n") == 1
+
+
+# ---- processes
+
+
+def started(*arguments: object, code: str = "") -> subprocess.Popen[str]:
+    program = f"import sys\n{code}\nfrom headrace.cli import main\nsys.exit(main(sys.argv[1:]))"
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell ignores it
+        start_new_session=True,  # its processes are a group of their own
+    )
+
+
+SLOW = """
+import time
+from headrace.pack import shard_file
+original = shard_file._members
+def slow(*arguments):
+    time.sleep(0.1)
+    return original(*arguments)
+shard_file._members = slow
+"""
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid and fields[0] != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+def unfinished(folder: Path) -> list[Path]:
+    return list(folder.glob("*unfinished*"))
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("how", ["interrupt", "kill the worker", "kill the parent"])
+def test_processes_that_end_early_leave_nothing_and_go_on(how, images, tmp_path):
+    folder = tmp_path / "pack"
+    command = ("pack", images, folder, "--shard-size", "25KB", "--copy", "--workers", 2)
+    with started(*command, code=SLOW) as process:
+        try:
+            assert eventually(lambda: bool(list(folder.glob("*.tar.json"))) and len(children(process.pid)) == 2, 40)
+            workers = children(process.pid)
+            if how == "interrupt":
+                os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+            else:
+                os.kill(workers[0] if how == "kill the worker" else process.pid, signal.SIGKILL)
+            _, error = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), 10)
+    if how == "interrupt":
+        assert (process.returncode, error.strip()) == (130, "headrace: interrupted")
+    elif how == "kill the worker":
+        assert process.returncode == 1
+        assert error.startswith("headrace pack: a process ended with status -9: it was killed")
+        assert error.endswith("the same command goes on with the others.\n")
+    assert how == "kill the worker" or not unfinished(folder)  # the others stopped after a sample
+    assert not load(folder).complete
+    begun = content(folder)
+    assert run(*command[:-1], 1) == 0
+    assert not unfinished(folder) and load(folder).complete
+    assert begun.items() <= content(folder).items()
+
+
+def test_a_full_disk_is_one_error(images, tmp_path, capsys):
+    """Files have a limit of 9 KB, as a disk that is full for shards but not for small files."""
+    folder, old = tmp_path / "pack", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (9000, old[1]))
+    try:
+        assert run("pack", images, folder, "--copy", "--workers", 1) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    error = capsys.readouterr().err
+    assert error.startswith(f"headrace pack: [Errno 27] File too large: '{folder}/shard-000000.tar'\n")
+    assert error.count("\n") == 2
+    assert [path.name for path in folder.iterdir()] == ["pack.json"]
+    assert run("pack", images, folder, "--copy") == 0
