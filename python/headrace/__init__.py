@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from headrace.columns.dataset import Columns
     from headrace.columns.tokens import token_columns
     from headrace.insight.profiler import profile
+    from headrace.key_values.dataset import LMDB
     from headrace.loader import DataLoader
     from headrace.lowering import LoweringError
     from headrace.ops import functions as ops
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "LMDB",
     "MDS",
     "Arrays",
     "Arrow",
@@ -55,6 +57,7 @@ __all__ = [
 # runs without torch, and the command line can report why the native module does not load.
 _MODULES = {
     "LitData": "tables.litdata",
+    "LMDB": "key_values.dataset",
     "MDS": "tables.mds",
     "Arrays": "sources",
     "Arrow": "tables.arrow",

@@ -34,7 +34,7 @@ class TarShards(Ranges):
 
     Args:
         urls: local shards: a path or a list of them. A string may hold ``{000..146}``, ``{a,b}``, a pattern
-            (``train-*.tar``), and several of these joined by ``::``.
+            (``train-*.tar``), and several of these joined by ``::``. A ``.json`` file is a list of shards of wids.
         image: extensions of the images; of several in a sample, the first one in this order is taken. A string may
             hold several: ``"jpg;png"``.
         label: an extension, a list of them (the label is a dict), ``"__key__"`` (the sample's key), or None.
@@ -42,7 +42,8 @@ class TarShards(Ranges):
             ``transcript``: str; ``json``, ``jsn``: what the JSON holds; others: bytes.
         transform, target_transform: as in torchvision's datasets.
         index: folder for the index of each shard. None: beside the shard (``train-000.tar.index.npz``), or nowhere if
-            its folder cannot be written to. False: nowhere.
+            its folder cannot be written to. False: nowhere. Unless it is False, indexes of DALI's ``wds2idx`` and of
+            Energon that fit the shard are read in place of the shard's headers.
         missing: what to do with samples that lack the image or a label: ``"raise"``, or ``"skip"``.
         allow_pickle: whether labels may be unpickled (``pkl``, ``pickle``, ``pyd``), which runs code from the shard.
         mode: as in ``ImageFiles``.

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.base.native import core
+from headrace.shards.foreign import foreign_index
 from headrace.sources.ranges import stamp_of
 
 _VERSION = 1
@@ -46,7 +47,8 @@ class TarIndex:
 
 
 def index_of(path: str, folder: str | None) -> TarIndex:
-    """Returns the index of a shard: from its sidecar if that fits the shard, otherwise from the shard's headers.
+    """Returns the index of a shard: from its sidecar if that fits the shard, or from one of DALI or Energon that does,
+    otherwise from the shard's headers.
 
     A new index is kept as a sidecar where that can be written.
 
@@ -61,11 +63,20 @@ def index_of(path: str, folder: str | None) -> TarIndex:
     sidecar = _sidecar(path, folder)
     if sidecar is not None and (known := _loaded(sidecar, path)) is not None:
         return known
-    try:
-        made = core.tar_samples(os.fsencode(path))
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-    index = TarIndex(
+    index = _adopted(path) if folder != "" else None
+    if index is None:
+        try:
+            index = _index(core.tar_samples(os.fsencode(path)))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+    if sidecar is not None:
+        with suppress(OSError):  # a folder that cannot be written to: the index is made anew each time
+            _store(sidecar, index)
+    return index
+
+
+def _index(made: dict[str, Any]) -> TarIndex:
+    return TarIndex(
         **{
             **made,
             "stamp": np.array(made["stamp"], np.int64),
@@ -74,10 +85,16 @@ def index_of(path: str, folder: str | None) -> TarIndex:
             "has_end": np.array(made["has_end"]),
         }
     )
-    if sidecar is not None:
-        with suppress(OSError):  # a folder that cannot be written to: the index is made anew each time
-            _store(sidecar, index)
-    return index
+
+
+def _adopted(path: str) -> TarIndex | None:
+    """Returns an index made from another program's, if there is one beside the shard and it fits."""
+    if (made := foreign_index(path)) is None:
+        return None
+    index = _index(made)
+    with suppress(OSError, ValueError):
+        return index if _consistent(index) and _fits(index, path) else None
+    return None
 
 
 def _sidecar(path: str, folder: str | None) -> Path | None:

@@ -8,6 +8,8 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
+from headrace.shards.wids import listed_shards
+
 Urls = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 _RANGE = re.compile(r"(\d+)\.\.(\d+)$")
@@ -19,14 +21,16 @@ def shard_paths(urls: Urls) -> list[str]:
 
     Args:
         urls: a path, or several. A string may hold ``{000..012}`` and ``{a,b}``, a pattern of `glob`, whose files are
-            sorted, and several of these joined by ``::``. A ``Path`` is taken as it is.
+            sorted, and several of these joined by ``::``. A ``Path`` is taken as it is. A ``.json`` file is a list
+            of shards of wids.
 
     Raises:
         ValueError: there is no shard, a brace is not closed, or a URL names no local file.
         FileNotFoundError: no file fits a pattern.
     """
     given = [urls] if isinstance(urls, (str, os.PathLike)) else list(urls)
-    paths = [path for one in given for path in (_named(one) if isinstance(one, str) else [os.fspath(one)])]
+    named = [path for one in given for path in (_named(one) if isinstance(one, str) else [os.fspath(one)])]
+    paths = [path for one in named for path in (listed_shards(one) if one.endswith(".json") else [one])]
     if not paths:
         raise ValueError("no shards are given")
     return [os.path.abspath(path) for path in paths]  # noqa: PTH100 - resolve() follows links

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from headrace.tables.cached import cache_folder, decompressed
 from headrace.tables.shards import Column, Decoder, Shard, ShardSource, number, text
 from headrace.tables.source import LabelColumns
 
@@ -28,7 +29,8 @@ class LitData(ShardSource):
     """Encoded images in chunks that Lightning's litdata (`optimize`) wrote of dicts. Samples are (image, label).
 
     The chunks are mapped into memory, and images are decoded where they lie, by the rules of `ImageFolder`: as Pillow
-    opens them. A chunk that is truncated while it is mapped ends the process.
+    opens them. Chunks that are compressed as a whole (zstd) are decompressed once into a folder. A chunk that is
+    truncated while it is mapped ends the process.
 
     Args:
         folder: a local folder with ``index.json`` and its chunks.
@@ -36,10 +38,12 @@ class LitData(ShardSource):
         label: the key of the labels: numbers, text or bytes, as Python values. A list of keys: dicts of their values.
             None: samples are images without labels.
         transform, target_transform, mode: as in `Blobs`.
+        cache: the folder of decompressed copies, as in `Parquet`.
 
     Raises:
         OSError: the index or a chunk cannot be read.
-        ValueError: the index or a chunk is damaged, compressed, encrypted, or of another layout, such as the Arrow
+        ImportError: pyarrow, which decompresses chunks, is not installed.
+        ValueError: the index or a chunk is damaged, encrypted, or of another layout, such as the Arrow
             tables that litdata makes of dicts of bytes and numbers; the samples are not dicts; a key is missing, or its
             values are not read: pickles could run any code.
     """
@@ -53,20 +57,21 @@ class LitData(ShardSource):
         target_transform: Callable[[Any], Any] | None = None,
         *,
         mode: str = "RGB",
+        cache: str | os.PathLike[str] | None = None,
     ) -> None:
-        shards = _shards(Path(folder).absolute())
+        shards = _shards(Path(folder).absolute(), cache_folder(cache))
         for shard in shards:
             _check_rows(shard.path)
         super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode)
 
 
-def _shards(folder: Path) -> list[Shard]:
+def _shards(folder: Path, cache: Path) -> list[Shard]:
     """Reads the index of a folder."""
     index = folder / "index.json"
     try:
         held = json.loads(index.read_bytes())
         config, chunks = held["config"], held["chunks"]
-        for name in ("compression", "encryption"):
+        for name in ("encryption", "compression_level"):  # the level is there if samples are compressed, not chunks
             if config.get(name):
                 raise ValueError(
                     f"the chunks of {folder} have {name} ({config[name]}), which is not read; write them without"
@@ -74,9 +79,18 @@ def _shards(folder: Path) -> list[Shard]:
         if config.get("item_loader") not in (None, "PyTreeLoader"):
             raise ValueError(f"the chunks of {folder} are for {config['item_loader']}; those for PyTreeLoader are read")
         columns = _columns(folder, config)
-        return [Shard(_inside(folder, chunk["filename"]), int(chunk["chunk_size"]), columns) for chunk in chunks]
+        how = config.get("compression")
+        return [Shard(_file(folder, chunk, how, cache), int(chunk["chunk_size"]), columns) for chunk in chunks]
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{index} is no index of litdata's chunks, or it is damaged: {error!r}") from error
+
+
+def _file(folder: Path, chunk: dict[str, Any], compression: str | None, cache: Path) -> str:
+    """Returns the path of a chunk; of a compressed one, that of its decompressed copy."""
+    path = _inside(folder, chunk["filename"])
+    if not compression or f".{compression}." not in Path(path).name:
+        return path
+    return decompressed(path, compression, int(chunk["chunk_bytes"]), cache)
 
 
 def _check_rows(path: str) -> None:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from headrace.tables.cached import cache_folder, decompressed
 from headrace.tables.shards import Column, Decoder, Shard, ShardSource, number, text
 from headrace.tables.source import LabelColumns
 
@@ -28,8 +29,9 @@ _DECODERS: dict[str, Decoder] = {
 class MDS(ShardSource):
     """Encoded images in shards that MosaicML's `MDSWriter` wrote. Samples are (image, label).
 
-    The shards are mapped into memory, and images are decoded where they lie. A shard that is truncated while it is
-    mapped ends the process.
+    The shards are mapped into memory, and images are decoded where they lie. Compressed shards (zstd, gz, br, bz2) are
+    decompressed once into a folder, unless streaming has left decompressed ones beside them. A shard that is truncated
+    while it is mapped ends the process.
 
     Args:
         folder: a local folder with ``index.json`` and its shards.
@@ -37,11 +39,13 @@ class MDS(ShardSource):
         label: the column of labels: numbers, text or JSON, as Python values. A list of names: dicts of the columns'
             values. None: samples are images without labels.
         transform, target_transform, mode: as in `Blobs`.
+        cache: the folder of decompressed copies, as in `Parquet`.
 
     Raises:
         OSError: the index or a shard cannot be read.
-        ValueError: the index or a shard is damaged, compressed or of another format; a column is missing, or has an
-            encoding that is not read: ``pkl`` could run any code.
+        ImportError: pyarrow, which decompresses shards, is not installed.
+        ValueError: the index or a shard is damaged, of another format or of a compression that is not read; a column is
+            missing, or has an encoding that is not read: ``pkl`` could run any code.
     """
 
     def __init__(
@@ -53,33 +57,35 @@ class MDS(ShardSource):
         target_transform: Callable[[Any], Any] | None = None,
         *,
         mode: str = "RGB",
+        cache: str | os.PathLike[str] | None = None,
     ) -> None:
-        shards = _shards(Path(folder).absolute())
+        shards = _shards(Path(folder).absolute(), cache_folder(cache))
         super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode)
 
 
-def _shards(folder: Path) -> list[Shard]:
+def _shards(folder: Path, cache: Path) -> list[Shard]:
     """Reads the index of a folder."""
     index = folder / "index.json"
     try:
         held = json.loads(index.read_bytes())
-        shards = [_shard(folder, one) for one in held["shards"]]
+        shards = [_shard(folder, one, cache) for one in held["shards"]]
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{index} is no index of MDS shards, or it is damaged: {error!r}") from error
     return shards
 
 
-def _shard(folder: Path, held: dict[str, Any]) -> Shard:
+def _shard(folder: Path, held: dict[str, Any], cache: Path) -> Shard:
     if held["format"] != "mds" or held["version"] != 2:
         raise ValueError(f"{folder} has shards of format {held['format']!r} {held['version']}; mds, version 2, is read")
-    name = held["raw_data"]["basename"]
+    path = _inside(folder, held["raw_data"]["basename"])
+    if held["compression"] and not Path(path).exists():  # streaming keeps decompressed shards beside the others
+        packed = _inside(folder, held["zip_data"]["basename"])
+        path = decompressed(packed, held["compression"], int(held["raw_data"]["bytes"]), cache)
+    columns = zip(held["column_names"], map(Column, held["column_encodings"], held["column_sizes"]), strict=True)
+    return Shard(path, int(held["samples"]), dict(columns))
+
+
+def _inside(folder: Path, name: str) -> str:
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
         raise ValueError(f"the index of {folder} names {name!r}, which is not in the folder")
-    path = folder / name
-    if held["compression"] and not path.exists():
-        raise ValueError(
-            f"the shards of {folder} are compressed ({held['compression']}); decompress them first, or let streaming "
-            "keep its decompressed copies"
-        )
-    columns = zip(held["column_names"], map(Column, held["column_encodings"], held["column_sizes"]), strict=True)
-    return Shard(str(path), int(held["samples"]), dict(columns))
+    return str(folder / name)

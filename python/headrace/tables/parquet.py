@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from headrace.tables.arrow import Arrow, Paths, Stamp, listed, pyarrow
+from headrace.tables.arrow import Arrow, Paths, listed, pyarrow
+from headrace.tables.cached import cache_folder, made_once
 from headrace.tables.image_column import check_type
 from headrace.tables.source import LabelColumns, checked_names
 
-_VERSION = 1  # of the files in the cache
+_VERSION = 2  # of the files in the cache
 _ROWS = 256  # of a record batch: what is in memory at a time
 
 
@@ -22,7 +22,7 @@ class Parquet(Arrow):
 
     Parquet has no random access to single values, so the columns that are needed are written once to uncompressed Arrow
     files in a folder, as Hugging Face's datasets do. Later runs map these, until the size or the time of the Parquet
-    file changes. The cache takes about as much space as the images.
+    file changes; then they are replaced. The cache takes about as much space as the images.
 
     Args:
         files: one file or several, whose rows follow each other. All have the same columns.
@@ -54,31 +54,16 @@ class Parquet(Arrow):
         upright: bool = False,
         cache: str | os.PathLike[str] | None = None,
     ) -> None:
-        self._cache = _default_cache() if cache is None else Path(cache).absolute()
+        self._cache = cache_folder(cache)
         self._label = label
         super().__init__(files, image, label, transform, target_transform, mode=mode, upright=upright)
 
     def _mapped_files(self) -> list[str]:
         wanted = [_checked(path, self._image, self._label) for path in listed(self.files)]
-        self._cache.mkdir(parents=True, exist_ok=True)
-        made = []
-        for path, columns in zip(self.files, wanted, strict=True):
-            target = self._cache / _name(path, columns)
-            if not target.exists():
-                _convert(path, columns, target)
-            made.append(str(target))
-        return made
-
-
-def _default_cache() -> Path:
-    root = os.environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "headrace" / "tables"
-
-
-def _name(path: str, columns: Sequence[str]) -> str:
-    """Returns the name of the Arrow file of some columns of a Parquet file as it is now."""
-    digest = hashlib.sha256(repr((_VERSION, tuple(Stamp.of(path)), list(columns))).encode(errors="surrogateescape"))
-    return f"{Path(path).stem[:80]}-{digest.hexdigest()[:24]}.arrow"
+        return [
+            made_once(path, (_VERSION, columns), ".arrow", self._cache, partial(_convert, path, columns))
+            for path, columns in zip(self.files, wanted, strict=True)
+        ]
 
 
 def _opened(path: str) -> Any:
@@ -107,27 +92,19 @@ def _checked(path: str, image: str, label: LabelColumns) -> list[str]:
     return list(dict.fromkeys([image, *names]))
 
 
-def _convert(path: str, columns: list[str], target: Path) -> None:
-    """Writes some columns of a Parquet file to an Arrow file, which appears whole or not at all."""
+def _convert(path: str, columns: list[str], target: str) -> None:
+    """Writes some columns of a Parquet file to an Arrow file."""
     from tqdm import tqdm  # type: ignore[import-untyped]
 
     pa = pyarrow()
-    number, unfinished = tempfile.mkstemp(dir=target.parent, prefix=target.stem, suffix=".unfinished")
-    os.close(number)
-    try:
-        with _opened(path) as file, pa.OSFile(unfinished, "wb") as sink:
-            schema = pa.schema([file.schema_arrow.field(name) for name in columns])
-            bar = tqdm(
-                total=file.metadata.num_rows, desc=f"headrace: {Path(path).name} to Arrow", unit=" rows", leave=False
-            )
-            with pa.ipc.new_file(sink, schema) as writer, bar:
-                for batch in _batches(path, file, columns):
-                    writer.write_batch(batch.select(columns))
-                    bar.update(batch.num_rows)
-        Path(unfinished).replace(target)
-    except BaseException:
-        Path(unfinished).unlink(missing_ok=True)
-        raise
+    with _opened(path) as file, pa.OSFile(target, "wb") as sink:
+        schema = pa.schema([file.schema_arrow.field(name) for name in columns])
+        rows = file.metadata.num_rows
+        bar = tqdm(total=rows, desc=f"headrace: {Path(path).name} to Arrow", unit=" rows", leave=False)
+        with pa.ipc.new_file(sink, schema) as writer, bar:
+            for batch in _batches(path, file, columns):
+                writer.write_batch(batch.select(columns))
+                bar.update(batch.num_rows)
 
 
 def _batches(path: str, file: Any, columns: list[str]) -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from PIL import Image
 from table_samples import SMALL
@@ -87,7 +88,7 @@ def test_what_litdata_writes(tmp_path):
 
 def test_what_is_refused(tmp_path):
     for config, message in (
-        ({"compression": "zstd"}, r"have compression \(zstd\)"),
+        ({"compression": "zstd", "compression_level": "sample"}, r"have compression_level \(sample\)"),
         ({"encryption": {"algorithm": "fernet"}}, "have encryption"),
         ({"item_loader": "TokensLoader"}, "are for TokensLoader"),
         ({"data_spec": json.dumps([1, {"type": "builtins.list", "context": "null", "children_spec": []}])}, "no flat"),
@@ -121,3 +122,24 @@ def test_samples_in_an_arrow_table_are_refused(tmp_path):
     chunk.write_bytes(bytes(data) + b"LDARW01\0")
     with pytest.raises(ValueError, match=r"keeps its samples in an Arrow table.*write the images as PIL images"):
         LitData(tmp_path, "image", "label")
+
+
+def test_compressed_chunks_are_decompressed_once(tmp_path):
+    (tmp_path / "a").mkdir()
+    folder, cache = write(tmp_path / "a", compression="zstd"), tmp_path / "cache"
+    index = json.loads((folder / "index.json").read_text())
+    for chunk in index["chunks"]:
+        raw = folder / chunk["filename"]
+        chunk |= {"chunk_bytes": raw.stat().st_size, "filename": raw.name.replace(".bin", ".zstd.bin")}
+        with pa.CompressedOutputStream(str(folder / chunk["filename"]), "zstd") as out:
+            out.write(raw.read_bytes())
+        raw.unlink()
+    (folder / "index.json").write_text(json.dumps(index))
+    data = LitData(folder, "image", "label", SMALL, cache=cache)
+    assert [data.read(i) for i in range(24)] == list(pictures(24))
+    made = sorted(one.name for one in cache.iterdir())
+    assert LitData(folder, "image", "label", SMALL, cache=cache).target(7) == 7 % 5 - 1
+    assert sorted(one.name for one in cache.iterdir()) == made and len(made) == len(index["chunks"])
+    (folder / index["chunks"][0]["filename"]).write_bytes(b"no frame")
+    with pytest.raises(ValueError, match=r"zstd\.bin is damaged"):
+        LitData(folder, "image", "label", cache=cache)

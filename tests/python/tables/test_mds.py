@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from PIL import Image
@@ -172,7 +174,10 @@ def test_what_is_refused(tmp_path):
         ({"format": "json"}, "format 'json' 2"),
         ({"column_names": list("abcde")}, r"shard.00001.mds has other columns"),
         ({"raw_data": {"basename": "../x.mds"}}, "not in the folder"),
-        ({"raw_data": {"basename": "x.mds"}, "compression": "zstd:7"}, r"compressed \(zstd:7\)"),
+        (
+            {"raw_data": {"basename": "x.mds", "bytes": 9}, "zip_data": {"basename": "x.zip"}, "compression": "lz4"},
+            "compressed with lz4; zstd, gz, br, bz2 are read",
+        ),
         ({"samples": None}, "is no index"),
     ):
         write(tmp_path, samples(), ENCODINGS)
@@ -197,3 +202,39 @@ def test_a_shard_that_has_changed_is_noticed(tmp_path):
     overwrite(tmp_path, 0, b"\x0a")
     with pytest.raises(ValueError, match=r"shard.00001.mds has changed since"):
         len(again)
+
+
+@pytest.mark.parametrize(("how", "codec"), [("zstd:7", "zstd"), ("gz", "gzip"), ("br:3", "brotli"), ("bz2", "bz2")])
+def test_compressed_shards_are_decompressed_once(tmp_path, how, codec):
+    samples = [{"image": data, "label": i} for i, data in enumerate(pictures(24))]
+    folder, cache = write(tmp_path / "a", samples, {"image": "bytes", "label": "int"}), tmp_path / "cache"
+    plain = MDS(folder, "image", "label", SMALL)
+    expected = [(plain.read(i), plain.target(i)) for i in range(24)]
+    index = json.loads((folder / "index.json").read_text())
+    for shard in index["shards"]:
+        raw = folder / shard["raw_data"]["basename"]
+        shard["raw_data"]["bytes"] = raw.stat().st_size
+        shard |= {"compression": how, "zip_data": {"basename": f"{raw.name}.packed"}}
+        with pa.CompressedOutputStream(str(raw) + ".packed", codec) as out:
+            out.write(raw.read_bytes())
+        raw.unlink()
+    (folder / "index.json").write_text(json.dumps(index))
+    data = MDS(folder, "image", "label", SMALL, cache=cache)
+    assert [(data.read(i), data.target(i)) for i in range(24)] == expected
+    loader = DataLoader(data, 5, num_workers=1)
+    assert_same(loader, list(DataLoader(Blobs(pictures(24), list(range(24)), SMALL), 5)))
+    made = {one.name: one.stat().st_mtime_ns for one in cache.iterdir()}
+    again = pickle.loads(pickle.dumps(MDS(folder, "image", "label", SMALL, cache=cache)))
+    assert again.read(3) == expected[3][0] and len(made) == 3
+    assert {one.name: one.stat().st_mtime_ns for one in cache.iterdir()} == made
+    packed = folder / "shard.00001.mds.packed"
+    whole = packed.read_bytes()
+    for damaged in (whole[:-9], b"", b"text" * 9, whole + whole):
+        packed.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"shard\.00001\.mds\.packed is damaged"):
+            MDS(folder, "image", "label", cache=cache)
+    assert {one.name for one in cache.iterdir()} <= set(made)  # nothing that is half
+    packed.write_bytes(whole)
+    os.utime(packed, ns=(1, 1))
+    MDS(folder, "image", "label", cache=cache)
+    assert len(list(cache.iterdir())) == 3  # what was made of the old one is gone

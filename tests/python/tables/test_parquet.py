@@ -70,6 +70,9 @@ def test_the_cache_serves_until_the_file_changes(tmp_path, monkeypatch):
     pq.write_table(table().slice(1), path)
     os.utime(path, ns=(1, 1))
     assert Parquet(path, transform=SMALL, cache=cache)[3][1] == 4
+    assert len(list(cache.iterdir())) == 1 and not made.keys() & {
+        one.name for one in cache.iterdir()
+    }  # the old is gone
     with pytest.raises(ValueError, match=r"a.parquet has changed since"):
         pickle.loads(sent)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))

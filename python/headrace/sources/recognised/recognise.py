@@ -16,9 +16,9 @@ from headrace.sources.recognised.torchvision_files import recognise_folder, reco
 from headrace.sources.unchanged import NotNative, check_samples, class_name, mro_index, refuse_override
 
 KNOWN = (
-    "headrace.ImageFolder, ImageFiles, Blobs, Arrays, TarShards, Arrow, Parquet, MDS, LitData, Zip, Columns and "
-    "Samples, what from_hf returns, torchvision's folders, ImageNet, Food101, Flowers102, OxfordIIITPet, CIFAR and "
-    "MNIST, Subset and ConcatDataset of these, and datasets with a headrace_source method"
+    "headrace.ImageFolder, ImageFiles, Blobs, Arrays, TarShards, Arrow, Parquet, MDS, LitData, LMDB, Zip, "
+    "Columns and Samples, what from_hf returns, torchvision's folders, ImageNet, Food101, Flowers102, OxfordIIITPet, "
+    "CIFAR and MNIST, Subset and ConcatDataset of these, and datasets with a headrace_source method"
 )
 
 # (method of the Python path, method that the native path calls instead): a class that overrides the first must

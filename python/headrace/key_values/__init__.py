@@ -1,0 +1,1 @@
+"""LMDB databases of images as datasets."""

@@ -1,0 +1,228 @@
+"""Indexes of DALI and Energon beside a shard: read where they fit, noticed where they lie."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sqlite3
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headrace import TarShards
+from headrace.base.native import core
+from headrace.shards.tar_index import TarIndex, index_of
+
+Row = list  # extension, offset, size, name
+
+
+def write(path: Path, count: int = 6) -> Path:
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
+        for i in range(count):
+            parts = (("jpg", b"x" * (700 + i)), ("CLS", b" -%d\n" % i), ("txt", b"%d" % i), ("seg.id", b"word"))
+            for extension, data in parts:
+                info = tarfile.TarInfo(f"deep.er/{i:03}.{extension}")
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+    return path
+
+
+def rows(path: Path) -> list[list[Row]]:
+    samples: list[list[Row]] = []
+    with tarfile.open(path) as tar:
+        for member in tar:
+            stem, _, extension = member.name.rpartition("/")[2].partition(".")
+            if not samples or f"/{stem}." not in samples[-1][0][3]:
+                samples.append([])
+            samples[-1].append([extension, member.offset_data, member.size, member.name])
+    return samples
+
+
+def dali(path: Path, samples: list[list[Row]]) -> Path:
+    """The text of wds2idx."""
+    index = path.with_name(path.name.split(".")[0] + ".idx")
+    lines = [" ".join(" ".join(map(str, row)) for row in sample) for sample in samples]
+    index.write_text(f"v1.2 {len(samples)}\n" + "\n".join(lines) + "\n")
+    return index
+
+
+def energon(path: Path, samples: list[list[Row]]) -> Path:
+    """The database of `energon prepare`, in the folder above the shard's."""
+    root = path.parent.parent
+    (root / ".nv-meta").mkdir(exist_ok=True)
+    names = ["other.tar", str(path.relative_to(root))]
+    (root / ".nv-meta" / ".info.json").write_text(json.dumps({"shard_counts": dict.fromkeys(names, len(samples))}))
+    index = root / ".nv-meta" / "index.sqlite"
+    index.unlink(missing_ok=True)
+    base = sqlite3.connect(index)
+    base.execute("CREATE TABLE samples (tar_file_id, sample_key, sample_index, byte_offset, byte_size)")
+    base.execute(
+        "CREATE TABLE sample_parts (tar_file_id, sample_index, part_name, content_byte_offset, content_byte_size)"
+    )
+    for shift in (0, 1):  # the other shard's rows lie before
+        for number, sample in enumerate(samples):
+            key = sample[0][3][: -len(sample[0][0]) - 1]
+            base.execute("INSERT INTO samples VALUES (?, ?, ?, 0, 0)", (shift, key if shift else f"o{key}", number))
+            for extension, offset, size, _ in reversed(sample):
+                base.execute(
+                    "INSERT INTO sample_parts VALUES (?, ?, ?, ?, ?)", (shift, number, extension, offset, size)
+                )
+    base.commit()
+    base.close()
+    return index
+
+
+WRITERS: dict[str, Callable[[Path, list[list[Row]]], Path]] = {"dali": dali, "energon": energon}
+
+
+def contents(index: TarIndex) -> list:
+    names = index.extensions.tolist()
+    keys = [index.key(int(sample)) for sample in index.sample]
+    extensions = [names[number] for number in index.extension]
+    return list(zip(keys, extensions, index.offset, index.length, bool(index.has_end) * [*index.sample], strict=True))
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> Path:
+    (tmp_path / "shards").mkdir()
+    return write(tmp_path / "shards" / "part-0.tar")
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_an_index_that_fits_replaces_the_walk(shard, monkeypatch, kind):
+    own = index_of(str(shard), "")
+    expected = TarShards(shard, label=["cls", "txt"], index=False)
+    WRITERS[kind](shard, rows(shard))
+    with monkeypatch.context() as patched:
+        patched.setattr(core, "tar_samples", None)  # not called
+        found = index_of(str(shard), None)
+        data = TarShards(shard, label=["cls", "txt"])
+    assert contents(found) == contents(own)
+    whole = own.number[1::4].tolist()
+    assert found.number[1::4].tolist() == whole == [0, -1, -2, -3, -4, -5]
+    assert [data.target(i) for i in range(6)] == [expected.target(i) for i in range(6)]
+    assert TarShards(shard).fingerprint() == TarShards(shard, index=False).fingerprint()
+
+
+def lie(name: str, samples: list[list[Row]]) -> None:
+    flat = [row for sample in samples for row in sample]
+    if name == "shifted":
+        for row in flat:
+            row[1] += 512
+    elif name == "offset":
+        flat[5][1] += 512
+    elif name == "size":
+        flat[4][2] += 600
+    elif name == "size in its padding":
+        for row in flat:
+            row[2] += 1
+    elif name == "name":
+        for row in flat:
+            row[3] = row[3].replace("00", "10")
+    elif name == "a member is missing":
+        del samples[2][1]
+    elif name == "the last sample is missing":
+        del samples[-1]
+    elif name == "a name twice":
+        samples[0][1][0], samples[0][1][3] = samples[0][0][0], samples[0][0][3]
+    elif name == "beyond":
+        flat[-1][1] = flat[-1][2] = 1 << 62
+    elif name == "negative":
+        flat[0][1] = -512
+    elif name == "no samples":
+        samples.clear()
+
+
+LIES = (
+    *("shifted", "offset", "size", "size in its padding", "name", "a member is missing", "the last sample is missing"),
+    *("a name twice", "beyond", "negative", "no samples"),
+)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("name", LIES)
+def test_an_index_that_lies_is_noticed(shard, kind, name):
+    own = index_of(str(shard), "")
+    samples = rows(shard)
+    lie(name, samples)
+    WRITERS[kind](shard, samples)
+    assert contents(index_of(str(shard), None)) == contents(own)
+    with np.load(f"{shard}.index.npz") as kept:  # and the right one is kept
+        assert np.array_equal(kept["offset"], own.offset)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize(
+    "content", [b"", b"v1.2 1\n", b"v1.2 x\n1\n", b"v1.1 0\n", bytes(range(256)), b"v1.2 1\na b c d\n"]
+)
+def test_a_damaged_index_is_passed_over(shard, kind, content):
+    index = WRITERS[kind](shard, rows(shard))
+    index.write_bytes(content)
+    assert len(index_of(str(shard), None).sample) == 24
+
+
+def test_an_older_index_is_passed_over(shard, monkeypatch):
+    index = dali(shard, rows(shard))
+    os.utime(index, ns=(1, 1))
+    walked = []
+    real = core.tar_samples
+    monkeypatch.setattr(core, "tar_samples", lambda path: walked.append(path) or real(path))
+    index_of(str(shard), None)
+    assert len(walked) == 1
+
+
+def test_pax_headers_between_all_members(tmp_path, monkeypatch):
+    """webdataset's writer makes them. Where only some have one, an index may leave out a member: it is walked."""
+    walked = []
+    real = core.tar_samples
+    monkeypatch.setattr(core, "tar_samples", lambda path: walked.append(path) or real(path))
+    for name, times in (("all", (0.5, 0.5, 0.5)), ("some", (0.5, 1, 0.5)), ("none", (1, 1, 1))):
+        path = tmp_path / f"{name}.tar"
+        with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
+            for member, time in zip(("a.jpg", "a.txt", "a.id"), times, strict=True):
+                info = tarfile.TarInfo(member)
+                info.mtime, info.size = time, 9
+                tar.addfile(info, io.BytesIO(b"         "))
+        samples = rows_of(path)
+        if name == "none":  # what remains has the gaps of PAX headers
+            del samples[0][::2]
+        dali(path, samples)
+        assert len(index_of(str(path), None).sample) == 3
+        assert walked == ([] if name == "all" else [os.fsencode(path)])
+        walked.clear()
+
+
+def rows_of(path: Path) -> list[list[Row]]:
+    with tarfile.open(path) as tar:
+        return [[[m.name.partition(".")[2], m.offset_data, m.size, m.name] for m in tar]]
+
+
+def test_lists_of_wids(shard, tmp_path):
+    listed = {"wids_version": 1, "shardlist": [{"url": "shards/part-0.tar", "nsamples": 6}]}
+    index = tmp_path / "shards.json"
+
+    def read(**changes: object) -> TarShards:
+        listed["shardlist"][0].update(changes)
+        index.write_text(json.dumps(listed))
+        return TarShards(str(index))
+
+    assert len(read(filesize=shard.stat().st_size)) == 6
+    with pytest.raises(ValueError, match=r"part-0.tar has \d+ bytes, but .*shards.json says 7"):
+        read(filesize=7)
+    with pytest.raises(FileNotFoundError):
+        read(url="shards/missing.tar")
+    with pytest.raises(ValueError, match="no local file; copy the shards"):
+        read(url="s3://bucket/a.tar")
+    listed["base"], listed["shardlist"][0] = str(tmp_path / "shards"), {"url": "part-0.tar"}
+    assert len(read()) == 6
+    for content in ("[]", "{", '{"wids_version": 1}', '{"wids_version": 1, "shardlist": [7]}'):
+        index.write_text(content)
+        with pytest.raises(ValueError, match="no list of shards of wids"):
+            TarShards(index)
+    index.write_text('{"wids_version": 1, "datasets": [{"source_url": "x"}]}')
+    with pytest.raises(ValueError, match="names other lists"):
+        TarShards(index)
