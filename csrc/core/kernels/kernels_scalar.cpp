@@ -70,6 +70,6 @@ void store(const uint8_t* row, int plane_stride, int pixels, bool mirror, const 
 
 const Kernels kScalarKernels{"scalar",      false,           resample_x,          resample_y,
                              store,         &kScalarEffects, make_texture_scalar, run_warp_scalar,
-                             &kScalarMixing};
+                             &kScalarMixing, nullptr};
 
 }  // namespace headrace

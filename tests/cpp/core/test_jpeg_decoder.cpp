@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/jpeg/jpeg_decoder.h"
+#include "core/decode/jpeg_decoder.h"
 #include "support/jpeg_samples.h"
 
 using namespace headrace;
