@@ -10,17 +10,17 @@
 
 namespace headrace {
 
-inline constexpr int kBlockEdge = 8;    // samples
+inline constexpr int kBlockEdge = 8;  // samples
 inline constexpr int kBlockValues = 64;
-inline constexpr int kBlockGroup = 4;   // blocks that are inverted at once, at most
+inline constexpr int kBlockGroup = 4;  // blocks that are inverted at once, at most
 inline constexpr int kSampleSlack = 128;
 inline constexpr int kPixelGroup = 64;
 
 struct BlockLoops {
   const char* name;
   /// Inverts `count` quantised blocks that lie side by side: 64 coefficients each, in natural order, the first aligned
-  /// to 64 bytes. `quant`: 64 factors in natural order, aligned to 64 bytes. Writes 8 rows of 8 * count samples, `stride`
-  /// bytes apart. Reads blocks up to the next multiple of kBlockGroup, and writes their samples too.
+  /// to 64 bytes. `quant`: 64 factors in natural order, aligned to 64 bytes. Writes 8 rows of 8 * count samples,
+  /// `stride` bytes apart. Reads blocks up to the next multiple of kBlockGroup, and writes their samples too.
   void (*invert)(const int16_t* blocks, int count, const uint16_t* quant, uint8_t* samples, size_t stride);
   /// Fancy upsampling of `count` samples to 2 * count, by the samples next to each (jdsample.c's h2v1).
   void (*widen)(const uint8_t* row, int count, uint8_t* to);

@@ -81,13 +81,10 @@ struct Avx2 {
 
   /// 16 values in the order in which store_pixels() needs them: 128-bit lane i holds those of the pixels 4 i to 4 i + 3
   /// and 8 + 4 i to 8 + 4 i + 3.
-  static V load_pixels(const uint8_t* from) {
-    return _mm256_cvtepu8_epi16(_mm_shuffle_epi32(load_half(from), 0xD8));
-  }
+  static V load_pixels(const uint8_t* from) { return _mm256_cvtepu8_epi16(_mm_shuffle_epi32(load_half(from), 0xD8)); }
   static void store_pixels(uint8_t* to, V r, V g, V b) {
     // The bytes of 8 values and of 8 others, alternating.
-    const V mixed =
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
+    const V mixed = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
     const V rg = _mm256_shuffle_epi8(_mm256_packus_epi16(r, g), mixed);
     const V bx = _mm256_shuffle_epi8(_mm256_packus_epi16(b, all16(255)), mixed);
     store(to, unpack_low16(rg, bx));

@@ -81,9 +81,7 @@ struct Avx512 {
     }
     return _mm512_test_epi64_mask(either(_mm512_maskz_mov_epi64(0xAA, upper), lower), all8(-1)) == 0;
   }
-  static bool any_beyond_13_bits(V row) {
-    return _mm512_cmpgt_epu16_mask(add16(row, all16(8192)), all16(16383)) != 0;
-  }
+  static bool any_beyond_13_bits(V row) { return _mm512_cmpgt_epu16_mask(add16(row, all16(8192)), all16(16383)) != 0; }
   static void store_two_rows(V rows, uint8_t* to, size_t stride) {
     const V apart = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), rows);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(apart));
@@ -93,9 +91,9 @@ struct Avx512 {
   /// 32 values in the order in which store_pixels() needs them: 128-bit lane i holds those of the pixels 4 i to 4 i + 3
   /// and 16 + 4 i to 16 + 4 i + 3.
   static V load_pixels(const uint8_t* from) {
-    const V four_apart = _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 0, 0, 0, 0, 0, 0, 0, 0),
-                                                  _mm512_castsi256_si512(_mm256_loadu_si256(
-                                                      reinterpret_cast<const __m256i*>(from))));
+    const V four_apart =
+        _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 0, 0, 0, 0, 0, 0, 0, 0),
+                                 _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
     return _mm512_cvtepu8_epi16(_mm512_castsi512_si256(four_apart));
   }
   static void store_pixels(uint8_t* to, V r, V g, V b) {

@@ -2,7 +2,8 @@
 //
 // Note [16-bit inverse]: libjpeg-turbo's inverse DCT for x86 keeps values in 16 bits where its C version has 32:
 // dequantised coefficients and four sums wrap, and the results of each pass saturate. Coefficients that an encoder
-// makes never come near these limits, but a file may contain any, and Pillow shows what these instructions make of them.
+// makes never come near these limits, but a file may contain any, and Pillow shows what these instructions make of
+// them.
 #include <algorithm>
 
 #include "core/base/pixel_math.h"

@@ -14,8 +14,8 @@ namespace headrace {
 /// samples of the coarsest component covers.
 class ComponentRows {
  public:
-  static constexpr int kGroups = 8;        // row groups in a row of MCUs
-  static constexpr int kGroupsAbove = 2;   // that are kept: one not yet pushed, and the one above it
+  static constexpr int kGroups = 8;       // row groups in a row of MCUs
+  static constexpr int kGroupsAbove = 2;  // that are kept: one not yet pushed, and the one above it
 
   /// Begins an image. `blocks_x` and `blocks_y`: of an MCU; `mcus`: columns of them. Throws std::bad_alloc.
   void begin(const JQUANT_TBL& quant, const Plane& plane, int blocks_x, int blocks_y, int mcus);

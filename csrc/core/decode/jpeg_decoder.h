@@ -1,5 +1,5 @@
-// Decodes a box of a JPEG to RGBX rows: with our own loops if the file is of a usual kind, else with libjpeg-turbo. Each
-// worker has one decoder.
+// Decodes a box of a JPEG to RGBX rows: with our own loops if the file is of a usual kind, else with libjpeg-turbo.
+// Each worker has one decoder.
 #pragma once
 
 #include <memory>
