@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/jpeg/jpeg_decoder.h"
+#include "core/decode/jpeg_decoder.h"
 #include "core/planes/plane_decoder.h"
 // jpeglib.h needs FILE.
 // clang-format off

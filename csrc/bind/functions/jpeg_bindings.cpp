@@ -9,7 +9,7 @@
 #include "bind/convert.h"
 #include "bind/unlocked.h"
 #include "core/base/error.h"
-#include "core/jpeg/jpeg_decoder.h"
+#include "core/decode/jpeg_decoder.h"
 #include "core/jpeg/jpeg_header.h"
 #include "core/planes/plane_decoder.h"
 

@@ -8,7 +8,7 @@
 #include "bind/unlocked.h"
 #include "core/fuse/blur.h"
 #include "core/fuse/fuse.h"
-#include "core/jpeg/jpeg_decoder.h"
+#include "core/decode/jpeg_decoder.h"
 #include "core/kernels/kernels.h"
 #include "core/kernels/resample_table.h"
 #include "core/making/sample_maker.h"

@@ -22,6 +22,10 @@ constexpr int kScanning = 205, kRawOk = 206;
 
 }  // namespace
 
+bool has_own_huffman(const JpegHeader& header) {
+  return header.scans == 1 && !header.progressive && own_huffman_wanted();
+}
+
 void JpegSession::leave(const char* why) {
   std::snprintf(message, sizeof message, "%s", why);
   std::longjmp(escape_, 1);
@@ -42,7 +46,7 @@ void JpegSession::on_message(j_common_ptr cinfo, int level) {
 boolean JpegSession::on_mcu(j_decompress_ptr cinfo, JBLOCKROW* blocks) {
   static_assert(std::is_same_v<JCOEF, int16_t>);
   JpegSession& self = of(reinterpret_cast<j_common_ptr>(cinfo));
-  if (!self.huffman_.next_mcu(blocks)) self.leave("damaged or irregular Huffman-coded data");
+  if (!self.huffman_.next_mcu(blocks)) self.leave(kDamagedHuffman);
   return TRUE;
 }
 
@@ -76,7 +80,7 @@ bool JpegSession::create() {
   return true;
 }
 
-bool JpegSession::start(std::span<const uint8_t> data, const JpegHeader& header, JDIMENSION* left, JDIMENSION* width) {
+bool JpegSession::read_header(std::span<const uint8_t> data, const JpegHeader& header) {
   if (setjmp(escape_) != 0) return false;
   source_.next_input_byte = data.data();
   source_.bytes_in_buffer = data.size();
@@ -85,42 +89,49 @@ bool JpegSession::start(std::span<const uint8_t> data, const JpegHeader& header,
       static_cast<int>(cinfo.image_height) != header.size.height || cinfo.num_components != header.components ||
       header.scan_begin > header.scan_end || header.scan_end > data.size())
     leave("a header that does not match the data");
+  return true;
+}
+
+bool JpegSession::start(std::span<const uint8_t> data, const JpegHeader& header, JDIMENSION* left, JDIMENSION* width) {
+  if (setjmp(escape_) != 0) return false;
   cinfo.out_color_space = JCS_EXT_RGBX;
   cinfo.dct_method = JDCT_ISLOW;
   cinfo.do_fancy_upsampling = TRUE;
   jpeg_start_decompress(&cinfo);
   if (*width < cinfo.output_width) jpeg_crop_scanline(&cinfo, left, width);
-  if (header.scans == 1 && !header.progressive && own_huffman_wanted()) plug_huffman(data, header, *left, *width);
+  if (has_own_huffman(header)) {
+    begin_huffman(data, header, static_cast<int>(*left), static_cast<int>(*left + *width));
+    cinfo.entropy->decode_mcu = on_mcu;
+  }
   return true;
 }
 
-void JpegSession::plug_huffman(std::span<const uint8_t> data, const JpegHeader& header, JDIMENSION left,
-                               JDIMENSION width) {
+HuffmanDecoder& JpegSession::begin_huffman(std::span<const uint8_t> data, const JpegHeader& header, int left,
+                                           int right) {
   HuffmanScan scan;
   scan.data = data.subspan(header.scan_begin, header.scan_end - header.scan_begin);
-  scan.blocks = cinfo.blocks_in_MCU;
   const auto spec = [this](JHUFF_TBL* const* tables, int table, int kind) {
     HuffmanSpec& made = specs_[static_cast<size_t>(4 * kind + table)];
     std::copy(std::begin(tables[table]->bits), std::end(tables[table]->bits), made.lengths.begin());
     std::copy(std::begin(tables[table]->huffval), std::end(tables[table]->huffval), made.symbols.begin());
     return &made;
   };
-  for (int i = 0; i < cinfo.blocks_in_MCU; ++i) {
-    const int member = cinfo.MCU_membership[i];
+  const bool single = cinfo.comps_in_scan == 1;  // an MCU is one block then
+  for (int member = 0; member < cinfo.comps_in_scan; ++member) {
     const jpeg_component_info& component = *cinfo.cur_comp_info[member];
     const int dc = component.dc_tbl_no, ac = component.ac_tbl_no;
-    scan.block[i] = {static_cast<uint8_t>(member), static_cast<uint8_t>(dc), static_cast<uint8_t>(ac)};
     if (scan.dc[dc] == nullptr) scan.dc[dc] = spec(cinfo.dc_huff_tbl_ptrs, dc, 0);
     if (scan.ac[ac] == nullptr) scan.ac[ac] = spec(cinfo.ac_huff_tbl_ptrs, ac, 1);
+    for (int i = single ? 1 : component.h_samp_factor * component.v_samp_factor; i > 0; --i)
+      scan.block[scan.blocks++] = {static_cast<uint8_t>(member), static_cast<uint8_t>(dc), static_cast<uint8_t>(ac)};
   }
-  const JDIMENSION mcu_width =
-      static_cast<JDIMENSION>(DCTSIZE * (cinfo.comps_in_scan == 1 ? 1 : cinfo.max_h_samp_factor));
-  scan.mcus_per_row = static_cast<int>(cinfo.MCUs_per_row);
-  scan.first_column = static_cast<int>(left / mcu_width);
-  scan.last_column = static_cast<int>((left + width - 1) / mcu_width);
+  const int mcu_width = DCTSIZE * (single ? 1 : cinfo.max_h_samp_factor);
+  scan.mcus_per_row = (header.size.width + mcu_width - 1) / mcu_width;
+  scan.first_column = left / mcu_width;
+  scan.last_column = (right - 1) / mcu_width;
   scan.restart_interval = static_cast<int>(cinfo.restart_interval);
   huffman_.begin(scan);
-  cinfo.entropy->decode_mcu = on_mcu;
+  return huffman_;
 }
 
 bool JpegSession::skip(JDIMENSION count) {

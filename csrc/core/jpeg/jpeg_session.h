@@ -27,6 +27,12 @@
 
 namespace headrace {
 
+/// Why a scan goes to Pillow that our own loop refuses.
+inline constexpr const char* kDamagedHuffman = "damaged or irregular Huffman-coded data";
+
+/// Whether our own Huffman loop reads this file, see own_huffman_wanted().
+bool has_own_huffman(const JpegHeader& header);
+
 /// If a call returns false, `message` says why, and abort() prepares the session for the next image. Not thread-safe.
 class JpegSession {
  public:
@@ -37,7 +43,13 @@ class JpegSession {
 
   /// Creates the decompressor. Once, before all other calls.
   bool create();
-  /// Reads the header and prepares to read columns [*left, *left + *width), which it widens to what libjpeg can crop.
+  /// Reads the header, which must be the one that `header` describes.
+  bool read_header(std::span<const uint8_t> data, const JpegHeader& header);
+  /// Begins the scan for our own Huffman loop, with columns [left, right) of pixels. After read_header(), if
+  /// has_own_huffman(header).
+  HuffmanDecoder& begin_huffman(std::span<const uint8_t> data, const JpegHeader& header, int left, int right);
+
+  /// Prepares to read columns [*left, *left + *width), which it widens to what libjpeg can crop. After read_header().
   bool start(std::span<const uint8_t> data, const JpegHeader& header, JDIMENSION* left, JDIMENSION* width);
   /// Skips `count` rows of pixels.
   bool skip(JDIMENSION count);
@@ -68,8 +80,6 @@ class JpegSession {
   static void source_noop(j_decompress_ptr) {}
   static boolean source_empty(j_decompress_ptr cinfo);
   static void source_skip(j_decompress_ptr cinfo, long count);
-  void plug_huffman(std::span<const uint8_t> data, const JpegHeader& header, JDIMENSION left, JDIMENSION width);
-
   jpeg_error_mgr errors_{};
   jpeg_source_mgr source_{};
   std::jmp_buf escape_{};

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/blocks/block_loops.h"
 #include "core/effects/effects.h"
 #include "core/kernels/resample_table.h"
 #include "core/mixing/mix_loops.h"
@@ -59,6 +60,8 @@ struct Kernels {
   MakeTexture make_texture;
   RunWarp run_warp;
   const MixLoops* mixing;
+  /// nullptr: libjpeg-turbo is faster.
+  const BlockLoops* blocks;
 };
 
 /// The fastest set that this processor supports, or the one that HEADRACE_ISA=scalar|avx2|avx512 names. Throws

@@ -287,8 +287,9 @@ void store(const uint8_t* row, int plane_stride, int pixels, bool mirror, const 
 
 }  // namespace
 
-const Kernels kAvx2Kernels{"avx2",        false,       resample_x, resample_y, store, &kAvx2Effects, make_texture_avx2,
-                           run_warp_avx2, &kAvx2Mixing};
+const Kernels kAvx2Kernels{"avx2",       false,         resample_x,        resample_y,
+                           store,        &kAvx2Effects, make_texture_avx2, run_warp_avx2,
+                           &kAvx2Mixing, &kAvx2Blocks};
 
 }  // namespace headrace
 #endif

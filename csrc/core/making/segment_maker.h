@@ -7,7 +7,7 @@
 
 #include "core/batch/backend.h"
 #include "core/fuse/fuse.h"
-#include "core/jpeg/jpeg_decoder.h"
+#include "core/decode/jpeg_decoder.h"
 #include "core/rows/raw_rows.h"
 
 namespace headrace {

@@ -7,7 +7,7 @@
 
 #include "core/base/geometry.h"
 #include "core/batch/backend.h"
-#include "core/jpeg/jpeg_decoder.h"
+#include "core/decode/jpeg_decoder.h"
 #include "core/jpeg/jpeg_header.h"
 #include "core/trace/stage_stats.h"
 

@@ -27,6 +27,7 @@ void PlaneDecoder::decode(std::span<const uint8_t> data, const JpegHeader& heade
   const JpegImage image(session);
 
   JDIMENSION from = static_cast<JDIMENSION>(layout.left), width = static_cast<JDIMENSION>(layout.right - layout.left);
+  image.require(session.read_header(data, header));
   image.require(session.start(data, header, &from, &width));
   const J_COLOR_SPACE colours = session.cinfo.jpeg_color_space;
   if (colours != JCS_GRAYSCALE && (colours == JCS_RGB) != (layout.image.colour == Colour::kRgb))

@@ -4,7 +4,7 @@
 #include "core/batch/backend.h"
 #include "core/batch/sample_worker.h"
 #include "core/fuse/fuse.h"
-#include "core/jpeg/jpeg_decoder.h"
+#include "core/decode/jpeg_decoder.h"
 #include "core/planes/plane_decoder.h"
 #include "core/rows/raw_rows.h"
 #include "gpu/batches/device_batch.h"

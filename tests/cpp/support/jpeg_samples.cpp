@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -10,6 +11,8 @@
 #include <cstdio>
 #include <jpeglib.h>
 // clang-format on
+
+#include "core/decode/jpeg_decoder.h"
 
 namespace headrace::test {
 namespace {
@@ -70,6 +73,51 @@ std::vector<uint8_t> make_jpeg(const JpegOptions& options) {
   std::vector<uint8_t> jpeg(memory, memory + size);
   std::free(memory);
   return jpeg;
+}
+
+std::vector<uint8_t> make_jpeg_of_blocks(int width, int height, const std::vector<int16_t>& blocks,
+                                         const uint16_t (&quant)[64]) {
+  jpeg_compress_struct cinfo;
+  jpeg_error_mgr errors;
+  cinfo.err = jpeg_std_error(&errors);
+  errors.emit_message = [](j_common_ptr, int) {};  // it warns of coarse tables
+  jpeg_create_compress(&cinfo);
+  unsigned char* memory = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&cinfo, &memory, &size);
+  const JDIMENSION across = static_cast<JDIMENSION>(width), down = static_cast<JDIMENSION>(height);
+  cinfo.image_width = 8 * across;
+  cinfo.image_height = 8 * down;
+  cinfo.input_components = 1;
+  cinfo.in_color_space = JCS_GRAYSCALE;
+  jpeg_set_defaults(&cinfo);
+  std::copy(std::begin(quant), std::end(quant), cinfo.quant_tbl_ptrs[0]->quantval);
+  cinfo.optimize_coding = TRUE;
+  const j_common_ptr common = reinterpret_cast<j_common_ptr>(&cinfo);
+  jvirt_barray_ptr array = cinfo.mem->request_virt_barray(common, JPOOL_IMAGE, TRUE, across, down, 1);
+  cinfo.mem->realize_virt_arrays(common);
+  const int16_t* from = blocks.data();
+  for (JDIMENSION y = 0; y < down; ++y)
+    for (JDIMENSION x = 0; x < across; ++x, from += 64)
+      std::copy(from, from + 64, cinfo.mem->access_virt_barray(common, array, y, 1, TRUE)[0][x]);
+  jpeg_write_coefficients(&cinfo, &array);
+  jpeg_finish_compress(&cinfo);
+  jpeg_destroy_compress(&cinfo);
+  std::vector<uint8_t> jpeg(memory, memory + size);
+  std::free(memory);
+  return jpeg;
+}
+
+void BoxSink::push(const uint8_t* rows, size_t stride, int count) {
+  const size_t bytes = static_cast<size_t>(width) * kPixelBytes;
+  for (int i = 0; i < count; ++i, rows += stride) pixels.insert(pixels.end(), rows, rows + bytes);
+}
+
+std::vector<uint8_t> decode_box(const BlockLoops* loops, const std::vector<uint8_t>& jpeg, const JpegHeader& header,
+                                Box box) {
+  BoxSink sink(box.width);
+  JpegDecoder(loops).decode(jpeg, header, box, sink);
+  return sink.pixels;
 }
 
 std::vector<uint8_t> decode_whole(const std::vector<uint8_t>& jpeg) {

@@ -6,6 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "core/base/geometry.h"
+#include "core/blocks/block_loops.h"
+#include "core/jpeg/jpeg_header.h"
+
 namespace headrace::test {
 
 struct JpegOptions {
@@ -32,8 +36,25 @@ inline constexpr Sampling kSamplings[] = {{{1, 1, 1}, {1, 1, 1}}, {{2, 1, 1}, {1
 
 std::vector<uint8_t> make_jpeg(const JpegOptions& options);
 
+/// A gray JPEG of `width` * `height` blocks with these coefficients, 64 values each (DC: -1023 to 1023, all others
+/// too), in natural order, as `quant` is.
+std::vector<uint8_t> make_jpeg_of_blocks(int width, int height, const std::vector<int16_t>& blocks,
+                                         const uint16_t (&quant)[64]);
+
 /// RGBX, rows without gaps. Pillow's settings: ISLOW, fancy upsampling.
 std::vector<uint8_t> decode_whole(const std::vector<uint8_t>& jpeg);
+
+/// Keeps the rows of a box, without gaps.
+struct BoxSink : RowSink {
+  explicit BoxSink(int box_width = 0) : width(box_width) {}
+  void push(const uint8_t* rows, size_t stride, int count) override;
+  int width;
+  std::vector<uint8_t> pixels;
+};
+
+/// The same of a box, by a JpegDecoder with these loops (nullptr: libjpeg-turbo's).
+std::vector<uint8_t> decode_box(const BlockLoops* loops, const std::vector<uint8_t>& jpeg, const JpegHeader& header,
+                                Box box);
 
 /// `jpeg` with a segment (marker, length and body) inserted after SOI.
 std::vector<uint8_t> with_segment(const std::vector<uint8_t>& jpeg, int marker, const std::string& body);

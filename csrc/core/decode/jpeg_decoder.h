@@ -1,17 +1,21 @@
-// Decodes a box of a JPEG to RGBX rows with libjpeg-turbo. Each worker has one decoder.
+// Decodes a box of a JPEG to RGBX rows: with our own loops if the file is of a usual kind, else with libjpeg-turbo.
+// Each worker has one decoder.
 #pragma once
 
 #include <memory>
 #include <span>
 
 #include "core/base/geometry.h"
+#include "core/blocks/block_loops.h"
 #include "core/jpeg/jpeg_header.h"
 
 namespace headrace {
 
 class JpegDecoder {
  public:
-  JpegDecoder();
+  JpegDecoder();  // with the loops of kernels()
+  /// nullptr: all files are decoded with libjpeg-turbo's loops.
+  explicit JpegDecoder(const BlockLoops* loops);
   ~JpegDecoder();
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;

@@ -7,7 +7,8 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/jpeg/jpeg_decoder.h"
+#include "core/decode/jpeg_decoder.h"
+#include "support/block_sets.h"
 #include "support/jpeg_samples.h"
 
 using namespace headrace;
@@ -80,26 +81,30 @@ void check_boxes(JpegDecoder& decoder, const JpegOptions& options) {
 
 TEST_CASE("a box has the bytes of a full decode, for every sampling, coding and size") {
   const Size sizes[] = {{37, 29}, {16, 16}, {3, 41}, {50, 2}, {1, 1}, {65, 17}};
-  JpegDecoder decoder;  // one for all, as a worker has it
-  for (const Sampling& sampling : kSamplings)
-    for (const Size size : sizes)
-      for (const bool progressive : {false, true}) {
-        CAPTURE(sampling.h);
-        CAPTURE(size.width);
-        CAPTURE(progressive);
-        check_boxes(
-            decoder,
-            {.width = size.width, .height = size.height, .h = sampling.h, .v = sampling.v, .progressive = progressive});
-      }
-  for (const std::array<int, 3> v : {std::array{1, 1, 1}, std::array{2, 1, 1}}) {
-    check_boxes(decoder, {.v = v, .restart_rows = 1});
-    check_boxes(decoder, {.v = v, .progressive = true, .restart_rows = 1});
-    check_boxes(decoder, {.v = v, .rgb = true});
-    check_boxes(decoder, {.v = v, .optimal_tables = true});
-    check_boxes(decoder, {.v = v, .interleaved = false});
-    check_boxes(decoder, {.v = v, .quality = 100});
-    check_boxes(decoder, {.v = v, .quality = 5});
-    check_boxes(decoder, {.components = 1, .h = {2, 1, 1}, .v = v});
+  for (const BlockLoops* loops : {static_cast<const BlockLoops*>(nullptr), block_sets().back()}) {
+    JpegDecoder decoder(loops);  // one for all, as a worker has it
+    for (const Sampling& sampling : kSamplings)
+      for (const Size size : sizes)
+        for (const bool progressive : {false, true}) {
+          CAPTURE(sampling.h);
+          CAPTURE(size.width);
+          CAPTURE(progressive);
+          check_boxes(decoder, {.width = size.width,
+                                .height = size.height,
+                                .h = sampling.h,
+                                .v = sampling.v,
+                                .progressive = progressive});
+        }
+    for (const std::array<int, 3> v : {std::array{1, 1, 1}, std::array{2, 1, 1}}) {
+      check_boxes(decoder, {.v = v, .restart_rows = 1});
+      check_boxes(decoder, {.v = v, .progressive = true, .restart_rows = 1});
+      check_boxes(decoder, {.v = v, .rgb = true});
+      check_boxes(decoder, {.v = v, .optimal_tables = true});
+      check_boxes(decoder, {.v = v, .interleaved = false});
+      check_boxes(decoder, {.v = v, .quality = 100});
+      check_boxes(decoder, {.v = v, .quality = 5});
+      check_boxes(decoder, {.components = 1, .h = {2, 1, 1}, .v = v});
+    }
   }
 }
 

@@ -1,11 +1,7 @@
-// Decodes a box of a JPEG to RGBX rows with libjpeg-turbo. Each worker has one decoder.
-#include "core/jpeg/jpeg_decoder.h"
+// The rows of a box as libjpeg-turbo makes them.
+#include "core/decode/library_rows.h"
 
 #include <algorithm>
-
-#include "core/base/error.h"
-#include "core/base/row_buffer.h"
-#include "core/jpeg/jpeg_session.h"
 
 namespace headrace {
 namespace {
@@ -20,22 +16,8 @@ constexpr int kMinCropWidth = 16;
 
 }  // namespace
 
-struct JpegDecoder::State {
-  JpegSession session;
-  RowBuffer rows;  // the rows of one push: enough to make a push cheap, few enough to stay in L1
-};
-
-JpegDecoder::JpegDecoder() : state_(std::make_unique<State>()) {
-  if (!state_->session.create()) throw Error(Stage::kDecode, state_->session.message);
-}
-
-JpegDecoder::~JpegDecoder() = default;
-
-void JpegDecoder::decode(std::span<const uint8_t> data, const JpegHeader& header, Box box, RowSink& sink) {
-  JpegSession& session = state_->session;
-  RowBuffer& rows = state_->rows;
-  const JpegImage image(session);
-
+void push_library_rows(const JpegImage& image, JpegSession& session, std::span<const uint8_t> data,
+                       const JpegHeader& header, Box box, RowBuffer& rows, RowSink& sink) {
   // One pixel of margin on both sides: fancy upsampling reads the neighbouring sample, which a tight cut would omit.
   int left = std::max(box.x - 1, 0), right = std::min(box.x + box.width + 1, header.size.width);
   right = std::min(std::max(right, left + kMinCropWidth), header.size.width);

@@ -1,0 +1,46 @@
+// The loops from DCT coefficients to RGBX pixels, one set per instruction set. All give the bytes of libjpeg-turbo on
+// x86: its accurate inverse DCT (islow), its fancy upsampling, and its colour conversion.
+//
+// Note [wide loops]: the loops read and write whole vectors. Rows of samples have kSampleSlack readable bytes on both
+// sides and as many writable ones behind their end; rows of pixels are written up to the next multiple of kPixelGroup.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace headrace {
+
+inline constexpr int kBlockEdge = 8;  // samples
+inline constexpr int kBlockValues = 64;
+inline constexpr int kBlockGroup = 4;  // blocks that are inverted at once, at most
+inline constexpr int kSampleSlack = 128;
+inline constexpr int kPixelGroup = 64;
+
+struct BlockLoops {
+  const char* name;
+  /// Inverts `count` quantised blocks that lie side by side: 64 coefficients each, in natural order, the first aligned
+  /// to 64 bytes. `quant`: 64 factors in natural order, aligned to 64 bytes. Writes 8 rows of 8 * count samples,
+  /// `stride` bytes apart. Reads blocks up to the next multiple of kBlockGroup, and writes their samples too.
+  void (*invert)(const int16_t* blocks, int count, const uint16_t* quant, uint8_t* samples, size_t stride);
+  /// Fancy upsampling of `count` samples to 2 * count, by the samples next to each (jdsample.c's h2v1).
+  void (*widen)(const uint8_t* row, int count, uint8_t* to);
+  /// The same for the row of samples between `near` and `far`, three quarters near (h2v2).
+  void (*widen_between)(const uint8_t* near, const uint8_t* far, int count, uint8_t* to);
+  /// `count` samples between two rows (h1v2). `rounding`: 1 above `near`, 2 below it.
+  void (*between)(const uint8_t* near, const uint8_t* far, int rounding, int count, uint8_t* to);
+  /// `count` pixels, whose X is 255.
+  void (*colour)(const uint8_t* y, const uint8_t* cb, const uint8_t* cr, int count, uint8_t* pixels);
+  void (*gray)(const uint8_t* y, int count, uint8_t* pixels);
+};
+
+/// For reference: libjpeg-turbo is faster.
+extern const BlockLoops kScalarBlocks;
+#if defined(__x86_64__) || defined(_M_X64)
+extern const BlockLoops kAvx2Blocks;
+extern const BlockLoops kAvx512Blocks;
+#endif
+
+/// The scalar `invert`, for the groups that the vectors leave to it.
+void invert_scalar(const int16_t* blocks, int count, const uint16_t* quant, uint8_t* samples, size_t stride);
+
+}  // namespace headrace
