@@ -1,4 +1,4 @@
-"""The command line: ``headrace demo | verify PATH | bench DATASET | doctor [DATASET]``."""
+"""The command line: ``headrace demo | verify PATH | bench DATASET | report DATASET | doctor [DATASET]``."""
 
 from __future__ import annotations
 
@@ -67,6 +67,17 @@ def parser() -> argparse.ArgumentParser:
     race.add_argument("--png", type=Path, metavar="FILE", help="write a plot (needs matplotlib)")
     race.set_defaults(run=_bench)
 
+    page = commands.add_parser("report", help="write one HTML page about the loading of a dataset, or about a trace")
+    what = page.add_mutually_exclusive_group(required=True)
+    what.add_argument("dataset", metavar="DATASET", nargs="?", help=_DATASET)
+    what.add_argument("--profile", type=Path, metavar="JSON", help="a trace that headrace.profile exported")
+    page.add_argument("-o", "--out", type=Path, default="report.html", metavar="FILE", help="default: report.html")
+    page.add_argument("--batches", type=_count, default=100, metavar="N", help="at most; default: 100")
+    page.add_argument("--batch-size", type=_count, default=64, metavar="N", help="default: 64")
+    page.add_argument("--workers", type=_count, metavar="N", help="native threads; default: one a core")
+    page.add_argument("--recipe", metavar="CODE", help=_RECIPE)
+    page.set_defaults(run=_report)
+
     health = commands.add_parser("doctor", help="check what affects pixels and speed here, and suggest remedies")
     scanned = f"scan this instead, and recommend what to do: {_DATASET}"
     health.add_argument("dataset", metavar="DATASET", nargs="?", help=scanned)
@@ -98,6 +109,14 @@ def _bench(args: argparse.Namespace) -> int:
     files = bench.Files(args.json, args.markdown, args.png)
     plan = bench.Plan(args.workers, args.batch_size, args.rounds, args.seconds, args.samples, args.recipe)
     return bench.run(args.dataset, plan, files)
+
+
+def _report(args: argparse.Namespace) -> int:
+    from headrace.commands import report
+
+    if args.profile is not None:
+        return report.of_trace(args.profile, args.out)
+    return report.of_dataset(args.dataset, args.out, args.recipe, args.workers, args.batch_size, args.batches)
 
 
 def _doctor(args: argparse.Namespace) -> int:
