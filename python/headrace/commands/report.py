@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 from headrace import DataLoader
 from headrace.base.cores import usable_cores
@@ -26,7 +27,11 @@ def of_dataset(text: str, out: Path, recipe: str | None, workers: int | None, ba
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow's about single files
         threads = workers if workers is not None else usable_cores()
-        loader = DataLoader(dataset, batch_size, shuffle=True, num_workers=threads)
+        loader: Any = DataLoader(dataset, batch_size, shuffle=True, num_workers=threads)
+        if loader.native:  # the page lists broken files; the batches go on without them
+            loader = DataLoader(
+                dataset, batch_size, shuffle=True, num_workers=threads, on_error="skip", max_errors=None
+            )
         loader.report(out, batches=batches)
     print(out)
     return 0

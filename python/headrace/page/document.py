@@ -15,6 +15,7 @@ _HERE = Path(__file__).parent
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 #: Colours of the styles; a stage keeps its colour in the bars and in the timeline.
 COLOURS = 8
+_FAILED = 30  # samples that are listed
 
 
 def document(facts: Facts) -> str:
@@ -71,7 +72,7 @@ def _speed(facts: Facts) -> str:
         return ""
     line = (
         f"<p><b>{progress.per_second:,.0f} {text(progress.unit)}/s</b> on average: {sum(progress.counts):,} "
-        f"{text(progress.unit)} in {len(progress.times_s):,} batches and {progress.times_s[-1]:.2f} s.</p>"
+        f"{text(progress.unit)}, {len(progress.times_s):,} batches in {progress.times_s[-1]:.2f} s.</p>"
     )
     return line + over_time(progress.times_s, progress.counts, progress.unit)
 
@@ -162,7 +163,11 @@ def _slowest(facts: Facts) -> str:
 
 
 def _failed(facts: Facts) -> str:
-    return table(("sample", "reason"), facts.failed) if facts.failed else ""
+    if not facts.failed:
+        return ""
+    more = len(facts.failed) - _FAILED
+    rest = f"<p class=note>and {more:,} more; headrace doctor DATASET lists them.</p>" if more > 0 else ""
+    return table(("sample", "reason"), facts.failed[:_FAILED]) + rest
 
 
 def _about(facts: Facts) -> str:

@@ -59,16 +59,21 @@ def histogram(title: str, values: Sequence[float], unit: str) -> str:
     counts, edges = np.histogram(np.minimum(held, top), _BINS, (float(held.min()), max(top, float(held.min()) + 1e-9)))
     most = max(1, int(counts.max()))
     columns = "".join(
-        f'<i style="height:{100 * count / most:.1f}%" title="{edges[n]:,.4g} to {edges[n + 1]:,.4g} {text(unit)}: '
-        f'{count} files"></i>'
+        f'<i style="height:{100 * count / most:.1f}%" title="{_short(edges[n])} to {_short(edges[n + 1])} '
+        f'{text(unit)}: {count} files"></i>'
         for n, count in enumerate(counts.tolist())
     )
     low, half, high = np.quantile(held, [0.05, 0.5, 0.95])
-    below = f"5%: {low:,.4g}, median: {half:,.4g}, 95%: {high:,.4g}, largest: {held.max():,.4g} {text(unit)}"
-    ends = f"<div class=ends><span>{edges[0]:,.4g}</span><span>{edges[-1]:,.4g} {text(unit)}</span></div>"
+    quantiles = f"5%: {_short(low)}, median: {_short(half)}, 95%: {_short(high)}"
+    below = f"{quantiles}, largest: {_short(held.max())} {text(unit)}"
+    ends = f"<div class=ends><span>{_short(edges[0])}</span><span>{_short(edges[-1])} {text(unit)}</span></div>"
     return (
         f"<figure><figcaption>{text(title)}</figcaption><div class=columns>{columns}</div>{ends}<p>{below}</p></figure>"
     )
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def over_time(times: Sequence[float], counts: Sequence[int], unit: str) -> str:

@@ -233,7 +233,7 @@ def test_the_command(tmp_path, capsys):
 
 
 def test_marks_of_few_values():
-    assert histogram("x", [], "kB") == "" and "median: 5" in histogram("x", [5.0], "kB")
+    assert histogram("x", [], "kB") == "" and "median: 5.00" in histogram("x", [5.0], "kB")
     assert over_time([0.1], [4], "images") == ""
     assert "<polyline" in over_time([0.1, 0.2, 0.4], [4, 4, 4], "images")
 
@@ -242,3 +242,14 @@ def test_views_and_samples_have_a_page(tmp_path):
     views = T.Views([train(16), train(16)])
     DataLoader(blobs(8, transform=views), 4, num_workers=1).report(Path(tmp_path / "v.html"))
     assert (tmp_path / "v.html").read_text().count("data:image/jpeg") == 4
+
+
+def test_the_command_goes_on_without_broken_files(tmp_path, capsys):
+    root = write_folder(tmp_path / "data", 12)
+    for i in range(40):
+        (root / "class_0" / f"zz{i:02}.jpg").write_bytes(truncated(pictures()[0]))
+    out = tmp_path / "r.html"
+    assert main(["report", str(root), "-o", str(out), "--batch-size", "4", "--workers", "1"]) == 0
+    page = out.read_text()
+    assert sum(data_of(page)["progress"]["counts"]) == 12
+    assert page.count("image file is truncated") == 30 and "and 10 more; headrace doctor" in page
