@@ -73,7 +73,9 @@ def histogram(title: str, values: Sequence[float], unit: str) -> str:
 
 
 def _short(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    return (
+        f"{value:,.0f}" if value >= 100 or value == round(value) else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    )
 
 
 def over_time(times: Sequence[float], counts: Sequence[int], unit: str) -> str:
