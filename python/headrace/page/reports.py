@@ -47,9 +47,16 @@ class Reports:
             ValueError: `batches` is not positive.
         """
         number, target = whole_number("batches", batches, smallest=1), Path(path)
+        fresh = not target.exists()
         with target.open("a", encoding="utf-8"):
             pass
-        target.write_text(document(facts_of(self, number, step)), encoding="utf-8")
+        try:
+            page = document(facts_of(self, number, step))
+        except BaseException:
+            if fresh:
+                target.unlink(missing_ok=True)
+            raise
+        target.write_text(page, encoding="utf-8")
 
 
 def facts_of(loader: Any, batches: int, step: Step | None = None) -> Facts:

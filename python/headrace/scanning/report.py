@@ -63,7 +63,7 @@ def recommendations(found: Scan, disk: DiskSpeed | None, memory_bytes: float) ->
     rate = found.scanned / max(found.seconds, 1e-9)
     yield (  # the scan shares the cores with this thread, which reads the headers
         f"Decoding whole images takes {1e3 * found.threads / rate:.1f} ms of a core each: num_workers={found.threads} "
-        f"delivers about {rate:,.0f} images/s here, so a training step that takes more than that waits for data."
+        f"delivers about {rate:,.0f} images/s here, so training that takes more images than that waits for data."
     )
     yield from _of_reading(found, disk, memory_bytes, rate)
     if found.broken:

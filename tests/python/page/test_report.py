@@ -130,6 +130,7 @@ def test_unusable_arguments(tmp_path):
     assert not (tmp_path / "r.html").exists()
     with headrace.profile(), pytest.raises(RuntimeError, match="is recording"):
         loader.report(tmp_path / "r.html")
+    assert not (tmp_path / "r.html").exists()
 
 
 def test_text_is_escaped_and_nothing_is_requested():
