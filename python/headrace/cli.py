@@ -17,21 +17,7 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
-    return seconds
-
-
 _DATASET = "a folder of images, tar shards, a parquet, arrow or zip file, MDS or litdata shards, or module:object"
-_RECIPE = (
-    "transforms: train, eval, own (the dataset's), module:object, or an expression of names of headrace.transforms; "
-    "default: own, or train where the dataset has none"
-)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -53,6 +39,56 @@ def parser() -> argparse.ArgumentParser:
     check.add_argument("--limit", type=_count, metavar="N", help="only the first N files")
     check.set_defaults(run=_verify)
 
+    health = commands.add_parser("doctor", help="check what affects pixels and speed here, and suggest remedies")
+    scanned = f"scan this instead, and recommend what to do: {_DATASET}"
+    health.add_argument("dataset", metavar="DATASET", nargs="?", help=scanned)
+    health.add_argument("--workers", type=_count, metavar="N", help="native threads of the scan; default: one a core")
+    health.add_argument("--limit", type=_count, metavar="N", help="only N files, drawn at random")
+    health.set_defaults(run=_doctor)
+    _add_measuring(commands)
+    return top
+
+
+# Each command is imported when it runs, so that --version and --help do not import torch.
+
+
+def _demo(args: argparse.Namespace) -> int:
+    from headrace.demo import tour
+
+    return tour.run(args.out, args.quick)
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from headrace.commands import verify
+
+    names = ["train", "eval"] if args.recipe == "both" else [args.recipe]
+    return verify.run(args.path, names, args.workers, args.limit)
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from headrace.commands import doctor
+
+    return doctor.run() if args.dataset is None else doctor.run_dataset(args.dataset, args.workers, args.limit)
+
+
+_RECIPE = (
+    "transforms: train, eval, own (the dataset's), module:object, or an expression of names of headrace.transforms; "
+    "default: own, or train where the dataset has none"
+)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return seconds
+
+
+def _add_measuring(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the commands that measure a dataset's loading."""
     race = commands.add_parser("bench", help="time headrace and torch's DataLoader on your dataset, after a comparison")
     race.add_argument("dataset", metavar="DATASET", help=_DATASET)
     workers = "numbers of workers, measured one by one; default: one a core"
@@ -78,30 +114,6 @@ def parser() -> argparse.ArgumentParser:
     page.add_argument("--recipe", metavar="CODE", help=_RECIPE)
     page.set_defaults(run=_report)
 
-    health = commands.add_parser("doctor", help="check what affects pixels and speed here, and suggest remedies")
-    scanned = f"scan this instead, and recommend what to do: {_DATASET}"
-    health.add_argument("dataset", metavar="DATASET", nargs="?", help=scanned)
-    health.add_argument("--workers", type=_count, metavar="N", help="native threads of the scan; default: one a core")
-    health.add_argument("--limit", type=_count, metavar="N", help="only N files, drawn at random")
-    health.set_defaults(run=_doctor)
-    return top
-
-
-# Each command is imported when it runs, so that --version and --help do not import torch.
-
-
-def _demo(args: argparse.Namespace) -> int:
-    from headrace.demo import tour
-
-    return tour.run(args.out, args.quick)
-
-
-def _verify(args: argparse.Namespace) -> int:
-    from headrace.commands import verify
-
-    names = ["train", "eval"] if args.recipe == "both" else [args.recipe]
-    return verify.run(args.path, names, args.workers, args.limit)
-
 
 def _bench(args: argparse.Namespace) -> int:
     from headrace.commands import bench
@@ -117,12 +129,6 @@ def _report(args: argparse.Namespace) -> int:
     if args.profile is not None:
         return report.of_trace(args.profile, args.out)
     return report.of_dataset(args.dataset, args.out, args.recipe, args.workers, args.batch_size, args.batches)
-
-
-def _doctor(args: argparse.Namespace) -> int:
-    from headrace.commands import doctor
-
-    return doctor.run() if args.dataset is None else doctor.run_dataset(args.dataset, args.workers, args.limit)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -50,7 +50,7 @@ def test_a_count_is_a_whole_number_from_1_up(number: str, capsys: pytest.Capture
     assert f"argument --workers: {number} is not a whole number from 1 up" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["demo", "verify", "bench", "report", "doctor"])
+@pytest.mark.parametrize("command", ["demo", "verify", "doctor"])
 def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main([command, "--help"])
