@@ -54,7 +54,7 @@ def readable(dataset: Any, batch_size: int, workers: int) -> tuple[Any, list[Sam
     Raises:
         UnusableError: no sample can be made.
     """
-    if not DataLoader(dataset).native:
+    if not DataLoader(dataset, batch_size).native:
         return dataset, []
     loader = DataLoader(dataset, batch_size, num_workers=workers, seed=0, on_error="skip", max_errors=None)
     for _ in loader:

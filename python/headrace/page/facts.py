@@ -14,7 +14,7 @@ class Progress:
     """What was delivered over time.
 
     Attributes:
-        unit: what `counts` are: ``"images"`` or ``"batches"``.
+        unit: what `counts` are: ``"samples"`` or ``"batches"``.
         times_s: when each batch was handed out, in seconds from the beginning.
         counts: how many units each brought.
     """
@@ -72,7 +72,7 @@ class Facts:
     title: str
     about: list[tuple[str, str]] = field(default_factory=list)
     verdict: list[str] = field(default_factory=list)
-    progress: Progress = field(default_factory=lambda: Progress("images", (), ()))
+    progress: Progress = field(default_factory=lambda: Progress("samples", (), ()))
     stages: Sequence[StageTime] = ()
     recorded_s: float = 0.0
     threads: Sequence[ThreadTimeline] = ()

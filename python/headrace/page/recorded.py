@@ -36,7 +36,7 @@ def record(loader: Any, facts: Facts, batches: int, step: Step | None) -> Any:
         try:
             for batch in _batches(twin, facts, batches):
                 times.append(time.perf_counter() - begin)
-                counts.append(size_of(batch))
+                counts.append(size_of(batch) if loader.batched else 1)
                 first = batch if first is None else first
                 if step is not None:
                     step(batch)
@@ -44,7 +44,7 @@ def record(loader: Any, facts: Facts, batches: int, step: Step | None) -> Any:
             newest = twin.stats()
             facts.failed += [(error.location, error.reason) for error in twin.errors]
             twin.close()
-    facts.progress = Progress("images", times, counts)
+    facts.progress = Progress("samples", times, counts)
     facts.threads, facts.recorded_s, facts.stages = recording.threads, recording.recorded_s, recording.summary()
     if recording.dropped:
         facts.notes.append(f"{recording.dropped:,} spans are missing from the timeline: there were too many.")
@@ -70,7 +70,7 @@ def verdict_of(stats: Any) -> list[str]:
 def size_of(batch: Any) -> int:
     """Returns the number of samples of a batch: the length of its first tensor, or 1."""
     if isinstance(batch, torch.Tensor):
-        return len(batch) if batch.ndim > 3 or batch.ndim == 1 else 1
+        return len(batch) if batch.ndim else 1
     parts = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, (list, tuple)) else ()
     return next((size_of(part) for part in parts), 1)
 

@@ -61,7 +61,7 @@ def test_the_table_and_the_files_say_the_same(folder, tmp_path, capsys, torch_al
         (name, count) for count in (1, 2) for name in ("torch", "headrace")
     ]
     for one in held["figures"]:
-        assert len(one["images_per_s"]) == 2 and one["min"] <= one["median"] <= one["max"]
+        assert len(one["samples_per_s"]) == 2 and one["min"] <= one["median"] <= one["max"]
         assert f"{one['median']:,.0f}" in out
         assert f"| {one['loader']} | {one['workers']} | {one['median']:,.0f} |" in files[1].read_text()
     ratio = held["figures"][1]["times_torch"]
@@ -184,7 +184,7 @@ def test_an_interrupt_keeps_what_was_measured(folder, tmp_path, capsys, monkeypa
     assert main(["bench", str(folder), *QUICK, "--workers", "1", "--json", str(out)]) == 130
     assert "interrupted: partial results" in " ".join(capsys.readouterr().out.split())
     held = json.loads(out.read_text())
-    assert held["interrupted"] and [len(one["images_per_s"]) for one in held["figures"]] == [1, 1]
+    assert held["interrupted"] and [len(one["samples_per_s"]) for one in held["figures"]] == [1, 1]
     interrupted.calls = 4
     assert main(["bench", str(folder), *QUICK, "--workers", "1"]) == 130
     assert "interrupted before the first round" in said(capsys)

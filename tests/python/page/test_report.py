@@ -51,7 +51,7 @@ def test_the_page_of_a_loader(tmp_path):
     data = data_of(page)
     progress = data["progress"]
     assert progress["counts"] == [4] * 5 and progress["times_s"] == sorted(progress["times_s"])
-    assert f"<b>{progress['per_second']:,.0f} images/s</b>" in page
+    assert f"<b>{progress['per_second']:,.0f} samples/s</b>" in page
     assert {lane["thread"] for lane in data["timeline"]["lanes"]} >= {"headrace worker 0", "headrace worker 1"}
     by_stage = {one["stage"]: one for one in data["stages"] if one["thread"] == "headrace worker"}
     assert f"{by_stage['decode']['self_s']:.3f} s" in page
@@ -136,7 +136,7 @@ def test_unusable_arguments(tmp_path):
 def test_text_is_escaped_and_nothing_is_requested():
     bad = "</script><img src=http://example.org/x onerror=alert(1)>"
     facts = Facts(bad, [(bad, bad)], [bad], explanation=bad, failed=[(bad, bad)], machine={bad: bad}, notes=[bad])
-    facts.progress = Progress("images", [0.1, 0.2, 0.3], [1, 1, 1])
+    facts.progress = Progress("samples", [0.1, 0.2, 0.3], [1, 1, 1])
     page = document(facts)
     assert "<img src=http" not in page and page.count("</script>") == 2
     assert data_of(page)["verdict"] == [bad]
@@ -176,7 +176,13 @@ def test_pictures_are_the_bytes_that_the_values_were_made_from():
 
 def test_sizes_of_batches():
     images = torch.zeros(5, 3, 4, 4)
-    for batch, size in ((images, 5), ([images, torch.zeros(5)], 5), ({"x": [images]}, 5), (images[0], 1), ("a", 1)):
+    for batch, size in (
+        (images, 5),
+        ([images, torch.zeros(5)], 5),
+        ({"x": [images]}, 5),
+        (torch.tensor(3), 1),
+        ("a", 1),
+    ):
         assert size_of(batch) == size
 
 
@@ -254,3 +260,18 @@ def test_the_command_goes_on_without_broken_files(tmp_path, capsys):
     page = out.read_text()
     assert sum(data_of(page)["progress"]["counts"]) == 12
     assert page.count("image file is truncated") == 30 and "and 10 more; headrace doctor" in page
+
+
+def test_rows_of_columns_have_a_page(tmp_path):
+    rows = headrace.Columns({"x": np.arange(60, dtype=np.float32).reshape(20, 3)})
+    DataLoader(rows, 4, num_workers=1).report(tmp_path / "c.html")
+    page = (tmp_path / "c.html").read_text()
+    assert data_of(page)["progress"]["counts"] == [4] * 5
+    assert "What the network sees" not in headings(page)
+
+
+def test_samples_without_batches_have_a_page(tmp_path):
+    DataLoader(blobs(6, transform=train(16)), None, num_workers=1).report(tmp_path / "s.html")
+    page = (tmp_path / "s.html").read_text()
+    assert data_of(page)["progress"]["counts"] == [1] * 6
+    assert page.count("data:image/jpeg") == 1
