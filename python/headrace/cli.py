@@ -1,62 +1,14 @@
-"""The command line: ``headrace demo | verify PATH | bench DATASET | pack SRC DST | index DST | doctor [DATASET]``."""
+"""The command line: ``headrace demo | verify | bench | report | pack | index | doctor``."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import headrace
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 up")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
-    return seconds
-
-
-_DATASET = "a folder of images, tar shards, a parquet, arrow or zip file, MDS or litdata shards, or module:object"
-_RECIPE = (
-    "transforms: train, eval, own (the dataset's), module:object, or an expression of names of headrace.transforms; "
-    "default: own, or train where the dataset has none"
-)
-
-
-def _bytes(text: str) -> int:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMG]?)(i?)B?", text, re.IGNORECASE)
-    size = 0.0
-    if match is not None:
-        size = float(match[1]) * (1024 if match[3] else 1000) ** ("KMG".find(match[2].upper()) + 1 if match[2] else 0)
-    if size < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of bytes such as 500MB or 2GiB")
-    return int(size)
-
-
-def _share(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"(\d+)/(\d+)", text)
-    if match is None or not 1 <= int(match[1]) <= int(match[2]):
-        raise argparse.ArgumentTypeError(f"{text} is not a share such as 2/4, the second of four")
-    return int(match[1]), int(match[2])
-
-
-def _quality(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 100:
-        raise argparse.ArgumentTypeError(f"{text} is not a quality from 1 to 100")
-    return int(text)
+from headrace.command_line import checking, measuring, packing
 
 
 def parser() -> argparse.ArgumentParser:
@@ -64,128 +16,10 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="headrace", description="A drop-in PyTorch DataLoader for images.")
     top.add_argument("--version", action="version", version=f"headrace {headrace.__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    demo = commands.add_parser("demo", help="equality, speed, a training run and a contact sheet, on real photographs")
-    place = "where to put photographs and contact sheet; default: a temporary folder"
-    demo.add_argument("--out", type=Path, metavar="DIR", help=place)
-    demo.add_argument("--quick", action="store_true", help="fewer files and rounds: a quarter of a minute")
-    demo.set_defaults(run=_demo)
-
-    check = commands.add_parser(
-        "verify", help="compare your own images with Pillow and torch, or a pack with its source, bit for bit"
-    )
-    path = "an image, or a folder: searched with its sub-folders; with SRC, a folder that headrace pack wrote"
-    check.add_argument("path", type=Path, metavar="PATH", help=path)
-    check.add_argument("source", nargs="?", metavar="SRC", help="the dataset that PATH was packed from")
-    check.add_argument("--recipe", choices=("train", "eval", "both"), help="of images; default: both")
-    check.add_argument("--workers", type=_count, metavar="N", help="threads, of packs processes; default: one a core")
-    check.add_argument("--limit", type=_count, metavar="N", help="only the first N files or samples")
-    check.set_defaults(run=_verify)
-
-    race = commands.add_parser("bench", help="time headrace and torch's DataLoader on your dataset, after a comparison")
-    race.add_argument("dataset", metavar="DATASET", help=_DATASET)
-    workers = "numbers of workers, measured one by one; default: one a core"
-    race.add_argument("--workers", type=_count, nargs="+", metavar="N", help=workers)
-    race.add_argument("--batch-size", type=_count, default=64, metavar="N", help="default: 64")
-    race.add_argument("--rounds", type=_count, default=5, metavar="N", help="default: 5")
-    race.add_argument("--seconds", type=_seconds, default=2.0, metavar="S", help="of a measurement; default: 2")
-    race.add_argument("--samples", type=_count, metavar="N", help="samples of an epoch; default: what fits the time")
-    race.add_argument("--recipe", metavar="CODE", help=_RECIPE)
-    race.add_argument("--json", type=Path, metavar="FILE", help="write the figures of all rounds")
-    race.add_argument("--markdown", type=Path, metavar="FILE", help="write the table")
-    race.add_argument("--png", type=Path, metavar="FILE", help="write a plot (needs matplotlib)")
-    race.set_defaults(run=_bench)
-    _add_packing(commands)
-
-    health = commands.add_parser("doctor", help="check what affects pixels and speed here, and suggest remedies")
-    scanned = f"scan this instead, and recommend what to do: {_DATASET}"
-    health.add_argument("dataset", metavar="DATASET", nargs="?", help=scanned)
-    health.add_argument("--workers", type=_count, metavar="N", help="native threads of the scan; default: one a core")
-    health.add_argument("--limit", type=_count, metavar="N", help="only N files, drawn at random")
-    health.set_defaults(run=_doctor)
+    checking.add(commands)
+    measuring.add(commands)
+    packing.add(commands)
     return top
-
-
-def _add_packing(commands: Any) -> None:
-    pack = commands.add_parser(
-        "pack",
-        help="write a dataset as tar shards that decode faster",
-        description="Writes a dataset as tar shards in WebDataset's layout. The same command goes on with a run that "
-        "was interrupted.",
-    )
-    pack.add_argument("source", metavar="SRC", help=_DATASET)
-    pack.add_argument("folder", type=Path, metavar="DST", help="the folder of the shards")
-    how = pack.add_mutually_exclusive_group()
-    lossless = "JPEGs are rewritten with the same pixels, smaller and faster to crop; this is the default"
-    how.add_argument("--lossless", action="store_true", help=lossless)
-    how.add_argument("--copy", action="store_true", help="images are stored as they are")
-    smaller = "images with a shorter side above N pixels are resized to N and encoded as JPEG"
-    how.add_argument("--max-size", type=_count, metavar="N", help=smaller)
-    pack.add_argument("--quality", type=_quality, metavar="Q", help="of JPEGs that --max-size makes; default: 90")
-    size = "bytes of a shard, about, such as 500MB or 2GiB; default: 1GB"
-    pack.add_argument("--shard-size", type=_bytes, default=10**9, metavar="SIZE", help=size)
-    share = "write the I-th of N shares of the shards: one of N machines; then headrace index DST"
-    pack.add_argument("--shard", type=_share, default=(1, 1), metavar="I/N", help=share)
-    pack.add_argument("--workers", type=_count, metavar="N", help="processes; default: one a core")
-    pack.add_argument("--overwrite", action="store_true", help="remove another pack that DST holds")
-    pack.set_defaults(run=_pack)
-
-    index = commands.add_parser("index", help="join the shards of a pack, or index tar shards")
-    index.add_argument("folder", type=Path, metavar="DST", help="a folder of shards")
-    index.set_defaults(run=_index)
-
-
-# Each command is imported when it runs, so that --version and --help do not import torch.
-
-
-def _demo(args: argparse.Namespace) -> int:
-    from headrace.demo import tour
-
-    return tour.run(args.out, args.quick)
-
-
-def _verify(args: argparse.Namespace) -> int:
-    if args.source is not None:
-        if args.recipe is not None:
-            parser().error("--recipe is for images; a pack is compared with SRC before any transform")
-        from headrace.commands import verify_pack
-
-        return verify_pack.run(args.path, args.source, args.workers, args.limit)
-    from headrace.commands import verify
-
-    names = ["train", "eval"] if args.recipe in (None, "both") else [args.recipe]
-    return verify.run(args.path, names, args.workers, args.limit)
-
-
-def _bench(args: argparse.Namespace) -> int:
-    from headrace.commands import bench
-
-    files = bench.Files(args.json, args.markdown, args.png)
-    plan = bench.Plan(args.workers, args.batch_size, args.rounds, args.seconds, args.samples, args.recipe)
-    return bench.run(args.dataset, plan, files)
-
-
-def _pack(args: argparse.Namespace) -> int:
-    if args.quality is not None and args.max_size is None:
-        parser().error("--quality needs --max-size: other modes encode no images")
-    from headrace.commands import pack
-    from headrace.pack.conversion import COPY, LOSSLESS, SMALLER, Conversion
-
-    kind = COPY if args.copy else LOSSLESS if args.max_size is None else SMALLER
-    how = Conversion(kind, args.max_size, args.quality)
-    return pack.run(args.source, args.folder, how, args.shard_size, args.shard, args.workers, args.overwrite)
-
-
-def _index(args: argparse.Namespace) -> int:
-    from headrace.commands import index
-
-    return index.run(args.folder)
-
-
-def _doctor(args: argparse.Namespace) -> int:
-    from headrace.commands import doctor
-
-    return doctor.run() if args.dataset is None else doctor.run_dataset(args.dataset, args.workers, args.limit)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -30,11 +30,12 @@ from headrace.epochs.samplers import Samplers, shard
 from headrace.fallback.epochs import TorchEpochs
 from headrace.fallback.iterators import missing_hook
 from headrace.insight import of_route, report, stats, verification
+from headrace.page.reports import Reports
 
 _T_co = TypeVar("_T_co", covariant=True)
 
 
-class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
+class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
     """Drop-in replacement for ``torch.utils.data.DataLoader`` that makes image batches in native threads, bit for bit.
 
     If the native path does not support the dataset, its transform, the ``collate_fn`` or a ``worker_init_fn``, torch's

@@ -115,7 +115,10 @@ def _compared(text: str, dataset: Any, plan: Plan) -> Result:
 
 def _checked(dataset: Any, plan: Plan, workers: int) -> tuple[Any, list[Any], str]:
     """Returns the samples to time, the errors of those that cannot be made, and what was compared."""
-    speed = samples.speed_of(dataset)
-    number = plan.samples or samples.number_of(speed, workers, plan.seconds, plan.batch_size)
+    if not len(dataset):
+        raise UnusableError("the dataset is empty")
+    number = plan.samples
+    if number is None:
+        number = samples.number_of(samples.speed_of(dataset), workers, plan.seconds, plan.batch_size)
     chosen, errors = samples.readable(samples.chosen(dataset, number), plan.batch_size, workers)
     return chosen, errors, check(chosen, plan.batch_size, workers, _CHECKED)

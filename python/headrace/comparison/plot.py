@@ -42,7 +42,7 @@ def save(result: Result, path: Path) -> None:
     axes.set_yticks(range(len(rows)), labels, fontsize=9)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(0, 1.25 * most)
-    axes.set_xlabel("images per second (x: times torch's DataLoader)", fontsize=9)
+    axes.set_xlabel("samples per second (x: times torch's DataLoader)", fontsize=9)
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
     about = f"{result.dataset}: {result.timed:,} samples, {result.recipe}, batches of {result.batch_size}"

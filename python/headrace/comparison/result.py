@@ -13,19 +13,19 @@ from headrace.comparison.contenders import BASELINE, OURS
 class Series:
     """The speeds of one loader with one number of workers, one a round."""
 
-    images_per_s: list[float] = field(default_factory=list)
+    samples_per_s: list[float] = field(default_factory=list)
 
     @property
     def median(self) -> float:
-        return statistics.median(self.images_per_s)
+        return statistics.median(self.samples_per_s)
 
     @property
     def least(self) -> float:
-        return min(self.images_per_s)
+        return min(self.samples_per_s)
 
     @property
     def most(self) -> float:
-        return max(self.images_per_s)
+        return max(self.samples_per_s)
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Result:
     @property
     def rounds(self) -> int:
         """Number of rounds that all loaders have completed."""
-        return min((len(one.images_per_s) for one in self.series.values()), default=0)
+        return min((len(one.samples_per_s) for one in self.series.values()), default=0)
 
     def drop(self, name: str, why: str) -> None:
         """Leaves a loader out, with a note."""
@@ -77,7 +77,7 @@ class Result:
         theirs = self.series.get((BASELINE, count))
         if theirs is None:
             return None
-        pairs = zip(self.series[name, count].images_per_s, theirs.images_per_s, strict=False)
+        pairs = zip(self.series[name, count].samples_per_s, theirs.samples_per_s, strict=False)
         ratios = [ours / other for ours, other in pairs]
         return statistics.median(ratios) if ratios else None
 
@@ -88,7 +88,7 @@ class Result:
             {
                 "loader": name,
                 "workers": count,
-                "images_per_s": one.images_per_s,
+                "samples_per_s": one.samples_per_s,
                 "median": one.median,
                 "min": one.least,
                 "max": one.most,

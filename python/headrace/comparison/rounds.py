@@ -74,7 +74,7 @@ class Rounds:
             self._result.drop(name, f"{name} is left out: {why}")
             return
         if number:
-            self._result.series.setdefault((name, count), Series()).images_per_s.append(speed)
+            self._result.series.setdefault((name, count), Series()).samples_per_s.append(speed)
 
     def _speed(self, loader: Any, seconds: float) -> float:
         """Returns samples per second over whole epochs."""

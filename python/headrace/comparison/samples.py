@@ -20,13 +20,7 @@ class UnusableError(ValueError):
 
 
 def speed_of(dataset: Any) -> float:
-    """Returns how many samples a second ``dataset[i]`` makes in this thread.
-
-    Raises:
-        UnusableError: the dataset is empty.
-    """
-    if len(dataset) == 0:
-        raise UnusableError("the dataset is empty")
+    """Returns how many samples a second ``dataset[i]`` makes in this thread."""
     tried, begin = 0, time.perf_counter()
     for index in np.random.default_rng(0).permutation(min(len(dataset), 10_000)).tolist():
         try:
@@ -60,7 +54,7 @@ def readable(dataset: Any, batch_size: int, workers: int) -> tuple[Any, list[Sam
     Raises:
         UnusableError: no sample can be made.
     """
-    if not DataLoader(dataset).native:
+    if not DataLoader(dataset, batch_size).native:
         return dataset, []
     loader = DataLoader(dataset, batch_size, num_workers=workers, seed=0, on_error="skip", max_errors=None)
     for _ in loader:

@@ -12,7 +12,7 @@ _WIDTH = 80
 
 def terminal(result: Result) -> str:
     """Returns the comparison as text; no line is wider than 80 columns, except for a word that is."""
-    lines = [f"{'loader':<12}{'workers':>8}{'images/s':>12}{'smallest to largest':>25}{'times torch':>15}"]
+    lines = [f"{'loader':<12}{'workers':>8}{'samples/s':>12}{'smallest to largest':>25}{'times torch':>15}"]
     before = None
     for name, count, one in result.ordered():
         if before is not None and count != before:
@@ -26,7 +26,7 @@ def terminal(result: Result) -> str:
 def markdown(result: Result) -> str:
     """Returns the comparison as a page of Markdown."""
     lines = ["# headrace bench", "", *_about(result)[:1], "", *(f"- {line}" for line in _about(result)[1:]), ""]
-    lines += ["| loader | workers | images/s | smallest to largest | times torch |", "|---|---:|---:|---:|---:|"]
+    lines += ["| loader | workers | samples/s | smallest to largest | times torch |", "|---|---:|---:|---:|---:|"]
     lines += [
         f"| {name} | {count} | {one.median:,.0f} | {_spread(one)} | {_times(result, name, count)} |"
         for name, count, one in result.ordered()

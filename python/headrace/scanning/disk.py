@@ -20,21 +20,27 @@ _TRIED = 2000  # files
 
 @dataclass(frozen=True)
 class DiskSpeed:
-    """Attributes: bytes and files read, the seconds that took, and how many reads the kernel served from memory."""
+    """What was read.
+
+    Attributes:
+        bytes, reads: their numbers.
+        seconds: that took.
+        from_memory: number of reads that the kernel served from memory. None: the file system does not tell.
+    """
 
     bytes: int
     reads: int
     seconds: float
-    from_memory: int
+    from_memory: int | None
 
     @property
     def mb_per_s(self) -> float:
         return self.bytes / self.seconds / 1e6
 
     @property
-    def cold(self) -> bool:
-        """Whether most reads came from the disk."""
-        return self.from_memory <= self.reads / 10
+    def cold(self) -> bool | None:
+        """Whether most reads came from the disk; None if that is unknown."""
+        return None if self.from_memory is None else self.from_memory <= self.reads / 10
 
 
 def files_of(source: BlobDataset) -> Sequence[str]:
@@ -58,21 +64,23 @@ def cold_speed(files: Sequence[str], longest_s: float = _LONGEST_S) -> DiskSpeed
     if not len(files):
         return None
     random = np.random.default_rng()
-    read = reads = from_memory = 0
+    read = reads = 0
+    from_memory: int | None = 0
     begin, spent = time.perf_counter(), 0.0
     for _ in range(_TRIED):
         try:
             size, seconds, cached = _piece(str(files[int(random.integers(len(files)))]), random)
         except OSError:  # the scan reports files that cannot be read
             continue
-        read, reads, from_memory, spent = read + size, reads + 1, from_memory + cached, spent + seconds
+        read, reads, spent = read + size, reads + 1, spent + seconds
+        from_memory = None if from_memory is None or cached is None else from_memory + cached
         if time.perf_counter() - begin > longest_s:
             break
     return DiskSpeed(read, reads, max(spent, 1e-9), from_memory) if read else None
 
 
-def _piece(path: str, random: Any) -> tuple[int, float, bool]:
-    """Reads one piece of a file. Returns its bytes, the seconds, and whether it was in memory."""
+def _piece(path: str, random: Any) -> tuple[int, float, bool | None]:
+    """Reads one piece of a file. Returns its bytes, the seconds, and whether it was in memory, if that is known."""
     with Path(path).open("rb", buffering=0) as file:
         number = file.fileno()
         size = os.fstat(number).st_size
@@ -84,11 +92,11 @@ def _piece(path: str, random: Any) -> tuple[int, float, bool]:
         return got, time.perf_counter() - begin, cached
 
 
-def _in_memory(number: int, first: int) -> bool:
-    """Whether a page of a file can be read without its disk."""
+def _in_memory(number: int, first: int) -> bool | None:
+    """Whether a page of a file can be read without its disk; None if the file system cannot tell."""
     try:
         return os.preadv(number, [bytearray(1)], first, os.RWF_NOWAIT) > 0
     except BlockingIOError:
         return False
-    except (OSError, AttributeError):  # a file system that cannot tell
-        return False
+    except (OSError, AttributeError):  # such as tmpfs, and systems without RWF_NOWAIT
+        return None

@@ -15,6 +15,12 @@ _QUANTILES = (0, 5, 50, 95, 100)
 _LARGE = 512 * 512 * 4  # pixels: twice as wide as what a resize to 512 keeps
 _KEPT_EDGE = 512
 
+_SOURCES = {
+    True: "from the disk",
+    False: "partly from memory: the kernel keeps them, the disk is slower",
+    None: "perhaps from memory: this file system does not tell",
+}
+
 
 def lines(found: Scan, disk: DiskSpeed | None) -> Iterator[str]:
     """Yields the report's lines.
@@ -41,7 +47,7 @@ def lines(found: Scan, disk: DiskSpeed | None) -> Iterator[str]:
     yield _row("file", found.sizes, "kB", 1e3)
     yield f"total         {_gigabytes(_total(found))}" + ("" if part == "all" else ", estimated from the sample")
     if disk is not None:
-        what = "from the disk" if disk.cold else "partly from memory: the kernel keeps them, the disk is slower"
+        what = _SOURCES[disk.cold]
         yield f"reading       {disk.mb_per_s:,.0f} MB/s, one read after another, {what}"
     if found.turned:
         what = "turned by this dataset" if found.upright else "ignored by this dataset, as by torchvision's"
@@ -63,7 +69,7 @@ def recommendations(found: Scan, disk: DiskSpeed | None, memory_bytes: float) ->
     rate = found.scanned / max(found.seconds, 1e-9)
     yield (  # the scan shares the cores with this thread, which reads the headers
         f"Decoding whole images takes {1e3 * found.threads / rate:.1f} ms of a core each: num_workers={found.threads} "
-        f"delivers about {rate:,.0f} images/s here, so a training step that takes more than that waits for data."
+        f"delivers about {rate:,.0f} images/s here, so training that takes more images than that waits for data."
     )
     yield from _of_reading(found, disk, memory_bytes, rate)
     if found.broken:

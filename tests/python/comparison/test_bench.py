@@ -18,8 +18,8 @@ from headrace.comparison import contenders, plot, rounds, samples
 from headrace.comparison.equality import DifferentError, check, difference
 from support import blobs, evaluation, pictures, train, truncated, write_folder
 
-QUICK = ["--rounds", "2", "--seconds", "0.01", "--batch-size", "4", "--recipe", "Compose([Resize(24), CenterCrop(16)"]
-QUICK[-1] += ", ToTensor()])"
+QUICK = ["--rounds", "2", "--seconds", "0.01", "--samples", "24", "--batch-size", "4"]
+QUICK += ["--recipe", "Compose([Resize(24), CenterCrop(16), ToTensor()])"]
 
 pytestmark = pytest.mark.processes
 
@@ -61,7 +61,7 @@ def test_the_table_and_the_files_say_the_same(folder, tmp_path, capsys, torch_al
         (name, count) for count in (1, 2) for name in ("torch", "headrace")
     ]
     for one in held["figures"]:
-        assert len(one["images_per_s"]) == 2 and one["min"] <= one["median"] <= one["max"]
+        assert len(one["samples_per_s"]) == 2 and one["min"] <= one["median"] <= one["max"]
         assert f"{one['median']:,.0f}" in out
         assert f"| {one['loader']} | {one['workers']} | {one['median']:,.0f} |" in files[1].read_text()
     ratio = held["figures"][1]["times_torch"]
@@ -79,7 +79,7 @@ def test_all_installed_loaders_are_compared():
 
 def test_broken_samples_are_left_out_and_named(folder, capsys, torch_alone):
     (folder / "class_0" / "zz.jpg").write_bytes(truncated(pictures()[0]))
-    assert main(["bench", str(folder), *QUICK, "--workers", "1"]) == 0
+    assert main(["bench", str(folder), *QUICK, "--samples", "25", "--workers", "1"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "24 of 25 samples" in out
     assert "1 sample that cannot be decoded is left out: " in out and "zz.jpg: image file is truncated" in out
@@ -184,7 +184,7 @@ def test_an_interrupt_keeps_what_was_measured(folder, tmp_path, capsys, monkeypa
     assert main(["bench", str(folder), *QUICK, "--workers", "1", "--json", str(out)]) == 130
     assert "interrupted: partial results" in " ".join(capsys.readouterr().out.split())
     held = json.loads(out.read_text())
-    assert held["interrupted"] and [len(one["images_per_s"]) for one in held["figures"]] == [1, 1]
+    assert held["interrupted"] and [len(one["samples_per_s"]) for one in held["figures"]] == [1, 1]
     interrupted.calls = 4
     assert main(["bench", str(folder), *QUICK, "--workers", "1"]) == 130
     assert "interrupted before the first round" in said(capsys)
@@ -193,8 +193,11 @@ def test_an_interrupt_keeps_what_was_measured(folder, tmp_path, capsys, monkeypa
 INTERRUPTED = """
 import os, signal, sys
 from headrace.cli import main
+from headrace.commands import bench
 from headrace.comparison.rounds import Rounds
 from torch.utils.data import DataLoader
+import headrace
+bench.contenders = lambda: {"torch": DataLoader, "headrace": headrace.DataLoader}
 calls, measured = [], Rounds._speed
 def interrupting(self, loader, seconds):
     calls.append(type(loader))
@@ -244,5 +247,26 @@ def test_the_samples_of_an_epoch():
     assert samples.chosen(dataset, 24) is dataset
     assert len(samples.chosen(dataset, 10)) == 10
     assert samples.chosen(dataset, 10).indices == samples.chosen(dataset, 10).indices
-    with pytest.raises(samples.UnusableError, match="empty"):
-        samples.speed_of(blobs(0))
+    assert samples.speed_of(dataset) > 0
+
+
+def test_an_empty_dataset(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "nothing_benched.py").write_text("from headrace import Blobs\nmade = Blobs([])\n")
+    assert main(["bench", "nothing_benched:made"]) == 1
+    assert said(capsys) == "headrace bench: the dataset is empty\n"
+
+
+@pytest.mark.parametrize("name", ["bench", "report"])
+def test_help(name, capsys):
+    with pytest.raises(SystemExit) as end:
+        main([name, "--help"])
+    assert end.value.code == 0
+    assert f"usage: headrace {name}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "long"])
+def test_a_number_of_seconds(seconds, capsys):
+    with pytest.raises(SystemExit):
+        main(["bench", "x", f"--seconds={seconds}"])
+    assert f"argument --seconds: {seconds} is not a number of seconds above 0" in capsys.readouterr().err

@@ -128,7 +128,18 @@ def test_the_disk(tmp_path):
     speed = cold_speed(paths, 0.01)
     assert speed is not None and speed.bytes > 0 and speed.mb_per_s > 0
     assert cold_speed([]) is None and cold_speed([str(tmp_path / "missing")], 0.01) is None
-    assert DiskSpeed(1, 10, 1.0, 1).cold and not DiskSpeed(1, 10, 1.0, 2).cold
+    assert DiskSpeed(1, 10, 1.0, 1).cold and DiskSpeed(1, 10, 1.0, 2).cold is False
+
+
+def test_a_file_system_that_cannot_tell(tmp_path, monkeypatch):
+    def unsupported(*_: Any) -> int:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(os, "preadv", unsupported)
+    (tmp_path / "a").write_bytes(b"data")
+    speed = cold_speed([str(tmp_path / "a")], 0.01)
+    assert speed is not None and speed.from_memory is None and speed.cold is None
+    assert any("perhaps from memory" in line for line in report.lines(scan(mixed(), 1), speed))
 
 
 def test_the_command(tmp_path, capsys, monkeypatch):

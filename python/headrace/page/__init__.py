@@ -1,0 +1,1 @@
+"""``headrace report``: one HTML page about a loader, which needs no network."""
