@@ -12,6 +12,8 @@ from typing import Any
 
 import headrace
 
+_SHARD_SIZE = 10**9  # bytes
+
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
@@ -75,24 +77,28 @@ def parser() -> argparse.ArgumentParser:
 def _add_packing(commands: Any) -> None:
     pack = commands.add_parser(
         "pack",
-        help="write a dataset as tar shards that decode faster",
-        description="Writes a dataset as tar shards in WebDataset's layout. The same command goes on with a run that "
-        "was interrupted.",
+        help="write a dataset as tar shards that decode faster, or as an array",
+        description="Writes a dataset as tar shards in WebDataset's layout, or as an array. The same command goes on "
+        "with a run that was interrupted.",
     )
     source = "a folder of images, tar shards, Parquet, Arrow or zip files, MDS or litdata shards, or module:object"
     pack.add_argument("source", metavar="SRC", help=source)
-    pack.add_argument("folder", type=Path, metavar="DST", help="the folder of the shards")
+    pack.add_argument(
+        "folder", type=Path, metavar="DST", help="the folder of the pack: new, empty, or of an earlier run"
+    )
     how = pack.add_mutually_exclusive_group()
-    lossless = "JPEGs are rewritten with the same pixels, smaller and faster to crop; this is the default"
+    lossless = "JPEGs are rewritten with the same pixels, so that crops decode faster; this is the default"
     how.add_argument("--lossless", action="store_true", help=lossless)
     how.add_argument("--copy", action="store_true", help="images are stored as they are")
     smaller = "images with a shorter side above N pixels are resized to N and encoded as JPEG"
     how.add_argument("--max-size", type=_count, metavar="N", help=smaller)
+    raw = "decoded images instead of shards: resized and cropped to SIDE x SIDE pixels, in images.npy and labels.npy"
+    how.add_argument("--raw", type=_count, metavar="SIDE", help=raw)
     pack.add_argument("--quality", type=_quality, metavar="Q", help="of JPEGs that --max-size makes; default: 90")
     size = "bytes of a shard, about, such as 500MB or 2GiB; default: 1GB"
-    pack.add_argument("--shard-size", type=_bytes, default=10**9, metavar="SIZE", help=size)
+    pack.add_argument("--shard-size", type=_bytes, metavar="SIZE", help=size)
     share = "write the I-th of N shares of the shards: one of N machines; then headrace index DST"
-    pack.add_argument("--shard", type=_share, default=(1, 1), metavar="I/N", help=share)
+    pack.add_argument("--shard", type=_share, metavar="I/N", help=share)
     pack.add_argument("--workers", type=_count, metavar="N", help="processes; default: one a core")
     pack.add_argument("--overwrite", action="store_true", help="remove another pack that DST holds")
     pack.set_defaults(run=_pack)
@@ -127,12 +133,16 @@ def _verify(args: argparse.Namespace) -> int:
 def _pack(args: argparse.Namespace) -> int:
     if args.quality is not None and args.max_size is None:
         parser().error("--quality needs --max-size: other modes encode no images")
+    if args.raw is not None and (args.shard or args.shard_size):
+        parser().error("--raw writes one array, which has no shards")
     from headrace.commands import pack
-    from headrace.pack.conversion import COPY, LOSSLESS, SMALLER, Conversion
+    from headrace.pack.conversion import COPY, LOSSLESS, RAW, SMALLER, Conversion
 
-    kind = COPY if args.copy else LOSSLESS if args.max_size is None else SMALLER
-    how = Conversion(kind, args.max_size, args.quality)
-    return pack.run(args.source, args.folder, how, args.shard_size, args.shard, args.workers, args.overwrite)
+    size = args.raw or args.max_size
+    kind = RAW if args.raw else SMALLER if args.max_size else COPY if args.copy else LOSSLESS
+    shard_size, share = args.shard_size or _SHARD_SIZE, args.shard or (1, 1)
+    how = Conversion(kind, size, args.quality)
+    return pack.run(args.source, args.folder, how, shard_size, share, args.workers, args.overwrite)
 
 
 def _index(args: argparse.Namespace) -> int:

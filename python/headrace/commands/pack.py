@@ -1,4 +1,4 @@
-"""Packs a source as tar shards, and prints what became of its images."""
+"""Packs a source as tar shards or an array, and prints what became of its images."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace.base.cores import usable_cores
 from headrace.opening.opened import opened
-from headrace.pack.conversion import COPY, Conversion
+from headrace.pack.conversion import COPY, RAW, Conversion
+from headrace.pack.manifest import IMAGES, LABELS
 from headrace.pack.packing import Packed, Share, pack
+from headrace.pack.raw import pack_raw
 from headrace.pack.tar_contents import contents_of
+from headrace.sources import as_source
+from headrace.sources.dataset import BlobDataset
 
 _MOST_REASONS = 10  # that are printed
 
@@ -33,7 +37,7 @@ def run(
 
     Args:
         source: what `opened` takes.
-        folder: where the shards lie.
+        folder: where the pack lies.
         conversion: how images are stored.
         shard_size: bytes of a shard, about.
         share: (i, n): this machine writes the i-th of n shares of the shards, from 1.
@@ -43,24 +47,31 @@ def run(
     Returns:
         The exit status: 0 all is written, 1 nothing or not all is.
     """
+    processes = workers if workers is not None else usable_cores()
     try:
-        contents = contents_of(opened(source))
+        known = as_source(opened(source))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's about single files
+            if conversion.kind == RAW:
+                side = conversion.max_size or 0
+                pack_raw(known, folder, side, workers=processes, overwrite=overwrite, bar=samples_bar)
+                _report_raw(known, folder, side)
+                return 0
+            contents = contents_of(known)
             packed = pack(
                 contents,
                 folder,
                 conversion,
                 shard_size=shard_size,
                 share=Share(*share),
-                workers=workers if workers is not None else usable_cores(),
+                workers=processes,
                 overwrite=overwrite,
                 bar=samples_bar,
             )
     except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
         print(f"headrace pack: {error}", file=sys.stderr)
         if folder.is_dir() and isinstance(error, (OSError, RuntimeError)):
-            print("The shards that are finished are kept; the same command goes on with the others.", file=sys.stderr)
+            print("What is finished is kept; the same command goes on with the others.", file=sys.stderr)
         return 1
     _report(packed, folder, conversion, contents.keys.why_numbers)
     return 0
@@ -72,6 +83,12 @@ def samples_bar(total: int, done: int) -> Iterator[Callable[[int], None]]:
     shown = tqdm(total=total, initial=done, desc="packing", unit="sample", leave=False, disable=not sys.stderr.isatty())
     with shown:
         yield lambda more: (shown.update(more), None)[1]
+
+
+def _report_raw(source: BlobDataset, folder: Path, side: int) -> None:
+    labels = f', numpy.load("{folder / LABELS}")' if source.has_targets else ""
+    print(f"{len(source):,} images of {side} x {side} pixels: {folder / IMAGES}")
+    print(f'Read it with headrace.Arrays(numpy.load("{folder / IMAGES}", mmap_mode="r"){labels}).')
 
 
 def _report(packed: Packed, folder: Path, conversion: Conversion, why_numbers: str | None) -> None:

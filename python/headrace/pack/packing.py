@@ -12,8 +12,9 @@ import numpy as np
 
 from headrace.pack.contents import Contents, label_member
 from headrace.pack.conversion import Conversion
+from headrace.pack.folder import begun
 from headrace.pack.joining import finished, join, reopen
-from headrace.pack.manifest import NAME, Manifest, Record, Terms, described, load, record_path, store
+from headrace.pack.manifest import Record, Terms
 from headrace.pack.processes import run
 from headrace.pack.shard_file import stored, write_shard
 
@@ -79,11 +80,8 @@ def pack(
         ValueError: the folder holds something else, or a pack with other terms; a sample cannot be read.
         OSError: a file cannot be written; finished shards stay.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     terms = terms_of(contents, conversion, shard_size)
-    known = _checked(folder, terms, overwrite)
-    if known is None:
-        store(folder, known := Manifest(terms))
+    known = begun(folder, terms, overwrite)
     own = [shard for shard in range(terms.shards) if shard in share]
     wanted = [shard for shard in own if finished(folder, known, shard) is None]
     packed = Packed(terms, kept=len(own) - len(wanted))
@@ -111,35 +109,3 @@ def terms_of(contents: Contents, conversion: Conversion, shard_size: int) -> Ter
     sizes = [sum(_BLOCK + -(-len(data) // _BLOCK) * _BLOCK for data in some) for some in members]
     shards = -(-count * sum(sizes) // (len(sizes) * shard_size))
     return Terms(source.fingerprint(), count, max(1, min(count, shards)), source.upright, label, shard_size, conversion)
-
-
-def _checked(folder: Path, terms: Terms, overwrite: bool) -> Manifest | None:
-    """Returns the manifest of the pack in a folder; None if it is to be begun.
-
-    Raises:
-        ValueError: the folder holds a pack with other terms, or what is no pack.
-    """
-    known = load(folder)
-    if known is None:
-        if held := next(folder.iterdir(), None):
-            raise ValueError(f"{folder} holds {held.name} and no {NAME}; give a folder that is empty or does not exist")
-        return None
-    if overwrite:
-        remove(folder, known)
-        return None
-    ours, theirs = described(terms), described(known.terms)
-    if differing := [name for name in ours if ours[name] != theirs[name]]:
-        what = ", ".join(f"{name} {theirs[name]} instead of {ours[name]}" for name in differing)
-        raise ValueError(
-            f"{folder} holds a pack with other terms ({what}); give another folder, or --overwrite to remove that pack"
-        )
-    return known
-
-
-def remove(folder: Path, manifest: Manifest) -> None:
-    """Removes the files of a pack, and no others; its description last, so that it can be repeated."""
-    for shard in range(manifest.terms.shards):
-        path = folder / manifest.terms.name_of(shard)
-        for one in (path, record_path(path), Path(f"{path}.index.npz")):
-            one.unlink(missing_ok=True)
-    (folder / NAME).unlink()

@@ -13,6 +13,7 @@ from PIL import ExifTags, Image
 
 from headrace.pack.checking import check
 from headrace.pack.conversion import COPY, Conversion
+from headrace.pack.manifest import loaded
 from headrace.pack.packing import Packed, Share, pack
 from headrace.pack.tar_contents import contents_of
 from support import pictures
@@ -32,7 +33,7 @@ def packed(source: Any, folder: Path, how: Conversion | str = COPY, **options: A
 
 
 def checked(source: Any, folder: Path, workers: int = 1, limit: int | None = None) -> int:
-    return check(contents_of(source), folder, workers=workers, limit=limit, bar=no_bar)
+    return check(contents_of(source), loaded(folder), folder, workers=workers, limit=limit, bar=no_bar)
 
 
 def members(folder: Path) -> list[tuple[str, bytes]]:
