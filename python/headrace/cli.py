@@ -100,6 +100,10 @@ def _add_packing(commands: Any) -> None:
     share = "write the I-th of N shares of the shards: one of N machines; then headrace index DST"
     pack.add_argument("--shard", type=_share, metavar="I/N", help=share)
     pack.add_argument("--workers", type=_count, metavar="N", help="processes; default: one a core")
+    engine = "what writes the shards: processes of this machine, or tasks of a Ray cluster (RAY_ADDRESS)"
+    pack.add_argument(
+        "--engine", choices=("processes", "ray"), default="processes", help=f"{engine}; default: processes"
+    )
     pack.add_argument("--overwrite", action="store_true", help="remove another pack that DST holds")
     pack.set_defaults(run=_pack)
 
@@ -135,6 +139,8 @@ def _pack(args: argparse.Namespace) -> int:
         parser().error("--quality needs --max-size: other modes encode no images")
     if args.raw is not None and (args.shard or args.shard_size):
         parser().error("--raw writes one array, which has no shards")
+    if args.engine == "ray" and (args.raw is not None or args.workers is not None):
+        parser().error("--engine ray takes neither --raw, which is one file, nor --workers: Ray knows its cores")
     from headrace.commands import pack
     from headrace.pack.conversion import COPY, LOSSLESS, RAW, SMALLER, Conversion
 
@@ -142,7 +148,8 @@ def _pack(args: argparse.Namespace) -> int:
     kind = RAW if args.raw else SMALLER if args.max_size else COPY if args.copy else LOSSLESS
     shard_size, share = args.shard_size or _SHARD_SIZE, args.shard or (1, 1)
     how = Conversion(kind, size, args.quality)
-    return pack.run(args.source, args.folder, how, shard_size, share, args.workers, args.overwrite)
+    with_ray = args.engine == "ray"
+    return pack.run(args.source, args.folder, how, shard_size, share, args.workers, with_ray, args.overwrite)
 
 
 def _index(args: argparse.Namespace) -> int:

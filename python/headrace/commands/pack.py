@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tqdm import tqdm  # type: ignore[import-untyped]
@@ -16,7 +17,9 @@ from headrace.opening.opened import opened
 from headrace.pack.conversion import COPY, RAW, Conversion
 from headrace.pack.manifest import IMAGES, LABELS
 from headrace.pack.packing import Packed, Share, pack
+from headrace.pack.processes import run as run_jobs
 from headrace.pack.raw import pack_raw
+from headrace.pack.ray_tasks import run_with_ray
 from headrace.pack.tar_contents import contents_of
 from headrace.sources import as_source
 from headrace.sources.dataset import BlobDataset
@@ -31,6 +34,7 @@ def run(
     shard_size: int,
     share: tuple[int, int],
     workers: int | None,
+    with_ray: bool,
     overwrite: bool,
 ) -> int:
     """Packs a source.
@@ -42,14 +46,15 @@ def run(
         shard_size: bytes of a shard, about.
         share: (i, n): this machine writes the i-th of n shares of the shards, from 1.
         workers: number of processes; None: one for each core that this process may use.
+        with_ray: whether Ray's tasks write the shards instead of processes.
         overwrite: whether another pack in the folder is removed.
 
     Returns:
         The exit status: 0 all is written, 1 nothing or not all is.
     """
-    processes = workers if workers is not None else usable_cores()
+    folder, processes = folder.absolute(), workers if workers is not None else usable_cores()
     try:
-        known = as_source(opened(source))
+        known = source_of(source)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's about single files
             if conversion.kind == RAW:
@@ -64,7 +69,7 @@ def run(
                 conversion,
                 shard_size=shard_size,
                 share=Share(*share),
-                workers=processes,
+                engine=run_with_ray if with_ray else partial(run_jobs, workers=processes),
                 overwrite=overwrite,
                 bar=samples_bar,
             )
@@ -75,6 +80,16 @@ def run(
         return 1
     _report(packed, folder, conversion, contents.keys.why_numbers)
     return 0
+
+
+def source_of(text: str) -> BlobDataset:
+    """Returns the source that a command line names. Its paths are absolute, so that it is the same from every folder.
+
+    Raises:
+        NotNative, ValueError, OSError, ImportError: see `opened` and `as_source`.
+    """
+    path = Path(text).expanduser()
+    return as_source(opened(str(path.absolute()) if path.exists() else text))
 
 
 @contextmanager

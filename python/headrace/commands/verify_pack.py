@@ -7,14 +7,12 @@ import warnings
 from pathlib import Path
 
 from headrace.base.cores import usable_cores
-from headrace.commands.pack import samples_bar
-from headrace.opening.opened import opened
+from headrace.commands.pack import samples_bar, source_of
 from headrace.pack.checking import Difference, check
 from headrace.pack.conversion import RAW
 from headrace.pack.manifest import loaded
 from headrace.pack.raw_checking import check_raw
 from headrace.pack.tar_contents import contents_of
-from headrace.sources import as_source
 
 
 def run(folder: Path, source: str, workers: int | None, limit: int | None) -> int:
@@ -33,7 +31,7 @@ def run(folder: Path, source: str, workers: int | None, limit: int | None) -> in
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's about single files
             manifest = loaded(folder)
-            known = as_source(opened(source))
+            known = source_of(source)
             processes = workers if workers is not None else usable_cores()
             if manifest.terms.conversion.kind == RAW:
                 count = check_raw(known, manifest, folder, workers=processes, limit=limit, bar=samples_bar)

@@ -62,7 +62,7 @@ def check(contents: Contents, manifest: Manifest, folder: Path, *, workers: int,
     wanted = [shard for shard in range(terms.shards) if limit is None or terms.range_of(shard)[0] < limit]
     count = sum(len(_samples(manifest, shard, limit)) for shard in wanted)
     with bar(count, 0) as progress:
-        run(partial(_check_shard, contents, manifest, folder, limit), wanted, workers, progress)
+        run(partial(_check_shard, contents, manifest, folder, limit), wanted, progress, workers)
     return count
 
 

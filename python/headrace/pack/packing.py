@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,7 +15,7 @@ from headrace.pack.conversion import Conversion
 from headrace.pack.folder import begun
 from headrace.pack.joining import finished, join, reopen
 from headrace.pack.manifest import Record, Terms
-from headrace.pack.processes import run
+from headrace.pack.processes import Work
 from headrace.pack.shard_file import stored, write_shard
 
 _TRIED = 64  # samples that are converted to estimate the size of all
@@ -23,6 +23,9 @@ _BLOCK = 512  # of a tar archive
 
 #: Opens a progress bar of a number of samples, some of which are done; it is called with further ones.
 Bar = Callable[[int, int], AbstractContextManager[Callable[[int], None]]]
+
+#: Does numbered jobs and reports the samples that are done: `run` of this machine's processes, `run_with_ray`.
+Engine = Callable[[Work, Sequence[int], Callable[[int], None]], None]
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ def pack(
     *,
     shard_size: int,
     share: Share,
-    workers: int,
+    engine: Engine,
     overwrite: bool,
     bar: Bar,
 ) -> Packed:
@@ -72,7 +75,7 @@ def pack(
         conversion: how images are stored.
         shard_size: about how many bytes a shard has.
         share: the shards to write here.
-        workers: number of processes.
+        engine: does the jobs, one of a shard each.
         overwrite: whether another pack in the folder is removed.
         bar: shows the progress.
 
@@ -89,7 +92,7 @@ def pack(
         reopen(folder, known)
     samples, left = (sum(len(terms.range_of(shard)) for shard in some) for some in (own, wanted))
     with bar(samples, samples - left) as progress:
-        run(partial(write_shard, contents, terms, folder), wanted, workers, progress)
+        engine(partial(write_shard, contents, terms, folder), wanted, progress)
     joined, packed.missing = join(folder)
     packed.records = {shard: record for shard in own if (record := finished(folder, joined, shard)) is not None}
     return packed

@@ -66,7 +66,7 @@ def pack_raw(source: BlobDataset, folder: Path, side: int, *, workers: int, over
     wanted = [shard for shard in range(terms.shards) if not _is_written(part, begin, terms, shard)]
     left = sum(len(terms.range_of(shard)) for shard in wanted)
     with bar(terms.samples, terms.samples - left) as progress:
-        run(partial(_write_rows, source, terms, part, begin), wanted, workers, progress)
+        run(partial(_write_rows, source, terms, part, begin), wanted, progress, workers)
     if labels is not None:
         out = BytesIO()
         np.save(out, labels)

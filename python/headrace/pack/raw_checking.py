@@ -46,7 +46,7 @@ def check_raw(
     count = terms.samples if limit is None else min(limit, terms.samples)
     shards = [shard for shard in range(terms.shards) if terms.range_of(shard).start < count]
     with bar(count, 0) as progress:
-        run(partial(_check_rows, source, manifest, folder, count), shards, workers, progress)
+        run(partial(_check_rows, source, manifest, folder, count), shards, progress, workers)
     return count
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from headrace.pack.checking import check
 from headrace.pack.conversion import COPY, Conversion
 from headrace.pack.manifest import loaded
 from headrace.pack.packing import Packed, Share, pack
+from headrace.pack.processes import run
 from headrace.pack.tar_contents import contents_of
 from support import pictures
 
@@ -28,7 +30,13 @@ def no_bar(total: int, done: int) -> Iterator[Callable[[int], None]]:
 
 def packed(source: Any, folder: Path, how: Conversion | str = COPY, **options: Any) -> Packed:
     conversion = Conversion(how) if isinstance(how, str) else how
-    defaults = {"shard_size": SMALL, "share": Share(), "workers": 1, "overwrite": False, "bar": no_bar}
+    defaults = {
+        "shard_size": SMALL,
+        "share": Share(),
+        "engine": partial(run, workers=1),
+        "overwrite": False,
+        "bar": no_bar,
+    }
     return pack(contents_of(source), folder, conversion, **{**defaults, **options})
 
 
