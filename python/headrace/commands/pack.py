@@ -54,6 +54,8 @@ def run(
     """
     folder, processes = folder.absolute(), workers if workers is not None else usable_cores()
     try:
+        if Path(source).is_dir() and folder.resolve().is_relative_to(Path(source).resolve()):
+            raise ValueError(f"{folder} lies in {source} and would be a part of the dataset; give a folder elsewhere")
         known = source_of(source)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's about single files

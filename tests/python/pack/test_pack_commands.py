@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from packs import content
 
-from headrace.cli import main
+from headrace.cli import main, parser
 from headrace.pack import shard_file
 from headrace.pack.manifest import load
 from support import eventually, write_folder
@@ -99,9 +99,24 @@ def test_wrong_options_are_usage_messages(options, message, capsys):
 def test_wrong_sources_are_one_sentence(images, tmp_path, capsys):
     assert run("pack", tmp_path / "nothing", tmp_path / "pack") == 1
     assert "nothing does not exist" in capsys.readouterr().err
-    assert run("pack", images, images) == 1
+    for inside in (images, images / "class_0", images / "new"):
+        assert run("pack", images, inside) == 1
+        assert f"{inside} lies in {images} and would be a part of the dataset" in capsys.readouterr().err
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    assert run("pack", images, tmp_path / "other") == 1
     error = capsys.readouterr().err
-    assert "holds class_0 and no pack.json; give a folder that is empty" in error and error.count("\n") == 1
+    assert "holds file and no pack.json; give a folder that is empty" in error and error.count("\n") == 1
+    with pytest.raises(SystemExit):
+        run("verify", tmp_path / "pack", images, "--recipe", "eval")
+    assert "--recipe is for images" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text, size", [("1", 1), ("500MB", 500 * 10**6), ("1.5 kb", 1500), ("2GiB", 2 << 30), ("3g", 3 * 10**9)]
+)
+def test_sizes(text, size):
+    assert parser().parse_args(["pack", "x", "y", "--shard-size", text]).shard_size == size
 
 
 # ---- processes
