@@ -8,7 +8,6 @@ from typing import Any
 
 from headrace.command_line.values import DATASET, Commands, count, quality, share, size
 
-
 _SHARD_SIZE = 10**9  # bytes
 
 

@@ -7,9 +7,11 @@ import warnings
 from pathlib import Path
 
 from headrace.base.cores import usable_cores
-from headrace.commands.pack import samples_bar
-from headrace.opening.opened import opened
+from headrace.commands.pack import samples_bar, source_of
 from headrace.pack.checking import Difference, check
+from headrace.pack.conversion import RAW
+from headrace.pack.manifest import loaded
+from headrace.pack.raw_checking import check_raw
 from headrace.pack.tar_contents import contents_of
 
 
@@ -28,13 +30,14 @@ def run(folder: Path, source: str, workers: int | None, limit: int | None) -> in
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's about single files
-            count = check(
-                contents_of(opened(source)),
-                folder,
-                workers=workers if workers is not None else usable_cores(),
-                limit=limit,
-                bar=samples_bar,
-            )
+            manifest = loaded(folder)
+            known = source_of(source)
+            processes = workers if workers is not None else usable_cores()
+            if manifest.terms.conversion.kind == RAW:
+                count = check_raw(known, manifest, folder, workers=processes, limit=limit, bar=samples_bar)
+            else:
+                contents = contents_of(known)
+                count = check(contents, manifest, folder, workers=processes, limit=limit, bar=samples_bar)
     except Difference as error:
         print(f"differs: {error}")
         return 1

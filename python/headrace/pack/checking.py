@@ -16,10 +16,11 @@ from headrace.base.native import core
 from headrace.pack.contents import Contents, Sample
 from headrace.pack.conversion import LOSSLESS
 from headrace.pack.joining import finished
-from headrace.pack.manifest import NAME, Manifest, load
+from headrace.pack.manifest import Manifest, Terms
 from headrace.pack.packing import Bar
 from headrace.pack.processes import run
 from headrace.pack.shard_file import stored
+from headrace.sources.dataset import BlobDataset
 
 _SHOWN = 80  # characters of a value in a message
 
@@ -28,38 +29,40 @@ class Difference(ValueError):
     """A pack is not what its source makes; the message names the sample."""
 
 
-def check(contents: Contents, folder: Path, *, workers: int, limit: int | None, bar: Bar) -> int:
+def check_terms(source: BlobDataset, terms: Terms) -> None:
+    """Raises Difference if a pack was not made of this source."""
+    if len(source) != terms.samples:
+        raise Difference(f"the source has {len(source)} samples, the pack {terms.samples}")
+    if source.fingerprint() != terms.source:
+        raise Difference("the source is not the one that was packed: names, sizes or labels of its samples differ")
+
+
+def check(contents: Contents, manifest: Manifest, folder: Path, *, workers: int, limit: int | None, bar: Bar) -> int:
     """Compares a pack with its source, and returns the number of samples.
 
     Lossless packs have the source's pixels in Pillow; others have the bytes that packing makes again.
 
     Args:
         contents: the source's samples.
-        folder: the pack.
+        manifest, folder: the pack.
         workers: number of processes.
         limit: compare only the first samples; None: all.
         bar: shows the progress.
 
     Raises:
         Difference: the first one that was found.
-        ValueError: the folder holds no complete pack, or a sample of the source cannot be read.
+        ValueError: a sample of the source cannot be read.
         OSError: a shard cannot be read.
     """
-    manifest = load(folder)
-    if manifest is None:
-        raise ValueError(f"{folder} has no {NAME}: it holds no pack")
     terms = manifest.terms
-    if len(contents) != terms.samples:
-        raise Difference(f"the source has {len(contents)} samples, the pack {terms.samples}")
-    if contents.source.fingerprint() != terms.source:
-        raise Difference("the source is not the one that was packed: names, sizes or labels of its samples differ")
+    check_terms(contents.source, terms)
     lost = [terms.name_of(shard) for shard in range(terms.shards) if finished(folder, manifest, shard) is None]
     if lost:
         raise Difference(f"{len(lost)} of {terms.shards} shards are missing or damaged, first {lost[0]}")
     wanted = [shard for shard in range(terms.shards) if limit is None or terms.range_of(shard)[0] < limit]
     count = sum(len(_samples(manifest, shard, limit)) for shard in wanted)
     with bar(count, 0) as progress:
-        run(partial(_check_shard, contents, manifest, folder, limit), wanted, workers, progress)
+        run(partial(_check_shard, contents, manifest, folder, limit), wanted, progress, workers)
     return count
 
 

@@ -64,7 +64,7 @@ class Contents:
             data = self.source.read(index)
         except OSError as error:
             raise ValueError(f"sample {index}, {self.source.location(index)}, cannot be read: {error}") from error
-        image = extension_of(data)
+        image = self.keys.extension(index) or extension_of(data)
         members = {image: data}
         if self.source.has_targets:
             try:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from PIL import ExifTags, Image
 
 from headrace.base.native import core
+from headrace.transforms import CenterCrop, Resize
 
-LOSSLESS, COPY, SMALLER = "lossless", "copy", "smaller"
+LOSSLESS, COPY, SMALLER, RAW = "lossless", "copy", "smaller", "raw"
 QUALITY = 90  # if none is asked for
 _JPEG = b"\xff\xd8\xff"
 _MOST_CAUSES = 80  # characters of a reason
@@ -21,8 +22,8 @@ class Conversion:
     """How images are stored.
 
     Attributes:
-        kind: LOSSLESS, COPY or SMALLER.
-        max_size: for SMALLER, the most pixels of an image's shorter side.
+        kind: LOSSLESS, COPY or SMALLER; RAW: as rows of an array.
+        max_size: for SMALLER, the most pixels of an image's shorter side; for RAW, the side of all images.
         quality: for SMALLER, of the JPEG files.
     """
 
@@ -78,17 +79,19 @@ def smaller(data: bytes, how: Conversion) -> bytes | None:
     """
     assert how.max_size is not None
     with Image.open(BytesIO(data)) as image:
-        width, height = image.size
-        short, long = sorted((width, height))
-        if short <= how.max_size:
+        if min(image.size) <= how.max_size:
             return None
         orientation = image.getexif().get(ExifTags.Base.Orientation)
-        pixels = image.convert("RGB")
-    other = int(how.max_size * long / short)
-    size = (how.max_size, other) if width <= height else (other, how.max_size)
+        pixels = Resize(how.max_size)(image.convert("RGB"))
     exif = Image.Exif()
     if orientation not in (None, 1):
         exif[ExifTags.Base.Orientation] = orientation
     out = BytesIO()
-    pixels.resize(size, Image.Resampling.BILINEAR).save(out, "JPEG", quality=how.quality or QUALITY, exif=exif)
+    pixels.save(out, "JPEG", quality=how.quality or QUALITY, exif=exif)
     return out.getvalue()
+
+
+def square(image: Image.Image, side: int) -> bytes:
+    """Returns the RGB bytes (side, side, 3) of torchvision's ``Resize(side)`` and ``CenterCrop(side)``."""
+    made: bytes = CenterCrop(side)(Resize(side)(image)).tobytes()
+    return made

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from headrace.pack.conversion import RAW
 from headrace.pack.manifest import (
-    NAME,
     Manifest,
     Record,
     load,
     load_record,
+    loaded,
     record_path,
     sha256_of,
     store,
@@ -29,9 +30,9 @@ def join(folder: Path) -> tuple[Manifest, list[int]]:
         ValueError: the folder holds no pack.
         OSError: a shard cannot be read, or a file cannot be written.
     """
-    manifest = load(folder)
-    if manifest is None:
-        raise ValueError(f"{folder} has no {NAME}: it holds no pack")
+    manifest = loaded(folder)
+    if manifest.terms.conversion.kind == RAW:
+        raise ValueError(f"{folder} holds a raw pack, which has no shards to join")
     found = [finished(folder, manifest, shard) for shard in range(manifest.terms.shards)]
     if missing := [shard for shard, record in enumerate(found) if record is None]:
         again = load(folder)  # another machine may have joined them meanwhile, and removed the records

@@ -16,6 +16,7 @@ from headrace.sources.image_files import ImageFiles
 from headrace.sources.image_folder import EXTENSIONS
 from headrace.tables.zip_archive import Zip
 
+_SHORT = {"jpeg": "jpg", "tiff": "tif"}
 _LONGEST = 200  # bytes of a key
 _PASSED_OVER = re.compile(r"__.*__")  # parts of names that WebDataset takes for its own
 
@@ -34,6 +35,7 @@ class Keys:
     def __init__(self, source: BlobDataset) -> None:
         self._count = len(source)
         self._names, self._root = _names_of(source)
+        self._files = None if self._root is None else self._names
         self.why_numbers: str | None = None
         if self._names is not None and (why := self._refusal()) is not None:
             self._names, self.why_numbers = None, why
@@ -45,6 +47,14 @@ class Keys:
         if self._names is None:
             return f"{index:0{max(6, len(str(self._count - 1)))}}"
         return self._key(self._names[index])
+
+    def extension(self, index: int) -> str | None:
+        """Returns the extension of an image's file, in lower case, and short where there are two; None if unknown."""
+        name = "" if self._files is None else self._files[index].lower()
+        if not name.endswith(EXTENSIONS):
+            return None
+        own = name.rpartition(".")[2]
+        return _SHORT.get(own, own)
 
     @property
     def are_numbers(self) -> bool:

@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from headrace.pack.conversion import Conversion
+from headrace.pack.conversion import RAW, Conversion
 
 NAME = "pack.json"
+IMAGES, LABELS = "images.npy", "labels.npy"  # of a raw pack
 _FORMAT, _VERSION = "headrace pack", 1
 
 
@@ -24,7 +25,7 @@ class Terms:
         samples, shards: their numbers.
         upright: whether the source turns images as their EXIF orientation says.
         label: the extension of the labels; None: there are none, or they are members of the source's shards.
-        shard_size: about how many bytes of a shard were asked for.
+        shard_size: about how many bytes of a shard were asked for; a shard of a raw pack is some rows of its array.
         conversion: how images are stored.
     """
 
@@ -41,7 +42,7 @@ class Terms:
         return range(shard * self.samples // self.shards, (shard + 1) * self.samples // self.shards)
 
     def name_of(self, shard: int) -> str:
-        return f"shard-{shard:06}.tar"
+        return f"shard-{shard:06}" if self.conversion.kind == RAW else f"shard-{shard:06}.tar"
 
     def digest(self) -> str:
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
@@ -101,6 +102,14 @@ def load(folder: Path) -> Manifest | None:
         raise ValueError(f"{path} is no description of a pack that this version reads: {error}") from error
 
 
+def loaded(folder: Path) -> Manifest:
+    """Returns a folder's manifest. Raises ValueError if there is none that this version reads."""
+    manifest = load(folder)
+    if manifest is None:
+        raise ValueError(f"{folder} has no {NAME}: it holds no pack")
+    return manifest
+
+
 def store(folder: Path, manifest: Manifest) -> None:
     """Writes ``pack.json``, whole or not at all."""
     held = {"format": _FORMAT, "version": _VERSION, **asdict(manifest)}
@@ -122,6 +131,11 @@ def load_record(shard: Path) -> Record | None:
 
 def store_record(shard: Path, record: Record) -> None:
     write_whole(record_path(shard), json.dumps(asdict(record)).encode())
+
+
+def part_of(path: Path) -> Path:
+    """Returns the name of a file that several runs and processes write parts of."""
+    return path.with_name(f"{path.name}.part")
 
 
 def unfinished(path: Path) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,9 +12,10 @@ import numpy as np
 
 from headrace.pack.contents import Contents, label_member
 from headrace.pack.conversion import Conversion
+from headrace.pack.folder import begun
 from headrace.pack.joining import finished, join, reopen
-from headrace.pack.manifest import NAME, Manifest, Record, Terms, described, load, record_path, store
-from headrace.pack.processes import run
+from headrace.pack.manifest import Record, Terms
+from headrace.pack.processes import Work
 from headrace.pack.shard_file import stored, write_shard
 
 _TRIED = 64  # samples that are converted to estimate the size of all
@@ -22,6 +23,9 @@ _BLOCK = 512  # of a tar archive
 
 #: Opens a progress bar of a number of samples, some of which are done; it is called with further ones.
 Bar = Callable[[int, int], AbstractContextManager[Callable[[int], None]]]
+
+#: Does numbered jobs and reports the samples that are done: `run` of this machine's processes, `run_with_ray`.
+Engine = Callable[[Work, Sequence[int], Callable[[int], None]], None]
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ def pack(
     *,
     shard_size: int,
     share: Share,
-    workers: int,
+    engine: Engine,
     overwrite: bool,
     bar: Bar,
 ) -> Packed:
@@ -71,7 +75,7 @@ def pack(
         conversion: how images are stored.
         shard_size: about how many bytes a shard has.
         share: the shards to write here.
-        workers: number of processes.
+        engine: does the jobs, one of a shard each.
         overwrite: whether another pack in the folder is removed.
         bar: shows the progress.
 
@@ -79,11 +83,8 @@ def pack(
         ValueError: the folder holds something else, or a pack with other terms; a sample cannot be read.
         OSError: a file cannot be written; finished shards stay.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     terms = terms_of(contents, conversion, shard_size)
-    known = _checked(folder, terms, overwrite)
-    if known is None:
-        store(folder, known := Manifest(terms))
+    known = begun(folder, terms, overwrite)
     own = [shard for shard in range(terms.shards) if shard in share]
     wanted = [shard for shard in own if finished(folder, known, shard) is None]
     packed = Packed(terms, kept=len(own) - len(wanted))
@@ -91,7 +92,7 @@ def pack(
         reopen(folder, known)
     samples, left = (sum(len(terms.range_of(shard)) for shard in some) for some in (own, wanted))
     with bar(samples, samples - left) as progress:
-        run(partial(write_shard, contents, terms, folder), wanted, workers, progress)
+        engine(partial(write_shard, contents, terms, folder), wanted, progress)
     joined, packed.missing = join(folder)
     packed.records = {shard: record for shard in own if (record := finished(folder, joined, shard)) is not None}
     return packed
@@ -111,35 +112,3 @@ def terms_of(contents: Contents, conversion: Conversion, shard_size: int) -> Ter
     sizes = [sum(_BLOCK + -(-len(data) // _BLOCK) * _BLOCK for data in some) for some in members]
     shards = -(-count * sum(sizes) // (len(sizes) * shard_size))
     return Terms(source.fingerprint(), count, max(1, min(count, shards)), source.upright, label, shard_size, conversion)
-
-
-def _checked(folder: Path, terms: Terms, overwrite: bool) -> Manifest | None:
-    """Returns the manifest of the pack in a folder; None if it is to be begun.
-
-    Raises:
-        ValueError: the folder holds a pack with other terms, or what is no pack.
-    """
-    known = load(folder)
-    if known is None:
-        if held := next(folder.iterdir(), None):
-            raise ValueError(f"{folder} holds {held.name} and no {NAME}; give a folder that is empty or does not exist")
-        return None
-    if overwrite:
-        remove(folder, known)
-        return None
-    ours, theirs = described(terms), described(known.terms)
-    if differing := [name for name in ours if ours[name] != theirs[name]]:
-        what = ", ".join(f"{name} {theirs[name]} instead of {ours[name]}" for name in differing)
-        raise ValueError(
-            f"{folder} holds a pack with other terms ({what}); give another folder, or --overwrite to remove that pack"
-        )
-    return known
-
-
-def remove(folder: Path, manifest: Manifest) -> None:
-    """Removes the files of a pack, and no others; its description last, so that it can be repeated."""
-    for shard in range(manifest.terms.shards):
-        path = folder / manifest.terms.name_of(shard)
-        for one in (path, record_path(path), Path(f"{path}.index.npz")):
-            one.unlink(missing_ok=True)
-    (folder / NAME).unlink()

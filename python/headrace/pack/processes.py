@@ -21,14 +21,14 @@ class Stopped(BaseException):
     """The other processes have to stop, or the parent is gone. Not an Exception: no handler of a sample catches it."""
 
 
-def run(work: Work, jobs: Sequence[int], workers: int, progress: Callable[[int], None]) -> None:
+def run(work: Work, jobs: Sequence[int], progress: Callable[[int], None], workers: int) -> None:
     """Does all jobs, each once.
 
     Args:
         work: does a job; it leaves nothing unfinished behind when it is interrupted by an exception.
         jobs: their numbers, taken in order.
-        workers: number of processes; 1: this one.
         progress: called with the number of samples done since its last call.
+        workers: number of processes; 1: this one.
 
     Raises:
         Exception: what `work` raised first; the other processes have stopped after their current sample.

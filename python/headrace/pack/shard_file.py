@@ -16,6 +16,7 @@ from headrace.shards.tar_index import index_of
 from headrace.sources.ranges import stamp_of
 
 _MODE = 0o644
+_JPEGS = ("jpg", "jpeg")
 _END = bytes(2 * tarfile.BLOCKSIZE)  # of an archive
 
 
@@ -65,7 +66,7 @@ def stored(sample: Sample, how: Conversion, record: Record | None = None) -> Sam
     """Returns a sample as it is stored, and counts what became of its image."""
     before = sample.members[sample.image]
     made = converted(before, how)
-    extension = made.extension or sample.image
+    extension = sample.image if sample.image in _JPEGS else made.extension or sample.image
     data, kept = made.data, made.kept
     if extension != sample.image and extension in sample.members:
         extension, data, kept = sample.image, before, f"the sample has a {extension} already"

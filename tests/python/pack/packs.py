@@ -5,6 +5,7 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from PIL import ExifTags, Image
 
 from headrace.pack.checking import check
 from headrace.pack.conversion import COPY, Conversion
+from headrace.pack.manifest import loaded
 from headrace.pack.packing import Packed, Share, pack
+from headrace.pack.processes import run
 from headrace.pack.tar_contents import contents_of
 from support import pictures
 
@@ -27,12 +30,18 @@ def no_bar(total: int, done: int) -> Iterator[Callable[[int], None]]:
 
 def packed(source: Any, folder: Path, how: Conversion | str = COPY, **options: Any) -> Packed:
     conversion = Conversion(how) if isinstance(how, str) else how
-    defaults = {"shard_size": SMALL, "share": Share(), "workers": 1, "overwrite": False, "bar": no_bar}
+    defaults = {
+        "shard_size": SMALL,
+        "share": Share(),
+        "engine": partial(run, workers=1),
+        "overwrite": False,
+        "bar": no_bar,
+    }
     return pack(contents_of(source), folder, conversion, **{**defaults, **options})
 
 
 def checked(source: Any, folder: Path, workers: int = 1, limit: int | None = None) -> int:
-    return check(contents_of(source), folder, workers=workers, limit=limit, bar=no_bar)
+    return check(contents_of(source), loaded(folder), folder, workers=workers, limit=limit, bar=no_bar)
 
 
 def members(folder: Path) -> list[tuple[str, bytes]]:

@@ -6,14 +6,16 @@ import os
 import re
 import resource
 import signal
-import subprocess
 import sys
+import time
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 from packs import content
 
-from headrace.cli import main
+from headrace.cli import main, parser
+from headrace.pack import shard_file
 from headrace.pack.manifest import load
 from support import eventually, write_folder
 
@@ -29,6 +31,7 @@ def run(*arguments: object) -> int:
     return main([str(one) for one in arguments])
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_pack_and_verify(images, tmp_path, capsys):
     folder = tmp_path / "pack"
     assert run("pack", images, folder, "--shard-size", "25KB", "--workers", 1) == 0
@@ -96,47 +99,57 @@ def test_wrong_options_are_usage_messages(options, message, capsys):
 def test_wrong_sources_are_one_sentence(images, tmp_path, capsys):
     assert run("pack", tmp_path / "nothing", tmp_path / "pack") == 1
     assert "nothing does not exist" in capsys.readouterr().err
-    assert run("pack", images, images) == 1
+    for inside in (images, images / "class_0", images / "new"):
+        assert run("pack", images, inside) == 1
+        assert f"{inside} lies in {images} and would be a part of the dataset" in capsys.readouterr().err
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    assert run("pack", images, tmp_path / "other") == 1
     error = capsys.readouterr().err
-    assert "holds class_0 and no pack.json; give a folder that is empty" in error and error.count("\n") == 1
+    assert "holds file and no pack.json; give a folder that is empty" in error and error.count("\n") == 1
+    with pytest.raises(SystemExit):
+        run("verify", tmp_path / "pack", images, "--recipe", "eval")
+    assert "--recipe is for images" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text, size", [("1", 1), ("500MB", 500 * 10**6), ("1.5 kb", 1500), ("2GiB", 2 << 30), ("3g", 3 * 10**9)]
+)
+def test_sizes(text, size):
+    assert parser().parse_args(["pack", "x", "y", "--shard-size", text]).shard_size == size
 
 
 # ---- processes
 
 
-def started(*arguments: object, code: str = "") -> subprocess.Popen[str]:
-    program = f"import sys\n{code}\nfrom headrace.cli import main\nsys.exit(main(sys.argv[1:]))"
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell ignores it
-        start_new_session=True,  # its processes are a group of their own
-    )
+def packing(arguments: list[str], errors: Path) -> None:
+    """Runs a command whose samples take a tenth of a second, as the first process of a group."""
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
+    os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT), 2)
+    sys.stderr = os.fdopen(2, "w", buffering=1)
+    members = shard_file._members
+
+    def slow(sample):
+        time.sleep(0.1)
+        return members(sample)
+
+    shard_file._members = slow
+    sys.exit(main(arguments))
 
 
-SLOW = """
-import time
-from headrace.pack import shard_file
-original = shard_file._members
-def slow(*arguments):
-    time.sleep(0.1)
-    return original(*arguments)
-shard_file._members = slow
-"""
+def stat(pid: int) -> list[str]:
+    """State, parent, ... of a process; nothing if it has ended, even if nobody has waited for it."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+    return [] if fields[0] == "Z" else fields
 
 
 def children(pid: int) -> list[int]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == pid and fields[0] != "Z":
-            found.append(int(path.parent.name))
-    return found
+    every = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
+    return [one for one in every if stat(one)[1:2] == [str(pid)]]
 
 
 def unfinished(folder: Path) -> list[Path]:
@@ -144,28 +157,30 @@ def unfinished(folder: Path) -> list[Path]:
 
 
 @pytest.mark.processes
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("how", ["interrupt", "kill the worker", "kill the parent"])
 def test_processes_that_end_early_leave_nothing_and_go_on(how, images, tmp_path):
-    folder = tmp_path / "pack"
-    command = ("pack", images, folder, "--shard-size", "25KB", "--copy", "--workers", 2)
-    with started(*command, code=SLOW) as process:
-        try:
-            assert eventually(lambda: bool(list(folder.glob("*.tar.json"))) and len(children(process.pid)) == 2, 40)
-            workers = children(process.pid)
-            if how == "interrupt":
-                os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-            else:
-                os.kill(workers[0] if how == "kill the worker" else process.pid, signal.SIGKILL)
-            _, error = process.communicate(timeout=30)
-        finally:
-            process.kill()
-    assert eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), 10)
+    folder, errors = tmp_path / "pack", tmp_path / "errors"
+    command = ["pack", str(images), str(folder), "--shard-size", "25KB", "--copy", "--workers", "2"]
+    process = get_context("fork").Process(target=packing, args=(command, errors))
+    process.start()
+    try:
+        assert eventually(lambda: bool(list(folder.glob("*.tar.json"))) and len(children(process.pid)) == 2, 40)
+        workers = children(process.pid)
+        if how == "interrupt":
+            os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        else:
+            os.kill(workers[0] if how == "kill the worker" else process.pid, signal.SIGKILL)
+        process.join(30)
+    finally:
+        process.kill()
+    assert eventually(lambda: not any(stat(pid) for pid in workers), 10)
     if how == "interrupt":
-        assert (process.returncode, error.strip()) == (130, "headrace: interrupted")
+        assert (process.exitcode, errors.read_text()) == (130, "\nheadrace: interrupted\n")
     elif how == "kill the worker":
-        assert process.returncode == 1
-        assert error.startswith("headrace pack: a process ended with status -9: it was killed")
-        assert error.endswith("the same command goes on with the others.\n")
+        assert process.exitcode == 1
+        assert errors.read_text().startswith("headrace pack: a process ended with status -9: it was killed")
+        assert errors.read_text().endswith("the same command goes on with the others.\n")
     assert how == "kill the worker" or not unfinished(folder)  # the others stopped after a sample
     assert not load(folder).complete
     begun = content(folder)

@@ -13,7 +13,7 @@ import pytest
 from packs import checked, content, members, packed, turned, write_tar
 from PIL import ExifTags, Image
 
-from headrace import Arrays, Blobs, ImageFolder, TarShards
+from headrace import Arrays, Blobs, ImageFiles, ImageFolder, TarShards
 from headrace import transforms as T
 from headrace.pack import shard_file
 from headrace.pack.conversion import COPY, SMALLER, Conversion
@@ -36,13 +36,25 @@ def test_copies_lie_in_order_with_keys_and_labels(source, tmp_path):
     wanted = []
     for path, label in source.samples:
         data, (folder, name) = Path(path).read_bytes(), path.split("/")[-2:]
-        extension = "png" if data.startswith(b"\x89PNG") else "jpg"
-        wanted += [(f"{folder}/{name[:-4]}.{extension}", data), (f"{folder}/{name[:-4]}.cls", str(label).encode())]
+        wanted += [(f"{folder}/{name[:-4]}.jpg", data), (f"{folder}/{name[:-4]}.cls", str(label).encode())]
     assert members(tmp_path / "pack") == wanted
     assert checked(source, tmp_path / "pack") == COUNT
     names = {path.name for path in (tmp_path / "pack").iterdir()}
     shards = {f"shard-{i:06}.tar" for i in range(done.terms.shards)}
     assert names == {"pack.json", *shards, *(f"{name}.index.npz" for name in shards)}
+
+
+def test_extensions_are_those_of_files_or_of_contents(tmp_path):
+    names = ["a.JPEG", "b.png", "c.TIFF", "d.bin", "e"]
+    for name in names:
+        (tmp_path / name).write_bytes(pictures(4)[3])  # a PNG
+    packed(ImageFiles([tmp_path / name for name in names]), tmp_path / "files")
+    assert [name for name, _ in members(tmp_path / "files")] == ["a.jpg", "b.png", "c.tif", "d_bin.png", "e.png"]
+    encoded = [b"\xff\xd8\xff", b"RIFF....WEBP", b"GIF89a", b"BM", b"MM\0*", b"P6 1 1", b"?"]
+    packed(Blobs(encoded), tmp_path / "blobs")
+    found = [name.partition(".")[2] for name, _ in members(tmp_path / "blobs")]
+    assert found == ["jpg", "webp", "gif", "bmp", "tif", "ppm", "jpg"]
+    assert len(TarShards(str(tmp_path / "blobs" / "*.tar"), label=None)) == len(encoded)
 
 
 def test_equal_runs_write_equal_bytes(source, tmp_path):
@@ -109,6 +121,17 @@ def test_all_members_of_shards_are_kept(tmp_path):
     packed(source, tmp_path / "b")
     assert [(name.lower(), data) for name, data in parts] == members(tmp_path / "b")
     assert checked(source, tmp_path / "b") == 6
+
+
+def test_smaller_images_of_shards_keep_their_names(tmp_path):
+    parts = [("a.jpeg", pictures(1)[0]), ("b.PNG", pictures(4)[3]), ("c.png", pictures(4)[3]), ("c.jpg", b"other")]
+    write_tar(tmp_path / "a.tar", parts)
+    done = packed(
+        TarShards(tmp_path / "a.tar", image="jpeg;png", label=None), tmp_path / "pack", Conversion(SMALLER, 40)
+    )
+    assert [name for name, _ in members(tmp_path / "pack")] == ["a.jpeg", "b.jpg", "c.png", "c.jpg"]
+    assert members(tmp_path / "pack")[2:] == parts[2:]
+    assert [one.kept for one in done.records.values()] == [{"the sample has a jpg already": 1}]
 
 
 def test_decoded_pixels_are_refused(tmp_path):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import io
+import json
 from pathlib import Path
+from zipfile import ZipFile
 
+import numpy as np
 import pytest
 from packs import checked, packed, turned
 from PIL import Image
@@ -87,19 +90,32 @@ def saved(folder: Path) -> Path:
 
 
 def zipped(folder: Path) -> Path:
-    from zipfile import ZipFile
-
     with ZipFile(folder / "a.zip", "w") as archive:
         for i, data in enumerate(jpegs(5)):
             archive.writestr(f"class_{i}/{i}.jpg", data)
     return folder / "a.zip"
 
 
+def mds(folder: Path) -> Path:
+    """One shard of MosaicML's streaming, by the format's description."""
+    samples = [np.uint32(len(data)).tobytes() + data + np.int64(i).tobytes() for i, data in enumerate(jpegs(5))]
+    columns = {"column_names": ["image", "label"], "column_encodings": ["jpeg", "int"], "column_sizes": [None, 8]}
+    config = json.dumps(columns).encode()
+    begins = np.cumsum([4 * (5 + 2) + len(config), *map(len, samples)], dtype=np.uint32)
+    root = folder / "mds"
+    root.mkdir()
+    (root / "shard.00000.mds").write_bytes(np.uint32(5).tobytes() + begins.tobytes() + config + b"".join(samples))
+    shard = {**columns, "format": "mds", "version": 2, "samples": 5, "compression": None}
+    index = {"version": 2, "shards": [{**shard, "raw_data": {"basename": "shard.00000.mds"}}]}
+    (root / "index.json").write_text(json.dumps(index))
+    return root
+
+
 def images(folder: Path) -> Path:
     return write_folder(folder / "images", 5, 5)
 
 
-@pytest.mark.parametrize("form", [images, zipped, parquet, saved])
+@pytest.mark.parametrize("form", [images, zipped, parquet, saved, mds])
 def test_every_source_packs(form, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     source = opened(str(form(tmp_path)))
