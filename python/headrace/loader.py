@@ -383,10 +383,10 @@ class DataLoader(OwnAttributes, Copies, TorchDataLoader[_T_co]):
         return of_route.explain(settings, route)
 
     def stats(self) -> stats.Stats:
-        """Returns the time per stage of the newest epoch and its bottleneck; print it."""
-        if not self.native:
-            return stats.of_torch(self.num_workers, self._torch_epochs.images)
-        return stats.collect(self._engine, self._runner.progress, self.num_workers)
+        """Returns the times of the newest epoch's stages, steps and waits, and a verdict on them; print it."""
+        if isinstance(self._route, Fallback):
+            return stats.of_torch(self.num_workers, self._torch_epochs.images, self._torch_epochs.pace)
+        return of_route.collect(self._settings(), self._route, self._runner)
 
     @property
     def errors(self) -> list[SampleError]:

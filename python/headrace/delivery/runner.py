@@ -59,7 +59,7 @@ class Runner:
         if self._table is None or self._table[0] is not source:
             self._table = source, checked_table(source) if isinstance(source, BlobDataset) else source.blob_table()
         progress, order = epochs.begin()
-        progress.before = engine.stages()
+        progress.before = engine.counters()
         if settings.num_workers > 0:
             engine.work_as(WorkerValues(settings.num_workers, progress.seed, settings.dataset))
         made = self._collation(settings, route, progress)
@@ -74,7 +74,7 @@ class Runner:
             owns_engine=not keeps_engine,
             renew=epochs.renew,
             collation=made,
-            collate_threads=_collate_threads(settings, route),
+            collate_threads=collate_threads(settings, route),
             out=seeded(settings.out_transform, settings.destination.device, progress, owned=made is None),
         )
         self.progress, self.engine = progress, engine
@@ -130,7 +130,7 @@ class Runner:
         vars(self).update(vars(Runner()), **kept)
 
 
-def _collate_threads(settings: Settings, route: Threaded) -> int:
+def collate_threads(settings: Settings, route: Threaded) -> int:
     """Returns the number of threads that collate ahead; 0 where the caller's thread has to do so."""
     function = settings.collate_fn
     if function is None or collation.is_default(function, settings.batched) or collation.keeps_state(function):

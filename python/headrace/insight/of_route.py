@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.routing import Threaded
+from headrace.delivery.runner import Runner, collate_threads
 from headrace.delivery.settings import Settings
 from headrace.delivery.stacking import Stacked
 from headrace.engine.engine import Engine
 from headrace.engine.sized_engine import SizedEngine
 from headrace.epochs.order import OrderedBatch
-from headrace.insight import gathered, report, stacked, verification
+from headrace.insight import gathered, report, stacked, stats, verification
 from headrace.insight.verification import Epoch, ReferenceLoader, Report
 
 
@@ -53,3 +54,8 @@ def explain(settings: Settings, route: Threaded) -> report.Explanation:
     if isinstance(route, Stacked):
         return stacked.explain(settings, route)
     return report.explain(settings, route)
+
+
+def collect(settings: Settings, route: Threaded, runner: Runner) -> stats.Stats:
+    """Returns the statistics of the newest epoch."""
+    return stats.collect(runner.engine, runner.progress, settings, collate_threads(settings, route))
