@@ -5,9 +5,10 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from headrace.base.errors import SampleError
 from headrace.base.native import core
 from headrace.collate import collation
-from headrace.delivery.arguments import check_replaceable
+from headrace.delivery.arguments import can_pin, check_iterable, check_replaceable
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.iterator import NativeIterator
 from headrace.delivery.out_transform import seeded
@@ -47,8 +48,10 @@ class Runner:
         self._table: tuple[AnySource, core.BlobTable | Tables] | None = None
         self._variants: tuple[BlobDataset, Recipe, Any] | None = None
 
-    def begin(self, settings: Settings, route: Threaded, epochs: Epochs, *, pin: bool) -> NativeIterator:
+    def begin(self, settings: Settings, route: Threaded, epochs: Epochs) -> NativeIterator:
         """Returns the iterator of the next epoch."""
+        check_iterable(settings.num_workers, settings.timeout, settings.prefetch_factor)
+        pin = settings.destination.way == "memory" and can_pin(settings.pin_memory)
         source = route.source
         # A device's pinned memory and decoders are too expensive to make for each epoch.
         keeps_engine = settings.persistent_workers or settings.destination.way == "fused"
@@ -114,6 +117,11 @@ class Runner:
             copied = isinstance(part, Gathered) and destination.device.type == "cuda"
             parts[name] = self.new_engine(settings, part, slots_kept=slots_kept, pin=pin or copied)
         return StackedEngine(parts, route.columns, destination, None if route.source.geometry is None else unequal)
+
+    @property
+    def errors(self) -> list[SampleError]:
+        """Errors of the samples that the newest epoch skipped or replaced."""
+        return [] if self.progress is None else self.progress.errors
 
     def close(self) -> None:
         """Ends the threads of all iterators and discards their batches in flight."""

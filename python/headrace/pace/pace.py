@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headrace.pace.durations import Durations
-from headrace.pace.scheduled import NEVER, Scheduled
+from headrace.pace.scheduled import NEVER, Scheduled, of_threads
 
 _MOST_MARKS = 32
 _FIRST_INTERVAL_NS = 10_000_000
@@ -55,6 +55,7 @@ class Mark:
         steps: sums of all steps.
         parts: nanoseconds by part: of the consumer's thread in ``next()``; "collate_fn" in other threads, too.
         process_ns: time that all threads of this process ran on cores.
+        caller: the times of the consumer's thread.
     """
 
     at_ns: int
@@ -63,6 +64,7 @@ class Mark:
     parts: dict[str, int]
     seen: Seen
     process_ns: int
+    caller: Scheduled = NEVER
 
 
 class Spending:
@@ -148,8 +150,8 @@ class Pace:
     def _mark(self, now_ns: int) -> None:
         if self._look is None:
             return
-        steps = Step(*self._sums)
-        self.marks.append(Mark(now_ns, self.batches, steps, self.parts(), self._look(), time.process_time_ns()))
+        steps, caller = Step(*self._sums), of_threads((threading.get_native_id(),))
+        self.marks.append(Mark(now_ns, self.batches, steps, self.parts(), self._look(), time.process_time_ns(), caller))
         if len(self.marks) > _MOST_MARKS:
             del self.marks[1::2]
             self._interval_ns *= 2

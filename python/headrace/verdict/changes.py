@@ -38,7 +38,8 @@ def changes(load: Load, steps: Sequence[Step]) -> list[Change]:
         load: the mean of the epoch.
         steps: the newest steps of the consumer.
     """
-    found = [*_threads(load), *_prefetch(load, steps), *_less_work(load), *_cores(load)]
+    here = replace(load, setting=replace(load.setting, cores=free_cores(load)))
+    found = [*_threads(load), *_prefetch(load, steps), *_less_work(here), *_cores(load)]
     return sorted(found, key=lambda one: -one.gain)
 
 

@@ -44,8 +44,9 @@ class Load:
         cpu, delayed, stuck, idle: what the workers do: run on a core; ready to run, without a core; neither, which is a
             wait for storage or, in torch's workers, also for work; wait for work.
         stages: the workers' busy time by stage.
-        lanes: busy time of Python threads: "pillow", "python", "collate_fn".
+        lanes: time of Python threads by job, "pillow", "python", "collate_fn"; with waits for a core between jobs.
         python_cpu, python_delayed: what these threads ran on a core, and waited for one.
+        own_delayed: part of the consumer's own time in which it waited for a core.
         other_cpu: time on cores of all other threads of the process, the consumer's and its libraries'.
     """
 
@@ -64,6 +65,7 @@ class Load:
     python_cpu: float = 0.0
     python_delayed: float = 0.0
     other_cpu: float = 0.0
+    own_delayed: float = 0.0
 
     @property
     def own(self) -> float:
@@ -92,6 +94,9 @@ def between(begin: Mark, end: Mark, setting: Setting) -> Load:
     handing = {**parts, "hand_over": handed - named}
     workers = end.seen.workers.since(begin.seen.workers)
     python = end.seen.python.since(begin.seen.python)
+    taken = python.ran_ns + python.delayed_ns
+    if taken > sum(lanes.values()) > 0:  # between two jobs a thread may wait for a core, too
+        lanes = {name: ns * taken / sum(lanes.values()) for name, ns in lanes.items()}
     process = end.process_ns - begin.process_ns
     there = elapsed * max(end.seen.count, setting.threads)
     if setting.native:
@@ -118,6 +123,7 @@ def between(begin: Mark, end: Mark, setting: Setting) -> Load:
         python.ran_ns * each,
         python.delayed_ns * each,
         max(0, other) * each,
+        min(own + handed, end.caller.since(begin.caller).delayed_ns) * each,
     )
 
 

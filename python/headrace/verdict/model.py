@@ -10,6 +10,7 @@ from headrace.verdict.load import Load
 
 _DELAYED = 0.15  # share of the wish to run, above which other programs or threads are said to take the cores
 _BUSY_INTERPRETER = 0.8
+_CROWDED = 1.5  # threads that want to run at the same time, per core
 
 
 def terms(load: Load) -> dict[str, float]:
@@ -21,7 +22,10 @@ def terms(load: Load) -> dict[str, float]:
     setting = load.setting
     if setting.threads == 0:
         return {"turns": load.own + load.blocked}
-    found = {"consumer": load.own, "workers": (load.cpu + load.delayed + load.stuck) / setting.threads}
+    found = {
+        "consumer": load.own - (load.own_delayed if is_crowded(load) else 0.0),
+        "workers": (load.cpu + load.delayed + load.stuck) / setting.threads,
+    }
     for name, seconds in load.lanes.items():
         found[name] = seconds / (setting.collating if name == "collate_fn" else setting.threads)
     return {**found, "cores": load.all_cpu / setting.cores}
@@ -32,13 +36,21 @@ def period(load: Load) -> float:
     return max(terms(load).values())
 
 
+def is_crowded(load: Load) -> bool:
+    """Whether the process itself has many more threads that want to run than cores; then even the consumer's thread has
+    to wait for one."""
+    wished = load.all_cpu + load.delayed + load.python_delayed + load.own_delayed
+    return wished > _CROWDED * load.setting.cores * load.period
+
+
 def free_cores(load: Load) -> float:
-    """Returns the cores that the process can have: those that it gets now, if its threads wait for more."""
-    delayed = load.delayed + load.python_delayed
-    wished = load.cpu + load.python_cpu + delayed
-    if wished and delayed / wished > _DELAYED and load.period:
-        return min(load.setting.cores, max(0.1, load.all_cpu / load.period))
-    return load.setting.cores
+    """Returns the cores that the process can have. Where its threads have to wait for cores, they get the same share of
+    what they wish for as now, if they wish for all cores."""
+    cores, delayed = load.setting.cores, load.delayed + load.python_delayed + load.own_delayed
+    wished = load.all_cpu + delayed
+    if not wished or not load.period or delayed / wished < _DELAYED:
+        return cores
+    return min(cores, max(cores, wished / load.period) * load.all_cpu / wished)
 
 
 def interpreter_share(load: Load) -> float:

@@ -10,13 +10,13 @@ from itertools import pairwise
 from headrace.pace.pace import Mark, Step
 from headrace.verdict.changes import Change, changes, making_of
 from headrace.verdict.load import Load, Setting, between
-from headrace.verdict.model import period, simulated, terms
+from headrace.verdict.model import is_crowded, period, simulated, terms
 from headrace.verdict.words import reasons
 
 #: Fewer batches, or fewer windows of them, give no verdict.
 BATCHES, WINDOWS = 12, 3
 NOTHING_YET = "nothing yet"
-_WORTH = 1.05  # gains below are not advised
+_WORTH, _MUCH = 1.05, 1.15  # gains below the first are not advised
 _EXPLAINS = 0.85  # share of the period that an explanation has to cover
 _UNEXPLAINED = 1.15  # a period this much longer than every part's has another reason
 
@@ -101,11 +101,20 @@ def of_load(load: Load, windows: Sequence[Load], steps: Sequence[Step]) -> Verdi
     elif agreement >= 0.6 and 0.65 <= explained <= 1.2:
         certainty = "likely"
     known = changes(load, steps)
-    worth = [one for one in known if one.gain >= _WORTH]
-    best = next((one for one in worth if one.name != "cores"), worth[0] if worth else None)
+    best = _best(known)
     others = tuple(one for one in known if one is not best)
     ceiling = load.period / load.step if load.step else 1.0
     return Verdict(found, certainty, reasons(load, found), best, others, agreement, ceiling, explained)
+
+
+def _best(known: Sequence[Change]) -> Change | None:
+    """Returns the change to advise, of those that are sorted by gain: one that asks for other files or another machine
+    only if no other helps much."""
+    for least, left_out in ((_MUCH, ("smaller images", "cores")), (_WORTH, ("cores",)), (_WORTH, ())):
+        for one in known:
+            if one.gain >= least and one.name not in left_out:
+                return one
+    return None
 
 
 def _group(name: str) -> str:
@@ -124,6 +133,8 @@ def bottleneck(load: Load, steps: Sequence[Step]) -> str:
     slowest = _greatest(parts)
     if load.setting.native and load.period > _UNEXPLAINED * parts[slowest] and _varies(load, steps):
         return "prefetch"
+    if is_crowded(load) and parts[slowest] + load.own_delayed > load.period / _UNEXPLAINED > parts[slowest]:
+        return _of_the_cores(load)
     if slowest == "consumer":
         return _of_the_consumer(load)
     if slowest != "workers":
@@ -136,6 +147,17 @@ def bottleneck(load: Load, steps: Sequence[Step]) -> str:
     if load.stuck > load.cpu + load.delayed or not any(load.stages.values()):
         return "read"
     return _greatest(load.stages)
+
+
+def _of_the_cores(load: Load) -> str:
+    """Returns the part that takes most of the cores, which even the consumer's thread does not always get."""
+    users = {"workers": load.cpu, "lanes": load.python_cpu, "consumer": load.other_cpu}
+    most = _greatest(users)
+    if most == "consumer":
+        return _of_the_consumer(load)
+    if most == "lanes":
+        return _greatest(load.lanes)
+    return _greatest(load.stages) if load.setting.native else "workers"
 
 
 def _of_the_consumer(load: Load) -> str:
@@ -153,4 +175,4 @@ def _varies(load: Load, steps: Sequence[Step]) -> bool:
         return False
     making = making_of(load)
     now, ample = (simulated(steps, making, depth) for depth in (load.setting.depth, 64))
-    return now > 1.1 * ample and now > _EXPLAINS * load.period
+    return now > 1.15 * ample and now > _EXPLAINS * load.period
