@@ -8,6 +8,8 @@ from headrace.pace.pace import Mark
 
 #: Stages of native threads. All but the first are timed for one sample in sixteen, so only their shares count.
 STAGES = ("read", "header", "decode", "resize")
+# A consumer that waits for a smaller share has batches that are ready: torch's workers have no work then.
+_HARDLY = 0.1
 #: Jobs of Python threads.
 LANES = ("pillow", "python")
 
@@ -107,6 +109,8 @@ def between(begin: Mark, end: Mark, setting: Setting) -> Load:
     ran = min(workers.ran_ns, there - idle)
     delayed = min(workers.delayed_ns, there - idle - ran)
     stuck = there - idle - ran - delayed if setting.threads else 0
+    if not setting.native and blocked < _HARDLY * elapsed:
+        idle, stuck = stuck, 0
     return Load(
         setting,
         batches,

@@ -9,7 +9,7 @@ from headrace.pace.pace import Step
 from headrace.verdict.load import Load
 
 _DELAYED = 0.15  # share of the wish to run, above which other programs or threads are said to take the cores
-_BUSY_INTERPRETER = 0.8
+_BUSY_INTERPRETER = 0.4  # a holder without a core keeps it, too
 _CROWDED = 1.5  # threads that want to run at the same time, per core
 
 
@@ -43,6 +43,13 @@ def is_crowded(load: Load) -> bool:
     return wished > _CROWDED * load.setting.cores * load.period
 
 
+def is_slowed(load: Load) -> bool:
+    """Whether its threads wait for cores longer than they run, though there would be one for each: other programs use
+    them, and the figures tell as much of these."""
+    delayed = load.delayed + load.python_delayed + load.own_delayed
+    return not is_crowded(load) and delayed > load.all_cpu
+
+
 def free_cores(load: Load) -> float:
     """Returns the cores that the process can have. Where its threads have to wait for cores, they get the same share of
     what they wish for as now, if they wish for all cores."""
@@ -54,13 +61,13 @@ def free_cores(load: Load) -> float:
 
 
 def interpreter_share(load: Load) -> float:
-    """Returns the share of the time in which Python threads of the loader hold the interpreter, at most; Pillow's
-    decoders let it go."""
+    """Returns the share of the time in which Python threads of the loader compute with the interpreter, at most;
+    Pillow's decoders let it go."""
     busy = sum(load.lanes.values())
     if not busy or not load.period:
         return 0.0
     holding = (busy - load.lanes.get("pillow", 0.0)) / busy
-    return holding * (load.python_cpu + load.python_delayed) / load.period
+    return holding * load.python_cpu / load.period
 
 
 def with_threads(load: Load, threads: int, cores: float) -> Load:

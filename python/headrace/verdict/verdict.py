@@ -10,7 +10,7 @@ from itertools import pairwise
 from headrace.pace.pace import Mark, Step
 from headrace.verdict.changes import Change, changes, making_of
 from headrace.verdict.load import Load, Setting, between
-from headrace.verdict.model import is_crowded, period, simulated, terms
+from headrace.verdict.model import is_crowded, is_slowed, period, simulated, terms
 from headrace.verdict.words import reasons
 
 #: Fewer batches, or fewer windows of them, give no verdict.
@@ -96,7 +96,7 @@ def of_load(load: Load, windows: Sequence[Load], steps: Sequence[Step]) -> Verdi
         load.period
     )
     certainty = "unsure"
-    if agreement >= 0.85 and _EXPLAINS <= explained <= 1.1 and len(windows) >= 5:
+    if agreement >= 0.85 and _EXPLAINS <= explained <= 1.1 and len(windows) >= 5 and not is_slowed(load):
         certainty = "sure"
     elif agreement >= 0.6 and 0.65 <= explained <= 1.2:
         certainty = "likely"
@@ -140,9 +140,6 @@ def bottleneck(load: Load, steps: Sequence[Step]) -> str:
     if slowest != "workers":
         return slowest
     if not load.setting.native:
-        # Whether their rest is a wait for work is not known; if the consumer hardly waits, it is.
-        if load.blocked < 0.1 * load.period:
-            return _of_the_consumer(load)
         return "waiting workers" if load.stuck > load.cpu + load.delayed else "workers"
     if load.stuck > load.cpu + load.delayed or not any(load.stages.values()):
         return "read"
