@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from headrace.pace.pace import Step
 from headrace.verdict.load import Load
 from headrace.verdict.model import free_cores, period, simulated, terms, with_threads
+from headrace.verdict.words import cores_in_words
 
 _ENOUGH = 0.03  # a smaller setting is advised if it comes this close to the best
 _DEPTHS = (2, 4, 8, 16, 32)
@@ -121,8 +122,8 @@ def _cores(load: Load) -> Iterator[Change]:
     have, free = load.setting.cores, free_cores(load)
     if free < 0.9 * have:
         after = with_threads(load, max(load.setting.threads, math.ceil(have)), have)
-        yield Change("free cores", f"the {have:g} cores free of other programs", _gain(load, after))
+        yield Change("free cores", f"the {cores_in_words(have)} free of other programs", _gain(load, after))
         return
     threads = max(2 * load.setting.threads, math.ceil(2 * have))
     after = with_threads(load, threads, 2 * have)
-    yield Change("cores", f"{2 * have:g} cores and num_workers={threads}", _gain(load, after))
+    yield Change("cores", f"{cores_in_words(2 * have)} and num_workers={threads}", _gain(load, after))

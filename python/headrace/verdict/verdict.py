@@ -18,6 +18,7 @@ BATCHES, WINDOWS = 12, 3
 NOTHING_YET = "nothing yet"
 _WORTH, _MUCH = 1.05, 1.15  # gains below the first are not advised
 _EXPLAINS = 0.85  # share of the period that an explanation has to cover
+_OF_THE_WORK = 0.3
 _UNEXPLAINED = 1.15  # a period this much longer than every part's has another reason
 
 
@@ -140,10 +141,16 @@ def bottleneck(load: Load, steps: Sequence[Step]) -> str:
     if slowest != "workers":
         return slowest
     if not load.setting.native:
-        return "waiting workers" if load.stuck > load.cpu + load.delayed else "workers"
-    if load.stuck > load.cpu + load.delayed or not any(load.stages.values()):
+        return "waiting workers" if _waits(load) else "workers"
+    if _waits(load) or not any(load.stages.values()):
         return "read"
     return _greatest(load.stages)
+
+
+def _waits(load: Load) -> bool:
+    """Whether the workers wait for data more than they work. On a busy machine each wait ends with another for a core,
+    which is not for their work's sake."""
+    return load.stuck > load.cpu + _OF_THE_WORK * load.delayed
 
 
 def _of_the_cores(load: Load) -> str:

@@ -11,7 +11,7 @@ def reasons(load: Load, found: str) -> str:
     waits = f"of {1e3 * load.period:.3g} ms a batch the consumer works {_share(load.step, load.period)} and waits"
     parts = [f"{waits} {_share(load.period - load.step, load.period)}"]
     there = setting.threads * load.period
-    cores = f"{setting.cores:g} core" + ("s" if setting.cores != 1 else "")
+    cores = cores_in_words(setting.cores)
     if setting.threads == 0:
         parts.append(f"nothing is made meanwhile (num_workers=0, {cores})")
     elif setting.native:
@@ -33,6 +33,11 @@ def reasons(load: Load, found: str) -> str:
     if found == "prefetch":
         parts.append(f"both sides wait in turn with {setting.depth} batches in flight")
     return "; ".join(parts)
+
+
+def cores_in_words(cores: float) -> str:
+    """Returns "1 core", "1.5 cores" or "2 cores"."""
+    return f"{cores:.3g} core" + ("" if cores == 1 else "s")
 
 
 def _share(part: float, whole: float) -> str:
