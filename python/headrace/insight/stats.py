@@ -143,12 +143,15 @@ def collect(engine: Engine | None, progress: Progress | None, settings: Settings
         collating: number of threads that call the collate_fn.
     """
     threads = settings.num_workers * (1 if engine is None else engine.engines)
-    setting = Setting(threads, _cores(), settings.depth, collating)
+    nothing = judge([], [], Setting(threads, _cores()))
     if engine is None or progress is None or progress.pace is None:
-        return Stats((), 0.0, 0.0, threads, judge([], [], setting))
+        return Stats((), 0.0, 0.0, threads, nothing)
     counted, pace = engine.counters().since(progress.before), progress.pace
     if not counted.stages:  # a VariantEngine without a batch has no engines
-        return Stats((), 0.0, 0.0, threads, judge([], [], setting))
+        return Stats((), 0.0, 0.0, threads, nothing)
+    # Of samples of several fields only the threads for images are counted; of engines for each size, one works.
+    counting = min(threads, len(counted.workers)) if counted.workers else threads
+    setting = Setting(counting, _cores(), settings.depth, collating)
     python = {name: counted.stages[name][1] / 1e9 for name in ("pillow", _CALLS) if name in counted.stages}
     return Stats(
         _stages(counted),

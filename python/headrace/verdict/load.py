@@ -100,7 +100,7 @@ def between(begin: Mark, end: Mark, setting: Setting) -> Load:
     if taken > sum(lanes.values()) > 0:  # between two jobs a thread may wait for a core, too
         lanes = {name: ns * taken / sum(lanes.values()) for name, ns in lanes.items()}
     process = end.process_ns - begin.process_ns
-    there = elapsed * max(end.seen.count, setting.threads)
+    there = elapsed * (end.seen.count or setting.threads)
     if setting.native:
         idle = min(there, counted.get("idle", 0))
         other = process - workers.ran_ns - python.ran_ns
