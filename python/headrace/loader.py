@@ -17,7 +17,6 @@ from headrace.base.world import warn_of_whole_reads
 from headrace.delivery import arguments, routing
 from headrace.delivery.copies import Copies
 from headrace.delivery.faults import OnError
-from headrace.delivery.gathering import Gathered
 from headrace.delivery.out_transform import OutTransform, TransformedBatches
 from headrace.delivery.routing import Fallback, Threaded
 from headrace.delivery.runner import Runner
@@ -30,6 +29,7 @@ from headrace.epochs.samplers import Samplers, shard
 from headrace.fallback.epochs import TorchEpochs
 from headrace.fallback.iterators import missing_hook
 from headrace.insight import of_route, report, stats, verification
+from headrace.insight.headroom import HeadroomLoop
 from headrace.page.reports import Reports
 
 _T_co = TypeVar("_T_co", covariant=True)
@@ -229,8 +229,7 @@ class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
     @property
     def batched(self) -> bool:
         """Whether samples are grouped into batches: False for ``batch_size=None``."""
-        batched: bool = self._auto_collation
-        return batched
+        return bool(self._auto_collation)
 
     def peek_epoch(self, batches: int | None = None) -> tuple[state.Progress, list[OrderedBatch]]:
         """Returns seed and order (the first `batches`, or all) of the epoch that the next ``iter(loader)`` delivers.
@@ -290,9 +289,7 @@ class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
             routing.warn_of_torch(route.reason, deferred=self.route == "deferred")
             batches = self._torch_epochs.begin(self, super().__iter__)
             return batches if self.out_transform is None else TransformedBatches(batches, self.out_transform)
-        arguments.check_iterable(self.num_workers, self.timeout, self.prefetch_factor)
-        pin = self.destination.way == "memory" and arguments.can_pin(self.pin_memory)
-        return self._runner.begin(self._settings(), route, self._epochs, pin=pin)
+        return self._runner.begin(self._settings(), route, self._epochs)
 
     def _get_iterator(self) -> Any:
         """Called by torch's ``__iter__`` if torch delivers."""
@@ -316,11 +313,6 @@ class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
 
     # ---- state -------------------------------------------------------------------------------------------------------
 
-    def _identity(self, route: Threaded) -> state.Identity:
-        samples, order = len(route.source), self._epochs.order()
-        recipe = None if isinstance(route, Gathered) else route.recipe
-        return state.Identity.of(self.seed, samples, route.fingerprint, order, recipe, self._epochs.generators)
-
     def state_dict(self) -> dict[str, Any]:
         """Returns the epoch and position of the loader; loading it continues with exactly the remaining batches.
 
@@ -333,7 +325,7 @@ class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
         route = self._route if begun else self._renewed_route()
         if isinstance(route, Fallback):
             return self._torch_epochs.state_dict(self)
-        return state.save(self._identity(route), self._epochs.position())
+        return state.save(routing.identity(route, self.seed, self._epochs), self._epochs.position())
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Makes the next ``iter(loader)`` resume from `state_dict`, with any number of workers and ranks.
@@ -346,7 +338,7 @@ class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
         route = self._renewed_route()
         if isinstance(route, Fallback):
             return self._torch_epochs.load_state_dict(self, state_dict)
-        self._epochs.resume(state.load(state_dict, self._identity(route)))
+        self._epochs.resume(state.load(state_dict, routing.identity(route, self.seed, self._epochs)))
 
     # ---- proof and insight -------------------------------------------------------------------------------------------
 
@@ -377,23 +369,29 @@ class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
 
     def explain(self) -> report.Explanation:
         """Returns a table of what runs natively, what runs in Python, and why; print it."""
-        route, settings = self._renewed_route(), self._settings()
-        if isinstance(route, Fallback):
-            deferred = self._torch_epochs.images if self.route == "deferred" else None
-            return report.explain_torch(settings, routing.reasons(settings), deferred)
-        return of_route.explain(settings, route)
+        route = self._renewed_route()
+        deferred = self._torch_epochs.images if self.route == "deferred" else None
+        return of_route.explain(self._settings(), route, deferred)
 
     def stats(self) -> stats.Stats:
-        """Returns the time per stage of the newest epoch and its bottleneck; print it."""
-        if not self.native:
-            return stats.of_torch(self.num_workers, self._torch_epochs.images)
-        return stats.collect(self._engine, self._runner.progress, self.num_workers)
+        """Returns the times of the newest epoch's stages, steps and waits, and a verdict on them; print it."""
+        if isinstance(self._route, Fallback):
+            return stats.of_torch(self.num_workers, self._torch_epochs.images, self._torch_epochs.pace)
+        return of_route.collect(self._settings(), self._route, self._runner)
+
+    def headroom(self, batches: int = 50) -> HeadroomLoop:
+        """Returns an iterator that tells how much faster the loop around it would be with a perfect loader.
+
+        It begins an epoch and yields `batches` of its batches, then as many that are ready: the newest ones again. Run
+        the training step on each, with a copy of the model, and print the iterator's ``result`` behind the loop.
+        Raises ValueError if `batches` is no int from 4 up, and RuntimeError if the epoch has fewer batches.
+        """
+        return HeadroomLoop(self, batches)
 
     @property
     def errors(self) -> list[SampleError]:
         """Errors of the samples that the newest epoch skipped or replaced."""
-        progress = self._runner.progress
-        return [] if progress is None else progress.errors
+        return self._runner.errors
 
 
 #: Default of each argument of DataLoader by name.

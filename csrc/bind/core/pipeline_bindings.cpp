@@ -320,8 +320,7 @@ void bind_pipeline(py::module_& module) {
           "cancel", [](PyPipeline& self, const HeldBatch& held) { self.pipeline->cancel(*held.batch); },
           py::call_guard<Unlocked>())
       .def(
-          "run_one", [](PyPipeline& self) { return self.pipeline->run_one(); },
-          py::call_guard<Unlocked>())
+          "run_one", [](PyPipeline& self) { return self.pipeline->run_one(); }, py::call_guard<Unlocked>())
       .def("next_pillow_job", &next_job<&Pipeline::next_pillow_job>, py::arg("seconds"))
       .def_property_readonly("pillow_jobs_waiting",
                              [](const PyPipeline& self) { return self.pipeline->pillow_jobs_waiting(); })
@@ -347,11 +346,23 @@ void bind_pipeline(py::module_& module) {
       .def_property_readonly("sample_bytes",
                              [](const PyPipeline& self) { return self.pipeline->options().strides.sample_bytes; })
       .def_property_readonly("trouble", [](const PyPipeline& self) { return self.pipeline->trouble(); })
-      .def("stats", [](const PyPipeline& self) {
-        std::vector<std::tuple<std::string, int64_t, int64_t>> list;
-        for (const StageReport& one : self.pipeline->stats()) list.emplace_back(one.stage, one.items, one.busy_ns);
-        return list;
-      });
+      .def("stats",
+           [](const PyPipeline& self) {
+             std::vector<std::tuple<std::string, int64_t, int64_t>> list;
+             for (const StageReport& one : self.pipeline->stats()) list.emplace_back(one.stage, one.items, one.busy_ns);
+             return list;
+           })
+      .def("durations",
+           [](const PyPipeline& self) {
+             py::dict found;
+             for (const StageReport& one : self.pipeline->stats()) {
+               const auto size = static_cast<py::ssize_t>(one.durations.size());
+               if (size > 0) found[py::str(one.stage)] = py::array_t<int64_t>(size, one.durations.data());
+             }
+             return found;
+           })
+      .def_property_readonly("bytes_read", [](const PyPipeline& self) { return self.pipeline->bytes_read(); })
+      .def_property_readonly("thread_ids", [](const PyPipeline& self) { return self.pipeline->thread_ids(); });
 }
 
 }  // namespace headrace

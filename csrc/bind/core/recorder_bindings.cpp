@@ -12,6 +12,7 @@
 #include "bind/unlocked.h"
 #include "core/base/clock.h"
 #include "core/base/fork_guard.h"
+#include "core/trace/durations.h"
 
 namespace py = pybind11;
 
@@ -80,6 +81,11 @@ void add(const std::string& name, int64_t begin_ns, int64_t end_ns) {
 
 void bind_recorder(py::module_& module) {
   module.def("now_ns", &now_ns, "The time in all spans, which is time.perf_counter_ns().");
+  module.def("duration_bounds", [] {
+    std::vector<int64_t> bounds;
+    for (size_t i = 0; i < kDurationBuckets; ++i) bounds.push_back(duration_bound(i));
+    return bounds;
+  });
   module.def("start_recording", &start, py::arg("most"), "Raises RuntimeError where a recording is going on.");
   module.def("stop_recording", &stop,
              "Per thread (name, tid, stages, and int64 arrays: stage, begin and end in ns, items); and how many spans\n"

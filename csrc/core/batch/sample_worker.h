@@ -29,6 +29,7 @@ class SampleWorker {
     const int64_t begin = now_ns();
     const auto bytes = reader_.read(blob);
     stats.add(Clock::kRead, begin, now_ns());
+    stats.add_bytes(bytes.size());
     return bytes;
   }
 

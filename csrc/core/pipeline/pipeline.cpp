@@ -173,6 +173,7 @@ std::vector<StageReport> Pipeline::stats() const {
     for (const auto& worker : state_->workers) {
       report[i].items += worker->stats.items[i].load(std::memory_order_relaxed);
       report[i].busy_ns += worker->stats.busy_ns[i].load(std::memory_order_relaxed);
+      add_counts(worker->stats.durations[i], report[i].durations);
     }
   }
   for (StageReport& more : state_->python.stats()) report.push_back(std::move(more));
@@ -180,6 +181,22 @@ std::vector<StageReport> Pipeline::stats() const {
     for (StageReport& more : state_->device->stats()) report.push_back(std::move(more));
   }
   return report;
+}
+
+int64_t Pipeline::bytes_read() const {
+  state_->check_process();
+  int64_t bytes = 0;
+  for (const auto& worker : state_->workers) bytes += worker->stats.bytes.load(std::memory_order_relaxed);
+  return bytes;
+}
+
+std::vector<int64_t> Pipeline::thread_ids() const {
+  state_->check_process();
+  std::vector<int64_t> ids;
+  for (const auto& worker : state_->workers) {
+    if (const int64_t id = worker->stats.thread.load(std::memory_order_relaxed); id != 0) ids.push_back(id);
+  }
+  return ids;
 }
 
 size_t Pipeline::slots() const {

@@ -91,6 +91,10 @@ class Pipeline {
 
   /// Totals of each stage so far.
   std::vector<StageReport> stats() const;
+  /// Bytes of the blobs that were read so far, from files or memory.
+  int64_t bytes_read() const;
+  /// The threads that have begun, as the operating system numbers them.
+  std::vector<int64_t> thread_ids() const;
   /// See DeviceSide::trouble.
   std::string trouble() const;
   /// See Backend::slots.

@@ -1,6 +1,9 @@
 // Runs samples through the stages on the workers' threads and counts the samples that are left.
 #include "core/pipeline/pipeline_state.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <stdexcept>
 #include <string>
@@ -52,6 +55,7 @@ std::unique_ptr<SampleWorker> Pipeline::State::new_worker() {
 }
 
 void Pipeline::State::work(SampleWorker& worker) {
+  worker.stats.thread.store(syscall(SYS_gettid), std::memory_order_relaxed);
   if (device != nullptr) device->bind_thread();
   SampleQueue::Task task;
   for (;;) {

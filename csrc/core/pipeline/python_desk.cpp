@@ -40,6 +40,7 @@ std::shared_ptr<Batch> PythonDesk::take_back(PythonJob& job, int64_t ns) {
   Time& time = job.call < 0 ? pillow_time_ : call_time_;
   time.items.fetch_add(1, std::memory_order_relaxed);
   time.ns.fetch_add(ns, std::memory_order_relaxed);
+  time.durations.add_shared(ns);
   if (ns > 0 && recorder_.recording()) {
     const int64_t end = now_ns();
     recorder_.add(job.call < 0 ? "pillow" : "python", end - ns, end);
@@ -48,9 +49,14 @@ std::shared_ptr<Batch> PythonDesk::take_back(PythonJob& job, int64_t ns) {
 }
 
 std::vector<StageReport> PythonDesk::stats() const {
-  std::vector<StageReport> report{{"pillow", pillow_time_.items.load(), pillow_time_.ns.load()}};
-  if (has_calls_) report.push_back({"python", call_time_.items.load(), call_time_.ns.load()});
-  return report;
+  const auto report = [](const char* name, const Time& time) {
+    StageReport one{name, time.items.load(), time.ns.load()};
+    add_counts(time.durations, one.durations);
+    return one;
+  };
+  std::vector<StageReport> stages{report("pillow", pillow_time_)};
+  if (has_calls_) stages.push_back(report("python", call_time_));
+  return stages;
 }
 
 void PythonDesk::close() {

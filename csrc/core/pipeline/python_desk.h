@@ -14,6 +14,7 @@
 #include "core/batch/stage_report.h"
 #include "core/making/segment_maker.h"
 #include "core/pipeline/python_lane.h"
+#include "core/trace/durations.h"
 #include "core/trace/recorder.h"
 
 namespace headrace {
@@ -56,6 +57,7 @@ class PythonDesk {
 
   struct Time {
     std::atomic<int64_t> items{0}, ns{0};
+    Durations durations;
   };
 
   const SampleOptions& options_;

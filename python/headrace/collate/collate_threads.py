@@ -42,6 +42,10 @@ class CollateThreads(Generic[T]):
         if self._threads:
             self._queue.put(batch)
 
+    def thread_ids(self) -> list[int]:
+        """Returns the threads, as the operating system numbers them."""
+        return [one.native_id for one in self._threads if one.native_id is not None]
+
     def close(self) -> None:
         """Ends the threads after their current batch, without waiting for them. Idempotent."""
         self._state.ended = True

@@ -22,10 +22,12 @@ from headrace.collate.collation import Collation
 from headrace.delivery import faults
 from headrace.delivery.begun import Begun, Collated, Results
 from headrace.delivery.line import Line
+from headrace.delivery.looking import Looking
 from headrace.delivery.settings import Settings
 from headrace.engine.engine import Engine, Flight
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
+from headrace.pace.pace import Pace, Spending
 from headrace.randomness.draws import Draws
 
 _FOREVER_S = 1e9
@@ -101,7 +103,8 @@ class NativeIterator:
         self._line = Line(table, engine, order, draws, progress, settings.depth, self._collating.expect)
         self._faults = faults.FaultLog(settings.on_error, settings.max_errors, progress)
         self._exhausted = self._closed = False
-        self._start_ns = time.perf_counter_ns()
+        progress.pace = self._pace = Pace(Looking(engine, self._collating, progress.before))
+        self._blocked_ns = 0  # of the current next()
         _live.add(self)
         if settings.depth > 0:
             self._line.fill()
@@ -128,8 +131,7 @@ class NativeIterator:
             raise
 
     def _next(self, taker: object) -> tuple[Begun, Any]:
-        begin = time.perf_counter_ns()
-        self._progress.lasted_ns = begin - self._start_ns
+        begin, self._blocked_ns = time.perf_counter_ns(), 0
         self._engine.check_stream()
         self._heed_the_epoch()
         batch = None
@@ -138,12 +140,11 @@ class NativeIterator:
             batch = self._deliver(begun, results)
             begun.forget()
         if self._out is not None:
-            with span("out_transform"):
+            with span("out_transform"), self._spending("out_transform"):
                 batch = self._out(batch, self._progress.number(begun.delivery.number))
         end = time.perf_counter_ns()
         core.add_span("__next__", begin, end)
-        self._progress.waited_ns += end - begin
-        self._progress.lasted_ns = end - self._start_ns
+        self._pace.handed_out(begin, end, self._blocked_ns, steady=not self._line.ended)
         return begun, batch
 
     def _heed_the_epoch(self) -> None:
@@ -164,7 +165,8 @@ class NativeIterator:
         if self._closed and not self._exhausted:
             raise RuntimeError(_CLOSED)
         if not self._exhausted:
-            self._line.fill()
+            with self._spending("submit"):
+                self._line.fill()
         begun = self._line.take(taker)
         if begun is None:
             if not self._line.busy:  # otherwise a Python step called next() while the last batch is being made
@@ -173,10 +175,12 @@ class NativeIterator:
         if begun.error is not None:
             raise begun.error
         results = begun.results or self._line.submit(begun)
+        before = time.perf_counter_ns()
         self._wait(results.flight)
         timeout = self._timeout()
         if not results.claim.for_consumer(timeout or -1):  # a thread is collating it
             raise self._timed_out()
+        self._blocked_ns += time.perf_counter_ns() - before
         begun.complete = True
         return begun, results
 
@@ -211,10 +215,13 @@ class NativeIterator:
     def _collate(self, results: Results, collation: Collation, *, ahead: bool) -> Collated:
         """Calls the collate_fn on a batch."""
         try:
-            with span("collate_fn"), self._default_device():
+            with span("collate_fn"), self._spending("collate_fn"), self._default_device():
                 return Collated(collation(results.images, results.indices, results.number, ahead=ahead))
         except Exception as error:
             return Collated(None, error)
+
+    def _spending(self, part: str) -> Spending:
+        return Spending(self._pace, part)
 
     def _deliver(self, begun: Begun, results: Results) -> Any:
         """Returns the batch; None if all its samples failed and are skipped."""
@@ -328,6 +335,7 @@ class NativeIterator:
         if self._closed:
             return
         self._closed = True
+        self._pace.end()
         self._collating.close()
         try:
             self._line.cancel()  # wakes a thread that holds the lock and waits for a batch

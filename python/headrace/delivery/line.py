@@ -136,6 +136,11 @@ class Line:
         return begun
 
     @property
+    def ended(self) -> bool:
+        """Whether the order has no more batches."""
+        return self._ended
+
+    @property
     def busy(self) -> bool:
         """Whether a batch is not settled yet."""
         return any(not one.delivery.settled for one in self._line)

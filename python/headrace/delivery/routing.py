@@ -19,6 +19,8 @@ from headrace.delivery.gathering import Gathered, check_length
 from headrace.delivery.settings import OwnSettings, Settings
 from headrace.delivery.stacking import Stacked, stacked
 from headrace.delivery.worker_init import only_seeds
+from headrace.epochs import state
+from headrace.epochs.epochs import Epochs
 from headrace.lowering import LoweringError, lower
 from headrace.lowering.origins import attributes, leaves
 from headrace.lowering.python_steps.reach import Reach
@@ -296,3 +298,9 @@ def _same(now: tuple[Lowered, ...], then: tuple[Lowered, ...], *, kept: bool) ->
         a.transform is b.transform and (a.held == b.held or (kept and a.in_python))
         for a, b in zip(now, then, strict=True)
     )
+
+
+def identity(route: Threaded, seed: int | None, epochs: Epochs) -> state.Identity:
+    """Returns what a state of a loader with this route belongs to."""
+    recipe = None if isinstance(route, Gathered) else route.recipe
+    return state.Identity.of(seed, len(route.source), route.fingerprint, epochs.order(), recipe, epochs.generators)

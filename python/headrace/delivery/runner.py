@@ -5,9 +5,10 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from headrace.base.errors import SampleError
 from headrace.base.native import core
 from headrace.collate import collation
-from headrace.delivery.arguments import check_replaceable
+from headrace.delivery.arguments import can_pin, check_iterable, check_replaceable
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.iterator import NativeIterator
 from headrace.delivery.out_transform import seeded
@@ -47,8 +48,10 @@ class Runner:
         self._table: tuple[AnySource, core.BlobTable | Tables] | None = None
         self._variants: tuple[BlobDataset, Recipe, Any] | None = None
 
-    def begin(self, settings: Settings, route: Threaded, epochs: Epochs, *, pin: bool) -> NativeIterator:
+    def begin(self, settings: Settings, route: Threaded, epochs: Epochs) -> NativeIterator:
         """Returns the iterator of the next epoch."""
+        check_iterable(settings.num_workers, settings.timeout, settings.prefetch_factor)
+        pin = settings.destination.way == "memory" and can_pin(settings.pin_memory)
         source = route.source
         # A device's pinned memory and decoders are too expensive to make for each epoch.
         keeps_engine = settings.persistent_workers or settings.destination.way == "fused"
@@ -59,7 +62,7 @@ class Runner:
         if self._table is None or self._table[0] is not source:
             self._table = source, checked_table(source) if isinstance(source, BlobDataset) else source.blob_table()
         progress, order = epochs.begin()
-        progress.before = engine.stages()
+        progress.before = engine.counters()
         if settings.num_workers > 0:
             engine.work_as(WorkerValues(settings.num_workers, progress.seed, settings.dataset))
         made = self._collation(settings, route, progress)
@@ -74,7 +77,7 @@ class Runner:
             owns_engine=not keeps_engine,
             renew=epochs.renew,
             collation=made,
-            collate_threads=_collate_threads(settings, route),
+            collate_threads=collate_threads(settings, route),
             out=seeded(settings.out_transform, settings.destination.device, progress, owned=made is None),
         )
         self.progress, self.engine = progress, engine
@@ -115,6 +118,11 @@ class Runner:
             parts[name] = self.new_engine(settings, part, slots_kept=slots_kept, pin=pin or copied)
         return StackedEngine(parts, route.columns, destination, None if route.source.geometry is None else unequal)
 
+    @property
+    def errors(self) -> list[SampleError]:
+        """Errors of the samples that the newest epoch skipped or replaced."""
+        return [] if self.progress is None else self.progress.errors
+
     def close(self) -> None:
         """Ends the threads of all iterators and discards their batches in flight."""
         for iterator in list(self._iterators):
@@ -130,7 +138,7 @@ class Runner:
         vars(self).update(vars(Runner()), **kept)
 
 
-def _collate_threads(settings: Settings, route: Threaded) -> int:
+def collate_threads(settings: Settings, route: Threaded) -> int:
     """Returns the number of threads that collate ahead; 0 where the caller's thread has to do so."""
     function = settings.collate_fn
     if function is None or collation.is_default(function, settings.batched) or collation.keeps_state(function):

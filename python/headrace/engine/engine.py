@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from headrace.engine.pillow_lane import PillowLane
 from headrace.engine.python_lane import PythonLane
 from headrace.engine.storage_pool import StoragePool
 from headrace.engine.worker_info import WorkerValues
+from headrace.pace.counters import Counters
 from headrace.pixels import pillow_rule
 from headrace.recipe.recipe import Recipe
 
@@ -230,8 +230,14 @@ class Engine:
 
     def stages(self) -> list[tuple[str, int, int]]:
         """Returns (stage, items, busy nanoseconds summed over threads) since the engine started."""
-        stages: list[tuple[str, int, int]] = self._pipeline.stats()
-        return stages
+        return [(name, items, ns) for name, (items, ns) in self.counters().stages.items()]
+
+    def counters(self) -> Counters:
+        """Returns all counters since the engine started."""
+        stages = {name: (items, ns) for name, items, ns in self._pipeline.stats()}
+        durations, size = self._pipeline.durations(), self._pipeline.bytes_read
+        python = tuple(one for lane in self._lanes for one in lane.thread_ids())
+        return Counters(stages, durations, size, tuple(self._pipeline.thread_ids), python)
 
     @property
     def engines(self) -> int:
@@ -271,14 +277,3 @@ class Engine:
     def __del__(self) -> None:
         if hasattr(self, "_lanes"):  # False if __init__ failed
             self.close()
-
-
-def summed_stages(engines: Iterable[Engine]) -> list[tuple[str, int, int]]:
-    """Returns the stages of several engines, summed by name."""
-    items: Counter[str] = Counter()
-    busy: Counter[str] = Counter()
-    for engine in engines:
-        for stage, count, nanoseconds in engine.stages():
-            items[stage] += count
-            busy[stage] += nanoseconds
-    return [(stage, items[stage], busy[stage]) for stage in items]

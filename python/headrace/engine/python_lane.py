@@ -77,6 +77,10 @@ class PythonLane:
         """Maximum number of threads; 0: jobs run in the caller's thread."""
         return self._limit
 
+    def thread_ids(self) -> list[int]:
+        """Returns the threads that have started, as the operating system numbers them."""
+        return [one.native_id for one in self._threads if one.native_id is not None]
+
     def run_waiting(self, seconds: float = 0.0) -> bool:
         """Runs one job in this thread, waiting for it up to `seconds`. Returns False if there is none.
 

@@ -13,9 +13,10 @@ import numpy.typing as npt
 from headrace.base.native import core
 from headrace.engine.destination import Destination
 from headrace.engine.device_engine import moved
-from headrace.engine.engine import Engine, Failure, Flight, summed_stages
+from headrace.engine.engine import Engine, Failure, Flight
 from headrace.engine.gather_engine import GatherEngine
 from headrace.engine.worker_info import WorkerValues
+from headrace.pace.counters import Counters, summed
 
 #: Returns a sentence about images of different (height, width) in one sample; "" if all have the same.
 Unequal = Callable[[Mapping[str, tuple[int, int]]], str]
@@ -157,9 +158,9 @@ class StackedEngine(Engine):
         for name, one in _parts(flight).items():
             self._parts[name].cancel(one)
 
-    def stages(self) -> list[tuple[str, int, int]]:
-        """Returns the stages of the images, summed over their engines; those of gathered rows if there is no image."""
-        return summed_stages((self._images() or self._parts).values())
+    def counters(self) -> Counters:
+        """Returns the counters of the images' engines; those of gathered rows if there is no image."""
+        return summed(one.counters() for one in (self._images() or self._parts).values())
 
     @property
     def engines(self) -> int:

@@ -12,9 +12,10 @@ import torch
 from headrace.base.native import core
 from headrace.engine.destination import Destination, current_stream
 from headrace.engine.device_engine import make_engine
-from headrace.engine.engine import Engine, Failure, Flight, summed_stages
+from headrace.engine.engine import Engine, Failure, Flight
 from headrace.engine.layout import Layout
 from headrace.engine.worker_info import WorkerValues
+from headrace.pace.counters import Counters, summed
 from headrace.recipe.recipe import Recipe
 
 _SLOTS_KEPT = 2  # per engine; small, because the memory of all sizes adds up
@@ -115,8 +116,8 @@ class VariantEngine(Engine):
     def cancel(self, flight: Flight) -> None:
         self._of(flight).cancel(flight)
 
-    def stages(self) -> list[tuple[str, int, int]]:
-        return summed_stages(self._engines.values())
+    def counters(self) -> Counters:
+        return summed(one.counters() for one in self._engines.values())
 
     @property
     def slots(self) -> int:

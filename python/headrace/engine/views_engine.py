@@ -13,9 +13,10 @@ import torch
 from headrace.base.native import core
 from headrace.engine.destination import Destination, current_stream
 from headrace.engine.device_engine import make_engine
-from headrace.engine.engine import Engine, Failure, Flight, byte_table, summed_stages
+from headrace.engine.engine import Engine, Failure, Flight, byte_table
 from headrace.engine.gather_engine import memory_of, parts_of
 from headrace.engine.layout import Layout
+from headrace.pace.counters import Counters, summed
 from headrace.recipe.recipe import Recipe
 
 
@@ -145,8 +146,8 @@ class SeparateViews(Engine):
         for engine, part in self._of(flight):
             engine.cancel(part)
 
-    def stages(self) -> list[tuple[str, int, int]]:
-        return summed_stages(self._engines)
+    def counters(self) -> Counters:
+        return summed(one.counters() for one in self._engines)
 
     @property
     def slots(self) -> int:

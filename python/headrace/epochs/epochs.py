@@ -105,7 +105,7 @@ class Epochs:
         with generators_held():
             begun, order = self._draw(Resume(start))
         order.progress, self._newest = progress, order
-        begun.before = progress.before
+        begun.before, begun.pace = progress.before, progress.pace
         self._next = begun.epoch + 1
         vars(progress).update(vars(begun))
         self._progress = progress

@@ -14,6 +14,8 @@ from headrace.epochs.delivery import Delivery, settle
 from headrace.epochs.order import Cut, RandomState
 from headrace.epochs.sampler_state import SamplerState
 from headrace.epochs.samplers import Order
+from headrace.pace.counters import Counters
+from headrace.pace.pace import Pace
 from headrace.pixels import pillow_rule
 
 VERSION = 3
@@ -97,10 +99,9 @@ class Progress:
     settled: int = 0  # number of batches known to be settled
     deliveries: tuple[Delivery, ...] = ()  # deliveries begun since, in order
     ended: bool = False  # the order has no more batches
-    waited_ns: int = 0  # time that the consumer spent waiting for batches in this epoch
-    lasted_ns: int = 0  # time that the epoch has taken so far
     errors: list[SampleError] = field(default_factory=list)
-    before: list[tuple[str, int, int]] = field(default_factory=list)  # the engine's counters when the epoch began
+    before: Counters = field(default_factory=Counters)  # the engine's counters when the epoch began
+    pace: Pace | None = None  # of the newest iterator; None before it is made
 
     @property
     def epoch(self) -> int:

@@ -16,6 +16,7 @@ from headrace.fallback.layout import Saved, read, write
 from headrace.fallback.making import Making
 from headrace.fallback.progress import TorchProgress
 from headrace.fallback.workers import have_states
+from headrace.pace.pace import Pace
 from headrace.pillow.image_counts import ImageCounts
 from headrace.sampler.seeded import Seeded, tell
 
@@ -71,6 +72,11 @@ class TorchEpochs:
     def images(self) -> ImageCounts:
         """The images of the newest epoch's batches so far."""
         return ImageCounts() if self._progress is None else self._progress.images
+
+    @property
+    def pace(self) -> Pace | None:
+        """The pace of the newest epoch; None before the first."""
+        return None if self._progress is None else self._progress.pace
 
     # ---- beginning it ------------------------------------------------------------------------------------------------
 

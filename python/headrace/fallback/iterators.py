@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import time
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -20,6 +21,7 @@ from headrace.fallback.deferring import Counted, InWorkers, call_deferring
 from headrace.fallback.returned_blocks import ReturnedBlocks, blocks_of
 from headrace.fallback.seeded_indices import SeededCall, SeededSamples
 from headrace.fallback.workers import WorkerStates
+from headrace.pace.pace import Pace
 from headrace.pillow.image_counts import ImageCounts
 from headrace.randomness.python_randomness import kept_generators
 
@@ -44,6 +46,7 @@ class Watch(Protocol):
     workers: WorkerStates | None
     base_seed: int | None
     images: ImageCounts
+    pace: Pace
 
     def begins(self, sampler: Any) -> Iterator[Any]:
         """Returns the iterator over the batches of indices."""
@@ -100,6 +103,15 @@ class _Watched:
     _defers = False  # whether images are opened deferred while this process makes a batch
 
     def _next_data(self) -> Any:
+        begin = time.perf_counter_ns()
+        data = self._received()
+        end = time.perf_counter_ns()
+        # With fewer batches on their way than workers, some of these have nothing to do: the epoch ends.
+        steady = getattr(self, "_tasks_outstanding", 0) >= getattr(self, "_num_workers", 0)
+        self.held.watch.pace.handed_out(begin, end, end - begin, steady=steady)
+        return data
+
+    def _received(self) -> Any:
         try:
             make = super()._next_data  # type: ignore[misc]
             data = call_deferring(make, self.held.watch.images) if self._defers else make()

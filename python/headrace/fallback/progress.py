@@ -17,7 +17,19 @@ from headrace.fallback.layout import Saved, TorchStart
 from headrace.fallback.randomness import Randomness
 from headrace.fallback.seeded_indices import SampleSeeds
 from headrace.fallback.workers import WorkerStates
+from headrace.pace.pace import Pace, Seen
+from headrace.pace.scheduled import of_processes
 from headrace.pillow.image_counts import ImageCounts
+
+
+class _Looking:
+    """Reads the times of torch's worker processes. It holds no reference to the iterator."""
+
+    def __init__(self, pids: tuple[int, ...]) -> None:
+        self._pids = pids
+
+    def __call__(self) -> Seen:
+        return Seen(workers=of_processes(self._pids), count=len(self._pids))
 
 
 class TorchProgress:
@@ -62,6 +74,7 @@ class TorchProgress:
         self._blind: str | None = None  # why the epoch cannot be observed
         self.base_seed = start.base_seed
         self.images = ImageCounts()
+        self.pace = Pace(Seen)
         self.when_requested: Callable[[TorchProgress], None] | None = None  # called when the first batch is requested
 
     # ---- what torch's iterator tells ---------------------------------------------------------------------------------
@@ -87,6 +100,7 @@ class TorchProgress:
     def began(self, iterator: Any) -> None:
         """Called when the iterator has been made; from now on other code may draw from the generators."""
         self.start = replace(self.start, begun=True)
+        self.pace = Pace(_Looking(tuple(one.pid for one in getattr(iterator, "_workers", ()))))
         if self._draws is None and not self._ends:
             self._blind = "its iterator is not headrace's subclass of torch's iterator"
             return

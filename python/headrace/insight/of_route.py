@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headrace.delivery.gathering import Gathered
-from headrace.delivery.routing import Threaded
+from headrace.delivery.routing import Fallback, Route, Threaded, reasons
+from headrace.delivery.runner import Runner, collate_threads
 from headrace.delivery.settings import Settings
 from headrace.delivery.stacking import Stacked
 from headrace.engine.engine import Engine
 from headrace.engine.sized_engine import SizedEngine
 from headrace.epochs.order import OrderedBatch
-from headrace.insight import gathered, report, stacked, verification
+from headrace.insight import gathered, report, stacked, stats, verification
 from headrace.insight.verification import Epoch, ReferenceLoader, Report
+from headrace.pillow.image_counts import ImageCounts
 
 
 def reference_loader(settings: Settings, route: Threaded, epoch: Epoch) -> ReferenceLoader:
@@ -46,10 +48,21 @@ def one_by_one(batches: list[OrderedBatch]) -> list[OrderedBatch]:
     ]
 
 
-def explain(settings: Settings, route: Threaded) -> report.Explanation:
-    """Returns the table of a loader whose batches native threads deliver."""
+def explain(settings: Settings, route: Route, deferred: ImageCounts | None) -> report.Explanation:
+    """Returns the table of a loader.
+
+    Args:
+        deferred: the images of torch's newest epoch so far; None if images are not opened deferred.
+    """
+    if isinstance(route, Fallback):
+        return report.explain_torch(settings, reasons(settings), deferred)
     if isinstance(route, Gathered):
         return gathered.explain(settings, route)
     if isinstance(route, Stacked):
         return stacked.explain(settings, route)
     return report.explain(settings, route)
+
+
+def collect(settings: Settings, route: Threaded, runner: Runner) -> stats.Stats:
+    """Returns the statistics of the newest epoch."""
+    return stats.collect(runner.engine, runner.progress, settings, collate_threads(settings, route))

@@ -1,12 +1,20 @@
-"""Time statistics of a loader: busy time per stage, waiting on both sides, and the bottleneck."""
+"""Time statistics of a loader: each stage, the waits on both sides, and the verdict on them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
+from headrace.base.cores import allowed_cores, cpu_quota
+from headrace.delivery.settings import Settings
 from headrace.engine.engine import Engine
 from headrace.epochs.state import Progress
+from headrace.pace.counters import Counters
+from headrace.pace.durations import Durations, percentile
+from headrace.pace.pace import Pace
 from headrace.pillow.image_counts import ImageCounts
+from headrace.verdict.load import Setting
+from headrace.verdict.verdict import Verdict, judge
 
 # The core times these stages for one sample in sixteen; `read` is timed for all samples.
 _SAMPLED = ("header", "decode", "resize")
@@ -16,15 +24,44 @@ _CALLS = "python"
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage's work over all threads."""
+    """One stage's work over all threads.
+
+    Attributes:
+        items: samples.
+        busy_s: seconds, summed over threads.
+        p50_ms, p99_ms: half of the samples and 99 in 100 took no longer, within 12%; 0 where they are not counted.
+    """
 
     name: str
     items: int
     busy_s: float
+    p50_ms: float = 0.0
+    p99_ms: float = 0.0
 
     @property
     def ms_per_item(self) -> float:
         return 1e3 * self.busy_s / self.items if self.items else 0.0
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Durations of one kind in the consumer's thread, one a batch.
+
+    Attributes:
+        total_s: their sum, in seconds.
+        p50_ms, p99_ms: as in `Stage`.
+    """
+
+    batches: int = 0
+    total_s: float = 0.0
+    p50_ms: float = 0.0
+    p99_ms: float = 0.0
+
+    @classmethod
+    def of(cls, durations: Durations, total_ns: int) -> Spread:
+        """Returns the summary of counted durations."""
+        halves = (1e3 * percentile(durations.counts, share) for share in (0.5, 0.99))
+        return cls(sum(durations.counts), total_ns / 1e9, *halves)
 
 
 @dataclass(frozen=True)
@@ -35,47 +72,106 @@ class Stats:
         stages: read, header (with the plan), decode, resize (with everything fused into it), pillow. With transforms
             called in Python also "python"; "decode" then includes all native steps before the first of them. With a
             GPU also "device decode": the GPU's own decoders.
-        idle_s: seconds that native threads waited for work, summed over threads.
-        waited_s: seconds that the consumer waited for batches.
-        threads: number of native threads.
-        bottleneck: ``"consumer"``, a stage's name, ``"nothing yet"``, or a note that torch delivers.
+        idle_s: seconds that native threads waited for work, summed over threads: all batches in flight were made, and
+            the consumer had not asked for the next one.
+        waited_s: seconds that the consumer spent in ``next()``.
+        threads: number of native threads, or of torch's workers.
+        verdict: the bottleneck, how sure that is, and what would help most.
         images: if torch delivers: how many of the images that were opened deferred got native pixels, and why others
             did not.
+        bytes_read: bytes of the samples' files or memory.
+        steps: the consumer's own work between two batches.
+        waits: its calls of ``next()``.
+        python_s: seconds in Python, summed over threads: "pillow", "python", "collate_fn", "out_transform", and
+            "submit", which is the order and the random numbers.
     """
 
     stages: tuple[Stage, ...]
     idle_s: float
     waited_s: float
     threads: int
-    bottleneck: str
+    verdict: Verdict
     images: ImageCounts | None = None
+    bytes_read: int = 0
+    steps: Spread = Spread()
+    waits: Spread = Spread()
+    python_s: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def bottleneck(self) -> str:
+        """The verdict's bottleneck."""
+        return self.verdict.bottleneck
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns all values as nested dicts, for a logger or JSON."""
+        return asdict(self)
 
     def __str__(self) -> str:
         if self.images is not None:
-            return f"{self.images}\nbottleneck: {self.bottleneck}"
-        lines = [f"{'stage':<10}{'samples':>10}{'busy s':>10}{'ms each':>10}"]
-        lines += [f"{one.name:<10}{one.items:>10}{one.busy_s:>10.3f}{one.ms_per_item:>10.3f}" for one in self.stages]
+            return "\n".join((str(self.images), "torch's DataLoader delivers", *self._consumer(), str(self.verdict)))
+        lines = [f"{'stage':<10}{'samples':>10}{'busy s':>10}{'ms each':>10}{'p50 ms':>10}{'p99 ms':>10}"]
+        lines += [
+            f"{one.name:<10}{one.items:>10}{one.busy_s:>10.3f}{one.ms_per_item:>10.3f}"
+            f"{one.p50_ms:>10.3f}{one.p99_ms:>10.3f}"
+            for one in self.stages
+        ]
+        read = f"{self.bytes_read / 1e6:,.1f} MB read; "
         lines.append(
-            f"{self.threads} threads idle {self.idle_s:.3f} s in all; the consumer waited {self.waited_s:.3f} s"
+            f"{read}{self.threads} threads idle {self.idle_s:.3f} s in all; the consumer waited {self.waited_s:.3f} s"
         )
-        lines.append(f"bottleneck: {self.bottleneck}")
-        return "\n".join(lines)
+        return "\n".join((*lines, *self._consumer(), str(self.verdict)))
+
+    def _consumer(self) -> list[str]:
+        named = (("the consumer's own steps", self.steps), ("its calls of next()", self.waits))
+        return [
+            f"{name}: {one.total_s:.3f} s, p50 {one.p50_ms:.3f} ms, p99 {one.p99_ms:.3f} ms"
+            for name, one in named
+            if one.batches
+        ]
 
 
-def collect(engine: Engine | None, progress: Progress | None, threads: int) -> Stats:
+def _cores() -> float:
+    quota = cpu_quota()
+    return float(allowed_cores()) if quota is None else min(float(allowed_cores()), quota)
+
+
+def collect(engine: Engine | None, progress: Progress | None, settings: Settings, collating: int) -> Stats:
     """Returns the statistics of an epoch from the counters of an engine, which may be closed.
 
     Args:
-        threads: the loader's number of threads; an engine of several parts has as many for each.
+        settings: of the loader; an engine of several parts has as many threads for each.
+        collating: number of threads that call the collate_fn.
     """
-    if engine is None or progress is None:
-        return Stats((), 0.0, 0.0, threads, "nothing yet")
-    now = engine.stages()
-    threads *= engine.engines
-    if not now:  # a VariantEngine without a batch has no engines
-        return Stats((), 0.0, 0.0, threads, "nothing yet")
-    before = {name: (items, ns) for name, items, ns in progress.before}
-    raw = {name: (items - before.get(name, (0, 0))[0], ns - before.get(name, (0, 0))[1]) for name, items, ns in now}
+    threads = settings.num_workers * (1 if engine is None else engine.engines)
+    nothing = judge([], [], Setting(threads, _cores()))
+    if engine is None or progress is None or progress.pace is None:
+        return Stats((), 0.0, 0.0, threads, nothing)
+    counted, pace = engine.counters().since(progress.before), progress.pace
+    if not counted.stages:  # a VariantEngine without a batch has no engines
+        return Stats((), 0.0, 0.0, threads, nothing)
+    # Of samples of several fields only the threads for images are counted; of engines for each size, one works.
+    counting = min(threads, len(counted.workers)) if counted.workers else threads
+    setting = Setting(counting, _cores(), settings.depth, collating)
+    python = {name: counted.stages[name][1] / 1e9 for name in ("pillow", _CALLS) if name in counted.stages}
+    return Stats(
+        _stages(counted),
+        counted.stages["idle"][1] / 1e9,
+        pace.waited_ns / 1e9,
+        threads,
+        judge(pace.marks, list(pace.recent), setting),
+        None,
+        counted.bytes_read,
+        *_spreads(pace),
+        {**python, **{name: ns / 1e9 for name, ns in pace.parts().items()}},
+    )
+
+
+def _spreads(pace: Pace) -> tuple[Spread, Spread]:
+    return Spread.of(pace.steps, pace.stepped_ns), Spread.of(pace.waits, pace.waited_ns)
+
+
+def _stages(counted: Counters) -> tuple[Stage, ...]:
+    raw = counted.stages
     on_device = raw.get(_ON_DEVICE, (0, 0))
     planned = max(0, raw["read"][0] - raw["pillow"][0])
     native = max(0, planned - on_device[0])
@@ -85,20 +181,18 @@ def collect(engine: Engine | None, progress: Progress | None, threads: int) -> S
         if name in _SAMPLED and (items or raw["header"][0]):  # scaled from the timed samples to all native ones
             timed, items = max(1, items), planned if name == "header" else native
             ns = ns * items // timed
-        stages.append(Stage(name, items, ns / 1e9))
+        halves = (1e3 * percentile(counted.durations.get(name, ()), share) for share in (0.5, 0.99))
+        stages.append(Stage(name, items, ns / 1e9, *halves))
     if on_device[0]:
         stages.append(Stage(_ON_DEVICE, on_device[0], on_device[1] / 1e9))
-    idle, waited = raw["idle"][1] / 1e9, progress.waited_ns / 1e9
-    busy = sum(one.busy_s for one in stages)
-    if not busy:
-        bottleneck = "nothing yet"
-    elif progress.waited_ns < progress.lasted_ns / 2:  # the consumer was busy for most of the time
-        bottleneck = "consumer"
-    else:
-        bottleneck = max(stages, key=lambda one: one.busy_s).name
-    return Stats(tuple(stages), idle, waited, threads, bottleneck)
+    return tuple(stages)
 
 
-def of_torch(workers: int, images: ImageCounts) -> Stats:
-    """Returns the statistics of a loader whose batches torch delivers: counts of images alone."""
-    return Stats((), 0.0, 0.0, workers, "not measured: torch's DataLoader delivers", images)
+def of_torch(workers: int, images: ImageCounts, pace: Pace | None) -> Stats:
+    """Returns the statistics of a loader whose batches torch delivers: counts of images, and the consumer's times."""
+    setting = Setting(workers, _cores(), native=False)
+    if pace is None:
+        return Stats((), 0.0, 0.0, workers, judge([], [], setting), images)
+    verdict = judge(pace.marks, list(pace.recent), setting)
+    steps, waits = _spreads(pace)
+    return Stats((), 0.0, waits.total_s, workers, verdict, images, 0, steps, waits)

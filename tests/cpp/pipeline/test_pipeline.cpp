@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -197,6 +198,13 @@ TEST_CASE("the counters count") {
   CHECK(stats.at(static_cast<size_t>(Clock::kRead)).items == 48);
   CHECK(stats.at(static_cast<size_t>(Clock::kDecode)).items >= 1);
   CHECK(stats.at(static_cast<size_t>(Clock::kDecode)).busy_ns > 0);
+  const auto& reads = stats.at(static_cast<size_t>(Clock::kRead)).durations;
+  CHECK(std::accumulate(reads.begin(), reads.end(), int64_t{0}) == 48);
+  int64_t bytes = 0;
+  for (const int64_t row : some_rows(48)) bytes += static_cast<int64_t>(Images::all().table->at(row).size);
+  CHECK(pipeline.bytes_read() == bytes);
+  CHECK(pipeline.thread_ids().size() <= 3);
+  CHECK(Pipeline(training(0)).thread_ids().empty());
 }
 
 TEST_CASE("batches in this machine's memory have no device side") {

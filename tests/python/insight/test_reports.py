@@ -78,32 +78,35 @@ def test_stats_count_the_samples_of_the_newest_epoch(workers, persistent):
         )
         assert 0 < total.waited_s < wall
         assert total.threads == workers
-        assert "bottleneck: " + total.bottleneck in str(total) and len(str(total).splitlines()) == 8
+        assert "bottleneck: " + total.bottleneck in str(total) and len(str(total).splitlines()) == 12
     loader.close()
     assert stages(loader)["read"].items == 120
 
 
 def test_the_bottleneck_is_named():
-    odd = Blobs([pictures()[3]] * 64, None, T.Compose([T.Resize((8, 8)), *TENSOR]))
+    odd = Blobs([pictures()[3]] * 512, None, T.Compose([T.Resize((8, 8)), *TENSOR]))
     loader = DataLoader(odd, 8, num_workers=2)
     list(loader)
     assert loader.stats().bottleneck == "pillow"
     large = [path.read_bytes() for path in sorted(PHOTOS.glob("*.jpg"))]
-    loader = DataLoader(Blobs(large, None, T.Compose([T.Resize((8, 8), T.InterpolationMode.NEAREST), *TENSOR])), 8)
+    loader = DataLoader(Blobs(large * 8, None, T.Compose([T.Resize((8, 8), T.InterpolationMode.NEAREST), *TENSOR])), 8)
     list(loader)
     assert loader.stats().bottleneck == "decode"
-    loader = DataLoader(Blobs(pictures(3)[:3] * 16, None, T.Compose([T.Resize((600, 600)), *TENSOR])), 8)
+    loader = DataLoader(Blobs(pictures(3)[:3] * 64, None, T.Compose([T.Resize((600, 600)), *TENSOR])), 8)
     list(loader)
     assert loader.stats().bottleneck == "resize"
 
 
 def test_a_slow_consumer_is_the_bottleneck():
-    loader = DataLoader(blobs(), 2, num_workers=2)
+    loader = DataLoader(blobs(48), 2, num_workers=2)
     pause = threading.Event()
     for _ in loader:
         pause.wait(0.02)  # the consumer's own work
     total = loader.stats()
     assert total.bottleneck == "consumer" and total.idle_s > 0.1
+    assert (total.steps.batches, total.waits.batches) == (23, 24)
+    assert 17 < total.steps.p50_ms <= total.steps.p99_ms and total.steps.total_s > 23 * 0.02
+    assert total.as_dict()["verdict"]["bottleneck"] == "consumer"
 
 
 @pytest.mark.parametrize("workers", [0, 2])

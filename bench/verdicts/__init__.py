@@ -1,0 +1,1 @@
+"""Verdicts of built situations: are they right, and do the expected gains come true?"""

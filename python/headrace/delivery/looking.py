@@ -1,0 +1,27 @@
+"""What a loader's threads have done since an epoch began."""
+
+from __future__ import annotations
+
+from headrace.collate.collate_threads import CollateThreads
+from headrace.delivery.begun import Results
+from headrace.engine.engine import Engine
+from headrace.pace.counters import Counters
+from headrace.pace.pace import Seen
+from headrace.pace.scheduled import of_threads
+
+
+class Looking:
+    """Reads the counters of an engine and the times of its threads. It does not keep the iterator alive.
+
+    Args:
+        before: the engine's counters when the epoch began.
+    """
+
+    def __init__(self, engine: Engine, collating: CollateThreads[Results], before: Counters) -> None:
+        self._engine, self._collating, self._before = engine, collating, before
+
+    def __call__(self) -> Seen:
+        counted = self._engine.counters().since(self._before)
+        workers, python = of_threads(counted.workers), of_threads([*counted.python, *self._collating.thread_ids()])
+        stages, items = ({name: both[i] for name, both in counted.stages.items()} for i in (1, 0))
+        return Seen(stages, items, workers, python, len(counted.workers))

@@ -1,0 +1,59 @@
+"""What an engine has counted so far."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.pace.durations import Counts
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Totals of an engine since it was made.
+
+    Attributes:
+        stages: items and busy nanoseconds, summed over threads, by stage.
+        durations: durations of the timed items by stage, in the buckets of `headrace.pace.durations`.
+        bytes_read: bytes of the samples that were read, from files or memory.
+        workers: native threads, as the operating system numbers them.
+        python: threads in which Pillow and Python steps run; none where the consumer's thread runs them.
+    """
+
+    stages: dict[str, tuple[int, int]] = field(default_factory=dict)
+    durations: dict[str, Counts] = field(default_factory=dict)
+    bytes_read: int = 0
+    workers: tuple[int, ...] = ()
+    python: tuple[int, ...] = ()
+
+    def since(self, before: Counters) -> Counters:
+        """Returns what was counted since `before`, with the threads of now."""
+        stages = {}
+        for name, (items, ns) in self.stages.items():
+            items_then, ns_then = before.stages.get(name, (0, 0))
+            stages[name] = items - items_then, ns - ns_then
+        durations = {name: one - before.durations.get(name, 0) for name, one in self.durations.items()}
+        return Counters(stages, durations, self.bytes_read - before.bytes_read, self.workers, self.python)
+
+
+def summed(parts: Iterable[Counters]) -> Counters:
+    """Returns the sum of several engines' counters."""
+    items: Counter[str] = Counter()
+    busy: Counter[str] = Counter()
+    durations: dict[str, Any] = {}
+    size = 0
+    workers: list[int] = []
+    python: list[int] = []
+    for one in parts:
+        for name, (count, ns) in one.stages.items():
+            items[name] += count
+            busy[name] += ns
+        for name, counts in one.durations.items():
+            durations[name] = counts + durations.get(name, 0)
+        size += one.bytes_read
+        workers.extend(one.workers)
+        python.extend(one.python)
+    stages = {name: (items[name], busy[name]) for name in items}
+    return Counters(stages, durations, size, tuple(workers), tuple(python))

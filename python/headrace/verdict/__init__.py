@@ -1,0 +1,1 @@
+"""The verdict on an epoch: its bottleneck, how sure that is, and the change that would help most."""

@@ -1,0 +1,129 @@
+"""The changes that a user could make, and what the model expects of each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from headrace.pace.pace import Step
+from headrace.verdict.load import Load
+from headrace.verdict.model import free_cores, period, simulated, terms, with_threads
+from headrace.verdict.words import cores_in_words
+
+_ENOUGH = 0.03  # a smaller setting is advised if it comes this close to the best
+_DEPTHS = (2, 4, 8, 16, 32)
+_PIXELS = 0.25  # share of the pixels at half the edge length
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change and the speed-up that the model expects of it.
+
+    Attributes:
+        name: "threads", "prefetch", "storage", "smaller images", "plain JPEG", "native step", "collate_fn",
+            "out_transform", "cores" (more of them) or "free cores" (other programs use them now).
+        advice: what to do, in words.
+        gain: the time from batch to batch now, divided by that after the change.
+    """
+
+    name: str
+    advice: str
+    gain: float
+
+
+def changes(load: Load, steps: Sequence[Step]) -> list[Change]:
+    """Returns the changes that apply, the greatest gain first.
+
+    Args:
+        load: the mean of the epoch.
+        steps: the newest steps of the consumer.
+    """
+    here = replace(load, setting=replace(load.setting, cores=free_cores(load)))
+    found = [*_threads(load), *_prefetch(load, steps), *_less_work(here), *_cores(load)]
+    return sorted(found, key=lambda one: -one.gain)
+
+
+def _gain(load: Load, after: Load) -> float:
+    """Returns the expected speed-up. What the model does not explain now, it does not expect to vanish."""
+    unexplained = max(0.0, load.period - period(load))
+    return load.period / (period(after) + unexplained)
+
+
+def _threads(load: Load) -> Iterator[Change]:
+    now, cores = load.setting.threads, free_cores(load)
+    most = max(1, math.ceil(load.setting.cores))
+    waits = load.stuck > load.cpu or sum(load.lanes.values()) > 2 * load.python_cpu
+    tried = sorted({one for one in (now + 1, 2, most, *((2 * most, 4 * most, 8 * most) if waits else ())) if one > now})
+    gains = {one: _gain(load, with_threads(load, one, cores)) for one in tried if one <= most or waits}
+    if gains:
+        best = max(gains.values())
+        threads = next(one for one, gain in gains.items() if gain >= best * (1 - _ENOUGH))
+        yield Change("threads", f"num_workers={threads}", gains[threads])
+
+
+def _prefetch(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
+    setting = load.setting
+    if not steps or setting.threads == 0 or not setting.native:
+        return
+    making = making_of(load)
+    now = simulated(steps, making, setting.depth)
+    gains = {one: now / simulated(steps, making, one) for one in _DEPTHS if one > setting.depth}
+    if gains and now:
+        best = max(gains.values())
+        depth = next(one for one, gain in gains.items() if gain >= best * (1 - _ENOUGH))
+        yield Change("prefetch", f"prefetch_factor={depth}", gains[depth])
+
+
+def making_of(load: Load) -> float:
+    """Returns the seconds per batch of the slowest part behind the consumer."""
+    return max((seconds for name, seconds in terms(load).items() if name != "consumer"), default=0.0)
+
+
+def _less_work(load: Load) -> Iterator[Change]:
+    setting, lanes = load.setting, load.lanes
+    busy = sum(lanes.values())
+    if load.stuck:
+        where = "the data in the page cache, on a faster disk, or in larger files" if setting.native else (
+            "no waiting in the dataset's own code: a faster disk or network, or the page cache"
+        )  # fmt: skip
+        yield Change("storage", where, _gain(load, replace(load, stuck=0.0)))
+    decode = load.stages.get("decode", 0.0)
+    if native := sum(load.stages.values()):
+        saved = decode / native * (1 - _PIXELS)
+        after = replace(load, cpu=load.cpu * (1 - saved), delayed=load.delayed * (1 - saved))
+        if setting.threads == 0:
+            after = replace(load, blocked=load.blocked - decode * (1 - _PIXELS))
+        advice = "images stored at half the edge length, if they stay larger than what the transforms need"
+        yield Change("smaller images", advice, _gain(load, after))
+    for lane, name, advice in (
+        ("pillow", "plain JPEG", "the files that Pillow decodes stored as plain JPEG"),
+        ("python", "native step", "a transform with a native form in place of the Python steps that explain() lists"),
+        ("collate_fn", "collate_fn", "a lighter collate_fn"),
+    ):
+        if lane in lanes:
+            rest = 1 - lanes[lane] / busy
+            after = replace(
+                load,
+                lanes={one: seconds for one, seconds in lanes.items() if one != lane},
+                python_cpu=load.python_cpu * rest,
+                python_delayed=load.python_delayed * rest,
+                blocked=max(0.0, load.blocked - lanes[lane]) if setting.threads == 0 else load.blocked,
+            )
+            yield Change(name, advice, _gain(load, after))
+    for part, advice in (("collate_fn", "a lighter collate_fn"), ("out_transform", "a lighter out_transform")):
+        if load.handed.get(part):
+            rest_of = {one: seconds for one, seconds in load.handed.items() if one != part}
+            after = replace(load, handed=rest_of, other_cpu=max(0.0, load.other_cpu - load.handed[part]))
+            yield Change(part, advice, _gain(load, after))
+
+
+def _cores(load: Load) -> Iterator[Change]:
+    have, free = load.setting.cores, free_cores(load)
+    if free < 0.9 * have:
+        after = with_threads(load, max(load.setting.threads, math.ceil(have)), have)
+        yield Change("free cores", f"the {cores_in_words(have)} free of other programs", _gain(load, after))
+        return
+    threads = max(2 * load.setting.threads, math.ceil(2 * have))
+    after = with_threads(load, threads, 2 * have)
+    yield Change("cores", f"{cores_in_words(2 * have)} and num_workers={threads}", _gain(load, after))

@@ -1,0 +1,249 @@
+"""Verdicts and expected gains from made-up counters, and from a few loaders that wait rather than compute."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from torch.utils.data import Dataset
+
+from headrace import DataLoader
+from headrace import transforms as T
+from headrace.pace.pace import Mark, Seen, Step
+from headrace.pace.scheduled import Scheduled
+from headrace.verdict.changes import changes
+from headrace.verdict.load import Load, Setting, between
+from headrace.verdict.model import free_cores, period, simulated, terms
+from headrace.verdict.verdict import BATCHES, Verdict, judge, of_load
+from support import TENSOR, blobs
+
+TWO = Setting(threads=2, cores=2.0)
+
+
+def verdict(load: Load, steps: list[Step] | None = None) -> Verdict:
+    return of_load(load, [load] * 6, steps or [Step(round(1e9 * load.step), 0, 0)] * 100)
+
+
+def gains(load: Load) -> dict[str, float]:
+    return {one.name: one.gain for one in changes(load, [Step(round(1e9 * load.step), 0, 0)] * 100)}
+
+
+# Two threads on two cores decode all the time: 20 ms of work a batch, one batch in 10 ms.
+DECODING = Load(
+    TWO, 100, 0.010, 0.001, 0.0085, {"submit": 0.0005}, cpu=0.020, stages={"decode": 0.016, "resize": 0.004}
+)
+# Their reads take 30 ms a batch.
+READING = Load(TWO, 100, 0.015, 0.001, 0.014, {}, cpu=0.001, stuck=0.029, stages={"read": 0.029, "decode": 0.001})
+# The consumer works 30 ms on each; the threads are idle for most of the time.
+CONSUMING = Load(TWO, 100, 0.030, 0.0299, 0.0001, {}, cpu=0.010, idle=0.050, stages={"decode": 0.010})
+
+
+@pytest.mark.parametrize(
+    ("load", "found"),
+    [
+        (DECODING, "decode"),
+        (dataclasses.replace(DECODING, stages={"decode": 0.004, "resize": 0.016}), "resize"),
+        (READING, "read"),
+        (CONSUMING, "consumer"),
+        (dataclasses.replace(CONSUMING, step=0.005, handed={"out_transform": 0.0245}), "out_transform"),
+        (dataclasses.replace(CONSUMING, step=0.005, handed={"submit": 0.0245}), "submit"),
+        (Load(TWO, 100, 0.02, 0.001, 0.019, lanes={"pillow": 0.038}, python_cpu=0.038, idle=0.04), "pillow"),
+        (Load(TWO, 100, 0.02, 0.001, 0.019, lanes={"python": 0.04}, python_cpu=0.02, idle=0.04), "python"),
+        (
+            Load(
+                dataclasses.replace(TWO, collating=2), 100, 0.02, 0.001, 0.019, lanes={"collate_fn": 0.039},
+                python_cpu=0.02, idle=0.04,
+            ),
+            "collate_fn",
+        ),
+        (dataclasses.replace(DECODING, setting=Setting(0, 2.0), cpu=0.0), "decode"),
+        (Load(Setting(0, 2.0), 100, 0.02, 0.011, 0.009), "consumer"),
+        (Load(Setting(2, 2.0, native=False), 100, 0.02, 0.001, 0.019, cpu=0.038, stuck=0.002), "workers"),
+        (Load(Setting(2, 2.0, native=False), 100, 0.02, 0.001, 0.019, cpu=0.002, stuck=0.038), "waiting workers"),
+        (Load(Setting(2, 2.0, native=False), 100, 0.02, 0.0199, 0.0001, cpu=0.002, idle=0.038), "consumer"),
+        (Load(Setting(0, 2.0, native=False), 100, 0.02, 0.001, 0.019, other_cpu=0.019), "dataset"),
+    ],
+)  # fmt: skip
+def test_the_slowest_part_is_the_bottleneck(load, found):
+    given = verdict(load)
+    assert (given.bottleneck, given.certainty) == (found, "sure"), given
+    assert len(str(given).splitlines()) == 3
+
+
+def test_threads_that_starve_the_consumer_are_the_bottleneck_not_the_consumer():
+    starved = Load(
+        Setting(32, 2.0), 100, 0.020, 0.001, 0.001, {"submit": 0.018}, cpu=0.036, delayed=0.500, idle=0.1,
+        stages={"decode": 0.03, "resize": 0.006}, own_delayed=0.0185,
+    )  # fmt: skip
+    assert verdict(starved).bottleneck == "decode"
+
+
+def test_more_threads_are_worth_what_cores_and_waits_allow():
+    alone = dataclasses.replace(DECODING, setting=Setting(1, 2.0), period=0.020, blocked=0.0185)
+    best = verdict(alone).change
+    assert best is not None and best.advice == "num_workers=2" and best.gain == pytest.approx(2.0)
+    assert "threads" not in gains(DECODING)  # both cores are busy already
+    assert gains(DECODING)["cores"] == pytest.approx(2.0)
+    assert gains(READING)["threads"] == pytest.approx(8.0)  # 16 threads
+    assert gains(READING)["storage"] == pytest.approx(15.0)
+    inline = dataclasses.replace(DECODING, setting=Setting(0, 2.0), period=0.0215, blocked=0.020, cpu=0.0)
+    assert gains(inline)["threads"] == pytest.approx(2.15, rel=0.05)
+
+
+def test_a_step_that_holds_the_interpreter_gains_nothing_from_threads():
+    computing = Load(TWO, 100, 0.02, 0.001, 0.019, lanes={"python": 0.04}, python_cpu=0.0199, idle=0.04)
+    assert gains(computing).get("threads", 1.0) < 1.05 and gains(computing)["native step"] > 5
+    waiting = dataclasses.replace(computing, python_cpu=0.0002)
+    assert gains(waiting)["threads"] > 4
+
+
+def test_other_programs_take_cores():
+    slowed = dataclasses.replace(DECODING, period=0.020, blocked=0.0185, delayed=0.020)
+    assert free_cores(slowed) == pytest.approx(1.0)
+    best = verdict(slowed).change
+    assert best is not None and best.name == "free cores" and best.gain == pytest.approx(2.0)
+    late = dataclasses.replace(READING, delayed=0.001)  # a thread that hardly runs may wait long: the cores suffice
+    assert free_cores(late) == pytest.approx(1.0) and verdict(late).bottleneck == "read"
+    assert gains(late)["storage"] > 5
+
+
+def test_a_perfect_loader_is_no_faster_than_the_consumer():
+    for load in (DECODING, READING, CONSUMING):
+        assert all(one <= load.period / load.own + 1e-9 for one in gains(load).values())
+        assert verdict(load).ceiling == pytest.approx(load.period / load.step)
+    assert verdict(CONSUMING).change is None
+    assert str(verdict(CONSUMING)).endswith("change: nothing in the loader: a perfect loader would give 1.00x")
+
+
+def test_varying_steps_need_more_batches_in_flight():
+    steps = [Step(82_000_000 if i % 10 == 9 else 2_000_000, 0, 0) for i in range(200)]
+    making = 0.010
+    now = simulated(steps, making, 1)
+    waiting = Load(
+        dataclasses.replace(TWO, depth=1), 200, now, 0.010, now - 0.010, {}, stuck=0.020, idle=2 * now - 0.020,
+        stages={"read": 0.020},
+    )  # fmt: skip
+    given = verdict(waiting, steps)
+    assert (given.bottleneck, given.certainty) == ("prefetch", "sure")
+    found = next(one for one in (given.change, *given.others) if one is not None and one.name == "prefetch")
+    assert found.advice == "prefetch_factor=8"
+    assert found.gain == pytest.approx(now / simulated(steps, making, 8))
+    assert simulated(steps, making, 64) == pytest.approx(0.010, rel=0.05) and now > 0.016
+
+
+def test_a_simulation_without_variation_is_the_slower_of_the_two():
+    for own, making in itertools.product((1_000_000, 5_000_000), (0.001, 0.007)):
+        slower = max(own / 1e9, making)
+        assert simulated([Step(own, 0, 0)] * 500, making, 2) == pytest.approx(slower, rel=0.01)
+    assert simulated([], 0.001, 2) == 0.0
+
+
+def marks(count: int, batches: int = 5) -> list[Mark]:
+    """An epoch of two decoding threads."""
+    found = []
+    for i in range(count):
+        ns = i * batches * 10_000_000
+        seen = Seen(
+            {"decode": ns // 16, "idle": ns // 50}, {"read": i * 320, "decode": i * 20}, Scheduled(2 * ns), count=2
+        )
+        steps = Step(ns // 10, ns * 8 // 10, ns // 10)
+        found.append(Mark(ns, 1 + i * batches, steps, {"submit": ns // 20}, seen, 2 * ns + ns // 10))
+    return found
+
+
+def test_marks_become_loads():
+    load = between(*marks(2), TWO)
+    assert load.period == pytest.approx(0.010) and load.step == pytest.approx(0.001)
+    assert load.handed == pytest.approx({"submit": 0.0005, "hand_over": 0.0005})
+    assert load.stages == pytest.approx({"decode": 0.010}) and load.idle == pytest.approx(0.0002)
+    assert load.cpu == pytest.approx(0.0198) and load.other_cpu == pytest.approx(0.001)
+    assert terms(load)["workers"] == pytest.approx(0.0099)
+    assert terms(load)["cores"] == pytest.approx(0.0104) == period(load)
+
+
+def test_torchs_workers_that_do_not_run_wait_for_data_only_if_the_consumer_waits():
+    torch_setting = dataclasses.replace(TWO, native=False)
+    begin, end = marks(2)
+    assert between(begin, end, torch_setting).stuck == 0.0  # they run all the time
+    asleep = dataclasses.replace(end, seen=Seen(workers=Scheduled(end.at_ns // 10), count=2))
+    assert between(begin, asleep, torch_setting).stuck == pytest.approx(0.019)
+    served = dataclasses.replace(asleep, steps=Step(end.at_ns, 0, 0))
+    load = between(begin, served, torch_setting)
+    assert (load.stuck, load.idle) == (0.0, pytest.approx(0.019))
+
+
+def test_little_data_gives_no_verdict():
+    for few in ([], marks(1), marks(3, 50), marks(5, (BATCHES - 1) // 4)):
+        given = judge(few, [], TWO)
+        assert (given.bottleneck, given.certainty, given.change) == ("nothing yet", "not enough data", None)
+        assert f"{BATCHES} batches after the first" in str(given)
+    assert judge(marks(4), [], TWO).bottleneck == "decode"
+
+
+def test_parts_of_an_epoch_that_disagree_are_not_sure():
+    mixed = [DECODING, CONSUMING] * 3
+    given = of_load(DECODING, mixed, [])
+    assert (given.certainty, given.agreement) == ("unsure", 0.5)
+    unexplained = dataclasses.replace(DECODING, period=0.03)
+    assert of_load(unexplained, [unexplained] * 6, []).certainty == "unsure"
+    assert of_load(DECODING, [DECODING] * 4, []).certainty == "likely"
+
+
+class Waiting:
+    """A Python step that waits."""
+
+    def __call__(self, image: Any) -> Any:
+        time.sleep(0.004)
+        return image
+
+
+class Own(Dataset[Any]):
+    def __len__(self) -> int:
+        return 64
+
+    def __getitem__(self, index: int) -> int:
+        time.sleep(0.01)
+        return index
+
+
+def judged(make: Callable[..., Any], **options: Any) -> tuple[Verdict, float]:
+    """The verdict on an epoch of a loader, and its seconds a batch."""
+    loader = make(**options)
+    begin = time.perf_counter()
+    batches = sum(1 for _ in loader)
+    return loader.stats().verdict, (time.perf_counter() - begin) / batches
+
+
+def stepping(**options: Any) -> Any:
+    return DataLoader(blobs(240, T.Compose([T.Resize((8, 8)), Waiting(), *TENSOR])), 4, **options)
+
+
+def test_steps_that_wait_are_found_and_gain_by_more_threads():
+    found, before = judged(stepping, num_workers=2)
+    assert found.bottleneck == "python" and found.change is not None
+    # Which change, and how much it gains: bench.verdicts, on a machine with nothing else to do.
+    assert found.change.name in ("threads", "native step", "free cores")
+    _, after = judged(stepping, num_workers=8)
+    assert before / after > 1
+
+
+@pytest.mark.processes
+def test_torchs_workers_are_judged():
+    found, _ = judged(lambda: DataLoader(Own(), 2, num_workers=2))
+    assert found.bottleneck == "waiting workers" and found.change is not None
+
+
+def test_torch_alone_is_judged():
+    loader = DataLoader(Own(), 2)
+    assert loader.stats().bottleneck == "nothing yet"
+    for _ in loader:
+        time.sleep(0.06)
+    total = loader.stats()
+    assert total.bottleneck == "consumer" and total.verdict.ceiling < 2
+    assert total.verdict.change is not None and total.verdict.change.name in ("threads", "free cores")
+    assert "torch's DataLoader delivers" in str(total) and total.steps.batches == 31
+    assert total.steps.total_s > 1.8 and total.waited_s > 0.25
