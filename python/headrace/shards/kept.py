@@ -18,7 +18,10 @@ from headrace.shards.tar_index import is_header_of
 from headrace.sources.packed_paths import PackedPaths
 from headrace.sources.ranges import stamps_of
 
+Uint64s = npt.NDArray[np.uint64]
+
 _VERSION = 1
+_AT_ONCE = 1 << 16  # samples whose ranges are checked at a time
 _FEWEST = 1_000_000  # samples: fewer are joined in less than a second
 _LONGEST = 512  # bytes of a usual key
 _TRIED = 64  # samples whose headers are compared
@@ -97,14 +100,15 @@ class KeptSamples:
             return None
         if keys.ndim != 1 or keys[-1] != 0 or int(key_offsets.max()) >= len(keys):
             return None
-        sizes = stamps[:, 0].astype(np.uint64)[shard_of]
+        sizes = stamps[:, 0].astype(np.uint64)
         fields = {}
         for number, (name, extensions) in enumerate(self._wanted.items()):
             parts = {part: self._array(f"{number}.{part}") for part in _PARTS}
             whole = len(parts["number"]) > 0  # otherwise, some are no whole numbers
             if any(array.shape != shard_of.shape for part, array in parts.items() if whole or part != "number"):
                 return None
-            if (parts["offset"] > sizes).any() or (parts["length"] > sizes - parts["offset"]).any():
+            # The places of numbers are not read: nobody reads these again from the shard.
+            if not whole and not _inside(shard_of, sizes, parts["offset"], parts["length"]):
                 return None
             if int(parts["choice"].max()) >= len(extensions):
                 return None
@@ -124,6 +128,16 @@ class KeptSamples:
                     if not is_header_of(file.fileno(), *where, samples.names(name)[place]):
                         return False
         return True
+
+
+def _inside(shard_of: npt.NDArray[np.uint32], sizes: Uint64s, offsets: Uint64s, lengths: Uint64s) -> bool:
+    """Whether all ranges lie in their shards. Some at a time, whose temporary arrays stay in the caches."""
+    for begin in range(0, len(shard_of), _AT_ONCE):
+        part = slice(begin, begin + _AT_ONCE)
+        ends, offset = sizes[shard_of[part]], offsets[part]
+        if (offset > ends).any() or (lengths[part] > ends - offset).any():
+            return False
+    return True
 
 
 class MappedKeys(Sequence[str]):
