@@ -79,6 +79,14 @@ def test_what_litdata_writes(tmp_path):
     assert [data.target(i) for i in range(len(data))] == [
         {"label": i - 3, "text": f"é{i}", "even": i % 2 == 0, "weight": i / 3} for i in range(len(files))
     ]
+    writer = BinaryWriter(str(tmp_path / "rows"), chunk_size=9)  # a table of Arrow, where there is no image of Pillow
+    for number, held in enumerate(files):
+        writer.add_item(number, {"raw": held, "label": number - 3, "text": f"é{number}"})
+    writer.done()
+    writer.merge()
+    in_rows = LitData(tmp_path / "rows", "raw", ["label", "text"], SMALL)
+    assert [in_rows.read(i) for i in range(len(in_rows))] == files
+    assert in_rows.target(20) == {"label": 17, "text": "é20"}
     # litdata writes images that Pillow has opened anew; these are what its reader gets.
     again = LitData(tmp_path, "image", "label", SMALL)
     loader = DataLoader(again, 4, num_workers=1, seed=0)
