@@ -1,5 +1,6 @@
 // Binds the index of a tar archive.
 #include <cerrno>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,11 @@ py::dict index_of(const py::bytes& path) {
     stamp = source.stamp();
     made = tar_samples(source);
   } catch (const ArchiveError& error) {
-    throw py::value_error(error.what());
+    // Names in the message may be no UTF-8.
+    const auto text = py::reinterpret_steal<py::object>(
+        PyUnicode_DecodeUTF8(error.what(), static_cast<Py_ssize_t>(std::strlen(error.what())), "backslashreplace"));
+    PyErr_SetObject(PyExc_ValueError, text.ptr());
+    throw py::error_already_set();
   } catch (const Error& error) {
     errno = error.os_errno();
     PyErr_SetFromErrnoWithFilename(PyExc_OSError, name.c_str());

@@ -48,8 +48,7 @@ std::string lower(std::string_view text) {
 }
 
 [[noreturn]] void refuse(const TarMember& member, const std::string& why) {
-  throw ArchiveError("at byte " + std::to_string(member.header) + ": the member '" +
-                     std::string(member.name.substr(0, 200)) + "' " + why);
+  throw ArchiveError("at byte " + std::to_string(member.header) + ": the member " + quoted(member.name) + " " + why);
 }
 
 }  // namespace
@@ -91,8 +90,8 @@ TarSamples tar_samples(const ByteSource& source) {
     }
     const uint64_t sample = made.key_offsets.size();
     if (last_sample[entry->second] == sample) {
-      refuse(member, "repeats the extension '" + entry->first + "' of its sample '" + current +
-                         "'; give each sample a key of its own");
+      refuse(member, "repeats the extension " + quoted(entry->first) + " of its sample " + quoted(current) +
+                         "; give each sample a key of its own");
     }
     last_sample[entry->second] = sample;
     made.sample.push_back(static_cast<uint32_t>(sample - 1));

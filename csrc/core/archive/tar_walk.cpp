@@ -71,11 +71,21 @@ const char* compression(std::span<const uint8_t> bytes) {
   return nullptr;
 }
 
-std::string quoted(std::string_view name) {
-  return "'" + std::string(name.substr(0, 200)) + (name.size() > 200 ? "...'" : "'");
-}
-
 }  // namespace
+
+std::string quoted(std::string_view name) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string made = "'";
+  for (const char letter : name.substr(0, 200)) {
+    const auto byte = static_cast<uint8_t>(letter);
+    if (byte >= ' ' && byte != 0x7F) {
+      made += letter;
+    } else {
+      made += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return made + (name.size() > 200 ? "...'" : "'");
+}
 
 void TarWalk::fail(const std::string& why) const { throw ArchiveError("at byte " + std::to_string(at_) + ": " + why); }
 

@@ -26,6 +26,9 @@ class ArchiveError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A name for a message: at most 200 bytes of it, without control characters, which would end or forge the message.
+std::string quoted(std::string_view name);
+
 /// A regular file in an archive.
 struct TarMember {
   std::string_view name;          // valid until the next call

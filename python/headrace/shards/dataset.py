@@ -10,15 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace.base.cores import usable_cores
-from headrace.base.native import core
+from headrace.shards.joined import Joined, joined
+from headrace.shards.kept import KeptSamples
 from headrace.shards.tar_index import TarIndex, index_of
 from headrace.shards.urls import Urls, shard_paths
-from headrace.shards.values import INTEGERS, Names, Together, Values, checked_decoder
-from headrace.sources.packed_paths import PackedPaths
+from headrace.shards.values import INTEGERS, Together, Values, checked_decoder
 from headrace.sources.ranges import Ranges
 
 IMAGES = ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "pnm", "bmp", "tif", "tiff", "gif")
@@ -80,8 +79,8 @@ class TarShards(Ranges):
         labels = () if label is None else (label,) if isinstance(label, str) else tuple(label)
         decoders = {name: checked_decoder(name, allow_pickle) for name in labels if name != KEY}
         shards = shard_paths(urls)
-        found = _Found(shards, _indexed(shards, index), {"image": images, **{name: (name,) for name in decoders}})
-        found.check(missing == "skip")
+        wanted = {"image": images, **{name: (name,) for name in decoders}}
+        found = _found(shards, index, wanted, missing == "skip")
         super().__init__(
             shards, *found.places("image"), None, transform, names=found.names("image"), stamps=found.stamps, mode=mode
         )
@@ -92,7 +91,7 @@ class TarShards(Ranges):
             if name == KEY:
                 parts[name] = self.keys
                 continue
-            numbers = found.numbers(name) if decoders[name] is int and name in INTEGERS else None
+            numbers = found.fields[name].number if decoders[name] is int and name in INTEGERS else None
             if numbers is None:
                 where = Ranges(shards, *found.places(name), names=found.names(name), stamps=found.stamps)
                 parts[name] = Values(where, decoders[name])
@@ -108,9 +107,21 @@ class TarShards(Ranges):
         return self._upright
 
 
-def _indexed(shards: Sequence[str], index: Any) -> list[TarIndex]:
-    """Returns the index of each shard. Headers are read without the GIL."""
+def _found(shards: list[str], index: Any, wanted: dict[str, tuple[str, ...]], skip: bool) -> Joined:
+    """Returns the samples: as they were kept, if there are many, otherwise from the index of each shard."""
     folder = None if index is None or index is True else "" if index is False else os.fspath(index)
+    kept = KeptSamples(shards, folder, wanted, skip)
+    if (known := kept.load()) is not None:
+        return known
+    indexes = _indexed(shards, folder)
+    made = joined(shards, indexes, wanted, skip)
+    if all(one.has_end for one in indexes):  # otherwise, the warning comes each time
+        kept.store(made)
+    return made
+
+
+def _indexed(shards: Sequence[str], folder: str | None) -> list[TarIndex]:
+    """Returns the index of each shard. Headers are read without the GIL."""
     bar = tqdm(total=len(shards), desc="indexing", unit="shard", leave=False, disable=not sys.stderr.isatty())
     with bar, ThreadPoolExecutor(max(4, usable_cores())) as pool:
         jobs = [pool.submit(index_of, path, folder) for path in shards]
@@ -127,76 +138,6 @@ def _indexed(shards: Sequence[str], index: Any) -> list[TarIndex]:
         warnings.warn(
             f"{len(cut)} of {len(shards)} shards have no end-of-archive marker, first {cut[0]}: they may have been cut "
             "between two members",
-            stacklevel=4,
+            stacklevel=5,
         )
     return made
-
-
-class _Found:
-    """The members of all shards, and for each wanted field the member of each sample.
-
-    Args:
-        wanted: name of a field -> extensions, the preferred one first.
-    """
-
-    def __init__(self, shards: list[str], indexes: list[TarIndex], wanted: dict[str, tuple[str, ...]]) -> None:
-        self._shards = shards
-        self._wanted = wanted
-        self.stamps = np.stack([index.stamp for index in indexes])
-        counts = [len(index.key_offsets) for index in indexes]
-        self._shard_of = np.repeat(np.arange(len(indexes), dtype=np.uint32), counts)
-        firsts = np.cumsum([0, *(len(index.sample) for index in indexes)])
-        self._offset = np.concatenate([index.offset for index in indexes])
-        self._length = np.concatenate([index.length for index in indexes])
-        self._number = np.concatenate([index.number for index in indexes])
-        self._member = {name: np.full(sum(counts), -1, np.int64) for name in wanted}
-        self._choice = {name: np.zeros(sum(counts), np.uint32) for name in wanted}
-        first_samples = np.cumsum([0, *counts])
-        for number, index in enumerate(indexes):
-            numbers = index.extension_numbers()
-            for name, extensions in wanted.items():
-                for choice in reversed(range(len(extensions))):  # the preferred one last
-                    places = np.flatnonzero(index.extension == numbers.get(extensions[choice], -1))
-                    samples = index.sample[places] + first_samples[number]
-                    self._member[name][samples] = places + firsts[number]
-                    self._choice[name][samples] = choice
-        bases = np.cumsum([0, *(len(index.keys) for index in indexes)]).astype(np.uint64)
-        keys = b"".join(index.keys.tobytes() for index in indexes)
-        offsets = [index.key_offsets + base for index, base in zip(indexes, bases[:-1], strict=True)]
-        self.keys = PackedPaths.of_packed(keys, np.concatenate(offsets))
-
-    def check(self, skip: bool) -> None:
-        """Leaves out the samples that lack a field. Raises ValueError if there are such and `skip` is False, or if no
-        sample is left."""
-        complete = np.ones(len(self.keys), bool)
-        for name, member in self._member.items():
-            lacking = np.flatnonzero(member < 0)
-            complete[lacking] = False
-            if len(lacking) and not skip:
-                first = int(lacking[0])
-                raise ValueError(
-                    f"{self._shards[int(self._shard_of[first])]}: {len(lacking)} of {len(complete)} samples have no "
-                    f"{' or '.join(self._wanted[name][:4])}, first {self.keys[first]!r}; give another `image` or "
-                    '`label`, or missing="skip"'
-                )
-        if not complete.any():
-            raise ValueError(f"there is no complete sample in {len(self._shards)} shards, first {self._shards[0]}")
-        if complete.all():
-            return
-        self._shard_of = self._shard_of[complete]
-        self._member = {name: member[complete] for name, member in self._member.items()}
-        self._choice = {name: choice[complete] for name, choice in self._choice.items()}
-        self.keys = PackedPaths.of_packed(self.keys.packed, self.keys.offsets[complete])
-
-    def places(self, name: str) -> tuple[Any, Any, Any]:
-        """Returns the shard, the offset and the length of a field's bytes in each sample."""
-        member = self._member[name]
-        return self._shard_of, self._offset[member], self._length[member]
-
-    def names(self, name: str) -> Names:
-        return Names(self.keys, self._choice[name], list(self._wanted[name]))
-
-    def numbers(self, name: str) -> npt.NDArray[np.int64] | None:
-        """Returns a field's values if all are whole numbers."""
-        numbers = self._number[self._member[name]]
-        return None if (numbers == core.NO_NUMBER).any() else numbers

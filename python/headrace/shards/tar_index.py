@@ -160,18 +160,22 @@ def _fits(index: TarIndex, path: str) -> bool:
     count = len(index.sample)
     places = {0, count - 1, *np.random.default_rng().integers(0, count, _TRIED).tolist()} if count else set()
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a string
-        return all(
-            _names(os.pread(file.fileno(), _BLOCK, int(index.offset[place]) - _BLOCK), index, place) for place in places
-        )
+        for place in places:
+            name = f"{index.key(int(index.sample[place]))}.{os.fsdecode(index.extensions[index.extension[place]])}"
+            if not is_header_of(file.fileno(), int(index.offset[place]), int(index.length[place]), name):
+                return False
+    return True
 
 
-def _names(block: bytes, index: TarIndex, place: int) -> bool:
-    """Whether a block is the header of a member: its checksum, its size, and its name where this header holds it."""
+def is_header_of(file: int, offset: int, length: int, name: str) -> bool:
+    """Whether the header of a member lies in front of its bytes: its checksum, its size, and its name where this header
+    holds it. The case of letters is not compared."""
+    block = os.pread(file, _BLOCK, offset - _BLOCK)
     if len(block) != _BLOCK or _octal(block[148:156]) != sum(block[:148]) + sum(block[156:]) + 8 * 32:
         return False
-    if not block[124] & 0x80 and _octal(block[124:136]) != int(index.length[place]):
+    if not block[124] & 0x80 and _octal(block[124:136]) != length:
         return False
-    whole = os.fsencode(index.key(int(index.sample[place]))) + b"." + index.extensions[index.extension[place]]
+    whole = os.fsencode(name)
     own = block[:100].split(b"\0")[0]
     # Longer names, and in some formats those that are not ASCII, lie in headers of their own.
     return len(whole) >= 100 or not whole.isascii() or whole.lower().endswith(own.lower())

@@ -97,7 +97,7 @@ class Together(Sequence[Any]):
 class Names(Sequence[str]):
     """The names of samples' members within their shards: the key, and an extension."""
 
-    def __init__(self, keys: Sequence[str], extension_of: npt.NDArray[np.uint32], extensions: list[str]) -> None:
+    def __init__(self, keys: Sequence[str], extension_of: npt.NDArray[np.uint8], extensions: list[str]) -> None:
         self._keys, self._extension_of, self._extensions = keys, extension_of, extensions
 
     def __len__(self) -> int:

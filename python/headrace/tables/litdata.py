@@ -9,9 +9,13 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from headrace.tables.arrow import Stamp, labels_of
 from headrace.tables.cached import cache_folder, decompressed
+from headrace.tables.image_column import ImageColumn
+from headrace.tables.litdata_rows import holds_rows, rows_of
+from headrace.tables.mapped_spans import MappedSpans
 from headrace.tables.shards import Column, Decoder, Shard, ShardSource, number, text
-from headrace.tables.source import LabelColumns
+from headrace.tables.source import LabelColumns, TableSource, checked_names
 
 _IMAGES = ("jpeg", "image", "bytes")
 _DECODERS: dict[str, Decoder] = {
@@ -21,7 +25,7 @@ _DECODERS: dict[str, Decoder] = {
     "str": text,
     "bytes": bytes,
 }
-_ARROW_ROWS = b"LDARW01\0"  # the end of a chunk with an Arrow table behind its samples, or in their place
+_REMEDY = "leave such rows out when the chunks are written"
 _LEAF: dict[str, Any] = {"type": None, "context": None, "children_spec": []}
 
 
@@ -29,8 +33,9 @@ class LitData(ShardSource):
     """Encoded images in chunks that Lightning's litdata (`optimize`) wrote of dicts. Samples are (image, label).
 
     The chunks are mapped into memory, and images are decoded where they lie, by the rules of `ImageFolder`: as Pillow
-    opens them. Chunks that are compressed as a whole (zstd) are decompressed once into a folder. A chunk that is
-    truncated while it is mapped ends the process.
+    opens them; so are those in the tables of Arrow that litdata makes of dicts of bytes, texts and numbers. Chunks that
+    are compressed as a whole (zstd) are decompressed once into a folder. A chunk that is truncated while it is mapped
+    ends the process.
 
     Args:
         folder: a local folder with ``index.json`` and its chunks.
@@ -43,9 +48,9 @@ class LitData(ShardSource):
     Raises:
         OSError: the index or a chunk cannot be read.
         ImportError: pyarrow, which decompresses chunks, is not installed.
-        ValueError: the index or a chunk is damaged, encrypted, or of another layout, such as the Arrow
-            tables that litdata makes of dicts of bytes and numbers; the samples are not dicts; a key is missing, or its
-            values are not read: pickles could run any code.
+        TypeError: the column of a table of Arrow holds no images, or several a row.
+        ValueError: the index or a chunk is damaged, encrypted, or of another layout; the samples are not dicts; a key
+            is missing, or its values are not read: pickles could run any code.
     """
 
     def __init__(
@@ -60,9 +65,26 @@ class LitData(ShardSource):
         cache: str | os.PathLike[str] | None = None,
     ) -> None:
         shards = _shards(Path(folder).absolute(), cache_folder(cache))
-        for shard in shards:
-            _check_rows(shard.path)
-        super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode)
+        self._has_rows = bool(shards) and holds_rows(shards[0].path)
+        if self._has_rows:
+            self._init_rows(shards, image, label, transform, target_transform, mode)
+        else:
+            super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode)
+
+    def _init_rows(self, shards: list[Shard], image: str, label: LabelColumns, *others: Any) -> None:
+        """Instead of the constructor of the base class, for chunks with a table of Arrow."""
+        self._shards, self._image = shards, image
+        self._stamps = [Stamp.of(shard.path) for shard in shards]
+        table = rows_of(shards)
+        names = checked_names(table.column_names, image, label)
+        TableSource.__init__(self, labels_of(table, label, names), *others)
+        self._images = self._locate()  # finds unusable rows now
+
+    def _locate(self) -> ImageColumn | MappedSpans:
+        if not self._has_rows:
+            return super()._locate()
+        self._check_stamps()
+        return ImageColumn(self._image, rows_of(self._shards).column(self._image), None, _REMEDY)
 
 
 def _shards(folder: Path, cache: Path) -> list[Shard]:
@@ -78,9 +100,11 @@ def _shards(folder: Path, cache: Path) -> list[Shard]:
                 )
         if config.get("item_loader") not in (None, "PyTreeLoader"):
             raise ValueError(f"the chunks of {folder} are for {config['item_loader']}; those for PyTreeLoader are read")
-        columns = _columns(folder, config)
         how = config.get("compression")
-        return [Shard(_file(folder, chunk, how, cache), int(chunk["chunk_size"]), columns) for chunk in chunks]
+        files = [_file(folder, chunk, how, cache) for chunk in chunks]
+        columns = {} if files and holds_rows(files[0]) else _columns(folder, config)
+        sizes = [int(chunk["chunk_size"]) for chunk in chunks]
+        return [Shard(path, samples, columns) for path, samples in zip(files, sizes, strict=True)]
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{index} is no index of litdata's chunks, or it is damaged: {error!r}") from error
 
@@ -91,18 +115,6 @@ def _file(folder: Path, chunk: dict[str, Any], compression: str | None, cache: P
     if not compression or f".{compression}." not in Path(path).name:
         return path
     return decompressed(path, compression, int(chunk["chunk_bytes"]), cache)
-
-
-def _check_rows(path: str) -> None:
-    """Raises ValueError for a chunk whose samples lie in an Arrow table at its end: their places are all the same."""
-    with Path(path).open("rb") as file:
-        begin = file.read(12)  # the number of samples, and two places
-        file.seek(-min(8, file.seek(0, os.SEEK_END)), os.SEEK_END)
-        if file.read() == _ARROW_ROWS and begin[4:8] == begin[8:]:
-            raise ValueError(
-                f"{path} keeps its samples in an Arrow table, as litdata writes dicts of bytes and numbers; such "
-                "chunks are not read: write the images as PIL images"
-            )
 
 
 def _columns(folder: Path, config: dict[str, Any]) -> dict[str, Column]:

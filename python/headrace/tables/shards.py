@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.tables.arrow import Stamp
+from headrace.tables.image_column import ImageColumn
 from headrace.tables.mapped_spans import MappedSpans, mapped
 from headrace.tables.source import LabelColumns, TableSource, checked_names
 
@@ -75,17 +76,21 @@ class ShardSource(TableSource):
         super().__init__(labels, transform, target_transform, mode)
         self._images = self._locate()  # finds damaged shards now
 
-    def _locate(self) -> MappedSpans:
+    def _check_stamps(self) -> None:
         for stamp in self._stamps:
             if Stamp.of(stamp.path) != stamp:
                 raise ValueError(f"{stamp.path} has changed since the dataset was made; make a new one")
+
+    def _locate(self) -> ImageColumn | MappedSpans:
+        self._check_stamps()
         files = [(shard.path, mapped(shard.path)) for shard in self._shards]
         found = [_places(shard, data, self._image) for shard, (_, data) in zip(self._shards, files, strict=True)]
         begins, sizes = (np.concatenate([one[part] for one in found] or [np.empty(0, np.int64)]) for part in (0, 1))
         return MappedSpans(files, np.repeat(np.arange(len(files)), [len(one[0]) for one in found]), begins, sizes)
 
     def location(self, index: int) -> str:
-        return f"sample {index}, in {self.images.name_of(index)}"
+        number = np.searchsorted(np.cumsum([shard.samples for shard in self._shards]), index, side="right")
+        return f"sample {index}, in {self._shards[number].path}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} samples in {len(self._shards)} shards)"

@@ -175,3 +175,10 @@ TEST_CASE("names are split as by WebDataset's pattern") {
   CHECK(both("/.x") == "/|x");
   CHECK(both("a.") == "a|");
 }
+
+TEST_CASE("a name in a message has no control characters, and an end") {
+  CHECK(quoted("a b.jpg") == "'a b.jpg'");
+  CHECK(quoted({"a\0\n\x1B\x7F", 5}) == "'a\\x00\\x0a\\x1b\\x7f'");
+  CHECK(quoted("\xFF") == "'\xFF'");
+  CHECK(quoted(std::string(201, 'n')) == "'" + std::string(200, 'n') + "...'");
+}

@@ -230,10 +230,3 @@ def test_images_and_masks_of_one_sample(tmp_path):
     assert loader.native
     batch = next(iter(loader))
     assert batch["mask"][2, 0].flatten().tolist() == list(range(64)) and batch["image"].shape == (3, 3, 8, 8)
-
-
-def test_a_pipeline_of_webdataset_is_told_what_to_write(shards):
-    webdataset = pytest.importorskip("webdataset", reason="webdataset is not installed")
-    loader = DataLoader(webdataset.WebDataset(str(shards[0]), shardshuffle=False), 2)
-    assert not loader.native
-    assert "headrace.TarShards(urls) reads the same shards natively" in str(loader.explain())

@@ -79,6 +79,14 @@ def test_what_litdata_writes(tmp_path):
     assert [data.target(i) for i in range(len(data))] == [
         {"label": i - 3, "text": f"é{i}", "even": i % 2 == 0, "weight": i / 3} for i in range(len(files))
     ]
+    writer = BinaryWriter(str(tmp_path / "rows"), chunk_size=9)  # a table of Arrow, where there is no image of Pillow
+    for number, held in enumerate(files):
+        writer.add_item(number, {"raw": held, "label": number - 3, "text": f"é{number}"})
+    writer.done()
+    writer.merge()
+    in_rows = LitData(tmp_path / "rows", "raw", ["label", "text"], SMALL)
+    assert [in_rows.read(i) for i in range(len(in_rows))] == files
+    assert in_rows.target(20) == {"label": 17, "text": "é20"}
     # litdata writes images that Pillow has opened anew; these are what its reader gets.
     again = LitData(tmp_path, "image", "label", SMALL)
     loader = DataLoader(again, 4, num_workers=1, seed=0)
@@ -113,15 +121,73 @@ def test_what_is_refused(tmp_path):
         LitData(tmp_path, "image")
 
 
-def test_samples_in_an_arrow_table_are_refused(tmp_path):
-    write(tmp_path)
-    chunk = sorted(tmp_path.glob("*.bin"))[0]
-    data = bytearray(chunk.read_bytes())
-    places = np.frombuffer(data, "<u4", int(np.frombuffer(data, "<u4", 1)[0]) + 1, 4)
-    places[:] = places[0]
-    chunk.write_bytes(bytes(data) + b"LDARW01\0")
-    with pytest.raises(ValueError, match=r"keeps its samples in an Arrow table.*write the images as PIL images"):
-        LitData(tmp_path, "image", "label")
+def write_rows(folder: Path, held_rows: pa.Table, each: int = 10, options: Any = None, stream: bool = False) -> Path:
+    """Chunks as litdata writes dicts without images: places that are all the same, an Arrow file, its size, an end."""
+    folder.mkdir(exist_ok=True)
+    chunks = []
+    for number, first in enumerate(range(0, len(held_rows), each)):
+        part, sink = held_rows.slice(first, each), pa.BufferOutputStream()
+        with (pa.ipc.new_stream if stream else pa.ipc.new_file)(sink, held_rows.schema, options=options) as writer:
+            writer.write_table(part, max_chunksize=4)
+        held = sink.getvalue().to_pybytes()
+        places = np.full(len(part) + 1, 4 * (len(part) + 2), "<u4")
+        data = np.uint32(len(part)).tobytes() + places.tobytes() + held + np.uint32(len(held)).tobytes() + b"LDARW01\0"
+        (folder / f"chunk-0-{number}.bin").write_bytes(data)
+        chunks.append({"chunk_size": len(part), "filename": f"chunk-0-{number}.bin"})
+    held = {"compression": None, "data_format": [], "data_spec": "not read", "item_loader": "PyTreeLoader"}
+    (folder / "index.json").write_text(json.dumps({"chunks": chunks, "config": held}))
+    return folder
+
+
+def table() -> pa.Table:
+    texts = [f"é{i}" for i in range(24)]
+    return pa.table({"image": pa.array(pictures(24)), "label": [i % 5 for i in range(24)], "text": texts})
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_samples_in_tables_of_arrow(tmp_path, stream):
+    write_rows(tmp_path / "a", table(), stream=stream)
+    data = LitData(tmp_path / "a", "image", "label", train(24))
+    loader = DataLoader(data, 5, True, seed=1, num_workers=2)
+    assert loader.native
+    blobs = Blobs(pictures(24), [i % 5 for i in range(24)], train(24))
+    assert_same(loader, list(DataLoader(blobs, 5, True, seed=1)))
+    assert_same(loader, list(loader.reference()))
+    again = pickle.loads(pickle.dumps(LitData(tmp_path / "a", "image", ["label", "text"])))
+    assert again.read(23) == pictures(24)[23] and again.target(23) == {"label": 3, "text": "é23"}
+    assert LitData(tmp_path / "a", "image").location(11) == f"sample 11, in {tmp_path}/a/chunk-0-1.bin"
+    sent = pickle.dumps(data)
+    (tmp_path / "a" / "chunk-0-1.bin").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"chunk-0-1.bin has changed since"):
+        len(pickle.loads(sent))
+
+
+def test_tables_of_arrow_that_are_refused(tmp_path):
+    folder = write_rows(tmp_path / "a", table(), options=pa.ipc.IpcWriteOptions(compression="zstd"))
+    with pytest.raises(ValueError, match="is compressed, so its images cannot be mapped"):
+        LitData(folder, "image")
+    write_rows(folder, table())
+    with pytest.raises(ValueError, match="label='cls' is no column"):
+        LitData(folder, "image", "cls")
+    with pytest.raises(TypeError, match="holds no encoded images"):
+        LitData(folder, "text")
+    chunk = folder / "chunk-0-1.bin"
+    whole = chunk.read_bytes()
+    for damaged in (
+        whole[:-12] + b"\xff" * 4 + whole[-8:],
+        whole[:44] + bytes(200) + whole[-12:],
+        whole[:-12] + bytes(4) + whole[-8:],
+    ):
+        chunk.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"chunk-0-1.bin is damaged"):
+            LitData(folder, "image")
+    for other in (b"", whole[:-1], write(tmp_path).joinpath("chunk-0-1.bin").read_bytes()):
+        chunk.write_bytes(other)
+        with pytest.raises(ValueError, match=r"chunk-0-1.bin keeps its samples in another way"):
+            LitData(folder, "image")
+    nulls = table().set_column(0, "image", pa.array([None, *pictures(24)[1:]]))
+    with pytest.raises(ValueError, match=r"row 0 of column 'image' has no image"):
+        LitData(write_rows(folder, nulls), "image")
 
 
 def test_compressed_chunks_are_decompressed_once(tmp_path):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
+import random
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +123,105 @@ def test_what_is_refused(tmp_path):
         Parquet(nulls, cache=cache)
     with pytest.raises(FileNotFoundError):
         Parquet(tmp_path / "missing", cache=cache)
+
+
+def of_datasets(values: list[Any], **options: Any) -> pa.Table:
+    """The columns of `datasets`: structs of bytes and path, with its description of the features in the metadata."""
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    features = {"image": {"_type": "Image"}, "label": {"dtype": "int64", "_type": "Value"}}
+    held = pa.table({"image": pa.array(values, kind), "label": list(range(len(values)))})
+    return held.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+
+
+OLD = {"row_group_size": 10}  # of datasets before 4.6: pyarrow's defaults, with dictionaries and snappy
+NEW = {"use_dictionary": False, "compression": {"image.bytes": "none", "image.path": "none", "label": "snappy"}} | {
+    "column_encoding": {"image.bytes": "PLAIN"},
+    "write_page_index": True,
+}
+
+
+@pytest.mark.parametrize("options", [OLD, NEW], ids=["old", "new"])
+@pytest.mark.parametrize("paths", ["name", None])
+def test_layouts_of_the_hub(tmp_path, options, paths):
+    rows = [{"bytes": data, "path": paths and f"{i}.jpg"} for i, data in enumerate(pictures(24))]
+    pq.write_table(of_datasets(rows), tmp_path / "train-00000-of-00001.parquet", **options)
+    data = Parquet(tmp_path / "train-00000-of-00001.parquet", transform=train(24), cache=tmp_path / "cache")
+    loader = DataLoader(data, 5, num_workers=1, seed=1)
+    assert loader.native
+    assert_same(loader, list(DataLoader(headrace.Blobs(pictures(24), list(range(24)), train(24)), 5, seed=1)))
+    assert (paths is None) == ("1.jpg" not in data.location(1))
+
+
+def test_rows_that_name_files(tmp_path):
+    for i, held in enumerate(pictures(6)):
+        (tmp_path / f"{i}.jpg").write_bytes(held)
+    rows = [{"bytes": None, "path": str(tmp_path / f"{i}.jpg")} for i in range(6)]
+    pq.write_table(of_datasets(rows), tmp_path / "a.parquet")
+    data = Parquet(tmp_path / "a.parquet", transform=SMALL, cache=tmp_path / "cache")
+    assert [data.read(i) for i in range(6)] == list(pictures(6))
+    pq.write_table(of_datasets([*rows[:2], {"bytes": None, "path": "https://a.example/b.jpg"}]), tmp_path / "b.parquet")
+    with pytest.raises(ValueError, match=r"row 2 of column 'image' names https://a.example/b.jpg, which is not a file"):
+        Parquet(tmp_path / "b.parquet", cache=tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    ("values", "row"),
+    [
+        ([{"bytes": b"x", "path": None}, None], 1),
+        ([{"bytes": b"x", "path": None}, {"bytes": None, "path": None}], 1),
+        ([None, None], 0),
+    ],
+)
+def test_nulls_of_structs(tmp_path, values, row):
+    pq.write_table(of_datasets(values), tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match=rf"row {row}.* of column 'image' ha(s|ve) no image"):
+        Parquet(tmp_path / "a.parquet", cache=tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.struct([("bytes", pa.string()), ("path", pa.string())]), [{"bytes": "a", "path": None}]),
+        (pa.struct([("bytes", pa.int32())]), [{"bytes": 1}]),
+        (pa.struct([("data", pa.binary())]), [{"data": b"a"}]),
+        (pa.struct([("bytes", pa.list_(pa.uint8()))]), [{"bytes": [1]}]),
+        (pa.list_(pa.struct([("bytes", pa.binary()), ("path", pa.string())])), [[{"bytes": b"a", "path": None}]]),
+        (pa.map_(pa.string(), pa.binary()), [[("a", b"a")]]),
+        (pa.list_(pa.uint8()), [[1, 2]]),
+        (pa.int64(), [7]),
+        (pa.float32(), [0.5]),
+        (pa.bool_(), [True]),
+        (pa.timestamp("us"), [7]),
+        (pa.null(), [None]),
+    ],
+    ids=str,
+)
+def test_other_types_are_refused(tmp_path, kind, values):
+    with pytest.raises(TypeError, match=r"column 'image' is .*(holds no encoded images|one image a row is needed)"):
+        Parquet(stored(tmp_path / "a", pa.array(values, kind)), label=None, cache=tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_any_byte_of_a_footer_may_lie(tmp_path):
+    """An error of the file, or the rows; never another error, and nothing in the cache that is half."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(table(), path, compression="NONE", use_dictionary=False)
+    whole = path.read_bytes()
+    size = int.from_bytes(whole[-8:-4], "little") + 8
+    draw = random.Random(0)
+    refused = 0
+    for number in range(120):
+        data = bytearray(whole)
+        for _ in range(draw.choice((1, 3))):
+            data[len(data) - 1 - draw.randrange(size)] = draw.randrange(256)
+        path.write_bytes(data)
+        cache = tmp_path / f"cache{number}"
+        try:
+            found = Parquet(path, transform=SMALL, cache=cache)
+        except (ValueError, TypeError) as error:
+            assert "a.parquet" in str(error) or "column" in str(error)
+            refused += 1
+            assert not [one for one in cache.glob("*") if one.suffix == ".unfinished"]
+        else:
+            assert all(isinstance(found.read(i), bytes) for i in range(len(found)))
+    assert refused > 30

@@ -13,6 +13,7 @@ from headrace.sources.recognised.opt_in import named
 from headrace.sources.recognised.torch_combined import concat, subset
 from headrace.sources.recognised.torchvision_arrays import recognise_array
 from headrace.sources.recognised.torchvision_files import recognise_folder, recognise_listed, recognise_pets
+from headrace.sources.recognised.webdataset import refuse_webdataset
 from headrace.sources.unchanged import NotNative, check_samples, class_name, mro_index, refuse_override
 
 KNOWN = (
@@ -54,13 +55,8 @@ def as_source(dataset: Any) -> BlobDataset:
         if (source := combination(dataset, as_source)) is not None:
             return source
     refuse_hugging_face(dataset)
-    name = class_name(type(dataset))
-    if name.startswith("webdataset."):
-        raise NotNative(
-            f"{name} gives its samples in an order that no index has; headrace.TarShards(urls) reads the same shards "
-            "natively, in any order"
-        )
-    raise NotNative(f"headrace does not know {name}; it reads {KNOWN}")
+    refuse_webdataset(dataset)
+    raise NotNative(f"headrace does not know {class_name(type(dataset))}; it reads {KNOWN}")
 
 
 def _check_ours(cls: type) -> None:
