@@ -1,6 +1,7 @@
 // libFuzzer harness: header parser and crop decoder on any bytes, and libjpeg itself as the judge of what they accept.
 #include <csetjmp>
 #include <cstring>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -95,6 +96,22 @@ Box box_of(std::span<const uint8_t> data, Size image) {
   return box;
 }
 
+/// One of the decoders for each set of loops, as a worker has it: what one image leaves behind must not reach the next.
+JpegDecoder& decoder_for(Box box) {
+  static std::deque<JpegDecoder> decoders;
+  if (decoders.empty()) {
+    decoders.emplace_back(nullptr);
+    decoders.emplace_back(&kScalarBlocks);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) decoders.emplace_back(&kAvx2Blocks);
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi") &&
+        __builtin_cpu_supports("avx512vnni"))
+      decoders.emplace_back(&kAvx512Blocks);
+#endif
+  }
+  return decoders[static_cast<size_t>(box.x + box.y + box.width + box.height) % decoders.size()];
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
@@ -108,7 +125,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   if (int64_t{header.size.width} * header.size.height > kMaxPixels) return 0;
 
   const Box box = box_of(data, header.size);
-  static JpegDecoder decoder;  // as a worker has it: what one image leaves behind must not reach the next
+  JpegDecoder& decoder = decoder_for(box);
   Keep kept(box.width);
   try {
     decoder.decode(data, header, box, kept);

@@ -12,14 +12,24 @@ done
 
 harness=${HARNESS:-fuzz_jpeg}
 case $harness in
-  fuzz_jpeg) out=build/fuzz corpus=fuzz/corpus sources="csrc/core/jpeg/*.cpp csrc/core/planes/*.cpp" libraries=-ljpeg ;;
+  fuzz_jpeg) out=build/fuzz corpus=fuzz/corpus libraries=-ljpeg
+    sources="csrc/core/jpeg/*.cpp csrc/core/planes/*.cpp csrc/core/decode/*.cpp csrc/core/blocks/*_scalar.cpp" ;;
   fuzz_tar) out=build/fuzz_tar corpus=fuzz/corpus_tar sources="csrc/core/archive/tar_*.cpp" libraries= ;;
   *) echo "HARNESS is fuzz_jpeg or fuzz_tar, not $harness" >&2; exit 1 ;;
 esac
 mkdir -p "$out/found" "$out/crashes"
+options="-std=c++20 -g -O1 -fno-omit-frame-pointer -fno-sanitize-recover=undefined -Icsrc"
+if [ "$harness" = fuzz_jpeg ] && [ "$(uname -m)" = x86_64 ]; then
+  # Of the block loops only these files may use wider instructions.
+  for set in avx2:-mavx2 "avx512:-mavx2 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mavx512vnni"; do
+    # shellcheck disable=SC2086 - options
+    "$compiler" $options ${set#*:} -fsanitize=fuzzer-no-link,address,undefined \
+      -c "csrc/core/blocks/blocks_${set%%:*}.cpp" -o "$out/blocks_${set%%:*}.o"
+    sources="$sources $out/blocks_${set%%:*}.o"
+  done
+fi
 # shellcheck disable=SC2086 - patterns and options
-"$compiler" -std=c++20 -g -O1 -fno-omit-frame-pointer -fsanitize=fuzzer,address,undefined \
-  -fno-sanitize-recover=undefined -Icsrc -o "$out/$harness" "fuzz/$harness.cpp" $sources $libraries
+"$compiler" $options -fsanitize=fuzzer,address,undefined -o "$out/$harness" "fuzz/$harness.cpp" $sources $libraries
 
 [ "$harness" != fuzz_jpeg ] || [ ! -d fuzz/regressions ] || set -- fuzz/regressions "$@"
 # New inputs go to the first folder; the others are only read.

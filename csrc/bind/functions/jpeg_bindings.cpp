@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/decode/jpeg_decoder.h"
 #include "core/jpeg/jpeg_header.h"
+#include "core/kernels/kernels.h"
 #include "core/planes/plane_decoder.h"
 
 namespace py = pybind11;
@@ -70,7 +71,7 @@ py::bytes decode_crop(const py::bytes& data, int x, int y, int width, int height
   CopySink sink(reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(pixels.ptr())), row_bytes);
   {
     const Unlocked unlocked;
-    thread_local JpegDecoder decoder;
+    thread_local JpegDecoder decoder(kernels().blocks);
     decoder.decode(bytes, header, box, sink);
   }
   return pixels;

@@ -6,9 +6,9 @@
 #include "bind/convert.h"
 #include "bind/plan.h"
 #include "bind/unlocked.h"
+#include "core/decode/jpeg_decoder.h"
 #include "core/fuse/blur.h"
 #include "core/fuse/fuse.h"
-#include "core/decode/jpeg_decoder.h"
 #include "core/kernels/kernels.h"
 #include "core/kernels/resample_table.h"
 #include "core/making/sample_maker.h"
@@ -70,7 +70,7 @@ void decode_fuse(const py::bytes& data, const py::dict& from, const py::array& l
   const std::span<const uint8_t> bytes{reinterpret_cast<const uint8_t*>(view.data()), view.size()};
   const Unlocked unlocked;
   const JpegHeader header = plain_header(bytes, {});
-  thread_local JpegDecoder decoder;
+  thread_local JpegDecoder decoder(kernels().blocks);
   thread_local Fuser fuser(kernels());
   RowSink& sink = fuser.begin(plan, header.size, output);
   decoder.decode(bytes, header, decode_box(plan, header.size), sink);

@@ -47,18 +47,19 @@ void BlockDecoder::decode(JpegSession& session, std::span<const uint8_t> data, c
   right_edge_ = layout.right == header.size.width;
 
   components_ = header.components;
-  blocks_ = 0;
-  int lag = 0;  // row groups that wait for the next row of MCUs
+  int blocks = 0;  // in an MCU
+  int lag = 0;     // row groups that wait for the next row of MCUs
   for (int i = 0; i < components_; ++i) {
     const jpeg_component_info& info = cinfo.comp_info[i];
     const Plane& plane = layout.image.plane[i];
     ComponentRows& component = component_[static_cast<size_t>(i)];
     component.begin(*cinfo.quant_tbl_ptrs[info.quant_tbl_no], plane, gray ? 1 : info.h_samp_factor,
                     gray ? 1 : info.v_samp_factor, last_column_ - first_column_ + 1);
-    blocks_ += component.blocks_x() * component.blocks_y();
+    blocks += component.blocks_x() * component.blocks_y();
     if (looks_beyond_its_group(plane)) lag = 1;
     upsampled_[static_cast<size_t>(i)].resize(static_cast<size_t>(box.width) + 2 * kSampleSlack);
   }
+  mcus_at_once_ = blocks >= kManyBlocks ? kMcusOfManyBlocks : kMcus;
   rows.reset(kMostRows, divide_up(box.width, kPixelGroup) * kPixelGroup * kPixelBytes);
   std::memset(coefficients_, 0, sizeof coefficients_);
 
@@ -87,10 +88,9 @@ void BlockDecoder::decode(JpegSession& session, std::span<const uint8_t> data, c
 }
 
 void BlockDecoder::read_row(HuffmanDecoder& huffman) {
-  const int at_once = blocks_ >= kManyBlocks ? kMcusOfManyBlocks : kMcus;
   for (int i = 0; i < first_column_; ++i) require(huffman.next_mcu(nullptr));
-  for (int i = first_column_; i <= last_column_; i += at_once)
-    read_mcus(huffman, i - first_column_, std::min(at_once, last_column_ - i + 1));
+  for (int i = first_column_; i <= last_column_; i += mcus_at_once_)
+    read_mcus(huffman, i - first_column_, std::min(mcus_at_once_, last_column_ - i + 1));
   for (int i = last_column_ + 1; i < columns_; ++i) require(huffman.next_mcu(nullptr));
   for (int i = 0; i < components_; ++i) component_[static_cast<size_t>(i)].repeat_sides(left_edge_, right_edge_);
 }
@@ -99,11 +99,10 @@ void BlockDecoder::read_mcus(HuffmanDecoder& huffman, int mcu, int count) {
   // Blocks of one component and line lie side by side, in whole groups.
   int16_t(*next[kMaxBlocksInMcu])[kBlockValues];
   int step[kMaxBlocksInMcu], blocks = 0;
-  const int at_once = blocks_ >= kManyBlocks ? kMcusOfManyBlocks : kMcus;
   int16_t(*line)[kBlockValues] = coefficients_;
   for (int i = 0; i < components_; ++i) {
     const int wide = component_[static_cast<size_t>(i)].blocks_x();
-    for (int y = 0; y < component_[static_cast<size_t>(i)].blocks_y(); ++y, line += at_once * wide)
+    for (int y = 0; y < component_[static_cast<size_t>(i)].blocks_y(); ++y, line += mcus_at_once_ * wide)
       for (int x = 0; x < wide; ++x, ++blocks) {
         next[blocks] = line + x;
         step[blocks] = wide;
@@ -117,7 +116,7 @@ void BlockDecoder::read_mcus(HuffmanDecoder& huffman, int mcu, int count) {
   for (int i = 0; i < components_; ++i) {
     ComponentRows& component = component_[static_cast<size_t>(i)];
     const int wide = component.blocks_x();
-    for (int y = 0; y < component.blocks_y(); ++y, line += at_once * wide) {
+    for (int y = 0; y < component.blocks_y(); ++y, line += mcus_at_once_ * wide) {
       component.invert(loops_, *line, mcu, count, y);
       std::memset(line, 0, static_cast<size_t>(count * wide) * sizeof *line);
     }

@@ -35,7 +35,7 @@ class BlockDecoder {
 
   const BlockLoops& loops_;
   std::array<ComponentRows, 3> component_;
-  int components_ = 0, blocks_ = 0;                       // blocks in an MCU
+  int components_ = 0, mcus_at_once_ = 0;
   int columns_ = 0, first_column_ = 0, last_column_ = 0;  // MCUs: of the image, and the window that is decoded
   bool left_edge_ = false, right_edge_ = false;           // the window reaches these sides of the image
   alignas(kCacheLine) int16_t coefficients_[kMostBlocks][kBlockValues] = {};

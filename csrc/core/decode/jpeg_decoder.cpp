@@ -8,7 +8,6 @@
 #include "core/decode/block_decoder.h"
 #include "core/decode/library_rows.h"
 #include "core/jpeg/jpeg_session.h"
-#include "core/kernels/kernels.h"
 #include "core/planes/plane_layout.h"
 
 namespace headrace {
@@ -18,8 +17,6 @@ struct JpegDecoder::State {
   RowBuffer rows;  // the rows of one push: enough to make a push cheap, few enough to stay in L1
   std::optional<BlockDecoder> blocks;
 };
-
-JpegDecoder::JpegDecoder() : JpegDecoder(kernels().blocks) {}
 
 JpegDecoder::JpegDecoder(const BlockLoops* loops) : state_(std::make_unique<State>()) {
   if (!state_->session.create()) throw Error(Stage::kDecode, state_->session.message);

@@ -13,8 +13,7 @@ namespace headrace {
 
 class JpegDecoder {
  public:
-  JpegDecoder();  // with the loops of kernels()
-  /// nullptr: all files are decoded with libjpeg-turbo's loops.
+  /// `loops`: those of kernels(). nullptr: all files are decoded with libjpeg-turbo's loops.
   explicit JpegDecoder(const BlockLoops* loops);
   ~JpegDecoder();
   JpegDecoder(const JpegDecoder&) = delete;

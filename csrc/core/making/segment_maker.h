@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/batch/backend.h"
-#include "core/fuse/fuse.h"
 #include "core/decode/jpeg_decoder.h"
+#include "core/fuse/fuse.h"
 #include "core/rows/raw_rows.h"
 
 namespace headrace {
@@ -22,7 +22,7 @@ struct RgbxImage {
 class SegmentMaker {
  public:
   /// `kernels` must outlive this.
-  explicit SegmentMaker(const Kernels& kernels) : fuser_(kernels) {}
+  explicit SegmentMaker(const Kernels& kernels) : decoder_(kernels.blocks), fuser_(kernels) {}
 
   /// Decodes a file and runs the steps before the recipe's first call; sets `opened` to the size of the file's image.
   /// Throws NeedsPillow, or Error(kPlan).

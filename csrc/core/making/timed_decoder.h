@@ -9,6 +9,7 @@
 #include "core/batch/backend.h"
 #include "core/decode/jpeg_decoder.h"
 #include "core/jpeg/jpeg_header.h"
+#include "core/kernels/kernels.h"
 #include "core/trace/stage_stats.h"
 
 namespace headrace {
@@ -28,7 +29,7 @@ class TimedDecoder {
               const std::function<void()>& after = {});
 
  private:
-  JpegDecoder decoder_;
+  JpegDecoder decoder_{kernels().blocks};
   int since_timed_ = -1;  // samples since the last one that was timed
   bool timed_ = false;
   int64_t begin_ = 0;

@@ -3,8 +3,9 @@
 
 #include "core/batch/backend.h"
 #include "core/batch/sample_worker.h"
-#include "core/fuse/fuse.h"
 #include "core/decode/jpeg_decoder.h"
+#include "core/fuse/fuse.h"
+#include "core/kernels/kernels.h"
 #include "core/planes/plane_decoder.h"
 #include "core/rows/raw_rows.h"
 #include "gpu/batches/device_batch.h"
@@ -37,7 +38,7 @@ class DeviceWorker final : public SampleWorker {
   const SampleOptions& options_;
   DecodeLane* const lane_;
   PlaneDecoder planes_;
-  JpegDecoder rows_;
+  JpegDecoder rows_{kernels().blocks};
   RawRows raw_rows_;
   Fuser fuser_;
   JobBuilder builder_;

@@ -77,7 +77,7 @@ def reading(settings: Settings, source: BlobDataset, dataset: Any) -> list[Part]
         how = f"Pillow {PIL.__version__} decodes every file in {odd}, for palette indices; then the native steps"
         return [found, Part("read, decode", "Python", how)]
     not_native = "not plain JPEG" + (", or with an EXIF orientation" if source.upright else "")
-    decoder = f"libjpeg-turbo {core.libjpeg_version()}, only the rows and columns of the crop"
+    decoder = f"headrace's loops and libjpeg-turbo {core.libjpeg_version()}, only the rows and columns of the crop"
     return [
         found,
         Part("read, decode", "native", f"{threads}, {decoder}"),

@@ -112,7 +112,7 @@ TEST_CASE("damage inside the data is left to Pillow, and the decoder works on") 
   // With restarts, so that a row that ends too early or too late is noticed.
   const Bytes good = make_jpeg({.width = 64, .height = 64, .optimal_tables = true, .restart_rows = 1});
   const JpegHeader header = parse_jpeg_header(good);
-  JpegDecoder decoder;
+  JpegDecoder decoder(block_sets().back());
   int refused = 0;
   for (size_t at = header.scan_begin; at < header.scan_end; at += 3) {
     Bytes bad = good;
@@ -171,7 +171,7 @@ TEST_CASE("damage beside a box changes it as it changes libjpeg's pixels, or is 
 TEST_CASE("data cut short is left to Pillow, wherever the cut") {
   const Bytes good = make_jpeg({.width = 64, .height = 64, .restart_rows = 1});
   const JpegHeader header = parse_jpeg_header(good);
-  JpegDecoder decoder;
+  JpegDecoder decoder(block_sets().back());
   for (size_t size = 0; size < header.scan_end; size += 7) {
     const Bytes cut(good.begin(), good.begin() + static_cast<ptrdiff_t>(size));
     NullSink sink;
@@ -184,7 +184,7 @@ TEST_CASE("an exception of the sink passes through, and the decoder works on") {
     const Bytes jpeg = make_jpeg({.progressive = progressive});
     const JpegHeader header = parse_jpeg_header(jpeg);
     const Bytes whole = decode_whole(jpeg);
-    JpegDecoder decoder;
+    JpegDecoder decoder(block_sets().back());
     ThrowingSink full;
     CHECK_THROWS_AS(decoder.decode(jpeg, header, {5, 5, 20, 20}, full), std::runtime_error);
     CompareSink sink(whole, 37, {5, 5, 20, 20});
@@ -196,7 +196,7 @@ TEST_CASE("an exception of the sink passes through, and the decoder works on") {
 TEST_CASE("tables of one image never serve the next") {
   const Bytes standard = make_jpeg({}), optimal = make_jpeg({.optimal_tables = true, .quality = 30});
   const Bytes whole_standard = decode_whole(standard), whole_optimal = decode_whole(optimal);
-  JpegDecoder decoder;
+  JpegDecoder decoder(block_sets().back());
   for (int i = 0; i < 3; ++i) {
     CompareSink first(whole_standard, 37, {0, 0, 37, 29}), second(whole_optimal, 37, {0, 0, 37, 29});
     decoder.decode(standard, parse_jpeg_header(standard), {0, 0, 37, 29}, first);
