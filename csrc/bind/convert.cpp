@@ -251,6 +251,11 @@ Step to_step(const py::handle& from, int& erases) {
     if (kind == "OneOf" && (step.bounds.empty() || step.bounds.size() != step.branches.size())) {
       throw py::value_error("OneOf: as many bounds as branches, at least one");
     }
+  } else if (kind == "MixChains") {
+    step.kind = Step::Kind::kMixChains;
+    step.draw = integer("draw");
+    step.blended = py::cast<bool>(from.attr("blended"));
+    for (const py::handle chain : from.attr("chains")) step.branches.push_back(to_steps(chain, erases));
   } else if (kind == "Erase" || kind == "EraseBoxes") {
     step.kind = Step::Kind::kErase;
     chance();

@@ -213,6 +213,24 @@ class Shuffled:
 
 
 @dataclass(frozen=True)
+class MixChains:
+    """timm's AugMix: do each of `chains` with a copy of the image, and mix the results with the image.
+
+    Draw columns: from `draw` on one weight for each chain, then the factor of the blend (`columns.ChainWeights`).
+
+    Attributes:
+        chains: steps that keep the size of the image.
+        blended: False: sum up the chains by their weights in float32, drop fractions, and blend the image with the
+            result by the factor. True: blend the image with one chain after the other by its weight.
+        draw: the first column.
+    """
+
+    chains: tuple[tuple[Step, ...], ...]
+    blended: bool
+    draw: int
+
+
+@dataclass(frozen=True)
 class Erase:
     """RandomErasing of a tensor, if column `draw`, uniform in [0, 1), is below `p`.
 
@@ -314,6 +332,7 @@ Step = (
     | When
     | OneOf
     | Shuffled
+    | MixChains
     | EraseStep
     | Texture
     | Call
