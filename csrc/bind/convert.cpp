@@ -147,6 +147,7 @@ Step to_step(const py::handle& from, int& erases) {
     output_size();
     step.fill = py::cast<std::array<uint8_t, 3>>(from.attr("fill"));
     step.center_rule = to_center_rule(py::cast<std::string>(from.attr("rounding")));
+    step.pad_mode = to_pad_mode(py::cast<std::string>(from.attr("padding_mode")));
   } else if (const auto drawn = kDrawnSizes.find(kind); drawn != kDrawnSizes.end()) {
     step.kind = drawn->second;
     if (py::hasattr(from, "height")) output_size();

@@ -281,7 +281,7 @@ class Resolver {
     const auto [width, height] = checked(step.width, step.height);
     pad_and_crop({center_offset(step.center_rule, size().width, width),
                   center_offset(step.center_rule, size().height, height), width, height},
-                 PadMode::kConstant, step.fill);
+                 step.pad_mode, step.fill);
   }
 
   void corner_crop(const Step& step) {

@@ -48,7 +48,7 @@ def _apply_shuffled(step: S.Shuffled, image: Image.Image, draws: Sequence[float]
 
 @apply.register
 def _apply_mix_chains(step: S.MixChains, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    *weights, factor = np.float32(draws[step.draw : step.draw + len(step.chains) + 1])
+    *weights, factor = np.array(draws[step.draw : step.draw + len(step.chains) + 1], np.float32)
     changed = [apply_all(chain, image, draws) for chain in step.chains]
     if step.blended:
         mixed = image

@@ -38,5 +38,5 @@ def _blends(shares: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     for chain in range(shares.shape[1] - 1, -1, -1):
         factor = np.divide(shares[:, chain], left, out=np.zeros_like(left), where=left != 0)
         factors[:, chain] = factor
-        left = left * (np.float32(1) - factor)
+        left *= np.float32(1) - factor
     return factors

@@ -83,7 +83,7 @@ class ResizeKeepRatio:
 
 @dataclass(frozen=True, repr=False)
 class CenterCrop:
-    """Crop (height, width) at the centre; pad a smaller image with `fill` first.
+    """Crop (height, width) at the centre; pad a smaller image first.
 
     `rounding` is the rule for half the difference between image and crop: "even" (torchvision's: to the even number,
     towards zero if the image is smaller), "towards_zero" or "down" (the odd pixel of the padding is left and above).
@@ -93,11 +93,13 @@ class CenterCrop:
     width: int
     fill: tuple[int, int, int] = (0, 0, 0)
     rounding: str = "even"
+    padding_mode: str = "constant"  # constant, edge, reflect, symmetric
 
     def __repr__(self) -> str:
         """Leaves the defaults out: fingerprints in saved states are made from it, and those of old versions hold."""
         more = "" if self.fill == (0, 0, 0) else f", fill={self.fill}"
         more += "" if self.rounding == "even" else f", rounding={self.rounding!r}"
+        more += "" if self.padding_mode == "constant" else f", padding_mode={self.padding_mode!r}"
         return f"CenterCrop(height={self.height}, width={self.width}{more})"
 
 
