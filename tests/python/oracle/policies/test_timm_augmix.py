@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import types
 from types import ModuleType
 from typing import Any
@@ -22,7 +23,7 @@ from headrace.transforms import Compose, PILToTensor
 
 pytestmark = [pytest.mark.pixels, pytest.mark.slow]
 
-COUNT = 100_000
+COUNT = int(os.environ.get("HEADRACE_DRAWS", "20000"))
 #: Above it, two samples of COUNT numbers of one distribution have a Kolmogorov-Smirnov distance once in 10,000 times.
 MOST = 2.23 * (2 / COUNT) ** 0.5
 HPARAMS = {"translate_pct": 0.3, "img_mean": (124, 116, 104)}
