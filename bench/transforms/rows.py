@@ -150,7 +150,13 @@ _TIMM = {
 _PROCESSORS = (
     *("BeitImageProcessor", "BitImageProcessor", "BlipImageProcessor", "CLIPImageProcessor"),
     *("ChameleonImageProcessorPil", "ChineseCLIPImageProcessor", "ConvNextImageProcessor", "DeiTImageProcessor"),
-    *("MobileNetV1ImageProcessor", "MobileNetV2ImageProcessor", "OwlViTImageProcessor", "PvtImageProcessor"),
+    *(
+        "EfficientNetImageProcessor",
+        "MobileNetV1ImageProcessor",
+        "MobileNetV2ImageProcessor",
+        "OwlViTImageProcessor",
+        "PvtImageProcessor",
+    ),
     *("SegformerImageProcessor", "SiglipImageProcessor", "ViTImageProcessor"),
 )
 _HEADRACE = {

@@ -147,6 +147,7 @@ Step to_step(const py::handle& from, int& erases) {
     output_size();
     step.fill = py::cast<std::array<uint8_t, 3>>(from.attr("fill"));
     step.center_rule = to_center_rule(py::cast<std::string>(from.attr("rounding")));
+    step.pad_mode = to_pad_mode(py::cast<std::string>(from.attr("padding_mode")));
   } else if (const auto drawn = kDrawnSizes.find(kind); drawn != kDrawnSizes.end()) {
     step.kind = drawn->second;
     if (py::hasattr(from, "height")) output_size();
@@ -251,6 +252,11 @@ Step to_step(const py::handle& from, int& erases) {
     if (kind == "OneOf" && (step.bounds.empty() || step.bounds.size() != step.branches.size())) {
       throw py::value_error("OneOf: as many bounds as branches, at least one");
     }
+  } else if (kind == "MixChains") {
+    step.kind = Step::Kind::kMixChains;
+    step.draw = integer("draw");
+    step.blended = py::cast<bool>(from.attr("blended"));
+    for (const py::handle chain : from.attr("chains")) step.branches.push_back(to_steps(chain, erases));
   } else if (kind == "Erase" || kind == "EraseBoxes") {
     step.kind = Step::Kind::kErase;
     chance();

@@ -86,6 +86,7 @@ SIZING: tuple[Callable[[Words], str], ...] = (
     lambda w: f"H.ResizedCenterCrop({w.size()}, '{w.draw.choice(FILTERS)}')",
     _timm_crop,
     lambda w: f"timm.CenterCropOrPad({w.size()}, fill={w.draw.randint(0, 255)})",
+    lambda w: f"timm.CenterCropOrPad({w.size()}, padding_mode={w.draw.choice(['edge', 'reflect', 'symmetric'])!r})",
     lambda w: f"timm.RandomCropOrPad({w.size()}, fill={w.draw.randint(0, 255)})",
 )
 

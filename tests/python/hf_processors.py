@@ -19,6 +19,7 @@ FAMILIES = {
     "Bit": "bit",  # DINOv2's, too
     "Blip": "blip",
     "ConvNext": "convnext",
+    "EfficientNet": "efficientnet",
     "Beit": "beit",
     "MobileNetV2": "mobilenet_v2",
     "Segformer": "segformer",

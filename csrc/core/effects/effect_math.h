@@ -94,17 +94,20 @@ HEADRACE_HD static inline uint8_t boxed_byte(uint32_t sum, uint32_t ends, uint32
   return static_cast<uint8_t>((sum * weight + ends * rest + (1u << 23)) >> 24);
 }
 
+/// A sum of weighted bytes, 0 or more, as numpy makes a byte of it: cut, and at most 255.
+HEADRACE_HD static inline int cut_byte(float sum) { return static_cast<int>(sum < 255.0f ? sum : 255.0f); }
+
 /// Whether an effect maps each byte by itself, given the mean or the histograms that it needs.
 HEADRACE_HD static inline bool is_table(Effect::Kind kind) {
   return kind != Effect::Kind::kGray && kind != Effect::Kind::kSaturation && kind != Effect::Kind::kHue &&
          kind != Effect::Kind::kBlur && kind != Effect::Kind::kSharpness && kind != Effect::Kind::kPermute &&
-         kind != Effect::Kind::kWarp && kind != Effect::Kind::kBoxBlur;
+         kind != Effect::Kind::kWarp && kind != Effect::Kind::kBoxBlur && kind != Effect::Kind::kMixChains;
 }
 
 /// Whether an effect reads other pixels than the one it changes.
 HEADRACE_HD static inline bool reads_other_pixels(Effect::Kind kind) {
   return kind == Effect::Kind::kBlur || kind == Effect::Kind::kSharpness || kind == Effect::Kind::kWarp ||
-         kind == Effect::Kind::kBoxBlur;
+         kind == Effect::Kind::kBoxBlur || kind == Effect::Kind::kMixChains;
 }
 
 /// a * b + c, rounded once, as torch's convolution adds a term.

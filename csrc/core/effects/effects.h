@@ -29,6 +29,12 @@ struct EffectLoops {
   /// One row of a box blur: each byte becomes the mean of the bytes at its place in `count` rows, at least three. The
   /// first and the last row have the weight `rest`, the others `weight`, in units of 2^-24. `out` is none of the rows.
   void (*box)(const uint8_t* const* rows, int count, uint32_t weight, uint32_t rest, size_t bytes, uint8_t* out);
+  /// Adds each of `count` bytes times `weight` to its sum; the product and the sum are rounded one by one.
+  void (*add_weighted)(const uint8_t* bytes, size_t count, float weight, float* sums);
+  /// Blends bytes with sums, cut to bytes: PIL.Image.blend. `bytes` is changed.
+  void (*blend_sums)(const float* sums, size_t count, float factor, uint8_t* bytes);
+  /// Blends bytes with others: PIL.Image.blend. `bytes` is changed.
+  void (*blend)(const uint8_t* others, size_t count, float factor, uint8_t* bytes);
 };
 
 inline constexpr size_t kBlurBlock = 64;

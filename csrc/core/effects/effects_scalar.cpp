@@ -86,9 +86,21 @@ void box(const uint8_t* const* rows, int count, uint32_t weight, uint32_t rest, 
   }
 }
 
+void add_weighted(const uint8_t* bytes, size_t count, float weight, float* sums) {
+  for (size_t i = 0; i < count; ++i) sums[i] = add_product(sums[i], weight, static_cast<float>(bytes[i]));
+}
+
+void blend_sums(const float* sums, size_t count, float factor, uint8_t* bytes) {
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(blended(bytes[i], cut_byte(sums[i]), factor));
+}
+
+void blend(const uint8_t* others, size_t count, float factor, uint8_t* bytes) {
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(blended(bytes[i], others[i], factor));
+}
+
 }  // namespace
 
-const EffectLoops kScalarEffects{gray,     saturate, turn_hue, permute, look_up, sum_of_luma, add_to_histograms,
-                                 convolve, round,    sharpen,  box};
+const EffectLoops kScalarEffects{gray,     saturate, turn_hue, permute, look_up,      sum_of_luma, add_to_histograms,
+                                 convolve, round,    sharpen,  box,     add_weighted, blend_sums,  blend};
 
 }  // namespace headrace

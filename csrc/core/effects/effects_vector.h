@@ -149,5 +149,17 @@ void box(const uint8_t* const* rows, int count, uint32_t weight, uint32_t rest, 
   }
 }
 
+void add_weighted(const uint8_t* bytes, size_t count, float weight, float* sums) {
+  for (size_t i = 0; i < count; ++i) sums[i] = add_product(sums[i], weight, static_cast<float>(bytes[i]));
+}
+
+void blend_sums(const float* sums, size_t count, float factor, uint8_t* bytes) {
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(blended(bytes[i], cut_byte(sums[i]), factor));
+}
+
+void blend(const uint8_t* others, size_t count, float factor, uint8_t* bytes) {
+  for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(blended(bytes[i], others[i], factor));
+}
+
 }  // namespace
 }  // namespace headrace

@@ -55,13 +55,13 @@ void Retoucher::push(const uint8_t* rows, size_t stride, int count) {
     std::memcpy(at(have_.x, have_.y + collected_), rows + size_t(i) * stride, size_t(have_.width) * kPixelBytes);
   }
   if (collected_ < have_.height) return;
-  retouch();
+  retouch(effects_);
   next_->push(at(want_.x, want_.y), size_t(size_.width) * kPixelBytes, want_.height);
 }
 
-void Retoucher::retouch() {
+void Retoucher::retouch(std::span<const Effect> effects) {
   pending_.reset();
-  for (const Effect& effect : effects_) {
+  for (const Effect& effect : effects) {
     const size_t pixels = size_t(size_.width) * size_t(size_.height);
     if (!is_table(effect.kind)) {
       make_real();
@@ -97,6 +97,9 @@ void Retoucher::retouch() {
       case Effect::Kind::kWarp:
         warp(plan_->warps[static_cast<size_t>(effect.amount)]);
         break;
+      case Effect::Kind::kMixChains:
+        mix(plan_->chain_mixes[static_cast<size_t>(effect.amount)]);
+        break;
       case Effect::Kind::kContrast:
         make_real();
         pending_.then(effect, rounded_mean(loops_.sum_of_luma(image_.data(), pixels), static_cast<int64_t>(pixels)));
@@ -119,10 +122,21 @@ void Retoucher::retouch() {
 
 void Retoucher::warp(const Warp& warp) {
   warped_.resize(size_t(warp.out.width) * size_t(warp.out.height) * kPixelBytes + kRowSlack);
-  const Box made = effects_.size() == 1 ? want_ : Box{0, 0, warp.out.width, warp.out.height};
+  const bool alone = effects_.size() == 1 && effects_[0].kind == Effect::Kind::kWarp;
+  const Box made = alone ? want_ : Box{0, 0, warp.out.width, warp.out.height};
   run_warp_(warp_job(warp), image_.data(), size_, made, warped_.data());
   std::swap(image_, warped_);
   size_ = warp.out;
+}
+
+void Retoucher::mix(const ChainMix& mix) {
+  mixer_.begin(mix, image_.data(), size_t(size_.width) * size_t(size_.height) * kPixelBytes);
+  for (const ChainMix::Chain& chain : mix.chains) {
+    retouch(chain.effects);
+    mixer_.add(image_.data(), loops_);
+    counted_ = false;
+  }
+  mixer_.finish(image_.data(), loops_);
 }
 
 void Retoucher::make_real() {

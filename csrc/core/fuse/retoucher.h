@@ -6,6 +6,7 @@
 #include "core/base/aligned_array.h"
 #include "core/base/geometry.h"
 #include "core/effects/box_blur.h"
+#include "core/effects/chain_mixer.h"
 #include "core/fuse/blur.h"
 #include "core/fuse/sharpener.h"
 #include "core/kernels/kernels.h"
@@ -40,7 +41,8 @@ class Retoucher final : public RowSink {
 
  private:
   uint8_t* at(int x, int y) { return image_.data() + (size_t(y) * size_t(size_.width) + size_t(x)) * kPixelBytes; }
-  void retouch();
+  void retouch(std::span<const Effect> effects);
+  void mix(const ChainMix& mix);
   void warp(const Warp& warp);
   void make_real();
 
@@ -57,6 +59,7 @@ class Retoucher final : public RowSink {
   Blur blur_;
   Sharpener sharpener_;
   BoxBlur box_blur_;
+  ChainMixer mixer_;
   ByteTables pending_;           // effects that are not applied to image_ yet
   int32_t histograms_[3 * 256];  // of image_, if counted_
   bool counted_ = false;

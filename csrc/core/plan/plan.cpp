@@ -5,32 +5,17 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/pixel_math.h"
+#include "core/plan/plan_effects.h"
 #include "core/plan/plan_erase.h"
 #include "core/plan/plan_geometry.h"
 #include "core/plan/plan_warp.h"
 
 namespace headrace {
 namespace {
-
-// Most pixels along an edge: the number of bytes of such a row fits int. Pillow's limit is twice this.
-constexpr int kMostEdge = 1 << 28;
-
-std::string pair(int64_t height, int64_t width) {
-  return "(" + std::to_string(height) + ", " + std::to_string(width) + ")";
-}
-
-// The size of an image that a step makes. Throws Error(kPlan) if it is too large.
-Size checked(int64_t width, int64_t height) {
-  if (std::max(width, height) > kMostEdge) {
-    throw Error(Stage::kPlan, "an image of " + pair(height, width) + " pixels (height, width) is too large: at most " +
-                                  std::to_string(kMostEdge) +
-                                  " pixels along an edge are supported; use less padding, or resize");
-  }
-  return {static_cast<int>(width), static_cast<int>(height)};
-}
 
 // Applies the steps in order. `take_` is the part cut so far from the last real image, which has size `source_`.
 class Resolver {
@@ -44,9 +29,9 @@ class Resolver {
     const size_t end = recipe_.call_after(from);
     for (size_t i = from; i < end; ++i) apply(recipe_.steps[i]);
     if (end == recipe_.steps.size() && !recipe_.varies() && size() != recipe_.output) {
-      throw Error(Stage::kPlan, "the transforms made " + pair(size().height, size().width) +
+      throw Error(Stage::kPlan, "the transforms made " + shown_size(size().height, size().width) +
                                     " pixels (height, width) where the batch holds " +
-                                    pair(recipe_.output.height, recipe_.output.width));
+                                    shown_size(recipe_.output.height, recipe_.output.width));
     }
     plan_.last = take_;
     return std::move(plan_);
@@ -68,7 +53,6 @@ class Resolver {
   void apply(const Step& step) {
     // Ignored by steps without draws.
     const double draw = step.draw == kConstant ? step.factor : recipe_.draws > 0 ? draws_[step.draw] : 0;
-    const auto factor = static_cast<float>(std::clamp<double>(draw, -kMostFactor, kMostFactor));
     switch (step.kind) {
       case Step::Kind::kRandomResizedCrop:
         return random_resized_crop(step);
@@ -112,32 +96,18 @@ class Resolver {
       case Step::Kind::kCall:
         return;  // the end of a segment
       case Step::Kind::kBrightness:
-        return effect({Effect::Kind::kBrightness, factor});
       case Step::Kind::kContrast:
-        return effect({Effect::Kind::kContrast, factor});
       case Step::Kind::kSaturation:
-        return effect({Effect::Kind::kSaturation, factor});
       case Step::Kind::kSharpness:
-        return effect({Effect::Kind::kSharpness, factor});
       case Step::Kind::kSolarizeAdd:
-        return effect(
-            {Effect::Kind::kSolarizeAdd, 0, step.drawn ? std::clamp(static_cast<int>(draw), 0, 255) : step.value});
       case Step::Kind::kPermute:
-        return effect({Effect::Kind::kPermute, 0, channel_order(step.order)});
-      case Step::Kind::kHue:  // Python's int(), then numpy's uint8
-        return effect({Effect::Kind::kHue, 0, static_cast<int>(draw * 255) & 255});
+      case Step::Kind::kHue:
       case Step::Kind::kInvert:
-        return effect({Effect::Kind::kInvert});
       case Step::Kind::kPosterize:
-        return posterize(step.drawn ? static_cast<int>(draw) : step.bits);
-      case Step::Kind::kSolarize: {
-        const double threshold = std::clamp(step.drawn ? draw : step.threshold, 0.0, 256.0);
-        return effect({Effect::Kind::kSolarize, 0, static_cast<int>(std::ceil(threshold))});
-      }
+      case Step::Kind::kSolarize:
       case Step::Kind::kAutocontrast:
-        return effect({Effect::Kind::kAutocontrast});
       case Step::Kind::kEqualize:
-        return effect({Effect::Kind::kEqualize});
+        return effect(value_effect(step, draw));
       case Step::Kind::kGaussianBlur:
         return blur(step);
       case Step::Kind::kBoxBlur:
@@ -150,6 +120,8 @@ class Resolver {
       }
       case Step::Kind::kShuffled:
         return apply_shuffled(step.branches, draw);
+      case Step::Kind::kMixChains:
+        return mix_chains(step);
       case Step::Kind::kErase:
         return draw < step.p ? erase(step) : void();
       case Step::Kind::kAffine:
@@ -212,16 +184,11 @@ class Resolver {
     plan_.stages.back().effects.push_back(effect);
   }
 
-  void posterize(int bits) {
-    if (bits < 0) throw Error(Stage::kPlan, "bits must be between or equal to 1 and 8");  // Pillow's words
-    effect({Effect::Kind::kPosterize, 0, 256 - (256 >> std::min(bits, 8))});
-  }
-
   void blur(const Step& step) {
     if (step.width / 2 >= size().width || step.height / 2 >= size().height) {
-      throw Error(Stage::kPlan, "GaussianBlur mirrors " + pair(step.height / 2, step.width / 2) +
-                                    " pixels (height, width), which an image of " + pair(size().height, size().width) +
-                                    " does not have");
+      throw Error(Stage::kPlan, "GaussianBlur mirrors " + shown_size(step.height / 2, step.width / 2) +
+                                    " pixels (height, width), which an image of " +
+                                    shown_size(size().height, size().width) + " does not have");
     }
     make_real_unflipped();  // on the unflipped image the terms would be added in reverse order
     const int begin = static_cast<int>(plan_.weights.size());
@@ -242,6 +209,7 @@ class Resolver {
     if (rotation.kind == Rotation::Kind::kWarp) return warp(rotation.warp);
     still_an_image();
     if (rotation.kind == Rotation::Kind::kNothing) return;
+    if (in_chain_) return warp(half_turn(size()));
     flip(true);
     flip(false);
   }
@@ -255,6 +223,29 @@ class Resolver {
     if (out == size()) return;
     plan_.stages.back().made = out;
     restart(out);
+  }
+
+  // Each chain starts from the same real image. A step that would need a new stage cannot be mixed.
+  void mix_chains(const Step& step) {
+    if (in_chain_) throw Error(Stage::kPlan, "chains cannot be mixed inside a chain");
+    make_real_unflipped();
+    const size_t stages = plan_.stages.size();
+    std::vector<Effect> before = std::exchange(plan_.stages.back().effects, {});
+    const double* weight = draws_ + step.draw;
+    ChainMix mix{step.blended, {}, static_cast<float>(weight[step.branches.size()])};
+    in_chain_ = true;
+    for (const std::vector<Step>& branch : step.branches) {
+      apply(branch);
+      make_real_unflipped();
+      if (plan_.stages.size() != stages || !whole() || plan_.stages.back().made.width > 0) {
+        throw Error(Stage::kPlan, "a chain that is mixed may change colours and warp, but not mirror, crop or resize");
+      }
+      mix.chains.push_back({static_cast<float>(*weight++), std::exchange(plan_.stages.back().effects, {})});
+    }
+    in_chain_ = false;
+    plan_.stages.back().effects = std::move(before);
+    plan_.stages.back().effects.push_back({Effect::Kind::kMixChains, 0, static_cast<int>(plan_.chain_mixes.size())});
+    plan_.chain_mixes.push_back(std::move(mix));
   }
 
   // For effects that depend on the places of pixels: pending flips are applied first.
@@ -290,14 +281,14 @@ class Resolver {
     const auto [width, height] = checked(step.width, step.height);
     pad_and_crop({center_offset(step.center_rule, size().width, width),
                   center_offset(step.center_rule, size().height, height), width, height},
-                 PadMode::kConstant, step.fill);
+                 step.pad_mode, step.fill);
   }
 
   void corner_crop(const Step& step) {
     const int more_rows = size().height - step.height, more_columns = size().width - step.width;
     if (more_rows < 0 || more_columns < 0) {
-      throw Error(Stage::kPlan, "Requested crop size " + pair(step.height, step.width) + " is bigger than input size " +
-                                    pair(size().height, size().width));
+      throw Error(Stage::kPlan, "Requested crop size " + shown_size(step.height, step.width) +
+                                    " is bigger than input size " + shown_size(size().height, size().width));
     }
     crop({step.at_right ? more_columns : 0, step.at_bottom ? more_rows : 0, step.width, step.height});
   }
@@ -319,8 +310,8 @@ class Resolver {
       height = checked(1, int64_t{2} * step.height - height).height;
     }
     if (height < step.height || width < step.width) {
-      throw Error(Stage::kPlan, "Required crop size " + pair(step.height, step.width) +
-                                    " is larger than input image size " + pair(height, width) +
+      throw Error(Stage::kPlan, "Required crop size " + shown_size(step.height, step.width) +
+                                    " is larger than input image size " + shown_size(height, width) +
                                     "; RandomCrop's pad_if_needed=True pads such images");
     }
     pad_and_crop({uniform_below(draws_[step.draw + 1], width - step.width + 1) - left,
@@ -386,6 +377,7 @@ class Resolver {
   Plan plan_;
   Size source_;
   Take take_;
+  bool in_chain_ = false;
 };
 
 }  // namespace

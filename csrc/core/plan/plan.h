@@ -78,7 +78,8 @@ struct Step {
     kRandomPad,
     kRandomCropOrPad,
     kRandomKeepRatio,
-    kBoxBlur
+    kBoxBlur,
+    kMixChains
   };
   Kind kind{};
   // RandomResizedCrop, Resize, CenterCrop, CornerCrop, RandomCrop, RandomCropOrPad: the output size; RandomPad: the
@@ -101,6 +102,7 @@ struct Step {
   bool of_area = false;            // RandomKeepRatio: the scale is one of the area that a crop would have
   int draw = 0;                    // first column of the sample's draws that belongs to this step; kConstant
   double factor = 0;               // Brightness, Contrast, Saturation, Sharpness: used if draw is kConstant
+  bool blended = false;            // MixChains: each chain is blended with those before, in bytes
   bool drawn = false;              // Posterize, Solarize, SolarizeAdd: the parameter is the draw
   int bits = 0;                    // Posterize: bits to keep
   double threshold = 0;            // Solarize: values from here on are inverted
@@ -118,7 +120,7 @@ struct Step {
   bool centered = true;            // RandomRotate, RandomAffine: about the image's centre, otherwise about `center`
   std::array<double, 2> center{};  // x, y
   bool first_version = false;      // RandomAffine: the order of operations of torchvision v1
-  std::vector<std::vector<Step>> branches;  // When has one; OneOf, Shuffled
+  std::vector<std::vector<Step>> branches;  // When has one; OneOf, Shuffled, MixChains
   std::vector<double> bounds;               // OneOf: selects the first branch whose bound exceeds the draw
 };
 
@@ -159,7 +161,7 @@ struct Take {
 inline constexpr float kMostFactor = 1e6f;
 
 /// A change of pixel values. Some effects need the whole image: its mean L (Contrast), its histograms (Autocontrast,
-/// Equalize), or other pixels than the one it changes (Blur, Sharpness, Warp).
+/// Equalize), other pixels than the one it changes (Blur, Sharpness, Warp), or several changed copies (MixChains).
 struct Effect {
   enum class Kind : uint8_t {
     kGray,  // R = G = B = L
@@ -177,12 +179,14 @@ struct Effect {
     kPermute,
     kSolarizeAdd,
     kWarp,
-    kBoxBlur
+    kBoxBlur,
+    kMixChains
   };
   Kind kind{};
   float factor = 0;  // Brightness, Contrast, Saturation, Sharpness; within kMostFactor
   // Hue: added to H; Posterize: mask of the bits to keep; Solarize: first value inverted; Permute: channel_order();
-  // SolarizeAdd: added to values below 128; Warp: index in Plan::warps; BoxBlur: pixels on each side in the box
+  // SolarizeAdd: added to values below 128; Warp: index in Plan::warps; BoxBlur: pixels on each side in the box;
+  // MixChains: index in Plan::chain_mixes
   int amount = 0;
   // Blur: size of the kernel, and index in Plan::weights of its first weight: those of a row, then those of a column.
   // BoxBlur: `width` is the weight of a pixel in the box, `height` of the two beside it, in units of 2^-24.
@@ -215,6 +219,21 @@ struct Warp {
   bool operator==(const Warp&) const = default;
 };
 
+/// Several chains of effects, each on a copy of the image, and their mix with the image. No chain changes its size.
+struct ChainMix {
+  struct Chain {
+    float weight = 0;
+    std::vector<Effect> effects;  // without another mix
+    bool operator==(const Chain&) const = default;
+  };
+  // false: the chains' weighted sums, cut to bytes, blended with the image. true: the image blended with one chain
+  // after the other.
+  bool blended = false;
+  std::vector<Chain> chains;
+  float factor = 0;  // of the blend with the image; none if `blended`
+  bool operator==(const ChainMix&) const = default;
+};
+
 /// The stages in order, then `last`, then the erased boxes in order. `last` has the recipe's output size if there is
 /// one, unless a Python call follows.
 struct Plan {
@@ -223,6 +242,7 @@ struct Plan {
   std::vector<Erased> erased{};
   std::vector<float> weights{};  // of blurs
   std::vector<Warp> warps{};
+  std::vector<ChainMix> chain_mixes{};
 };
 
 /// The plan of the steps from `from` up to the next Python call or the end. `draws`: the sample's. It agrees with the

@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+
+#include "core/base/error.h"
 
 namespace headrace {
 
@@ -82,7 +85,23 @@ double excess(const Step& step, Size image) {
   return std::max(rows, columns) * step.longest + std::min(rows, columns) * (1.0 - step.longest);
 }
 
+// Most pixels along an edge: the number of bytes of such a row fits int. Pillow's limit is twice this.
+constexpr int kMostEdge = 1 << 28;
+
 }  // namespace
+
+std::string shown_size(int64_t height, int64_t width) {
+  return "(" + std::to_string(height) + ", " + std::to_string(width) + ")";
+}
+
+Size checked(int64_t width, int64_t height) {
+  if (std::max(width, height) > kMostEdge) {
+    throw Error(Stage::kPlan, "an image of " + shown_size(height, width) +
+                                  " pixels (height, width) is too large: at most " + std::to_string(kMostEdge) +
+                                  " pixels along an edge are supported; use less padding, or resize");
+  }
+  return {static_cast<int>(width), static_cast<int>(height)};
+}
 
 // timm ResizeKeepRatio.get_params without its random factors.
 Size kept_ratio(const Step& step, Size image) {

@@ -1,6 +1,8 @@
 // The sizes and boxes of single steps, with the rounding rules of torchvision, timm and transformers.
 #pragma once
 
+#include <string>
+
 #include "core/plan/plan.h"
 
 namespace headrace {
@@ -42,5 +44,11 @@ Box random_window(const Step& step, const double* draws, Size image);
 
 /// The first pixel of a CenterCrop along an edge; negative if the image is padded.
 int center_offset(CenterRule rule, int image, int crop);
+
+/// The words "(height, width)" of messages.
+std::string shown_size(int64_t height, int64_t width);
+
+/// The size of an image that a step makes. Throws Error(kPlan) if it is too large.
+Size checked(int64_t width, int64_t height);
 
 }  // namespace headrace

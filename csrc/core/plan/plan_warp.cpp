@@ -77,6 +77,11 @@ Rotation rotation(const Step& step, const double* turn, Size image) {
   return {Rotation::Kind::kWarp, warp_of(step, matrix, out)};
 }
 
+Warp half_turn(Size image) {
+  const auto width = static_cast<double>(image.width), height = static_cast<double>(image.height);
+  return {false, Filter::kNearest, {-1, 0, width, 0, -1, height}, 0, image};
+}
+
 Warp affine(const Step& step, double draw, Size image) {
   Matrix matrix = step.matrix;
   if (step.coefficient >= 0) matrix[static_cast<size_t>(step.coefficient)] = draw;

@@ -16,6 +16,9 @@ struct Rotation {
 /// and sine that Image.rotate puts into its matrix.
 Rotation rotation(const Step& step, const double* turn, Size image);
 
+/// The warp that turns an image by 180 degrees.
+Warp half_turn(Size image);
+
 /// The warp of an Affine step. `draw`: its drawn coefficient, if it has one.
 Warp affine(const Step& step, double draw, Size image);
 

@@ -17,6 +17,9 @@ def described(step: S.Step) -> str:
         return f"one of [{' | '.join(ways)}]"
     if isinstance(step, S.Shuffled):
         return f"in random order [{' | '.join(_all(branch) for branch in step.branches)}]"
+    if isinstance(step, S.MixChains):
+        how = "blends" if step.blended else "sums"
+        return f"{how} of {len(step.chains)} chains [{' | '.join(_all(chain) for chain in step.chains)}]"
     return str(step)
 
 

@@ -1,4 +1,4 @@
-"""Recognises programs that only mix a batch, by torchvision's MixUp or CutMix or by timm's Mixup."""
+"""Recognises programs that only mix a batch: torchvision's MixUp and CutMix, timm's Mixup and FastCollateMixup."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ _NAMED = ("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME")
 
 
 def of_samples(function: Callable[[Any], Any]) -> Callable[[Any, int], Any] | None:
-    """Returns a function with the results of a collate_fn that mixes the finished batch in place; None for others.
+    """Returns a function with the results of a collate_fn that mixes the finished batch; None for others.
 
-    The collate_fn must be ``return mix(*default_collate(samples))`` with torchvision's `MixUp`, `CutMix` or a
-    `RandomChoice` of these, or with timm's `Mixup`: then nothing else refers to the batch, and overwriting it cannot be
-    noticed.
+    The collate_fn must be timm's `FastCollateMixup`, which makes a batch of its own. Or it must be
+    ``return mix(*default_collate(samples))`` with torchvision's `MixUp`, `CutMix` or a `RandomChoice` of these, or with
+    timm's `Mixup`: then nothing else refers to the batch, and overwriting it in place cannot be noticed.
 
     Returns:
         A function of the samples and a seed, that of numpy's random numbers.
     """
+    collating = timm_mixes.collating_twin(function)
+    if collating is not None:
+        return lambda samples, seed: _numpy_drawn(collating, seed, samples)
     names = _names_in(function)
     if names is None or len(names) != 2:
         return None
@@ -37,11 +40,12 @@ def of_samples(function: Callable[[Any], Any]) -> Callable[[Any, int], Any] | No
     if made is None:
         return None
 
-    def mixing(samples: Any, seed: int) -> Any:
-        with timm_mixes.numpy_seeded(seed):
-            return made(*default_collate(samples))
+    return lambda samples, seed: _numpy_drawn(made, seed, *default_collate(samples))
 
-    return mixing
+
+def _numpy_drawn(function: Callable[..., Any], seed: int, *arguments: Any) -> Any:
+    with timm_mixes.numpy_seeded(seed):
+        return function(*arguments)
 
 
 def of_batch(function: Callable[[Any], Any]) -> Callable[[Any], Any] | None:
@@ -61,7 +65,9 @@ def of_batch(function: Callable[[Any], Any]) -> Callable[[Any], Any] | None:
 
 
 def draws_from_numpy(function: Callable[[Any], Any]) -> bool:
-    """Whether a collate_fn mixes by timm's `Mixup`, which draws from numpy.random."""
+    """Whether a collate_fn mixes by timm's code, which draws from numpy.random."""
+    if timm_mixes.collating_twin(function) is not None:
+        return True
     names = _names_in(function)
     found = names is not None and len(names) == 2 and of_samples(function) is not None
     return found and names is not None and timm_mixes.twin(value_of_name(function, names[0])) is not None

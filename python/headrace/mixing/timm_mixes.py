@@ -1,4 +1,5 @@
-"""timm's Mixup on batches that it overwrites, with numpy's random numbers from a generator of the calling thread."""
+"""timm's Mixup on batches that it overwrites, and its FastCollateMixup on samples, with numpy's random numbers from a
+generator of the calling thread."""
 
 from __future__ import annotations
 
@@ -32,6 +33,20 @@ def twin(mix: Any) -> Any:
     return made
 
 
+def collating_twin(collate_fn: Any) -> Any:
+    """Returns an object that does what timm's FastCollateMixup does; None if `collate_fn` is none.
+
+    It is timm's own code: it makes a new batch of bytes from the samples, and keeps none of these.
+    """
+    module = sys.modules.get(_MODULE)
+    kind = getattr(module, "FastCollateMixup", None)
+    if module is None or type(collate_fn) is not kind or any(map(callable, vars(collate_fn).values())):
+        return None
+    made = object.__new__(_collating_class(module.Mixup, kind))
+    made.__dict__ = collate_fn.__dict__
+    return made
+
+
 @contextmanager
 def numpy_seeded(seed: int) -> Iterator[None]:
     """While active, twins draw in this thread from a generator of their own, the numbers that numpy.random has after
@@ -55,9 +70,8 @@ class _Numpy:
         return getattr(np, name) if own is None else own
 
 
-@functools.cache
-def _twin_class(kind: Any) -> Any:
-    """Returns a subclass of Mixup with the methods and functions of timm's module over `_Numpy`."""
+def _rebound(kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns copies of a class's methods, and of the functions of timm's module, over `_Numpy`."""
     module = sys.modules[_MODULE]
     names = dict(vars(module)) | {"np": _Numpy()}
 
@@ -68,7 +82,26 @@ def _twin_class(kind: Any) -> Any:
 
     functions = {name: one for name, one in vars(module).items() if type(one) is FunctionType}
     names |= {name: rebound(one) for name, one in functions.items() if one.__module__ == _MODULE}
-    methods = {name: rebound(one) for name, one in vars(kind).items() if type(one) is FunctionType}
+    return {name: rebound(one) for name, one in vars(kind).items() if type(one) is FunctionType}, names
+
+
+@functools.cache
+def _collating_class(base: Any, kind: Any) -> Any:
+    """Returns a subclass of FastCollateMixup with its own and Mixup's methods over `_Numpy`."""
+    methods = _rebound(base)[0] | _rebound(kind)[0]
+    own_call = methods["__call__"]
+
+    def call(self: Any, samples: Any) -> Any:
+        with torch._C.DisableTorchFunction():  # modes of the calling thread would see each operation
+            return own_call(self, samples)
+
+    return type(kind.__name__, (kind,), methods | {"__call__": call})
+
+
+@functools.cache
+def _twin_class(kind: Any) -> Any:
+    """Returns a subclass of Mixup with the methods and functions of timm's module over `_Numpy`."""
+    methods, names = _rebound(kind)
     own_mix, own_call = methods["_mix_batch"], methods["__call__"]
 
     def mix_batch(self: Any, x: torch.Tensor) -> Any:

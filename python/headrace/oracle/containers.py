@@ -1,10 +1,11 @@
-"""The oracle's steps that choose among other steps or shuffle their order."""
+"""The oracle's steps that choose among other steps, shuffle their order, or mix their results."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
+import numpy as np
 from PIL import Image
 
 import headrace.recipe.steps as S
@@ -43,3 +44,18 @@ def _apply_shuffled(step: S.Shuffled, image: Image.Image, draws: Sequence[float]
     for i in permutation(len(step.branches), draws[step.draw]):
         image = apply_all(step.branches[i], image, draws)
     return image
+
+
+@apply.register
+def _apply_mix_chains(step: S.MixChains, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    *weights, factor = np.array(draws[step.draw : step.draw + len(step.chains) + 1], np.float32)
+    changed = [apply_all(chain, image, draws) for chain in step.chains]
+    if step.blended:
+        mixed = image
+        for one, weight in zip(changed, weights, strict=True):
+            mixed = Image.blend(mixed, one, weight)
+        return mixed
+    total = np.zeros(np.asarray(image).shape, np.float32)
+    for one, weight in zip(changed, weights, strict=True):
+        total += weight * np.asarray(one, np.float32)
+    return Image.blend(image, Image.fromarray(total.clip(0, 255).astype(np.uint8)), factor)

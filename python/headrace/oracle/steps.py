@@ -61,7 +61,7 @@ def _apply_resize_keep_ratio(step: S.ResizeKeepRatio, image: Image.Image, draws:
 @apply.register
 def _apply_center_crop(step: S.CenterCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     padding, box = boxes.center_crop(image.height, image.width, step.height, step.width, step.rounding)
-    return pillow_ops.crop(_pad(image, padding, step.fill, "constant"), box)
+    return pillow_ops.crop(_pad(image, padding, step.fill, step.padding_mode), box)
 
 
 @apply.register

@@ -10,13 +10,14 @@ _FRAMEWORK = "transformers.image_processing_backends"
 _BACKENDS = {"TorchvisionBackend": "torchvision", "PilBackend": "pil"}
 #: Methods that do not decide the pixels, or only store settings.
 _HARMLESS = {"__init__", "to_dict", "valid_kwargs"}
-#: Classes whose own methods are known -> transformers' folder of the model. ConvNeXT's resizes in its own way; the
-#: others differ for segmentation maps, and Segformer's does not crop.
+#: Classes whose own methods are known -> transformers' folder of the model. ConvNeXT's resizes in its own way, and
+#: EfficientNet's maps the values in its own way. The others differ for segmentation maps; Segformer's does not crop.
 _KNOWN = {
     f"{name}ImageProcessor{end}": folder
     for name, folder in {
         "Beit": "beit",
         "ConvNext": "convnext",
+        "EfficientNet": "efficientnet",
         "MobileNetV2": "mobilenet_v2",
         "Segformer": "segformer",
     }.items()

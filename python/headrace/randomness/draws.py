@@ -15,10 +15,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from headrace.randomness.chain_weights import chain_weights
 from headrace.randomness.gaussian import gaussian_weights
 from headrace.randomness.policy_numbers import normals, policy_numbers
 from headrace.randomness.warp_numbers import warp_numbers
-from headrace.recipe.columns import AnyColumn, Column, GaussianWeight, Normal, PolicyNumber, WarpNumber
+from headrace.recipe.columns import AnyColumn, ChainWeights, Column, GaussianWeight, Normal, PolicyNumber, WarpNumber
 
 UInt64Array = npt.NDArray[np.uint64]
 Int64Array = npt.NDArray[np.int64]
@@ -55,6 +56,7 @@ class Draws:
         self._normal = np.flatnonzero([isinstance(column, Normal) for column in drawn])
         self._kernels = tuple(dict.fromkeys(column for column in columns if isinstance(column, GaussianWeight)))
         self._warps = tuple(dict.fromkeys(column for column in columns if isinstance(column, WarpNumber)))
+        self._mixes = tuple(dict.fromkeys(column for column in columns if isinstance(column, ChainWeights)))
         self._policies = [(at, column) for at, column in enumerate(columns) if isinstance(column, PolicyNumber)]
         self._drawn = np.flatnonzero([isinstance(column, (Column, Normal)) for column in columns])
         self._count = len(columns)
@@ -97,6 +99,8 @@ class Draws:
         for kernel in self._kernels:
             weights = gaussian_weights(draws[:, kernel.sigma], kernel.size, kernel.softmax)
             draws[:, kernel.first : kernel.first + kernel.size] = weights
+        for mix in self._mixes:
+            draws[:, mix.first : mix.first + mix.count + 1] = chain_weights(mix, draws[:, mix.drawn])
         for at, number in self._policies:
             draws[:, at] = policy_numbers(number, draws)
         for warp in self._warps:  # after the angles of policies

@@ -91,5 +91,24 @@ class PolicyNumber:
     among: tuple[int, float, float] | None = None
 
 
+@dataclass(frozen=True)
+class ChainWeights:
+    """One of the `count` weights of AugMix's chains, or the factor behind them; see `randomness.chain_weights`.
+
+    Attributes:
+        drawn: column, uniform in [0, 1), that seeds the generator of the weights.
+        first: column of the first weight; the others are adjacent, and the factor behind them.
+        count: number of chains.
+        alpha: parameter of the Dirichlet and the Beta distribution.
+        blended: whether the weights are those of one blend for each chain.
+    """
+
+    drawn: int
+    first: int
+    count: int
+    alpha: float
+    blended: bool
+
+
 #: A column of the draws array: drawn, or computed from columns that are drawn.
-AnyColumn = Column | GaussianWeight | Normal | PolicyNumber | WarpNumber
+AnyColumn = ChainWeights | Column | GaussianWeight | Normal | PolicyNumber | WarpNumber

@@ -83,7 +83,7 @@ class ResizeKeepRatio:
 
 @dataclass(frozen=True, repr=False)
 class CenterCrop:
-    """Crop (height, width) at the centre; pad a smaller image with `fill` first.
+    """Crop (height, width) at the centre; pad a smaller image first.
 
     `rounding` is the rule for half the difference between image and crop: "even" (torchvision's: to the even number,
     towards zero if the image is smaller), "towards_zero" or "down" (the odd pixel of the padding is left and above).
@@ -93,11 +93,13 @@ class CenterCrop:
     width: int
     fill: tuple[int, int, int] = (0, 0, 0)
     rounding: str = "even"
+    padding_mode: str = "constant"  # constant, edge, reflect, symmetric
 
     def __repr__(self) -> str:
         """Leaves the defaults out: fingerprints in saved states are made from it, and those of old versions hold."""
         more = "" if self.fill == (0, 0, 0) else f", fill={self.fill}"
         more += "" if self.rounding == "even" else f", rounding={self.rounding!r}"
+        more += "" if self.padding_mode == "constant" else f", padding_mode={self.padding_mode!r}"
         return f"CenterCrop(height={self.height}, width={self.width}{more})"
 
 
@@ -213,6 +215,24 @@ class Shuffled:
 
 
 @dataclass(frozen=True)
+class MixChains:
+    """timm's AugMix: do each of `chains` with a copy of the image, and mix the results with the image.
+
+    Draw columns: from `draw` on one weight for each chain, then the factor of the blend (`columns.ChainWeights`).
+
+    Attributes:
+        chains: steps that keep the size of the image.
+        blended: False: sum up the chains by their weights in float32, drop fractions, and blend the image with the
+            result by the factor. True: blend the image with one chain after the other by its weight.
+        draw: the first column.
+    """
+
+    chains: tuple[tuple[Step, ...], ...]
+    blended: bool
+    draw: int
+
+
+@dataclass(frozen=True)
 class Erase:
     """RandomErasing of a tensor, if column `draw`, uniform in [0, 1), is below `p`.
 
@@ -314,6 +334,7 @@ Step = (
     | When
     | OneOf
     | Shuffled
+    | MixChains
     | EraseStep
     | Texture
     | Call

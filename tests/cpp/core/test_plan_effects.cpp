@@ -150,6 +150,24 @@ TEST_CASE("a branch is chosen by the first bound above the draw") {
   CHECK(chosen(1.0 - 0x1p-53) == std::vector{Does::kEqualize});
 }
 
+TEST_CASE("chains are mixed on one real image, by the draws behind the step's first") {
+  const Step invert = of(Kind::kInvert), turn{.kind = Kind::kRotate, .matrix = {180, -1, 0}};
+  const Step mix{.kind = Kind::kMixChains, .draw = 1, .branches = {{invert, of(Kind::kGrayscale)}, {turn}, {}}};
+  const Plan plan = plan_of({flip(0), of(Kind::kEqualize), mix}, {4, 2}, {4, 2}, {0, 0.5, 0.25, 0.125, 0.75});
+  CHECK(plan.stages.back().effects == std::vector<Effect>{{Does::kMixChains, 0, 0}});
+  const ChainMix& made = plan.chain_mixes.at(0);
+  CHECK(made.chains.at(0) == ChainMix::Chain{0.5f, {{Does::kInvert}, {Does::kGray}}});
+  CHECK(made.chains.at(1) == ChainMix::Chain{0.25f, {{Does::kWarp}}});
+  CHECK(made.chains.at(2) == ChainMix::Chain{0.125f, {}});
+  CHECK((made.factor == 0.75f && !made.blended));
+  CHECK(plan.warps.at(0).a[2] == 4);
+  for (const Step& moves : {flip(0), mix, Step{.kind = Kind::kResize, .height = 1, .width = 1}}) {
+    CAPTURE(static_cast<int>(moves.kind));
+    const Step one{.kind = Kind::kMixChains, .draw = 1, .branches = {{moves}}};
+    CHECK_THROWS_AS(plan_of({one}, {4, 2}, {4, 2}, {0, 0.5, 0.25, 0.125, 0.75}), Error);
+  }
+}
+
 TEST_CASE("permutations come in the order of itertools") {
   const Step all{.kind = Kind::kShuffled,
                  .branches = {{of(Kind::kInvert)}, {of(Kind::kEqualize)}, {of(Kind::kAutocontrast)}}};

@@ -111,7 +111,7 @@ TEST_CASE("with effects and erased boxes the emulated kernels write the CPU's by
     maker.add_effects(plan, plan.stages.back(), 5);
     const Size out = plan.last.box.size();
     plan.erased = maker.erased(out, 4);
-    if (!fits_kernel(plan)) continue;  // no effect was drawn, or a box blur, which is the CPU's
+    if (!fits_kernel(plan)) continue;  // no effect was drawn, or a box blur or a mix, which are the CPU's
     retouched += !plan.stages.back().effects.empty();
     const int element = 1 << maker.between(0, 2), channels = maker.coin() ? 3 : 1;
     const bool planar = maker.coin();

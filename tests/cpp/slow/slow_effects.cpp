@@ -131,12 +131,37 @@ Picture boxed(const Effect& effect, Size size, const Picture& picture, bool rows
   return made;
 }
 
+// All chains, then their mix, value by value.
+Picture mixed(const ChainMix& mix, const Plan& plan, Size size, const Picture& picture) {
+  std::vector<Picture> changed(mix.chains.size(), picture);
+  for (size_t k = 0; k < changed.size(); ++k) {
+    for (const Effect& effect : mix.chains[k].effects) apply(effect, plan, size, changed[k]);
+  }
+  Picture made = picture;
+  for (size_t i = 0; i < made.size(); ++i) {
+    for (size_t c = 0; c < 3; ++c) {
+      float sum = 0;
+      for (size_t k = 0; k < changed.size(); ++k) {
+        if (mix.blended) made[i][c] = blend(made[i][c], changed[k][i][c], mix.chains[k].weight);
+        const float product = mix.chains[k].weight * float(changed[k][i][c]);
+        sum = sum + product;
+      }
+      if (!mix.blended) made[i][c] = blend(made[i][c], int(std::clamp(sum, 0.0f, 255.0f)), mix.factor);
+    }
+  }
+  return made;
+}
+
 }  // namespace
 
 void apply(const Effect& effect, const Plan& plan, Size size, Picture& picture) {
   if (effect.kind == Effect::Kind::kBoxBlur) {
     for (int pass = 0; pass < 3; ++pass) picture = boxed(effect, size, picture, true);
     for (int pass = 0; pass < 3; ++pass) picture = boxed(effect, size, picture, false);
+    return;
+  }
+  if (effect.kind == Effect::Kind::kMixChains) {
+    picture = mixed(plan.chain_mixes[size_t(effect.amount)], plan, size, picture);
     return;
   }
   if (effect.kind == Effect::Kind::kBlur) {
@@ -181,7 +206,8 @@ void apply(const Effect& effect, const Plan& plan, Size size, Picture& picture) 
         case Effect::Kind::kBlur:
         case Effect::Kind::kSharpness:
         case Effect::Kind::kWarp:
-        case Effect::Kind::kBoxBlur:  // not compared here
+        case Effect::Kind::kBoxBlur:
+        case Effect::Kind::kMixChains:  // not compared here
           break;
         case Effect::Kind::kPermute:
           v = before[size_t(effect.amount >> 2 * c & 3)];

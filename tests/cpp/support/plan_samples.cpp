@@ -2,6 +2,7 @@
 #include "support/plan_samples.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/geometry.h"
 
@@ -65,18 +66,37 @@ Warp PlanMaker::warp(Size out) {
 }
 
 void PlanMaker::add_effects(Plan& plan, PlanStage& stage, int most) {
-  stage.effects.resize(size_t(between(0, most)));
-  for (Effect& effect : stage.effects) {
-    effect.kind = static_cast<Effect::Kind>(between(0, 15));
+  stage.effects = effects(plan, stage.resize, most, Effect::Kind::kMixChains);
+}
+
+ChainMix PlanMaker::mix(Plan& plan, Size size) {
+  ChainMix made{coin(), {}, float(between(0, 1000)) / 1000};
+  for (int chains = between(1, 4); chains > 0; --chains) {
+    // Other sums than 1 exceed a byte.
+    made.chains.push_back({float(between(0, 500)) / 1000, effects(plan, size, 3, Effect::Kind::kBoxBlur)});
+  }
+  return made;
+}
+
+std::vector<Effect> PlanMaker::effects(Plan& plan, Size size, int most, Effect::Kind last) {
+  std::vector<Effect> made(size_t(between(0, most)));
+  for (Effect& effect : made) {
+    effect.kind = static_cast<Effect::Kind>(between(0, static_cast<int>(last)));
+    if (effect.kind == Effect::Kind::kMixChains) {
+      ChainMix mixed = mix(plan, size);
+      effect.amount = static_cast<int>(plan.chain_mixes.size());
+      plan.chain_mixes.push_back(std::move(mixed));
+      continue;
+    }
     if (effect.kind == Effect::Kind::kBlur) {
-      effect.width = 2 * between(0, std::min(3, stage.resize.width - 1)) + 1;
-      effect.height = 2 * between(0, std::min(3, stage.resize.height - 1)) + 1;
+      effect.width = 2 * between(0, std::min(3, size.width - 1)) + 1;
+      effect.height = 2 * between(0, std::min(3, size.height - 1)) + 1;
       effect.weights = static_cast<int>(plan.weights.size());
       for (int i = 0; i < effect.width + effect.height; ++i) plan.weights.push_back(float(between(0, 999)) / 3000);
     }
     if (effect.kind == Effect::Kind::kWarp) {
       effect.amount = static_cast<int>(plan.warps.size());
-      plan.warps.push_back(warp(stage.resize));
+      plan.warps.push_back(warp(size));
       continue;
     }
     if (effect.kind == Effect::Kind::kBoxBlur) {
@@ -93,6 +113,7 @@ void PlanMaker::add_effects(Plan& plan, PlanStage& stage, int most) {
     effect.factor = float(between(0, 1000)) / float(between(0, 2) == 0 ? 300 : 1000);
     effect.amount = effect.kind == Effect::Kind::kPosterize ? 256 - (256 >> between(0, 8)) : between(0, 255);
   }
+  return made;
 }
 
 std::vector<Erased> PlanMaker::erased(Size output, int values) {

@@ -28,6 +28,8 @@ class PlanMaker {
   std::vector<Erased> erased(Size output, int values);
 
  private:
+  ChainMix mix(Plan& plan, Size size);
+  std::vector<Effect> effects(Plan& plan, Size size, int most, Effect::Kind last);
   std::mt19937 random_;
 };
 

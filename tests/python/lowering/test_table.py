@@ -30,7 +30,7 @@ Row = tuple[str, str]  # on the CPU, on a device
 
 #: Arguments of the constructors, where there must be some. T: the module; X: transforms to choose from.
 ARGUMENTS = {
-    "AugMixAugment": "[]",
+    "AugMixAugment": "cls.__init__.__globals__['augmix_ops'](3)",
     "AugmentOp": "'Invert'",
     "AutoAugment timm": "cls.__init__.__globals__['auto_augment_policy']('original')",
     "CenterCrop": "8",

@@ -78,6 +78,54 @@ def test_a_loader_with_an_out_transform(mode):
         assert assert_same(loader, list(loader.reference())) == 2
 
 
+BYTES = Blobs(pictures(10), range(10), T.Compose([T.RandomResizedCrop(8), T.PILToTensor()]))
+COLLATING_MODES = (*MODES, "half")
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("mode", COLLATING_MODES)
+def test_bytes_that_are_mixed_while_they_are_collated(options, mode):
+    mix = FastCollateMixup(num_classes=10, mode=mode, **options)
+    mixing = of_samples(mix)
+    assert mixing is not None and draws_from_numpy(mix)
+    images = torch.randint(0, 256, (6, 3, 9, 11), dtype=torch.uint8)
+    for seed in range(12):
+        made = mixing([(image, place) for place, image in enumerate(images.clone())], seed << 21)
+        np.random.seed(seed)  # noqa: NPY002
+        theirs = mix([(image, place) for place, image in enumerate(images.clone())])
+        assert made[0].dtype == torch.uint8 and all(map(torch.equal, made, theirs))
+    np.random.seed(0)  # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    mixing([(image, place) for place, image in enumerate(images)], 7)
+    assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+@pytest.mark.parametrize("mode", COLLATING_MODES)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_that_mixes_bytes(mode, workers):
+    mix = FastCollateMixup(cutmix_alpha=1.0, num_classes=10, mode=mode)
+    loader = DataLoader(BYTES, 4, True, drop_last=True, collate_fn=mix, num_workers=workers, seed=4)
+    assert loader.native
+    drawn = []
+    for _ in range(2):
+        assert assert_same(loader, list(loader.reference())) == 2
+        drawn += [labels for _, labels in loader]
+    assert not torch.equal(drawn[0], drawn[1])
+
+
+def test_a_batch_of_odd_size_is_timms_error():
+    loader = DataLoader(BYTES, 3, collate_fn=FastCollateMixup(num_classes=10), num_workers=1)
+    with pytest.raises(AssertionError, match="should be even"):
+        list(loader)
+
+
+def test_subclasses_that_mix_bytes_are_not_recognised():
+    class Own(FastCollateMixup):
+        pass
+
+    assert of_samples(Own(num_classes=10)) is None
+
+
 def test_mixing_ends_when_the_program_says_so():
     mix = Mixup(num_classes=10, prob=1.0)
     mixing = of_batch(lambda batch: mix(*batch))

@@ -38,6 +38,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("ConvNext", {"size": EDGE, "crop_pct": 0.95, "resample": 2}),
     ("ConvNext", {"size": EDGE, "crop_pct": 1.3}),  # padded
     ("ConvNext", {"size": {"shortest_edge": 385}}),
+    ("EfficientNet", {"size": SQUARE}),
+    ("EfficientNet", {"size": SQUARE, "rescale_factor": 1 / 127.5, "rescale_offset": True, "include_top": False}),
+    ("EfficientNet", {"size": SQUARE, "do_center_crop": True, "crop_size": {"height": 25, "width": 30}}),
     ("Beit", {"size": SQUARE, "do_center_crop": True, "crop_size": {"height": 25, "width": 30}}),
     ("MobileNetV2", {"size": EDGE, "crop_size": {"height": 33, "width": 28}}),
     ("Segformer", {"size": SQUARE, "do_center_crop": True, "crop_size": {"height": 25, "width": 30}}),  # not cropped

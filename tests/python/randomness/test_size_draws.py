@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import random
 import warnings
 from collections.abc import Callable
@@ -18,7 +19,9 @@ from headrace.lowering import lower
 from headrace.oracle.reference import reference_sample
 from headrace.randomness.draws import Draws
 
-COUNT = 4000
+#: Samples whose distributions are compared. For 100,000 of them, in some minutes:
+#: HEADRACE_DRAWS=100000 python -m pytest tests/python/randomness
+COUNT = int(os.environ.get("HEADRACE_DRAWS", "4000"))
 #: Above it, two samples of COUNT numbers of one distribution have a Kolmogorov-Smirnov distance once in 10,000 times.
 MOST = 2.23 * (2 / COUNT) ** 0.5
 HEIGHT, WIDTH = 6, 9

@@ -27,9 +27,8 @@ def random_resized_crop(builder: Builder, transform: Any, library: str) -> str:
 
 def center_crop_or_pad(builder: Builder, transform: Any, library: str) -> str:
     height, width = pair(builder, transform.size)
-    if transform.padding_mode != "constant":
-        builder.refuse('mirrors or repeats the border, which has no native twin; use padding_mode="constant"')
-    return builder.add(S.CenterCrop(height, width, pillow_ops.fill_color(transform.fill, builder.channels)))
+    fill = pillow_ops.fill_color(transform.fill, builder.channels)
+    return builder.add(S.CenterCrop(height, width, fill, padding_mode=_padding_mode(builder, transform)))
 
 
 def resize_keep_ratio(builder: Builder, transform: Any, library: str) -> str:
@@ -50,11 +49,9 @@ def resize_keep_ratio(builder: Builder, transform: Any, library: str) -> str:
 
 def random_crop_or_pad(builder: Builder, transform: Any, library: str) -> str:
     height, width = pair(builder, transform.size)
-    if transform.padding_mode not in pillow_ops.PADDING_MODES:
-        builder.refuse("padding_mode must be constant, edge, reflect or symmetric")
     fill = pillow_ops.fill_color(transform.fill, builder.channels)
-    draw = builder.draw(Column(), Column())
-    return builder.add(S.RandomCropOrPad(height, width, fill, transform.padding_mode, draw))
+    mode = _padding_mode(builder, transform)
+    return builder.add(S.RandomCropOrPad(height, width, fill, mode, builder.draw(Column(), Column())))
 
 
 def random_pad(builder: Builder, transform: Any, library: str) -> str:
@@ -81,6 +78,12 @@ def random_erasing(builder: Builder, transform: Any, library: str) -> str:
         noise = "channel" if transform.rand_color else "element"
         return add_noise(builder, transform.probability, (area, aspect), noise, counts)
     return add_erasing(builder, transform.probability, (area, aspect), [0.0], counts)
+
+
+def _padding_mode(builder: Builder, transform: Any) -> str:
+    if transform.padding_mode not in pillow_ops.PADDING_MODES:
+        builder.refuse("padding_mode must be constant, edge, reflect or symmetric")
+    return str(transform.padding_mode)
 
 
 def _filters(transform: Any) -> list[str]:

@@ -1,7 +1,8 @@
-"""Lowers timm's RandAugment and AutoAugment."""
+"""Lowers timm's RandAugment, AutoAugment and AugMix."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +15,11 @@ from headrace.lowering.policies.choices import any_of, any_way
 from headrace.lowering.policies.operations import Steps
 from headrace.lowering.policies.timm_arguments import Arguments
 from headrace.lowering.policies.timm_operations import ways_of
-from headrace.recipe.columns import Column
+from headrace.recipe.columns import ChainWeights, Column
 
 _MOST_BRANCHES = 4096  # of a choice without repetition
+_ANY_DEPTH = 3  # of AugMix's chains, if their depth is drawn
+_MOST_MIXED = 64  # operations of AugMix: each has columns for every number that it may draw
 
 
 def rand_augment(builder: Builder, transform: Any, library: str) -> str:
@@ -28,12 +31,18 @@ def rand_augment(builder: Builder, transform: Any, library: str) -> str:
         places = [_place(builder) for _ in range(layers)]
         builder.add(_without_repetition(builder, transform, places, ()))
         return f"native {layers} different ones of {len(transform.ops)} operations ({names}), by weight"
-    shares = [(number / len(transform.ops), (number + 1) / len(transform.ops)) for number in range(len(transform.ops))]
     for _ in range(layers):
-        place = _place(builder)
-        branches = [(place.done(builder, one, *share),) for one, share in zip(transform.ops, shares, strict=True)]
-        builder.add(any_of(branches, place.chosen))
+        builder.add(_any_operation(builder, transform.ops))
     return f"native {layers} times one of {len(transform.ops)} operations ({names})"
+
+
+def _any_operation(builder: Builder, operations: Sequence[Any]) -> S.OneOf:
+    """Returns a choice among operations with equal shares."""
+    place, count = _place(builder), len(operations)
+    branches = [
+        (place.done(builder, one, number / count, (number + 1) / count),) for number, one in enumerate(operations)
+    ]
+    return any_of(branches, place.chosen)
 
 
 def _without_repetition(builder: Builder, transform: Any, places: Sequence[_Place], before: tuple[int, ...]) -> S.OneOf:
@@ -75,6 +84,35 @@ def auto_augment(builder: Builder, transform: Any, library: str) -> str:
     return f"native one of {len(branches)} series of operations"
 
 
+def aug_mix(builder: Builder, transform: Any, library: str) -> str:
+    width, depth, alpha = int(transform.width), int(transform.depth), float(transform.alpha)
+    count = width * (depth if depth > 0 else _ANY_DEPTH)
+    if not 1 <= count <= _MOST_MIXED:
+        builder.refuse(f"mixes {count} operations; natively between 1 and {_MOST_MIXED} of them")
+    if not transform.ops:
+        builder.refuse("has no operations")
+    if not 0 < alpha < math.inf:
+        builder.refuse("alpha must be positive and finite")
+    chains = [_chain(builder, transform.ops, depth) for _ in range(width)]
+    blended, drawn = bool(transform.blended), builder.draw(Column())
+    first = builder.draw(*[ChainWeights(drawn, drawn + 1, width, alpha, blended)] * (width + 1))
+    builder.add(S.MixChains(tuple(chains), blended, first))
+    deep = depth if depth > 0 else f"1 to {_ANY_DEPTH}"
+    names = ", ".join(one.name for one in transform.ops)
+    return f"native mix of {width} chains of {deep} of {len(transform.ops)} operations ({names})"
+
+
+def _chain(builder: Builder, operations: Sequence[Any], depth: int) -> Steps:
+    """Returns `depth` operations, or one to three with equal probability."""
+    if depth > 0:
+        return tuple(_any_operation(builder, operations) for _ in range(depth))
+    drawn = builder.draw(Column())
+    steps: Steps = ()
+    for number in range(_ANY_DEPTH):  # the last operation first: it is done with probability 1/3
+        steps = (S.When((number + 1) / _ANY_DEPTH, (_any_operation(builder, operations), *steps), drawn),)
+    return steps
+
+
 @dataclass(frozen=True)
 class _Place:
     """The columns of one operation among several: which, whether it is done, its way, and those of its argument."""
@@ -102,4 +140,5 @@ def _place(builder: Builder) -> _Place:
 LOWERS: dict[str, Lower] = {
     "RandAugment": on_images(rand_augment),
     "AutoAugment": on_images(auto_augment),
+    "AugMixAugment": on_images(aug_mix),
 }

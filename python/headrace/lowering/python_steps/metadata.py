@@ -38,6 +38,8 @@ def _carried_by(step: S.Step) -> Carried:
     if isinstance(step, S.OneOf):
         ways = {carried(branch) for branch in step.branches}
         return ways.pop() if len(ways) == 1 else None
+    if isinstance(step, S.MixChains):  # Image.blend copies it from its first image
+        return True
     if isinstance(step, S.When):
         return carried(step.steps) or None
     return None  # crops that pad if the image is too small, and calls of Python

@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 from policy_ways import assert_made
+from timm_feed import Fed
 
 from headrace import Arrays, DataLoader
 from headrace.images.pil_tensor import pil_to_tensor
@@ -27,25 +28,6 @@ COUNT = 100_000
 #: Above it, two samples of COUNT numbers of one distribution have a Kolmogorov-Smirnov distance once in 10,000 times.
 MOST = 2.23 * (2 / COUNT) ** 0.5
 HPARAMS = {"translate_const": 20, "img_mean": (124, 116, 104)}
-
-
-class Fed:
-    """Replaces the module random inside timm: magnitude, sign and filter are given."""
-
-    def __init__(self, drawn: float, negative: bool, filter: int) -> None:
-        self.drawn, self.negative, self.filter = drawn, negative, filter
-
-    def gauss(self, mean: float, std: float) -> float:
-        return mean + self.drawn * std
-
-    def uniform(self, low: float, high: float) -> float:
-        return low + (high - low) * self.drawn
-
-    def random(self) -> float:
-        return 1.0 if self.negative else 0.0
-
-    def choice(self, given: Any) -> Any:
-        return given[self.filter]
 
 
 def completed(recipe: Recipe, drawn: list[list[float]]) -> list[list[float]]:

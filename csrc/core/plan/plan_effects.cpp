@@ -1,0 +1,48 @@
+// The effects of steps that change values alone: their parameters as the whole numbers and floats of Pillow.
+#include "core/plan/plan_effects.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+
+namespace headrace {
+
+Effect value_effect(const Step& step, double draw) {
+  const auto factor = static_cast<float>(std::clamp<double>(draw, -kMostFactor, kMostFactor));
+  switch (step.kind) {
+    case Step::Kind::kBrightness:
+      return {Effect::Kind::kBrightness, factor};
+    case Step::Kind::kContrast:
+      return {Effect::Kind::kContrast, factor};
+    case Step::Kind::kSaturation:
+      return {Effect::Kind::kSaturation, factor};
+    case Step::Kind::kSharpness:
+      return {Effect::Kind::kSharpness, factor};
+    case Step::Kind::kSolarizeAdd:
+      return {Effect::Kind::kSolarizeAdd, 0, step.drawn ? std::clamp(static_cast<int>(draw), 0, 255) : step.value};
+    case Step::Kind::kPermute:
+      return {Effect::Kind::kPermute, 0, channel_order(step.order)};
+    case Step::Kind::kHue:  // Python's int(), then numpy's uint8
+      return {Effect::Kind::kHue, 0, static_cast<int>(draw * 255) & 255};
+    case Step::Kind::kInvert:
+      return {Effect::Kind::kInvert};
+    case Step::Kind::kPosterize: {
+      const int bits = step.drawn ? static_cast<int>(draw) : step.bits;
+      if (bits < 0) throw Error(Stage::kPlan, "bits must be between or equal to 1 and 8");  // Pillow's words
+      return {Effect::Kind::kPosterize, 0, 256 - (256 >> std::min(bits, 8))};
+    }
+    case Step::Kind::kSolarize: {
+      const double threshold = std::clamp(step.drawn ? draw : step.threshold, 0.0, 256.0);
+      return {Effect::Kind::kSolarize, 0, static_cast<int>(std::ceil(threshold))};
+    }
+    case Step::Kind::kAutocontrast:
+      return {Effect::Kind::kAutocontrast};
+    case Step::Kind::kEqualize:
+      return {Effect::Kind::kEqualize};
+    default:
+      throw Error(Stage::kPlan, "the step changes more than values");
+  }
+}
+
+}  // namespace headrace
