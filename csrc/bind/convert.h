@@ -35,6 +35,7 @@ void bind_mixing(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);
 void bind_pipeline(pybind11::module_& module);
 void bind_ranges(pybind11::module_& module);
+void bind_remote(pybind11::module_& module);
 void bind_recorder(pybind11::module_& module);
 void bind_tar(pybind11::module_& module);
 void bind_textures(pybind11::module_& module);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,6 +15,11 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace.base.cores import usable_cores
 from headrace.base.native import core
+from headrace.remote.cache import Cache, checked_cache
+from headrace.remote.files import RemoteFiles
+from headrace.remote.network import Network
+from headrace.remote.urls import is_url
+from headrace.shards.remote_index import remote_indexes, remote_shards
 from headrace.shards.tar_index import TarIndex, index_of
 from headrace.shards.urls import Urls, shard_paths
 from headrace.shards.values import INTEGERS, Names, Together, Values, checked_decoder
@@ -33,7 +38,7 @@ class TarShards(Ranges):
     `label` is None. The shards are indexed once, in threads; they are not unpacked.
 
     Args:
-        urls: local shards: a path or a list of them. A string may hold ``{000..146}``, ``{a,b}``, a pattern
+        urls: shards: a path or a URL, or a list of them. A string may hold ``{000..146}``, ``{a,b}``, a pattern
             (``train-*.tar``), and several of these joined by ``::``.
         image: extensions of the images; of several in a sample, the first one in this order is taken. A string may
             hold several: ``"jpg;png"``.
@@ -42,10 +47,12 @@ class TarShards(Ranges):
             ``transcript``: str; ``json``, ``jsn``: what the JSON holds; others: bytes.
         transform, target_transform: as in torchvision's datasets.
         index: folder for the index of each shard. None: beside the shard (``train-000.tar.index.npz``), or nowhere if
-            its folder cannot be written to. False: nowhere.
+            its folder cannot be written to; for URLs, read from beside the shard, and kept in the cache's folder.
+            False: nowhere.
         missing: what to do with samples that lack the image or a label: ``"raise"``, or ``"skip"``.
         allow_pickle: whether labels may be unpickled (``pkl``, ``pickle``, ``pyd``), which runs code from the shard.
         mode: as in ``ImageFiles``.
+        cache, storage_options, network: of URLs, as in ``ImageFiles``.
 
     Attributes:
         keys: the key of each sample.
@@ -68,6 +75,9 @@ class TarShards(Ranges):
         missing: str = "raise",
         allow_pickle: bool = False,
         mode: str = "RGB",
+        cache: Cache | str | os.PathLike[str] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        network: Network | None = None,
     ) -> None:
         if missing not in ("raise", "skip"):
             raise ValueError(f"missing must be 'raise' or 'skip', not {missing!r}")
@@ -77,10 +87,16 @@ class TarShards(Ranges):
         labels = () if label is None else (label,) if isinstance(label, str) else tuple(label)
         decoders = {name: checked_decoder(name, allow_pickle) for name in labels if name != KEY}
         shards = shard_paths(urls)
-        found = _Found(shards, _indexed(shards, index), {"image": images, **{name: (name,) for name in decoders}})
+        files: list[str] | RemoteFiles = shards
+        if is_url(shards[0]):
+            files = remote_shards(shards, storage_options, checked_cache(cache), network)
+            shards = files.shown
+        elif cache is not None or storage_options is not None or network is not None:
+            raise ValueError("cache, storage_options and network are for URLs, and these shards are files")
+        found = _Found(shards, _indexed(files, index), {"image": images, **{name: (name,) for name in decoders}})
         found.check(missing == "skip")
         super().__init__(
-            shards, *found.places("image"), None, transform, names=found.names("image"), stamps=found.stamps, mode=mode
+            files, *found.places("image"), None, transform, names=found.names("image"), stamps=found.stamps, mode=mode
         )
         self.keys: Sequence[str] = found.keys
         parts: dict[str, Any] = {}
@@ -90,19 +106,39 @@ class TarShards(Ranges):
                 continue
             numbers = found.numbers(name) if decoders[name] is int and name in INTEGERS else None
             if numbers is None:
-                where = Ranges(shards, *found.places(name), names=found.names(name), stamps=found.stamps)
+                where = Ranges(files, *found.places(name), names=found.names(name), stamps=found.stamps)
                 parts[name] = Values(where, decoders[name])
             else:
                 parts[name] = numbers
         if label is not None:
+            self._values = [part for part in parts.values() if isinstance(part, Values)]
             self._labels = parts[label] if isinstance(label, str) else Together(parts)
             self._plain = isinstance(self._labels, np.ndarray)
             self.target_transform = target_transform
 
+    def expect(self, indices: npt.NDArray[np.int64]) -> int:
+        values = self._values if self.has_targets else []
+        return super().expect(indices) + sum(one.expect(indices) for one in values)
 
-def _indexed(shards: Sequence[str], index: Any) -> list[TarIndex]:
+
+def _indexed(shards: list[str] | RemoteFiles, index: Any) -> list[TarIndex]:
     """Returns the index of each shard. Headers are read without the GIL."""
     folder = None if index is None or index is True else "" if index is False else os.fspath(index)
+    if isinstance(shards, RemoteFiles):
+        made, names = remote_indexes(shards, folder), shards.shown
+    else:
+        made, names = _local(shards, folder), shards
+    cut = [path for path, one in zip(names, made, strict=True) if not one.has_end]
+    if cut:
+        warnings.warn(
+            f"{len(cut)} of {len(names)} shards have no end-of-archive marker, first {cut[0]}: they may have been cut "
+            "between two members",
+            stacklevel=4,
+        )
+    return made
+
+
+def _local(shards: list[str], folder: str | None) -> list[TarIndex]:
     bar = tqdm(total=len(shards), desc="indexing", unit="shard", leave=False, disable=not sys.stderr.isatty())
     with bar, ThreadPoolExecutor(max(4, usable_cores())) as pool:
         jobs = [pool.submit(index_of, path, folder) for path in shards]
@@ -114,13 +150,6 @@ def _indexed(shards: Sequence[str], index: Any) -> list[TarIndex]:
         finally:
             for job in jobs:
                 job.cancel()
-    cut = [path for path, one in zip(shards, made, strict=True) if not one.has_end]
-    if cut:
-        warnings.warn(
-            f"{len(cut)} of {len(shards)} shards have no end-of-archive marker, first {cut[0]}: they may have been cut "
-            "between two members",
-            stacklevel=4,
-        )
     return made
 
 
