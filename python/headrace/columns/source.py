@@ -95,7 +95,7 @@ class ColumnSource:
         """Returns 0: rows lie in this machine."""
         return 0
 
-    def expect(self, indices: Int64s) -> int:
+    def expect(self, indices: Int64s, wait: bool = False) -> int:
         """Returns 0: there is nothing to fetch."""
         return 0
 

@@ -27,7 +27,7 @@ class RemoteSource(Protocol):
     def ahead_bytes(self) -> int:
         """Most bytes to announce before they are read; 0: the source is local."""
 
-    def expect(self, indices: npt.NDArray[np.int64]) -> int:
+    def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
         """Begins to fetch samples and returns their number of bytes; does not wait. An index that does not exist is
         left to those who read it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from headrace.remote.urls import protocol, shown
 
 Int64s = npt.NDArray[np.int64]
 
+_STEP_S = 0.002
 _GUESS = 128 << 10  # bytes of an object whose size is not known
 
 
@@ -131,21 +133,25 @@ class RemoteTable:
     def blobs(self) -> core.BlobTable:
         return self._ranges().table()
 
-    def expect(self, rows: Int64s) -> int:
-        """Begins to fetch samples; returns their bytes, those that are here already included."""
+    def expect(self, rows: Int64s, wait: bool = False) -> int:
+        """Begins to fetch samples; returns their bytes, those that are here already included.
+
+        Args:
+            wait: whether to return only once a read of them does not wait. Can be interrupted, unlike native reads.
+        """
         ranges = self._ranges()
         wanted = ranges.want(np.ascontiguousarray(rows, np.int64))
         if len(wanted):
             numbers = self._files.numbers()[0][self._object_of[wanted]]
             places = zip(numbers.tolist(), self._offsets[wanted].tolist(), self._lengths[wanted].tolist(), strict=True)
             self._files.fetcher.announce(Range(*one) for one in places)
+        if wait:
+            for row in rows.tolist():
+                while not ranges.has(row):
+                    time.sleep(_STEP_S)
         lengths = self._lengths[rows]
         known = lengths != np.uint64(core.ANY_LENGTH)
         return int(lengths[known].sum()) + _GUESS * int((~known).sum())
-
-    def has(self, row: int) -> bool:
-        """Whether a read of a sample would not wait."""
-        return bool(self._ranges().has(row))
 
     def take(self, row: int) -> bytes:
         """Returns a sample's bytes, from the caches or fetched. Raises OSError."""

@@ -17,7 +17,8 @@ _SIGNATURE = re.compile(
 
 def is_url(path: Any) -> bool:
     """Whether a path names an object that fsspec reads: it has a scheme, other than ``file:``."""
-    return isinstance(path, str) and bool(match := _SCHEME.match(path)) and match[1].lower() != "file"
+    match = _SCHEME.match(path) if isinstance(path, str) else None
+    return match is not None and match[1].lower() != "file"
 
 
 def all_urls(paths: Iterable[str | os.PathLike[str]]) -> bool:

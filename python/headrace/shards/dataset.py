@@ -116,9 +116,9 @@ class TarShards(Ranges):
             self._plain = isinstance(self._labels, np.ndarray)
             self.target_transform = target_transform
 
-    def expect(self, indices: npt.NDArray[np.int64]) -> int:
+    def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
         values = self._values if self.has_targets else []
-        return super().expect(indices) + sum(one.expect(indices) for one in values)
+        return super().expect(indices, wait) + sum(one.expect(indices, wait) for one in values)
 
 
 def _indexed(shards: list[str] | RemoteFiles, index: Any) -> list[TarIndex]:

@@ -60,9 +60,9 @@ class Values(Sequence[Any]):
     def __len__(self) -> int:
         return len(self._ranges)
 
-    def expect(self, indices: npt.NDArray[np.int64]) -> int:
+    def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
         """Begins to fetch values that lie in other machines, and returns their number of bytes."""
-        return self._ranges.expect(indices)
+        return self._ranges.expect(indices, wait)
 
     @overload
     def __getitem__(self, index: int) -> Any: ...

@@ -88,8 +88,8 @@ class Selection(BlobDataset):
     def ahead_bytes(self) -> int:
         return self.base.ahead_bytes
 
-    def expect(self, indices: Int64s) -> int:
-        return self.base.expect(self.rows[indices])
+    def expect(self, indices: Int64s, wait: bool = False) -> int:
+        return self.base.expect(self.rows[indices], wait)
 
     def blob_table(self) -> core.BlobTable:
         return core.BlobTable.of_rows(self.base.blob_table(), self.rows)
@@ -191,8 +191,8 @@ class Joined(BlobDataset):
     def ahead_bytes(self) -> int:
         return max(part.ahead_bytes for part in self.parts)
 
-    def expect(self, indices: Int64s) -> int:
-        return sum(part.expect(rows) for part, _, rows in self._by_part(indices))
+    def expect(self, indices: Int64s, wait: bool = False) -> int:
+        return sum(part.expect(rows, wait) for part, _, rows in self._by_part(indices))
 
     def blob_table(self) -> core.BlobTable:
         return core.BlobTable.of_parts([part.blob_table() for part in self.parts])

@@ -138,8 +138,12 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         """Bytes to fetch before they are read; 0: the samples lie in this machine."""
         return 0
 
-    def expect(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> int:
-        """Begins to fetch samples that lie in other machines, without waiting, and returns their number of bytes."""
+    def expect(self, indices: np.ndarray[Any, np.dtype[np.int64]], wait: bool = False) -> int:
+        """Begins to fetch samples that lie in other machines, and returns their number of bytes.
+
+        Args:
+            wait: whether to return only once a read of them does not wait.
+        """
         return 0
 
     def blob_table(self) -> core.BlobTable:

@@ -80,8 +80,8 @@ class ImageFiles(BlobDataset):
     def ahead_bytes(self) -> int:
         return 0 if self._remote is None else self._remote.network.ahead_bytes
 
-    def expect(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> int:
-        return 0 if self._far is None else self._far.expect(indices)
+    def expect(self, indices: np.ndarray[Any, np.dtype[np.int64]], wait: bool = False) -> int:
+        return 0 if self._far is None else self._far.expect(indices, wait)
 
     def read(self, index: int) -> bytes:
         if self._remote is not None:

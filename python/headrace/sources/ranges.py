@@ -84,8 +84,8 @@ class Ranges(BlobDataset):
     def ahead_bytes(self) -> int:
         return 0 if self._remote is None else self._remote.network.ahead_bytes
 
-    def expect(self, indices: npt.NDArray[np.int64]) -> int:
-        return 0 if self._far is None else self._far.expect(indices)
+    def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
+        return 0 if self._far is None else self._far.expect(indices, wait)
 
     def take(self, index: int) -> bytes:
         """Returns a sample's bytes, as `read` does; those in other machines through the caches."""

@@ -49,8 +49,9 @@ class S3Door:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            response = getattr(error.__cause__, "response", None) or getattr(error, "response", None)
-            said = response.get("ResponseMetadata", {}) if isinstance(response, dict) else {}
+            found = getattr(error.__cause__, "response", None) or getattr(error, "response", None)
+            response: dict[str, Any] = found if isinstance(found, dict) else {}
+            said = response.get("ResponseMetadata", {})
             status = said.get("HTTPStatusCode")
             if status:
                 code = str(response.get("Error", {}).get("Code", ""))
