@@ -37,10 +37,11 @@ py::bytes to_bytes(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-void put(ByteStore& store, uint64_t object, uint64_t offset, uint64_t length, const py::buffer& data, bool fetched) {
+void put(ByteStore& store, uint64_t object, uint64_t offset, uint64_t length, const py::buffer& data, bool from_disk) {
   const py::buffer_info info = bytes_of(data);
   const Unlocked unlocked;
-  store.put({object, offset, length}, span_of(info), fetched);
+  store.put({object, offset, length}, span_of(info),
+            from_disk ? ByteStore::Origin::kDisk : ByteStore::Origin::kFetched);
 }
 
 std::vector<py::tuple> demands(ByteStore& store) {
@@ -126,12 +127,11 @@ void bind_remote(py::module_& module) {
       .def("want", [](ByteStore& self, uint64_t object, uint64_t offset,
                       uint64_t length) { return self.want({object, offset, length}); })
       .def("put", &put, py::arg("object"), py::arg("offset"), py::arg("length"), py::arg("data"),
-           py::arg("fetched") = true)
+           py::arg("from_disk") = false)
       .def("fail", [](ByteStore& self, uint64_t object, uint64_t offset, uint64_t length, std::string reason,
                       int code) { self.fail({object, offset, length}, std::move(reason), code); })
       .def("demands", &demands)
       .def_property_readonly("demand_descriptor", &ByteStore::demand_descriptor)
-      .def("count_from_disk", &ByteStore::count_from_disk)
       .def("counts", &counts)
       .def("clear", &ByteStore::clear)
       .def("close", &ByteStore::close);

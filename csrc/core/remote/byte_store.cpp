@@ -56,13 +56,13 @@ bool ByteStore::has(const RangeKey& key) const {
   return closed_ || (found != entries_.end() && (found->second.bytes != nullptr || found->second.failed));
 }
 
-void ByteStore::put(const RangeKey& key, std::span<const uint8_t> bytes, bool fetched) {
+void ByteStore::put(const RangeKey& key, std::span<const uint8_t> bytes, Origin origin) {
   auto made = std::make_shared<const std::vector<uint8_t>>(bytes.begin(), bytes.end());
   const std::lock_guard guard(lock_);
   const auto found = entries_.try_emplace(key).first;
   if (found->second.bytes != nullptr) return;
   const int waiting = found->second.waiting;
-  found->second = Entry{.bytes = std::move(made), .fetched = fetched, .waiting = waiting};
+  found->second = Entry{.bytes = std::move(made), .origin = origin, .waiting = waiting};
   found->second.place = unread_.insert(unread_.end(), key);
   unread_bytes_ += bytes.size();
   make_room();
@@ -113,8 +113,17 @@ SharedBytes ByteStore::take(const RangeKey& key, const std::atomic<bool>& cancel
 SharedBytes ByteStore::taken(Entries::iterator found) {
   Entry& entry = found->second;
   SharedBytes bytes = entry.bytes;
-  ++(entry.fetched ? counts_.fetched : counts_.from_memory);
-  entry.fetched = false;
+  switch (std::exchange(entry.origin, Origin::kMemory)) {
+    case Origin::kMemory:
+      ++counts_.from_memory;
+      break;
+    case Origin::kDisk:
+      ++counts_.from_disk;
+      break;
+    case Origin::kFetched:
+      ++counts_.fetched;
+      break;
+  }
   (entry.read ? read_ : unread_).erase(entry.place);
   (entry.read ? read_bytes_ : unread_bytes_) -= bytes->size();
   entry.read = true;

@@ -46,8 +46,10 @@ class ByteStore {
   bool want(const RangeKey& key);
   /// Whether a read of the range would not wait.
   bool has(const RangeKey& key) const;
-  /// Ends a fetch; or, not `fetched`, keeps what was read from a disk.
-  void put(const RangeKey& key, std::span<const uint8_t> bytes, bool fetched = true);
+  /// Where bytes come from when they are read for the first time.
+  enum class Origin : uint8_t { kMemory, kDisk, kFetched };
+  /// Ends a fetch; or keeps what was read from a disk.
+  void put(const RangeKey& key, std::span<const uint8_t> bytes, Origin origin = Origin::kFetched);
   void fail(const RangeKey& key, std::string reason, int os_errno);
 
   /// The bytes if they are held; nothing, without waiting, if not, unless they are on their way.
@@ -77,7 +79,8 @@ class ByteStore {
   };
   struct Entry {
     SharedBytes bytes;  // null: wanted, or failed
-    bool failed = false, fetched = false, read = false;
+    Origin origin = Origin::kMemory;
+    bool failed = false, read = false;
     std::string reason;
     int os_errno = 0;
     int waiting = 0;

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from headrace.engine.engine import Engine
 from headrace.epochs.state import Progress
 from headrace.pillow.image_counts import ImageCounts
+from headrace.remote.fetchers import traffic
+from headrace.remote.traffic import Traffic
 
 # The core times these stages for one sample in sixteen; `read` is timed for all samples.
 _SAMPLED = ("header", "decode", "resize")
@@ -41,6 +43,8 @@ class Stats:
         bottleneck: ``"consumer"``, a stage's name, ``"nothing yet"``, or a note that torch delivers.
         images: if torch delivers: how many of the images that were opened deferred got native pixels, and why others
             did not.
+        remote: if samples were read from other machines: requests, retries, and how many samples the caches had; of all
+            loaders of this process.
     """
 
     stages: tuple[Stage, ...]
@@ -49,6 +53,7 @@ class Stats:
     threads: int
     bottleneck: str
     images: ImageCounts | None = None
+    remote: Traffic | None = None
 
     def __str__(self) -> str:
         if self.images is not None:
@@ -58,6 +63,8 @@ class Stats:
         lines.append(
             f"{self.threads} threads idle {self.idle_s:.3f} s in all; the consumer waited {self.waited_s:.3f} s"
         )
+        if self.remote is not None:
+            lines.append(str(self.remote))
         lines.append(f"bottleneck: {self.bottleneck}")
         return "\n".join(lines)
 
@@ -96,7 +103,7 @@ def collect(engine: Engine | None, progress: Progress | None, threads: int) -> S
         bottleneck = "consumer"
     else:
         bottleneck = max(stages, key=lambda one: one.busy_s).name
-    return Stats(tuple(stages), idle, waited, threads, bottleneck)
+    return Stats(tuple(stages), idle, waited, threads, bottleneck, remote=traffic())
 
 
 def of_torch(workers: int, images: ImageCounts) -> Stats:

@@ -221,8 +221,7 @@ class Fetcher:
             path = DiskCache.entry(one.cached, key.offset, key.length)
             found = await asyncio.to_thread(core.read_cache_file, path, core.ANY_LENGTH)
             if found is not None:
-                self.store.count_from_disk()
-                self.store.put(*key, found, fetched=False)
+                self.store.put(*key, found, from_disk=True)
                 return
         data, stamp = await self.attempts.run(one.url, lambda: door.read(one.url, 0, None, one.stamp), small=False)
         one.stamp = one.stamp or stamp

@@ -40,6 +40,10 @@ def test_equal_to_files(folder: Path, tmp_path: Path, cache: str | None) -> None
             assert_same(batches(far, workers), batches(local(folder)))
         assert server.requests() == (COUNT if cache else 3 * COUNT)
         assert far.image_size(3) == local(folder).image_size(3) and far[3][1] == 3
+        assert far._remote is not None
+        counts = far._remote.fetcher.store.counts()
+        kind = {None: "fetched", "disk": "from_disk"}.get(cache, "from_memory")
+        assert counts[kind] >= (3 if cache is None else 2) * COUNT
         assert "token" not in far.location(3) + far.identity(3)
         if cache == "disk":
             files = [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.name != "lock"]

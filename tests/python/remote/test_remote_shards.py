@@ -12,6 +12,8 @@ import torch
 import headrace
 from headrace import TarShards
 from headrace import transforms as T
+from headrace.remote.fetchers import traffic
+from headrace.remote.traffic import Traffic
 from headrace.shards.tar_index import parsed, store
 from object_stores import EACH, PATTERN, SHARDS, Faults, ObjectServer, batches, first_error, transform, write_shards
 from support import assert_same, output_of
@@ -190,3 +192,24 @@ def test_without_fsspec_one_sentence_says_so(folder: Path, monkeypatch: pytest.M
     with pytest.raises(ImportError, match=r"pip install 'headrace\[remote\]'"):
         TarShards("https://host/000.tar")
     assert len(TarShards(str(folder / "000.tar"), index=False)) == EACH
+
+
+def test_stats_count_requests_and_hits(folder: Path) -> None:
+    with ObjectServer(folder) as server:
+        far = TarShards(f"{server.url}/{PATTERN}", transform=transform(), cache="memory:10 MB")
+        loader = headrace.DataLoader(far, 8, num_workers=2)
+        before = _traffic()
+        list(loader)
+        between = _traffic()
+        assert between.fetched - before.fetched == SHARDS * EACH and between.bytes > before.bytes
+        list(loader)
+        after = _traffic()
+        assert after.from_memory - between.from_memory == SHARDS * EACH
+        assert after.requests == between.requests and 0 < after.hit_rate < 1
+        assert "from the caches" in str(loader.stats())
+
+
+def _traffic() -> Traffic:
+    found = traffic()
+    assert found is not None
+    return found
