@@ -126,9 +126,8 @@ def main() -> None:
         print(f"{kind:<8}{statistics.median(values):.2f} of local ({min(values):.2f} to {max(values):.2f})")
     times = [first_batch(paths, options.cores, options.shards, latency_s) for _ in range(min(3, options.rounds))]
     figures["first batch s"] = times
-    print(
-        f"first batch of {options.shards} shards: {statistics.median(times):.2f} s ({min(times):.2f} to {max(times):.2f})"
-    )
+    spread = f"({min(times):.2f} to {max(times):.2f})"
+    print(f"first batch of {options.shards} shards: {statistics.median(times):.2f} s {spread}")
     if options.out is not None:
         options.out.write_text(json.dumps(figures, indent=1) + "\n")
 

@@ -7,6 +7,7 @@ import bisect
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from headrace.remote.urls import host, protocol, shown
 _GAP = 64 << 10  # bytes between two ranges that are read as well, to save a request
 _LARGEST = 8 << 20  # bytes of a request that several ranges share
 _SMALL = 1 << 20  # up to so many bytes, requests take about the same time
+_CLOSING_S = 1.0  # patience at the end of the process
 _WRITERS = 2  # threads that write to the cache on disk
 
 
@@ -80,6 +82,7 @@ class Fetcher:
         self._doors: dict[tuple[str, str], Door] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers = ThreadPoolExecutor(_WRITERS, "headrace cache")
+        self._closed = False
         self._loop = asyncio.new_event_loop()
         self._begun = threading.Event()
         self._thread = threading.Thread(target=self._run, name="headrace fetcher", daemon=True)
@@ -131,6 +134,9 @@ class Fetcher:
 
     def wait(self, work: Any) -> Any:
         """Runs a coroutine in the loop and returns its result."""
+        if self._closed:
+            work.close()
+            raise OSError("the connections of this process are closed")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -235,10 +241,22 @@ class Fetcher:
 
     def close(self) -> None:
         """Ends the thread; whoever waits for bytes gets an error."""
+        if self._closed:
+            return
+        self._closed = True
         self.store.close()
+        with suppress(Exception):  # a file system that does not answer
+            asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(_CLOSING_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(2.0)
+        self._thread.join(_CLOSING_S)
         self._writers.shutdown(wait=False, cancel_futures=True)
+
+    async def _end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for door in self._doors.values():
+            await door.close()
 
 
 def _joined(ranges: list[Range]) -> list[list[Range]]:

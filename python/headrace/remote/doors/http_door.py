@@ -40,6 +40,10 @@ class HttpDoor:
             raise TemporaryError(f"the answer ends after {len(data)} bytes")
         return data, found
 
+    async def close(self) -> None:
+        """Closes the connections."""
+        await (await self._fs.set_session()).close()
+
     def _options(self, headers: dict[str, str]) -> dict[str, Any]:
         options = dict(self._fs.kwargs)
         options["headers"] = {**options.get("headers", {}), "Accept-Encoding": "identity", **headers}

@@ -21,6 +21,8 @@ class Door(Protocol):
 
     async def read(self, url: str, begin: int, end: int | None, stamp: Stamp | None) -> tuple[bytes, Stamp]: ...
 
+    async def close(self) -> None: ...
+
 
 def check_installed(url: str) -> None:
     """Raises ImportError, with the remedy, if the packages that read a URL are missing; ValueError for a protocol that

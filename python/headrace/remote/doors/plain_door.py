@@ -54,6 +54,9 @@ class PlainDoor:
             raise TemporaryError(f"the answer has {len(data)} bytes")
         return data, known
 
+    async def close(self) -> None:
+        """Does nothing: fsspec documents no way to close a file system."""
+
     async def _call(self, method: str, url: str, **options: Any) -> Any:
         path = self._fs._strip_protocol(url)
         try:

@@ -41,6 +41,11 @@ class S3Door:
             raise TemporaryError(f"the answer ends after {len(data)} bytes")
         return data, found
 
+    async def close(self) -> None:
+        """Closes the connections."""
+        if (client := getattr(self._fs, "_s3", None)) is not None:
+            await client.close()
+
     async def _call(self, method: str, url: str, options: dict[str, str]) -> Any:
         bucket, key, version = self._fs.split_path(url)
         more = {"VersionId": version} if version else {}
