@@ -87,6 +87,8 @@ def steady(paths: list[Path], cores: int, rounds: int, latency_s: float) -> dict
             }
             far = {kind: loader(f"{url}/{pattern}", cores, **options) for kind, options in kinds.items()}
             for kind, one in far.items():
+                local.set_epoch(0)
+                one.set_epoch(0)
                 for (a, its), (b, theirs) in zip(local, one, strict=True):
                     if not (torch.equal(a, b) and torch.equal(its, theirs)):
                         sys.exit(f"{kind}: the batches differ")

@@ -95,12 +95,12 @@ class Attempts:
         limit = self._straggles_after()
         if limit is None:
             return await self._timed(call)
-        tasks = {asyncio.ensure_future(self._timed(call))}
+        tasks = {self._begun(call)}
         try:
             done, _ = await asyncio.wait(tasks, timeout=limit)
             if not done and self._may_hedge():
                 self.counts["hedged"] += 1
-                tasks.add(asyncio.ensure_future(self._timed(call)))
+                tasks.add(self._begun(call))
             waiting = set(tasks)
             while waiting:
                 done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -111,6 +111,12 @@ class Attempts:
         finally:
             for one in tasks:
                 one.cancel()
+
+    def _begun(self, call: Callable[[], Awaitable[T]]) -> asyncio.Future[T]:
+        task = asyncio.ensure_future(self._timed(call))
+        # Of two that fail, one error is raised; without this, asyncio would report the other as forgotten.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return task
 
     def _may_hedge(self) -> bool:
         return self.counts["hedged"] < self._network.hedge * self.counts["requests"]

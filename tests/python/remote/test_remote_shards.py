@@ -101,7 +101,7 @@ def test_a_forked_child_opens_connections_of_its_own(folder: Path) -> None:
         said = output_of(
             f"""
 import os, sys
-sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+sys.path[:0] = {[str(folder) for folder in Path(__file__).parents[:2]]!r}
 from headrace import DataLoader, TarShards
 from object_stores import batches, transform
 far = TarShards({server.url!r} + "/000.tar", transform=transform())

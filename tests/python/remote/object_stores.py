@@ -12,7 +12,7 @@ import headrace
 from headrace import transforms as T
 from support import pictures
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from bench.remote.object_server import Faults, ObjectServer
 
