@@ -10,12 +10,12 @@ import warnings
 from pathlib import Path
 
 import pytest
+from object_stores import PATTERN, ObjectServer, batches, transform, write_shards
 
 from headrace import Cache, TarShards
 from headrace.base.native import core
 from headrace.remote.disk_cache import DiskCache
 from headrace.remote.doors.answers import Stamp
-from object_stores import PATTERN, ObjectServer, batches, transform, write_shards
 from support import assert_same, eventually, output_of
 
 pytest.importorskip("aiohttp", reason="fsspec reads HTTP with aiohttp")

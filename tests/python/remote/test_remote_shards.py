@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from object_stores import EACH, PATTERN, SHARDS, Faults, ObjectServer, batches, first_error, transform, write_shards
 
 import headrace
 from headrace import TarShards
@@ -15,7 +16,6 @@ from headrace import transforms as T
 from headrace.remote.fetchers import traffic
 from headrace.remote.traffic import Traffic
 from headrace.shards.tar_index import parsed, store
-from object_stores import EACH, PATTERN, SHARDS, Faults, ObjectServer, batches, first_error, transform, write_shards
 from support import assert_same, output_of
 
 pytest.importorskip("aiohttp", reason="fsspec reads HTTP with aiohttp")
