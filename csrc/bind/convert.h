@@ -36,6 +36,7 @@ void bind_ops(pybind11::module_& module);
 void bind_packing(pybind11::module_& module);
 void bind_pipeline(pybind11::module_& module);
 void bind_ranges(pybind11::module_& module);
+void bind_remote(pybind11::module_& module);
 void bind_recorder(pybind11::module_& module);
 void bind_tar(pybind11::module_& module);
 void bind_textures(pybind11::module_& module);

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from headrace.loader import DataLoader
     from headrace.lowering import LoweringError
     from headrace.ops import functions as ops
+    from headrace.remote.cache import Cache
+    from headrace.remote.network import Network
     from headrace.samples.dataset import Samples
     from headrace.shards.dataset import TarShards
     from headrace.sources import Arrays, Blobs, ImageFiles, ImageFolder
@@ -32,12 +34,14 @@ __all__ = [
     "Arrays",
     "Arrow",
     "Blobs",
+    "Cache",
     "Columns",
     "DataLoader",
     "ImageFiles",
     "ImageFolder",
     "LitData",
     "LoweringError",
+    "Network",
     "Parquet",
     "SampleError",
     "Samples",
@@ -62,11 +66,13 @@ _MODULES = {
     "Arrays": "sources",
     "Arrow": "tables.arrow",
     "Blobs": "sources",
+    "Cache": "remote.cache",
     "Columns": "columns.dataset",
     "DataLoader": "loader",
     "ImageFiles": "sources",
     "ImageFolder": "sources",
     "LoweringError": "lowering",
+    "Network": "remote.network",
     "Parquet": "tables.parquet",
     "SampleError": "base.errors",
     "Samples": "samples.dataset",

@@ -31,6 +31,7 @@ PYBIND11_MODULE(_core, module) {
   headrace::bind_pipeline(module);
   headrace::bind_columns(module);
   headrace::bind_ranges(module);
+  headrace::bind_remote(module);
   headrace::bind_tar(module);
   headrace::bind_composed(module);
   headrace::bind_recorder(module);

@@ -25,9 +25,9 @@ class SampleWorker {
 
   /// The blob's bytes, valid until the next call. Throws Error(kRead), or NeedsPillow for a file that must not be read
   /// as a whole.
-  std::span<const uint8_t> read(const Blob& blob) {
+  std::span<const uint8_t> read(const Blob& blob, const std::atomic<bool>& cancelled) {
     const int64_t begin = now_ns();
-    const auto bytes = reader_.read(blob);
+    const auto bytes = reader_.read(blob, cancelled);
     stats.add(Clock::kRead, begin, now_ns());
     stats.add_bytes(bytes.size());
     return bytes;

@@ -79,7 +79,7 @@ void Pipeline::State::make(SampleWorker& worker, const std::shared_ptr<Batch>& b
   // Not counted as a writer: cancel() must not wait for a file system that does not answer.
   const bool known = batch->attempt(sample, Stage::kRead, [&] {
     try {
-      bytes = worker.read(blob);
+      bytes = worker.read(blob, batch->cancelled);
     } catch (const NeedsPillow& verdict) {
       python.pillow.push({.batch = batch, .sample = sample, .reason = verdict.what(), .path = blob.path});
       handed_on = true;

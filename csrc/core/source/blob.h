@@ -29,10 +29,11 @@ inline RawImage rgbx_image(const uint8_t* pixels, Size size) {
 /// Rows of gray levels without gaps.
 inline RawImage gray_image(const uint8_t* pixels, Size size) { return {pixels, size, 1, ptrdiff_t{size.width}, 1, 0}; }
 
+class ByteRanges;
 class Columns;
-class FileRanges;
 
-/// A sample's bytes: encoded in a file (`path`), in memory (`data`) or in a part of a file (`ranges`), or pixels
+/// A sample's bytes: encoded in a file (`path`), in memory (`data`) or in a part of something larger (`ranges`), or
+/// pixels
 /// (`raw`), or a row of `columns`.
 struct Blob {
   const char* path = nullptr;        // zero-terminated; nullptr: memory
@@ -41,7 +42,7 @@ struct Blob {
   RawImage raw;                      // raw.data not null: nothing to decode
   const Columns* columns = nullptr;  // not null: `row` of each of several arrays
   int64_t row = 0;
-  const FileRanges* ranges = nullptr;  // not null: its range `row`
+  const ByteRanges* ranges = nullptr;  // not null: its range `row`
 };
 
 /// Immutable, so any thread may read it. Rows are numbered from 0.

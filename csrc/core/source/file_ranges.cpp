@@ -66,6 +66,16 @@ FileRanges::FileRanges(std::string paths, std::vector<uint64_t> path_offsets, st
 
 FileRanges::~FileRanges() { cache_.forget(this); }
 
+std::span<const uint8_t> FileRanges::read(int64_t row, ReadBuffer& buffer, const std::atomic<bool>&) const {
+  const uint64_t size = bytes(row);
+  if (size > kMostBytes) {
+    throw Error(Stage::kRead, "the range has " + std::to_string(size) + " bytes, which is more than 256 MiB", EFBIG);
+  }
+  uint8_t* const to = buffer.make_room(static_cast<size_t>(size), 0);
+  read(row, to);
+  return {to, static_cast<size_t>(size)};
+}
+
 void FileRanges::read(int64_t row, uint8_t* to) const {
   const auto at = static_cast<size_t>(row);
   const uint32_t number = file_of_[at];

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/source/blob.h"
+#include "core/source/byte_ranges.h"
 #include "core/source/descriptor_cache.h"
 
 namespace headrace {
@@ -27,7 +27,7 @@ std::optional<FileStamp> stamp_of(const OpenFile& file);
 uint64_t read_at(const OpenFile& file, uint8_t* to, uint64_t length, uint64_t offset);
 
 /// A table whose row i is `lengths[i]` bytes from `offsets[i]` on of file number `file_of[i]`.
-class FileRanges final : public BlobTable {
+class FileRanges final : public ByteRanges {
  public:
   /// `paths`: as for BlobTable::of_files. The spans have one length, and their memory must outlive the table. Throws
   /// std::out_of_range for a range outside its file, and for a file that is not there.
@@ -37,13 +37,10 @@ class FileRanges final : public BlobTable {
   ~FileRanges() override;
 
   int64_t size() const override { return static_cast<int64_t>(file_of_.size()); }
-  Blob at(int64_t row) const override {
-    Blob blob;
-    blob.ranges = this;
-    blob.row = row;
-    return blob;
-  }
+  /// Also throws Error(kRead) with EFBIG for more than kMostBytes.
+  std::span<const uint8_t> read(int64_t row, ReadBuffer& buffer, const std::atomic<bool>& cancelled) const override;
 
+  static constexpr uint64_t kMostBytes = uint64_t{256} << 20;
   uint64_t bytes(int64_t row) const { return lengths_[static_cast<size_t>(row)]; }
   /// Reads a row's bytes to `to`. Throws Error(kRead) if the file cannot be read, or if its size or its time of
   /// modification differ from its stamp after the read: its bytes may be others. Any thread.

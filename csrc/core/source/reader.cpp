@@ -1,5 +1,5 @@
 // Reads a whole file with few system calls: open, fstat, two reads, close. Does not read devices, and of a large file
-// that is not a JPEG only the first piece, since folders may contain both. Ranges of files have readers of their own.
+// that is not a JPEG only the first piece, since folders may contain both. Ranges have readers of their own.
 #include "core/source/reader.h"
 
 #include <fcntl.h>
@@ -13,7 +13,6 @@
 #include <system_error>
 
 #include "core/base/error.h"
-#include "core/source/file_ranges.h"
 
 namespace headrace {
 namespace {
@@ -70,8 +69,18 @@ void check_size(std::span<const uint8_t> bytes, size_t expected, bool pipe) {
 
 }  // namespace
 
-std::span<const uint8_t> Reader::read(const Blob& blob) {
-  if (blob.ranges != nullptr) return read_range(*blob.ranges, blob.row);
+uint8_t* ReadBuffer::make_room(size_t wanted, size_t filled) {
+  if (capacity_ >= wanted) return own_.get();
+  const size_t capacity = (wanted + wanted / 4 + kGrain) / kGrain * kGrain;
+  auto larger = std::make_unique_for_overwrite<uint8_t[]>(capacity);
+  if (filled > 0) std::memcpy(larger.get(), own_.get(), filled);
+  own_ = std::move(larger);
+  capacity_ = capacity;
+  return own_.get();
+}
+
+std::span<const uint8_t> Reader::read(const Blob& blob, const std::atomic<bool>& cancelled) {
+  if (blob.ranges != nullptr) return blob.ranges->read(blob.row, buffer_, cancelled);
   if (blob.path == nullptr) return {blob.data, static_cast<size_t>(blob.size)};
   const File file(blob.path);
   const struct stat info = file.info();
@@ -82,32 +91,14 @@ std::span<const uint8_t> Reader::read(const Blob& blob) {
   size_t filled = 0;
   size_t wanted = large ? kGrain : expected + 1;  // one byte more: room for the read that sees the end
   for (;;) {
-    make_room(wanted, filled);
-    const size_t got = file.read(buffer_.get() + filled, (large && filled == 0 ? kGrain : capacity_ - filled));
-    if (got == 0) return {buffer_.get(), filled};
+    buffer_.make_room(wanted, filled);
+    const size_t room = buffer_.capacity() - filled;
+    const size_t got = file.read(buffer_.data() + filled, (large && filled == 0 ? kGrain : room));
+    if (got == 0) return {buffer_.data(), filled};
     filled += got;
-    check_size({buffer_.get(), filled}, expected, S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
-    if (large || filled == capacity_) wanted = std::max(expected, filled) + 1;
+    check_size({buffer_.data(), filled}, expected, S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
+    if (large || filled == buffer_.capacity()) wanted = std::max(expected, filled) + 1;
   }
-}
-
-std::span<const uint8_t> Reader::read_range(const FileRanges& ranges, int64_t row) {
-  const uint64_t size = ranges.bytes(row);
-  if (size > kMostJpeg) {
-    throw Error(Stage::kRead, "the range has " + std::to_string(size) + " bytes, which is more than 256 MiB", EFBIG);
-  }
-  make_room(static_cast<size_t>(size), 0);
-  ranges.read(row, buffer_.get());
-  return {buffer_.get(), static_cast<size_t>(size)};
-}
-
-void Reader::make_room(size_t wanted, size_t filled) {
-  if (capacity_ >= wanted) return;
-  const size_t capacity = (wanted + wanted / 4 + kGrain) / kGrain * kGrain;
-  auto larger = std::make_unique_for_overwrite<uint8_t[]>(capacity);
-  if (filled > 0) std::memcpy(larger.get(), buffer_.get(), filled);
-  buffer_ = std::move(larger);
-  capacity_ = capacity;
 }
 
 }  // namespace headrace

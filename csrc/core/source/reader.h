@@ -1,12 +1,12 @@
 // Reads a blob's bytes into memory. Each worker has one reader, which reuses its buffer.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <vector>
 
 #include "core/source/blob.h"
+#include "core/source/byte_ranges.h"
 
 namespace headrace {
 
@@ -18,16 +18,12 @@ class Reader {
   /// The blob's bytes, valid until the next call. Throws Error(kRead) with errno if a system call fails, and with EFBIG
   /// for a pipe, which can be read only once, of more than kMostJpeg bytes. Throws NeedsPillow for a device, which may
   /// be endless, and for a file above these limits: Pillow opens it by path and reads only what it needs. Files are
-  /// open only inside the call, so there are no more open files than workers. Ranges: see FileRanges::read.
-  std::span<const uint8_t> read(const Blob& blob);
+  /// open only inside the call, so there are no more open files than workers. Ranges: see
+  /// ByteRanges::read.
+  std::span<const uint8_t> read(const Blob& blob, const std::atomic<bool>& cancelled = kNeverCancelled);
 
  private:
-  std::span<const uint8_t> read_range(const FileRanges& ranges, int64_t row);
-  /// Room for `wanted` bytes in buffer_, whose first `filled` bytes stay.
-  void make_room(size_t wanted, size_t filled);
-
-  std::unique_ptr<uint8_t[]> buffer_;
-  size_t capacity_ = 0;
+  ReadBuffer buffer_;
 };
 
 }  // namespace headrace

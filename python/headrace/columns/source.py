@@ -90,6 +90,15 @@ class ColumnSource:
                 digest.update(column.beginning(row, _ELEMENTS))
         return digest.hexdigest()[:16]
 
+    @property
+    def ahead_bytes(self) -> int:
+        """Returns 0: rows lie in this machine."""
+        return 0
+
+    def expect(self, indices: Int64s, wait: bool = False) -> int:
+        """Returns 0: there is nothing to fetch."""
+        return 0
+
     def blob_table(self) -> core.BlobTable:
         """Returns the native core's table of rows; row i belongs to sample i."""
         tables = [core.table_of_columns([column.raw for column in part.checked_columns]) for part in self.parts]

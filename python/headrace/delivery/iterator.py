@@ -42,6 +42,11 @@ class Source(faults.Located, Protocol):
 
     def __len__(self) -> int: ...
 
+    @property
+    def ahead_bytes(self) -> int: ...
+
+    def expect(self, indices: np.ndarray[Any, np.dtype[np.int64]], wait: bool = False) -> int: ...
+
     def metadata(self, index: int) -> dict[Any, Any]: ...
 
     def target(self, index: int) -> Any: ...
@@ -176,6 +181,8 @@ class NativeIterator:
             raise begun.error
         results = begun.results or self._line.submit(begun)
         before = time.perf_counter_ns()
+        if self._settings.num_workers == 0 and self._source.ahead_bytes:
+            self._source.expect(results.indices, wait=True)  # this thread reads natively, without heeding signals
         self._wait(results.flight)
         timeout = self._timeout()
         if not results.claim.for_consumer(timeout or -1):  # a thread is collating it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from headrace.base.errors import SampleError
@@ -24,14 +25,18 @@ from headrace.engine.variant_engine import VariantEngine
 from headrace.engine.views_engine import make_views_engine
 from headrace.engine.worker_info import WorkerValues
 from headrace.epochs.epochs import Epochs
+from headrace.epochs.order import OrderedBatch
 from headrace.epochs.samplers import sizes_known_to
 from headrace.epochs.state import Progress
 from headrace.randomness.draws import Draws
 from headrace.recipe.aspect_sizes import nearest_of
 from headrace.recipe.recipe import Recipe
+from headrace.remote.ahead import Announced
 from headrace.samples.geometry import unequal
 from headrace.samples.source import Tables
 from headrace.sources import BlobDataset, checked_table
+
+Renew = Callable[[Progress], Iterator[OrderedBatch] | None]
 
 
 class Runner:
@@ -59,9 +64,11 @@ class Runner:
         if engine is None or not engine.fits(route.product):
             # `depth` batches in flight, the one just returned, and the one before it, which the caller drops next.
             engine = self.new_engine(settings, route, slots_kept=settings.depth + 2, pin=pin)
-        if self._table is None or self._table[0] is not source:
+        far = source.ahead_bytes > 0  # its table has connections of this process, which may be a forked one
+        if self._table is None or self._table[0] is not source or far:
             self._table = source, checked_table(source) if isinstance(source, BlobDataset) else source.blob_table()
-        progress, order = epochs.begin()
+        progress, own_order = epochs.begin()
+        order: Iterator[OrderedBatch] = Announced(own_order, source) if far else own_order
         progress.before = engine.counters()
         if settings.num_workers > 0:
             engine.work_as(WorkerValues(settings.num_workers, progress.seed, settings.dataset))
@@ -75,7 +82,7 @@ class Runner:
             progress,
             settings,
             owns_engine=not keeps_engine,
-            renew=epochs.renew,
+            renew=_announcing(epochs.renew, source) if far else epochs.renew,
             collation=made,
             collate_threads=collate_threads(settings, route),
             out=seeded(settings.out_transform, settings.destination.device, progress, owned=made is None),
@@ -136,6 +143,16 @@ class Runner:
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(vars(Runner()), **kept)
+
+
+def _announcing(renew: Renew, source: AnySource) -> Renew:
+    """Returns `renew`, with the orders that it returns announced to the source."""
+
+    def renewed(progress: Progress) -> Iterator[OrderedBatch] | None:
+        order = renew(progress)
+        return None if order is None else Announced(order, source)
+
+    return renewed
 
 
 def collate_threads(settings: Settings, route: Threaded) -> int:

@@ -13,6 +13,7 @@ from headrace.pace.counters import Counters
 from headrace.pace.durations import Durations, percentile
 from headrace.pace.pace import Pace
 from headrace.pillow.image_counts import ImageCounts
+from headrace.remote.traffic import Traffic
 from headrace.verdict.load import Setting
 from headrace.verdict.verdict import Verdict, judge
 
@@ -84,6 +85,8 @@ class Stats:
         waits: its calls of ``next()``.
         python_s: seconds in Python, summed over threads: "pillow", "python", "collate_fn", "out_transform", and
             "submit", which is the order and the random numbers.
+        remote: if samples were read from other machines: requests, retries, and how many samples the caches had; of all
+            loaders of this process.
     """
 
     stages: tuple[Stage, ...]
@@ -106,6 +109,8 @@ class Stats:
         """Returns all values as nested dicts, for a logger or JSON."""
         return asdict(self)
 
+    remote: Traffic | None = None
+
     def __str__(self) -> str:
         if self.images is not None:
             return "\n".join((str(self.images), "torch's DataLoader delivers", *self._consumer(), str(self.verdict)))
@@ -119,6 +124,8 @@ class Stats:
         lines.append(
             f"{read}{self.threads} threads idle {self.idle_s:.3f} s in all; the consumer waited {self.waited_s:.3f} s"
         )
+        if self.remote is not None:
+            lines.append(str(self.remote))
         return "\n".join((*lines, *self._consumer(), str(self.verdict)))
 
     def _consumer(self) -> list[str]:
@@ -163,6 +170,7 @@ def collect(engine: Engine | None, progress: Progress | None, settings: Settings
         counted.bytes_read,
         *_spreads(pace),
         {**python, **{name: ns / 1e9 for name, ns in pace.parts().items()}},
+        traffic(),
     )
 
 

@@ -29,6 +29,7 @@ from headrace.images.kinds import as_kinds
 from headrace.oracle.reference import ReferenceDataset, reference_sample
 from headrace.randomness.draws import Draws
 from headrace.recipe.recipe import Recipe
+from headrace.remote.ahead import Announced
 from headrace.sources import BlobDataset, checked_table
 
 
@@ -155,7 +156,7 @@ def compared_iterator(settings: Settings, route: Threaded, table: Any, epoch: Ep
         route.source,
         table,
         engine,
-        iter(order),
+        Announced(iter(order), route.source),
         draws,
         progress,
         settings,

@@ -117,6 +117,16 @@ class StackedSource:
         tables = {name: checked_table(source) for name, source in self.images.items()}
         return Tables(tables | {name: source.blob_table() for name, source in self.columns.items()}, self.rows)
 
+    @property
+    def ahead_bytes(self) -> int:
+        """Bytes to fetch before they are read; 0: the samples lie in this machine."""
+        return max((source.ahead_bytes for source in self.images.values()), default=0)
+
+    def expect(self, indices: Int64s, wait: bool = False) -> int:
+        """Begins to fetch the images of samples that lie in other machines, and returns their number of bytes."""
+        rows = indices if self.rows is None else self.rows[indices]
+        return sum(source.expect(rows, wait) for source in self.images.values())
+
     def target(self, index: int) -> dict[str, Any]:
         """Returns what Python makes of one sample: plain values, and the targets of images, by field."""
         row = self.row(index)

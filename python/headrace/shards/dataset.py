@@ -5,16 +5,22 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace.base.cores import usable_cores
+from headrace.remote.cache import Cache, checked_cache
+from headrace.remote.files import RemoteFiles
+from headrace.remote.network import Network
+from headrace.remote.urls import is_url
 from headrace.shards.joined import Joined, joined
 from headrace.shards.kept import KeptSamples
+from headrace.shards.remote_index import remote_indexes, remote_shards
 from headrace.shards.tar_index import TarIndex, index_of
 from headrace.shards.urls import Urls, shard_paths
 from headrace.shards.values import INTEGERS, Together, Values, checked_decoder
@@ -32,7 +38,7 @@ class TarShards(Ranges):
     `label` is None. The shards are indexed once, in threads; they are not unpacked.
 
     Args:
-        urls: local shards: a path or a list of them. A string may hold ``{000..146}``, ``{a,b}``, a pattern
+        urls: shards: a path or a URL, or a list of them. A string may hold ``{000..146}``, ``{a,b}``, a pattern
             (``train-*.tar``), and several of these joined by ``::``. A ``.json`` file is a list of shards of wids.
         image: extensions of the images; of several in a sample, the first one in this order is taken. A string may
             hold several: ``"jpg;png"``.
@@ -41,12 +47,14 @@ class TarShards(Ranges):
             ``transcript``: str; ``json``, ``jsn``: what the JSON holds; others: bytes.
         transform, target_transform: as in torchvision's datasets.
         index: folder for the index of each shard. None: beside the shard (``train-000.tar.index.npz``), or nowhere if
-            its folder cannot be written to. False: nowhere. Unless it is False, indexes of DALI's ``wds2idx`` and of
-            Energon that fit the shard are read in place of the shard's headers.
+            its folder cannot be written to; for URLs, read from beside the shard, and kept in the cache's folder.
+            False: nowhere. Unless it is False, indexes of DALI's ``wds2idx`` and of Energon that fit a local shard are
+            read in place of the shard's headers.
         missing: what to do with samples that lack the image or a label: ``"raise"``, or ``"skip"``.
         allow_pickle: whether labels may be unpickled (``pkl``, ``pickle``, ``pyd``), which runs code from the shard.
         mode: as in ``ImageFiles``.
         upright: whether to rotate or mirror images as their EXIF orientation says, as Hugging Face's datasets do.
+        cache, storage_options, network: of URLs, as in ``ImageFiles``.
 
     Attributes:
         keys: the key of each sample.
@@ -70,6 +78,9 @@ class TarShards(Ranges):
         allow_pickle: bool = False,
         mode: str = "RGB",
         upright: bool = False,
+        cache: Cache | str | os.PathLike[str] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        network: Network | None = None,
     ) -> None:
         if missing not in ("raise", "skip"):
             raise ValueError(f"missing must be 'raise' or 'skip', not {missing!r}")
@@ -80,9 +91,17 @@ class TarShards(Ranges):
         decoders = {name: checked_decoder(name, allow_pickle) for name in labels if name != KEY}
         shards = shard_paths(urls)
         wanted = {"image": images, **{name: (name,) for name in decoders}}
-        found = _found(shards, index, wanted, missing == "skip")
+        files: list[str] | RemoteFiles = shards
+        if is_url(shards[0]):
+            files = remote_shards(shards, storage_options, checked_cache(cache), network)
+            shards = files.shown
+            found = joined(shards, _checked(shards, remote_indexes(files, _folder(index))), wanted, missing == "skip")
+        elif cache is not None or storage_options is not None or network is not None:
+            raise ValueError("cache, storage_options and network are for URLs, and these shards are files")
+        else:
+            found = _found(shards, _folder(index), wanted, missing == "skip")
         super().__init__(
-            shards, *found.places("image"), None, transform, names=found.names("image"), stamps=found.stamps, mode=mode
+            files, *found.places("image"), None, transform, names=found.names("image"), stamps=found.stamps, mode=mode
         )
         self.keys: Sequence[str] = found.keys
         self._upright = upright
@@ -93,31 +112,52 @@ class TarShards(Ranges):
                 continue
             numbers = found.fields[name].number if decoders[name] is int and name in INTEGERS else None
             if numbers is None:
-                where = Ranges(shards, *found.places(name), names=found.names(name), stamps=found.stamps)
+                where = Ranges(files, *found.places(name), names=found.names(name), stamps=found.stamps)
                 parts[name] = Values(where, decoders[name])
             else:
                 parts[name] = numbers
         if label is not None:
+            self._values = [part for part in parts.values() if isinstance(part, Values)]
             self._labels = parts[label] if isinstance(label, str) else Together(parts)
             self._plain = isinstance(self._labels, np.ndarray)
             self.target_transform = target_transform
+
+    def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
+        values = self._values if self.has_targets else []
+        return super().expect(indices, wait) + sum(one.expect(indices, wait) for one in values)
 
     @property
     def upright(self) -> bool:
         return self._upright
 
 
-def _found(shards: list[str], index: Any, wanted: dict[str, tuple[str, ...]], skip: bool) -> Joined:
+def _folder(index: Any) -> str | None:
+    """Returns the folder of indexes; None: beside the shards, "": nowhere."""
+    return None if index is None or index is True else "" if index is False else os.fspath(index)
+
+
+def _found(shards: list[str], folder: str | None, wanted: dict[str, tuple[str, ...]], skip: bool) -> Joined:
     """Returns the samples: as they were kept, if there are many, otherwise from the index of each shard."""
-    folder = None if index is None or index is True else "" if index is False else os.fspath(index)
     kept = KeptSamples(shards, folder, wanted, skip)
     if (known := kept.load()) is not None:
         return known
-    indexes = _indexed(shards, folder)
+    indexes = _checked(shards, _indexed(shards, folder))
     made = joined(shards, indexes, wanted, skip)
     if all(one.has_end for one in indexes):  # otherwise, the warning comes each time
         kept.store(made)
     return made
+
+
+def _checked(shards: Sequence[str], indexes: list[TarIndex]) -> list[TarIndex]:
+    """Returns the indexes. Warns of shards that may have been cut."""
+    cut = [path for path, one in zip(shards, indexes, strict=True) if not one.has_end]
+    if cut:
+        warnings.warn(
+            f"{len(cut)} of {len(shards)} shards have no end-of-archive marker, first {cut[0]}: they may have been cut "
+            "between two members",
+            stacklevel=4,
+        )
+    return indexes
 
 
 def _indexed(shards: Sequence[str], folder: str | None) -> list[TarIndex]:
@@ -133,11 +173,4 @@ def _indexed(shards: Sequence[str], folder: str | None) -> list[TarIndex]:
         finally:
             for job in jobs:
                 job.cancel()
-    cut = [path for path, one in zip(shards, made, strict=True) if not one.has_end]
-    if cut:
-        warnings.warn(
-            f"{len(cut)} of {len(shards)} shards have no end-of-archive marker, first {cut[0]}: they may have been cut "
-            "between two members",
-            stacklevel=5,
-        )
     return made

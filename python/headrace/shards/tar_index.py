@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import zipfile
 from contextlib import suppress
@@ -18,7 +19,7 @@ from headrace.shards.foreign import foreign_index
 from headrace.sources.ranges import stamp_of
 
 _VERSION = 1
-_BLOCK = 512
+BLOCK = 512
 _TRIED = 4  # members of a sidecar whose headers are compared with the shard
 
 
@@ -65,14 +66,20 @@ def index_of(path: str, folder: str | None) -> TarIndex:
         return known
     index = _adopted(path) if folder != "" else None
     if index is None:
-        try:
-            index = _index(core.tar_samples(os.fsencode(path)))
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+        index = read_index(path, path)
     if sidecar is not None:
         with suppress(OSError):  # a folder that cannot be written to: the index is made anew each time
-            _store(sidecar, index)
+            store(sidecar, index)
     return index
+
+
+def read_index(path: str, name: str) -> TarIndex:
+    """Returns the index of a shard from its headers. `name`: of the shard in messages. Raises as `index_of`."""
+    try:
+        made = core.tar_samples(os.fsencode(path))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    return _index(made)
 
 
 def _index(made: dict[str, Any]) -> TarIndex:
@@ -106,7 +113,7 @@ def _sidecar(path: str, folder: str | None) -> Path | None:
     return Path(folder, f"{Path(path).name}.{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}.npz")
 
 
-def _store(sidecar: Path, index: TarIndex) -> None:
+def store(sidecar: Path, index: TarIndex) -> None:
     """Writes the sidecar whole or not at all: other processes may write and read it at the same time."""
     sidecar.parent.mkdir(parents=True, exist_ok=True)
     unfinished = sidecar.with_name(f"{sidecar.name}.unfinished-{os.getpid()}-{os.urandom(4).hex()}")
@@ -122,12 +129,22 @@ def _loaded(sidecar: Path, path: str) -> TarIndex | None:
     """Returns a sidecar's index, or None if there is none or it does not fit the shard."""
     stamp = np.array(stamp_of(os.stat(path)), np.int64)  # noqa: PTH116 - a string
     try:
-        with sidecar.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            if int(file["version"]) != _VERSION or not np.array_equal(file["stamp"], stamp):
+        index = parsed(sidecar.read_bytes())
+        return index if index is not None and np.array_equal(index.stamp, stamp) and _fits(index, path) else None
+    except (OSError, ValueError):
+        return None
+
+
+def parsed(data: bytes) -> TarIndex | None:
+    """Returns the index in the bytes of a sidecar; None if they hold none, or one whose numbers contradict each
+    other."""
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as file:
+            if int(file["version"]) != _VERSION:
                 return None
             index = TarIndex(**{field.name: file[field.name] for field in fields(TarIndex)})
-        return index if _consistent(index) and _fits(index, path) else None
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
+        return index if _consistent(index) else None
+    except (OSError, ValueError, KeyError, EOFError, TypeError, IndexError, zipfile.BadZipFile):
         return None
 
 
@@ -168,17 +185,22 @@ def _fits(index: TarIndex, path: str) -> bool:
 
 
 def is_header_of(file: int, offset: int, length: int, name: str) -> bool:
-    """Whether the header of a member lies in front of its bytes: its checksum, its size, and its name where this header
-    holds it. The case of letters is not compared."""
-    block = os.pread(file, _BLOCK, offset - _BLOCK)
-    if len(block) != _BLOCK or _octal(block[148:156]) != sum(block[:148]) + sum(block[156:]) + 8 * 32:
-        return False
-    if not block[124] & 0x80 and _octal(block[124:136]) != length:
+    """Whether the header of a member lies in front of its bytes, and has its name where this header holds it. The case
+    of letters is not compared."""
+    block = os.pread(file, BLOCK, offset - BLOCK)
+    if not is_header(block, length):
         return False
     whole = os.fsencode(name)
     own = block[:100].split(b"\0")[0]
     # Longer names, and in some formats those that are not ASCII, lie in headers of their own.
     return len(whole) >= 100 or not whole.isascii() or whole.lower().endswith(own.lower())
+
+
+def is_header(block: bytes, length: int) -> bool:
+    """Whether a block is the header of a member of so many bytes. Raises ValueError where it holds no numbers."""
+    if len(block) != BLOCK or _octal(block[148:156]) != sum(block[:148]) + sum(block[156:]) + 8 * 32:
+        return False
+    return bool(block[124] & 0x80) or _octal(block[124:136]) == length
 
 
 def _octal(field: bytes) -> int:

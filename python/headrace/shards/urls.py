@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
+from headrace.remote.urls import all_urls, is_url, shown
 from headrace.shards.wids import listed_shards
 
 Urls = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -17,7 +18,7 @@ _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):")
 
 
 def shard_paths(urls: Urls) -> list[str]:
-    """Returns the absolute paths of the shards, in order.
+    """Returns the absolute paths of the shards, or their URLs, in order.
 
     Args:
         urls: a path, or several. A string may hold ``{000..012}`` and ``{a,b}``, a pattern of `glob`, whose files are
@@ -25,7 +26,7 @@ def shard_paths(urls: Urls) -> list[str]:
             of shards of wids.
 
     Raises:
-        ValueError: there is no shard, a brace is not closed, or a URL names no local file.
+        ValueError: there is no shard, a brace is not closed, a pattern is a URL, or shards lie here and elsewhere.
         FileNotFoundError: no file fits a pattern.
     """
     given = [urls] if isinstance(urls, (str, os.PathLike)) else list(urls)
@@ -33,16 +34,24 @@ def shard_paths(urls: Urls) -> list[str]:
     paths = [path for one in named for path in (listed_shards(one) if one.endswith(".json") else [one])]
     if not paths:
         raise ValueError("no shards are given")
-    return [os.path.abspath(path) for path in paths]  # noqa: PTH100 - resolve() follows links
+    return paths if all_urls(paths) else [os.path.abspath(path) for path in paths]  # noqa: PTH100 - no resolve()
 
 
 def _named(text: str) -> Iterator[str]:
     for part in text.split("::"):
         for url in _expanded(part):
             path = url.removeprefix("file://").removeprefix("file:")
+            if is_url(path):
+                if "*" in path:
+                    raise ValueError(
+                        f"a pattern is not looked up in other machines: write {{000..012}} in {shown(path)}"
+                    )
+                yield path
+                continue
             if match := _SCHEME.match(path):
                 raise ValueError(
-                    f"{url!r} is no file: TarShards reads local files, not {match[1]}:; copy the shards to a disk first"
+                    f"{url!r} is no file, and its shards are no ranges of one: TarShards reads files and URLs, not "
+                    f"{match[1]}:; copy the shards to a disk first"
                 )
             if not glob.has_magic(path) or os.path.exists(path):  # noqa: PTH110 - a string
                 yield path

@@ -60,6 +60,10 @@ class Values(Sequence[Any]):
     def __len__(self) -> int:
         return len(self._ranges)
 
+    def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
+        """Begins to fetch values that lie in other machines, and returns their number of bytes."""
+        return self._ranges.expect(indices, wait)
+
     @overload
     def __getitem__(self, index: int) -> Any: ...
     @overload
@@ -67,7 +71,7 @@ class Values(Sequence[Any]):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        data = self._ranges.read(index)
+        data = self._ranges.take(index)
         try:
             return self._decode(data)
         except Exception as error:

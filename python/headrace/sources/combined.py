@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,13 @@ class Selection(BlobDataset):
 
     def numbers(self, indices: Int64s) -> Int64s | None:
         return self.base.numbers(self.rows[indices])
+
+    @property
+    def ahead_bytes(self) -> int:
+        return self.base.ahead_bytes
+
+    def expect(self, indices: Int64s, wait: bool = False) -> int:
+        return self.base.expect(self.rows[indices], wait)
 
     def blob_table(self) -> core.BlobTable:
         return core.BlobTable.of_rows(self.base.blob_table(), self.rows)
@@ -166,14 +173,26 @@ class Joined(BlobDataset):
 
     def numbers(self, indices: Int64s) -> Int64s | None:
         made = np.empty(len(indices), dtype=np.int64)
-        which = np.searchsorted(self._ends, indices, side="right")
-        for number in np.unique(which):
-            places, part = np.flatnonzero(which == number), self.parts[number]
-            some = part.numbers(indices[places] - (self._ends[number] - len(part)))
+        for part, places, rows in self._by_part(indices):
+            some = part.numbers(rows)
             if some is None:
                 return None
             made[places] = some
         return made
+
+    def _by_part(self, indices: Int64s) -> Iterator[tuple[BlobDataset, Int64s, Int64s]]:
+        """Yields each part that `indices` name, where in `indices` it is named, and the part's rows."""
+        which = np.searchsorted(self._ends, indices, side="right")
+        for number in np.unique(which):
+            places, part = np.flatnonzero(which == number), self.parts[number]
+            yield part, places, indices[places] - (self._ends[number] - len(part))
+
+    @property
+    def ahead_bytes(self) -> int:
+        return max(part.ahead_bytes for part in self.parts)
+
+    def expect(self, indices: Int64s, wait: bool = False) -> int:
+        return sum(part.expect(rows, wait) for part, _, rows in self._by_part(indices))
 
     def blob_table(self) -> core.BlobTable:
         return core.BlobTable.of_parts([part.blob_table() for part in self.parts])

@@ -133,6 +133,19 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         """Returns where a part of the sample is stored; an image has none."""
         return self.location(index)
 
+    @property
+    def ahead_bytes(self) -> int:
+        """Bytes to fetch before they are read; 0: the samples lie in this machine."""
+        return 0
+
+    def expect(self, indices: np.ndarray[Any, np.dtype[np.int64]], wait: bool = False) -> int:
+        """Begins to fetch samples that lie in other machines, and returns their number of bytes.
+
+        Args:
+            wait: whether to return only once a read of them does not wait.
+        """
+        return 0
+
     def blob_table(self) -> core.BlobTable:
         """Returns the native core's table of blob locations; row i belongs to sample i."""
         raise NotImplementedError

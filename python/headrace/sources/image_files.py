@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,10 @@ import numpy as np
 from PIL import Image
 
 from headrace.base.native import core
+from headrace.remote.cache import Cache, checked_cache
+from headrace.remote.files import RemoteFiles, RemoteTable
+from headrace.remote.network import Network
+from headrace.remote.urls import all_urls, shown
 from headrace.sources.dataset import BlobDataset, checked_mode
 from headrace.sources.packed_paths import PackedPaths
 
@@ -19,16 +23,22 @@ class ImageFiles(BlobDataset):
     """Image files and their labels.
 
     Args:
-        paths: the files, in the order of the dataset.
+        paths: the files, in the order of the dataset; or URLs of objects in other machines, which fsspec reads.
         labels: one per file. None: samples are images without labels.
         transform, target_transform: as in torchvision's datasets.
         mode: mode of the images that `transform` gets. ``"RGB"``; ``"L"``: gray levels; ``"P"``: the indices of files
             with a palette, or the values of files of mode L, unchanged, as an image of mode L: masks of classes. A
             file of another mode has no indices, and its sample fails.
+        cache: of URLs: a folder, ``"memory:8 GB"`` or a `Cache`. With a folder, each object is asked for its ETag once
+            a process. None: nothing is kept.
+        storage_options: of URLs: arguments of fsspec's file system, such as credentials.
+        network: of URLs: limits of requests.
 
     Raises:
+        ImportError: fsspec, or the package for a protocol, is not installed.
         TypeError: `paths` is a single path.
-        ValueError: the numbers of paths and labels differ, a path contains a zero byte, or there is no such mode.
+        ValueError: `paths` holds URLs and files, an argument of URLs is given for files, the numbers of paths and
+            labels differ, a path contains a zero byte, or there is no such mode.
     """
 
     def __init__(
@@ -39,6 +49,9 @@ class ImageFiles(BlobDataset):
         target_transform: Callable[[Any], Any] | None = None,
         *,
         mode: str = "RGB",
+        cache: Cache | str | os.PathLike[str] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        network: Network | None = None,
     ) -> None:
         if isinstance(paths, (str, bytes, os.PathLike)):
             raise TypeError(f"paths must be a list of paths, not one path: {paths!r}")
@@ -47,6 +60,14 @@ class ImageFiles(BlobDataset):
         self.paths = paths if isinstance(paths, PackedPaths) else PackedPaths(paths)
         if labels is not None and len(labels) != len(self.paths):
             raise ValueError(f"there are {len(self.paths)} paths but {len(labels)} labels")
+        self._remote: RemoteFiles | None = None
+        self._far: RemoteTable | None = None
+        if all_urls(self.paths):
+            self._remote = RemoteFiles(self.paths, storage_options, checked_cache(cache), network)
+            places = np.arange(len(self.paths), dtype=np.uint32), np.zeros(len(self.paths), np.uint64)
+            self._far = self._remote.table(*places, np.full(len(self.paths), core.ANY_LENGTH, np.uint64))
+        elif cache is not None or storage_options is not None or network is not None:
+            raise ValueError("cache, storage_options and network are for URLs, and these paths are files")
 
     @property
     def mode(self) -> str:
@@ -55,20 +76,33 @@ class ImageFiles(BlobDataset):
     def __len__(self) -> int:
         return len(self.paths)
 
+    @property
+    def ahead_bytes(self) -> int:
+        return 0 if self._remote is None else self._remote.network.ahead_bytes
+
+    def expect(self, indices: np.ndarray[Any, np.dtype[np.int64]], wait: bool = False) -> int:
+        return 0 if self._far is None else self._far.expect(indices, wait)
+
     def read(self, index: int) -> bytes:
+        if self._remote is not None:
+            return self._remote.read(index, 0, None)
         return Path(self.paths[index]).read_bytes()
 
     def image_size(self, index: int) -> tuple[int, int]:
+        if self._remote is not None:
+            return super().image_size(index)
         with Image.open(self.paths[index]) as image:  # reads only the header
             return image.height, image.width
 
     def identity(self, index: int) -> str:
-        return "/".join(self.paths[index].split("/")[-2:])
+        return "/".join(self.location(index).split("/")[-2:])
 
     def location(self, index: int) -> str:
-        return self.paths[index]
+        return self.paths[index] if self._remote is None else shown(self.paths[index])
 
     def blob_table(self) -> core.BlobTable:
+        if self._far is not None:
+            return self._far.blobs()
         return core.BlobTable.of_files(self.paths.packed, self.paths.offsets)
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.base.native import core
+from headrace.remote.files import RemoteFiles
 from headrace.sources.dataset import BlobDataset, checked_mode
 from headrace.sources.packed_paths import PackedPaths
 
@@ -23,7 +24,7 @@ class Ranges(BlobDataset):
     The arrays are not copied if they have the dtypes that are given here, and must not change.
 
     Args:
-        paths: the files.
+        paths: the files, or objects in other machines.
         file_of: number of each sample's file, uint32 (n,).
         offsets, lengths: first byte and number of bytes of each sample, uint64 (n,).
         labels: one per sample. None: samples are images without labels.
@@ -40,7 +41,7 @@ class Ranges(BlobDataset):
 
     def __init__(
         self,
-        paths: Iterable[str | os.PathLike[str]],
+        paths: Iterable[str | os.PathLike[str]] | RemoteFiles,
         file_of: npt.ArrayLike,
         offsets: npt.ArrayLike,
         lengths: npt.ArrayLike,
@@ -54,9 +55,14 @@ class Ranges(BlobDataset):
     ) -> None:
         super().__init__(labels, transform, target_transform)
         self._mode = checked_mode(mode)
-        # Absolute: the files are opened later, perhaps in another working folder.
-        self.paths = PackedPaths(os.path.abspath(path) for path in paths)  # noqa: PTH100 - resolve() follows links
-        self.stamps = stamps_of(self.paths) if stamps is None else np.ascontiguousarray(stamps, np.int64)
+        if isinstance(paths, RemoteFiles):
+            self.paths = PackedPaths(paths.shown)
+            found = paths.stamps or paths.take_stamps()
+            self.stamps: Stamps = np.array([(one.size, 0) for one in found], np.int64).reshape(-1, 2)
+        else:
+            # Absolute: the files are opened later, perhaps in another working folder.
+            self.paths = PackedPaths(os.path.abspath(path) for path in paths)  # noqa: PTH100 - resolve() follows links
+            self.stamps = stamps_of(self.paths) if stamps is None else np.ascontiguousarray(stamps, np.int64)
         self.file_of = np.ascontiguousarray(file_of, np.uint32)
         self.offsets = np.ascontiguousarray(offsets, np.uint64)
         self.lengths = np.ascontiguousarray(lengths, np.uint64)
@@ -64,6 +70,8 @@ class Ranges(BlobDataset):
         counts = {len(one) for one in (self.file_of, self.offsets, self.lengths, labels, names) if one is not None}
         if len(counts) != 1:
             raise ValueError(f"file_of, offsets, lengths, labels and names differ in length: {sorted(counts)}")
+        self._remote = paths if isinstance(paths, RemoteFiles) else None
+        self._far = None if self._remote is None else self._remote.table(self.file_of, self.offsets, self.lengths)
 
     @property
     def mode(self) -> str:
@@ -72,8 +80,21 @@ class Ranges(BlobDataset):
     def __len__(self) -> int:
         return len(self.file_of)
 
+    @property
+    def ahead_bytes(self) -> int:
+        return 0 if self._remote is None else self._remote.network.ahead_bytes
+
+    def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
+        return 0 if self._far is None else self._far.expect(indices, wait)
+
+    def take(self, index: int) -> bytes:
+        """Returns a sample's bytes, as `read` does; those in other machines through the caches."""
+        return self.read(index) if self._far is None else self._far.take(index)
+
     def read(self, index: int) -> bytes:
         number = int(self.file_of[index])
+        if self._remote is not None:
+            return self._remote.read(number, int(self.offsets[index]), int(self.lengths[index]))
         return read_range(
             self.paths[number], int(self.offsets[index]), int(self.lengths[index]), tuple(self.stamps[number].tolist())
         )
@@ -85,6 +106,8 @@ class Ranges(BlobDataset):
         return f"{self.paths[int(self.file_of[index])]}:{self._name(index)}"
 
     def blob_table(self) -> core.BlobTable:
+        if self._far is not None:
+            return self._far.blobs()
         return core.table_of_ranges(
             self.paths.packed, self.paths.offsets, self.stamps, self.file_of, self.offsets, self.lengths
         )

@@ -219,8 +219,9 @@ def test_shard_names(tmp_path, monkeypatch):
         found("x-{0..2.tar")
     with pytest.raises(ValueError, match="neither a range"):
         found("x-{0}.tar")
-    with pytest.raises(ValueError, match="reads local files, not s3:"):
-        found("s3://bucket/x.tar")
+    assert found("s3://bucket/{x,y}.tar") == ["s3://bucket/x.tar", "s3://bucket/y.tar"]
+    with pytest.raises(ValueError, match="reads files and URLs, not pipe:"):
+        found("pipe:cat x.tar")
     with pytest.raises(ValueError, match="no shards"):
         found([])
 

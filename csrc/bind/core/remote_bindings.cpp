@@ -1,0 +1,149 @@
+// Binds the store of fetched bytes, the table of ranges of objects in other machines, and entries of a cache on disk.
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bind/convert.h"
+#include "bind/core/pipeline_objects.h"
+#include "bind/unlocked.h"
+#include "core/base/error.h"
+#include "core/remote/byte_store.h"
+#include "core/remote/cache_file.h"
+#include "core/remote/remote_ranges.h"
+
+namespace py = pybind11;
+
+namespace headrace {
+namespace {
+
+using Store = std::shared_ptr<ByteStore>;
+
+template <class T>
+using Vector = py::array_t<T, py::array::c_style>;
+
+template <class T>
+std::span<const T> span_of(const Vector<T>& array) {
+  return {array.data(), static_cast<size_t>(array.size())};
+}
+
+std::span<const uint8_t> span_of(const py::buffer_info& info) {
+  return {static_cast<const uint8_t*>(info.ptr), static_cast<size_t>(info.size * info.itemsize)};
+}
+
+py::bytes to_bytes(std::span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void put(ByteStore& store, uint64_t object, uint64_t offset, uint64_t length, const py::buffer& data, bool from_disk) {
+  const py::buffer_info info = bytes_of(data);
+  const Unlocked unlocked;
+  store.put({object, offset, length}, span_of(info),
+            from_disk ? ByteStore::Origin::kDisk : ByteStore::Origin::kFetched);
+}
+
+std::vector<py::tuple> demands(ByteStore& store) {
+  std::vector<py::tuple> made;
+  for (const RangeKey& key : store.demands()) made.push_back(py::make_tuple(key.object, key.offset, key.length));
+  return made;
+}
+
+py::dict counts(const ByteStore& store) {
+  const StoreCounts now = store.counts();
+  py::dict made;
+  made["from_memory"] = now.from_memory;
+  made["from_disk"] = now.from_disk;
+  made["fetched"] = now.fetched;
+  made["bytes"] = now.bytes;
+  return made;
+}
+
+/// A table, and the arrays whose memory it uses.
+struct PyRemoteRanges {
+  std::shared_ptr<const RemoteRanges> ranges;
+  py::object owner;
+};
+
+// `cached`: of each object, the beginning of the paths of its entries on disk; b"": none.
+PyRemoteRanges remote_ranges(const Store& store, const Vector<uint64_t>& objects, const std::vector<py::bytes>& cached,
+                             const Vector<uint32_t>& object_of, const Vector<uint64_t>& offsets,
+                             const Vector<uint64_t>& lengths) {
+  std::vector<std::string> paths;
+  for (const py::bytes& one : cached) paths.emplace_back(one);
+  auto made = std::make_shared<RemoteRanges>(store, to_vector<uint64_t>(objects), std::move(paths), span_of(object_of),
+                                             span_of(offsets), span_of(lengths));
+  return {std::move(made), py::make_tuple(object_of, offsets, lengths)};
+}
+
+Vector<int64_t> want(const PyRemoteRanges& self, const Vector<int64_t>& rows) {
+  std::vector<int64_t> wanted;
+  {
+    const Unlocked unlocked;
+    wanted = self.ranges->want(span_of(rows));
+  }
+  return Vector<int64_t>(static_cast<py::ssize_t>(wanted.size()), wanted.data());
+}
+
+// Raises OSError if the bytes cannot be had.
+py::bytes take(const PyRemoteRanges& self, int64_t row) {
+  ReadBuffer buffer;
+  std::span<const uint8_t> bytes;
+  if (row < 0 || row >= self.ranges->size()) throw py::index_error("a row is not in the table");
+  try {
+    const Unlocked unlocked;
+    bytes = self.ranges->read(row, buffer, kNeverCancelled);
+  } catch (const Error& error) {
+    PyErr_SetString(PyExc_OSError, error.what());
+    throw py::error_already_set();
+  }
+  return to_bytes(bytes);
+}
+
+int write_entry(const std::string& path, const py::buffer& data) {
+  const py::buffer_info info = bytes_of(data);
+  const Unlocked unlocked;
+  return write_cache_file(path, span_of(info));
+}
+
+py::object read_entry(const std::string& path, uint64_t length) {
+  ReadBuffer buffer;
+  std::optional<std::span<const uint8_t>> found;
+  {
+    const Unlocked unlocked;
+    found = read_cache_file(path, length, buffer);
+  }
+  if (!found) return py::none();
+  return to_bytes(*found);
+}
+
+}  // namespace
+
+void bind_remote(py::module_& module) {
+  module.attr("ANY_LENGTH") = kAnyLength;
+  py::class_<ByteStore, Store>(module, "ByteStore")
+      .def(py::init<size_t, size_t>(), py::arg("window"), py::arg("keep"))
+      .def("want", [](ByteStore& self, uint64_t object, uint64_t offset,
+                      uint64_t length) { return self.want({object, offset, length}); })
+      .def("put", &put, py::arg("object"), py::arg("offset"), py::arg("length"), py::arg("data"),
+           py::arg("from_disk") = false)
+      .def("fail", [](ByteStore& self, uint64_t object, uint64_t offset, uint64_t length, std::string reason,
+                      int code) { self.fail({object, offset, length}, std::move(reason), code); })
+      .def("demands", &demands)
+      .def_property_readonly("demand_descriptor", &ByteStore::demand_descriptor)
+      .def("counts", &counts)
+      .def("clear", &ByteStore::clear)
+      .def("close", &ByteStore::close);
+  py::class_<PyRemoteRanges>(module, "RemoteRanges")
+      .def(py::init(&remote_ranges), py::arg("store"), py::arg("objects").noconvert(), py::arg("cached"),
+           py::arg("object_of").noconvert(), py::arg("offsets").noconvert(), py::arg("lengths").noconvert())
+      .def("table", [](const PyRemoteRanges& self) { return PyBlobTable{self.ranges, self.owner}; })
+      .def("want", &want, py::arg("rows"))
+      .def("has", [](const PyRemoteRanges& self, int64_t row) { return self.ranges->has(row); })
+      .def("take", &take, py::arg("row"));
+  module.def("write_cache_file", &write_entry, py::arg("path"), py::arg("data"));
+  module.def("read_cache_file", &read_entry, py::arg("path"), py::arg("length"));
+}
+
+}  // namespace headrace

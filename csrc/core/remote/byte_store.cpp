@@ -1,0 +1,198 @@
+// A map of ranges, two lists in the order in which they leave, and a descriptor that wakes the thread that fetches.
+#include "core/remote/byte_store.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace headrace {
+namespace {
+
+constexpr auto kGlance = std::chrono::milliseconds(20);  // between looks at `cancelled`, which notifies nobody
+
+int new_event() {
+  const int descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (descriptor < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
+  return descriptor;
+}
+
+void signal(int descriptor) {
+  const uint64_t one = 1;
+  (void)!::write(descriptor, &one, sizeof one);  // a full counter is readable as well
+}
+
+}  // namespace
+
+ByteStore::ByteStore(size_t window, size_t keep) : window_(window), keep_(keep), descriptor_(new_event()) {}
+
+ByteStore::~ByteStore() { ::close(descriptor_); }
+
+void ByteStore::check_process() const {
+  if (fork_.forked()) {
+    throw Error(Stage::kRead,
+                "this loader's connections were opened before the process forked; make a new iterator, "
+                "iter(loader), in the child");
+  }
+}
+
+bool ByteStore::want(const RangeKey& key) {
+  const std::lock_guard guard(lock_);
+  const auto [found, is_new] = entries_.try_emplace(key);
+  if (is_new) return true;
+  if (!found->second.failed || found->second.waiting > 0) return false;
+  found->second = Entry();
+  return true;
+}
+
+bool ByteStore::has(const RangeKey& key) const {
+  const std::lock_guard guard(lock_);
+  const auto found = entries_.find(key);
+  return closed_ || (found != entries_.end() && (found->second.bytes != nullptr || found->second.failed));
+}
+
+void ByteStore::put(const RangeKey& key, std::span<const uint8_t> bytes, Origin origin) {
+  auto made = std::make_shared<const std::vector<uint8_t>>(bytes.begin(), bytes.end());
+  const std::lock_guard guard(lock_);
+  const auto found = entries_.try_emplace(key).first;
+  if (found->second.bytes != nullptr) return;
+  const int waiting = found->second.waiting;
+  found->second = Entry{.bytes = std::move(made), .origin = origin, .waiting = waiting};
+  found->second.place = unread_.insert(unread_.end(), key);
+  unread_bytes_ += bytes.size();
+  make_room();
+  changed_.notify_all();
+}
+
+void ByteStore::fail(const RangeKey& key, std::string reason, int os_errno) {
+  const std::lock_guard guard(lock_);
+  Entry& entry = entries_[key];
+  if (entry.bytes != nullptr) return;
+  entry.failed = true;
+  entry.reason = std::move(reason);
+  entry.os_errno = os_errno;
+  changed_.notify_all();
+}
+
+SharedBytes ByteStore::take_if_here(const RangeKey& key) {
+  check_process();
+  const std::lock_guard guard(lock_);
+  const auto found = entries_.find(key);
+  return found == entries_.end() || found->second.bytes == nullptr ? nullptr : taken(found);
+}
+
+SharedBytes ByteStore::take(const RangeKey& key, const std::atomic<bool>& cancelled) {
+  check_process();
+  std::unique_lock guard(lock_);
+  for (;;) {
+    if (closed_) throw Error(Stage::kRead, "the connections of this process are closed");
+    const auto [found, is_new] = entries_.try_emplace(key);
+    if (is_new) {
+      demands_.push_back(key);
+      signal(descriptor_);
+    }
+    Entry& entry = found->second;
+    if (entry.bytes != nullptr) return taken(found);
+    if (entry.failed) {
+      const Error error(Stage::kRead, entry.reason, entry.os_errno);
+      if (entry.waiting == 0) entries_.erase(found);  // another read tries again
+      throw error;
+    }
+    if (cancelled.load()) throw Error(Stage::kRead, "the batch was cancelled");
+    ++entry.waiting;  // nobody removes an entry that is waited for
+    changed_.wait_for(guard, kGlance, [&] { return entry.bytes != nullptr || entry.failed || closed_; });
+    --entry.waiting;
+  }
+}
+
+SharedBytes ByteStore::taken(Entries::iterator found) {
+  Entry& entry = found->second;
+  SharedBytes bytes = entry.bytes;
+  switch (std::exchange(entry.origin, Origin::kMemory)) {
+    case Origin::kMemory:
+      ++counts_.from_memory;
+      break;
+    case Origin::kDisk:
+      ++counts_.from_disk;
+      break;
+    case Origin::kFetched:
+      ++counts_.fetched;
+      break;
+  }
+  (entry.read ? read_ : unread_).erase(entry.place);
+  (entry.read ? read_bytes_ : unread_bytes_) -= bytes->size();
+  entry.read = true;
+  entry.place = read_.insert(read_.end(), found->first);
+  read_bytes_ += bytes->size();
+  make_room();
+  return bytes;
+}
+
+/// Removes an entry's bytes; the entry stays where it is waited for.
+void ByteStore::drop(Entries::iterator found) {
+  Entry& entry = found->second;
+  (entry.read ? read_ : unread_).erase(entry.place);
+  (entry.read ? read_bytes_ : unread_bytes_) -= entry.bytes->size();
+  entries_.erase(found);
+}
+
+void ByteStore::make_room() {
+  const auto free = [&](std::list<RangeKey>::iterator first, std::list<RangeKey>::iterator last, size_t& held,
+                        size_t limit, bool from_end) {
+    while (held > limit && first != last) {
+      const auto next = from_end ? std::prev(last) : first;
+      const auto found = entries_.find(*next);
+      const bool waited_for = found->second.waiting > 0;
+      if (from_end) {
+        last = waited_for ? next : last;
+      } else {
+        ++first;
+      }
+      if (!waited_for) drop(found);
+    }
+  };
+  free(read_.begin(), read_.end(), read_bytes_, keep_, true);
+  free(unread_.begin(), unread_.end(), unread_bytes_, window_, false);
+}
+
+std::vector<RangeKey> ByteStore::demands() {
+  uint64_t ignored = 0;
+  (void)!::read(descriptor_, &ignored, sizeof ignored);
+  const std::lock_guard guard(lock_);
+  return std::exchange(demands_, {});
+}
+
+void ByteStore::count_from_disk() {
+  const std::lock_guard guard(lock_);
+  ++counts_.from_disk;
+}
+
+StoreCounts ByteStore::counts() const {
+  const std::lock_guard guard(lock_);
+  StoreCounts now = counts_;
+  now.bytes = unread_bytes_ + read_bytes_;
+  return now;
+}
+
+void ByteStore::clear() {
+  const std::lock_guard guard(lock_);
+  for (auto one = entries_.begin(); one != entries_.end();) {
+    const auto next = std::next(one);
+    if (one->second.bytes != nullptr && one->second.waiting == 0) drop(one);
+    one = next;
+  }
+}
+
+void ByteStore::close() {
+  if (fork_.forked()) return;
+  const std::lock_guard guard(lock_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+}  // namespace headrace

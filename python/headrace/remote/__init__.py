@@ -1,0 +1,1 @@
+"""Objects in other machines, through fsspec: read ahead of the decoders, retried, cached in memory and on disk."""

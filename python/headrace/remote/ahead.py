@@ -1,0 +1,76 @@
+"""Announces the samples of an epoch's next batches to their source."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+
+class _Batch(Protocol):
+    @property
+    def indices(self) -> npt.NDArray[np.int64]: ...
+
+
+B = TypeVar("B", bound=_Batch)
+
+_MOST = 64  # batches that are asked of the sampler before they are due
+
+
+class RemoteSource(Protocol):
+    """A source whose samples lie in other machines."""
+
+    @property
+    def ahead_bytes(self) -> int:
+        """Most bytes to announce before they are read; 0: the source is local."""
+
+    def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
+        """Begins to fetch samples and returns their number of bytes; does not wait. An index that does not exist is
+        left to those who read it."""
+
+
+class Announced(Iterator[B]):
+    """The batches of an order; those that follow are announced to their source, up to its `ahead_bytes`.
+
+    An error of the sampler is raised after the batches before it; then the order is asked again, as without this.
+    """
+
+    def __init__(self, order: Iterator[B], source: RemoteSource) -> None:
+        self._order, self._source = order, source
+        self._waiting: deque[tuple[B, int]] = deque()
+        self._held = 0
+        self._ended = False
+        self._error: Exception | None = None
+
+    def __next__(self) -> B:
+        self._fill()
+        if self._waiting:
+            batch, size = self._waiting.popleft()
+            self._held -= size
+            return batch
+        self._ended, error, self._error = False, self._error, None
+        if error is not None:
+            raise error
+        raise StopIteration
+
+    def _fill(self) -> None:
+        while not self._ended and len(self._waiting) < _MOST:
+            if self._waiting and self._held >= self._source.ahead_bytes:
+                return
+            try:
+                batch = next(self._order)
+            except StopIteration:
+                self._ended = True
+                return
+            except Exception as error:
+                self._error, self._ended = error, True
+                return
+            try:
+                size = self._source.expect(batch.indices)
+            except IndexError:  # raised again, with the sample, when the batch is made
+                size = 0
+            self._waiting.append((batch, size))
+            self._held += size

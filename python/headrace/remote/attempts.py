@@ -1,0 +1,131 @@
+"""Requests until one succeeds: retries with backoff and jitter, pauses that a server asks for, second requests for
+stragglers."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import random
+import time
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from headrace.remote.doors.answers import ChangedError, TemporaryError
+from headrace.remote.network import Network
+from headrace.remote.urls import host, shown
+
+T = TypeVar("T")
+
+_FIRST_S, _LONGEST_S = 0.1, 20.0  # bounds of the backoff: a random time below 0.1, 0.2, 0.4, ... seconds
+_RECENT = 256  # requests whose times are remembered
+_ENOUGH = 32  # of them before a request counts as a straggler
+_LEAST_S = 0.02  # a request that lasts no longer is no straggler
+_SLOWEST = 0.95  # a straggler takes longer than this share of the recent requests
+
+
+class Attempts:
+    """Used in one event loop.
+
+    Attributes:
+        counts: requests, retries, hedged (made twice), failed (given up).
+    """
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._not_before: dict[str, float] = {}  # of each host that asked for a pause
+        self._recent: deque[float] = deque(maxlen=_RECENT)
+        self._limit_s, self._looked_at = float("inf"), 0
+        self.counts: Counter[str] = Counter()
+
+    async def run(self, url: str, call: Callable[[], Awaitable[T]], *, small: bool = True) -> T:
+        """Returns what `call` returns; calls it again after a TemporaryError.
+
+        Args:
+            small: whether all such calls take about the same time, so that a straggler can be told.
+
+        Raises:
+            OSError: `call` raised it, or it did not succeed in time. The message begins with the URL, as it is shown.
+        """
+        begin, tried = time.monotonic(), 0
+        deadline = begin + self._network.patience
+        where = host(url)
+        while True:
+            if (pause := self._not_before.get(where, 0.0) - time.monotonic()) > 0:
+                await asyncio.sleep(min(pause, max(0.0, deadline - time.monotonic())))
+            tried += 1
+            try:
+                return await (self._hedged(call) if small else self._once(call))
+            except TemporaryError as error:
+                last = error
+            except ChangedError as error:
+                raise ChangedError(error.what, shown(url)) from None
+            except OSError as error:
+                self.counts["failed"] += 1
+                raise type(error)(error.errno or errno.EIO, f"{shown(url)}: {error.strerror or error}") from None
+            wait = random.uniform(0, min(_LONGEST_S, _FIRST_S * 2 ** min(tried - 1, 16)))
+            if last.wait_s > 0:
+                self._not_before[where] = time.monotonic() + last.wait_s
+                wait += last.wait_s  # the jitter spreads the requests that waited
+            if time.monotonic() + wait >= deadline:
+                self.counts["failed"] += 1
+                spent = time.monotonic() - begin
+                raise OSError(
+                    errno.EIO,
+                    f"{shown(url)}: given up after {tried} requests in {spent:.1f} s (Network.patience is "
+                    f"{self._network.patience:g} s); the last one: {last}",
+                )
+            self.counts["retries"] += 1
+            await asyncio.sleep(wait)
+
+    async def _once(self, call: Callable[[], Awaitable[T]]) -> T:
+        self.counts["requests"] += 1
+        try:
+            return await asyncio.wait_for(call(), self._network.timeout)
+        except asyncio.TimeoutError:
+            raise TemporaryError(f"no complete answer in {self._network.timeout:g} s") from None
+
+    async def _timed(self, call: Callable[[], Awaitable[T]]) -> T:
+        begin = time.monotonic()
+        made = await self._once(call)
+        self._recent.append(time.monotonic() - begin)
+        return made
+
+    async def _hedged(self, call: Callable[[], Awaitable[T]]) -> T:
+        limit = self._straggles_after()
+        if limit is None:
+            return await self._timed(call)
+        tasks = {self._begun(call)}
+        try:
+            done, _ = await asyncio.wait(tasks, timeout=limit)
+            if not done and self._may_hedge():
+                self.counts["hedged"] += 1
+                tasks.add(self._begun(call))
+            waiting = set(tasks)
+            while waiting:
+                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for one in done:
+                    if one.exception() is None or not waiting:
+                        return one.result()
+            raise AssertionError("unreachable")
+        finally:
+            for one in tasks:
+                one.cancel()
+
+    def _begun(self, call: Callable[[], Awaitable[T]]) -> asyncio.Future[T]:
+        task = asyncio.ensure_future(self._timed(call))
+        # Of two that fail, one error is raised; without this, asyncio would report the other as forgotten.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return task
+
+    def _may_hedge(self) -> bool:
+        return self.counts["hedged"] < self._network.hedge * self.counts["requests"]
+
+    def _straggles_after(self) -> float | None:
+        """Returns the seconds after which a request is a straggler; None: unknown, or none may be made twice."""
+        if len(self._recent) < _ENOUGH or not self._network.hedge:
+            return None
+        if self.counts["requests"] - self._looked_at >= _ENOUGH:
+            self._looked_at = self.counts["requests"]
+            self._limit_s = max(_LEAST_S, sorted(self._recent)[int(_SLOWEST * len(self._recent))])
+        return None if self._limit_s == float("inf") else self._limit_s

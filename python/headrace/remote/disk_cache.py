@@ -1,0 +1,144 @@
+"""The folder of a cache: names of entries, writing them, and removing the oldest when there are too many bytes."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import random
+import shutil
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from headrace.base.native import core
+from headrace.remote.doors.answers import Stamp
+from headrace.remote.urls import named
+
+_LAYOUT = "headrace-cache-1"
+_FULL = 0.9  # of the disk, where no size is given; and of the size, after entries were removed
+_LOOKS = 100  # times that the folder is looked through while it is filled once
+_HOUR_S = 3600
+
+
+class DiskCache:
+    """Any number of threads and processes may use one folder at the same time. Every entry is a file that is renamed
+    into place, so a process that is killed leaves at most an unfinished file, which is removed an hour later.
+
+    Args:
+        path: the folder.
+        size: most bytes; None: nine tenths of the disk.
+    """
+
+    def __init__(self, path: str, size: int | None) -> None:
+        self._root = Path(path, _LAYOUT)
+        self._size = size
+        self._unlooked = 0  # bytes written since the folder was looked through
+        self._turn = threading.Lock()
+        self.broken = ""  # why nothing is written any more
+        try:
+            self._root.mkdir(parents=True, exist_ok=True)
+            self._step = (size or shutil.disk_usage(self._root).total) // _LOOKS
+        except OSError as error:
+            self._give_up(error.errno or errno.EIO)
+
+    def beginning(self, url: str, stamp: Stamp) -> str:
+        """Returns how the paths of an object's entries begin; "": it cannot be cached, because nothing would tell that
+        its content changed."""
+        if not stamp.tag:
+            return ""
+        name = hashlib.sha256(repr((named(url), *stamp)).encode()).hexdigest()
+        return str(self._root / name[:3] / name[:40])
+
+    @staticmethod
+    def entry(beginning: str, offset: int, length: int) -> str:
+        """Returns the path of an entry; RemoteRanges makes the same."""
+        return f"{beginning}.{offset}-{length}"
+
+    @property
+    def folder(self) -> Path:
+        """Where other files about the objects may lie."""
+        return self._root
+
+    def write(self, path: str, data: bytes | memoryview) -> None:
+        """Writes an entry; where that fails, nothing is written from now on, which is said once."""
+        if self.broken:
+            return
+        code = core.write_cache_file(path, data)
+        if code == errno.ENOENT:
+            try:
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                code = core.write_cache_file(path, data)
+            except OSError as error:
+                code = error.errno or errno.EIO
+        if code:
+            self._give_up(code)
+            return
+        self._unlooked += len(data)
+        if self._unlooked >= self._step:
+            self.tidy()
+
+    def tidy(self) -> None:
+        """Removes entries until the folder has its size. One process does so at a time; others go on."""
+        if not self._turn.acquire(blocking=False):
+            return
+        try:
+            self._unlooked = 0
+            with (self._root / "lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel drops it when the process ends
+                self._remove_oldest()
+        except OSError:
+            pass  # another process does it, or the folder is gone
+        finally:
+            self._turn.release()
+
+    def _remove_oldest(self) -> None:
+        total, found = 0, []
+        now = time.time()
+        for entry in self._entries():
+            try:
+                info = entry.stat()
+            except OSError:
+                continue
+            used = max(info.st_mtime, info.st_atime)
+            if ".unfinished-" in entry.name:
+                if now - info.st_mtime > _HOUR_S:
+                    Path(entry.path).unlink(missing_ok=True)
+                continue
+            total += info.st_size
+            # By the hour, and within it at random: in shuffled epochs the oldest entry is the one needed next.
+            found.append((int(used // _HOUR_S), random.random(), info.st_size, entry.path))
+        limit = self._limit(total)
+        if total <= limit:
+            return
+        for _, _, size, path in sorted(found):
+            Path(path).unlink(missing_ok=True)
+            total -= size
+            if total <= limit * _FULL:
+                return
+
+    def _entries(self) -> Iterator[os.DirEntry[str]]:
+        with os.scandir(self._root) as folders:
+            for folder in folders:
+                if folder.is_dir() and len(folder.name) == 3:
+                    with os.scandir(folder.path) as entries:
+                        yield from entries
+
+    def _limit(self, here: int) -> int:
+        """Returns the most bytes of the folder, which has so many now."""
+        if self._size is not None:
+            return self._size
+        usage = shutil.disk_usage(self._root)
+        return int(usage.total * _FULL) - usage.used + here
+
+    def _give_up(self, code: int) -> None:
+        if self.broken:
+            return
+        self.broken = os.strerror(code)
+        warnings.warn(
+            f"the cache in {self._root} cannot be written ({self.broken}): this process goes on without writing to it",
+            stacklevel=2,
+        )

@@ -1,0 +1,1 @@
+"""Ways to objects: requests over HTTP, to S3, and through any file system of fsspec."""

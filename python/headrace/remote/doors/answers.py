@@ -1,0 +1,62 @@
+"""What comes of a request: an object's stamp, and the errors that decide whether it is made again."""
+
+from __future__ import annotations
+
+import errno
+from typing import NamedTuple
+
+
+class Stamp(NamedTuple):
+    """What an object is: its size, and what changes with its content."""
+
+    size: int
+    tag: str  # ETag, or time of modification; "": the server says neither
+
+
+class TemporaryError(Exception):
+    """The request may succeed when it is made again.
+
+    Attributes:
+        wait_s: seconds that the server asks to wait before.
+    """
+
+    def __init__(self, reason: str, wait_s: float = 0.0) -> None:
+        super().__init__(reason)
+        self.wait_s = wait_s
+
+
+class ChangedError(OSError):
+    """The object is not the one that was indexed."""
+
+    def __init__(self, what: str, where: str = "") -> None:
+        self.what = what
+        changed = f"the object was changed after it was indexed ({what}): make the dataset anew"
+        super().__init__(errno.ESTALE, f"{where}: {changed}" if where else changed)
+
+
+_AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
+
+
+def error_of(status: int, retry_after: str | None, reason: str) -> Exception:
+    """Returns the error of an HTTP status that is not a success."""
+    said = f"HTTP {status} {reason}".strip()
+    if status in _AGAIN:
+        digits = (retry_after or "").strip()
+        return TemporaryError(said, float(digits) if digits.isdigit() else 0.0)
+    if status in (404, 410):
+        return FileNotFoundError(errno.ENOENT, f"there is no such object ({said})")
+    if status in (401, 403):
+        return PermissionError(errno.EACCES, f"no permission to read it ({said}); pass credentials in storage_options=")
+    if status in (412, 416):
+        return ChangedError(said)
+    return OSError(errno.EIO, f"the server refuses it ({said})")
+
+
+def check_stamp(found: Stamp, stamp: Stamp | None) -> None:
+    """Raises ChangedError if an object has another stamp than before."""
+    if stamp is None:
+        return
+    if found.size != stamp.size:
+        raise ChangedError(f"{stamp.size} bytes then, {found.size} now")
+    if found.tag and stamp.tag and found.tag != stamp.tag:
+        raise ChangedError("its ETag, or its time of modification, is another one")

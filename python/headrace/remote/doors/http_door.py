@@ -1,0 +1,91 @@
+"""Reads objects over HTTP, in the session of fsspec's file system: every answer names the object that it is of."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from headrace.remote.doors.answers import ChangedError, Stamp, TemporaryError, check_stamp, error_of
+
+
+class HttpDoor:
+    """Reads through the session, with the headers and the credentials, of fsspec's HTTP file system."""
+
+    def __init__(self, fs: Any) -> None:
+        self._fs = fs
+
+    async def stamp(self, url: str) -> Stamp:
+        """Returns an object's stamp."""
+        session = await self._fs.set_session()
+        async with _Answers(), session.head(self._fs.encode_url(url), **self._options({}), allow_redirects=True) as one:
+            if one.status >= 400:
+                raise error_of(one.status, one.headers.get("Retry-After"), one.reason or "")
+            if "Content-Length" not in one.headers:
+                raise OSError("the server does not say how large the object is")
+            return Stamp(int(one.headers["Content-Length"]), _tag(one.headers))
+
+    async def read(self, url: str, begin: int, end: int | None, stamp: Stamp | None) -> tuple[bytes, Stamp]:
+        """Returns the bytes [begin, end) of an object, or all of it, and its stamp."""
+        headers = {} if end is None else {"Range": f"bytes={begin}-{end - 1}"}
+        if stamp is not None and stamp.tag.startswith('"'):  # a weak ETag never matches
+            headers["If-Match"] = stamp.tag
+        session = await self._fs.set_session()
+        async with _Answers(), session.get(self._fs.encode_url(url), **self._options(headers)) as one:
+            if one.status >= 300:
+                raise error_of(one.status, one.headers.get("Retry-After"), one.reason or "")
+            found = _stamp(one, begin, end)
+            check_stamp(found, stamp)
+            data = await one.read()
+        if len(data) != (found.size if end is None else end - begin):
+            raise TemporaryError(f"the answer ends after {len(data)} bytes")
+        return data, found
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await (await self._fs.set_session()).close()
+
+    def _options(self, headers: dict[str, str]) -> dict[str, Any]:
+        options = dict(self._fs.kwargs)
+        options["headers"] = {**options.get("headers", {}), "Accept-Encoding": "identity", **headers}
+        return options
+
+
+class _Answers:
+    """Turns aiohttp's errors into TemporaryError."""
+
+    async def __aenter__(self) -> None: ...
+
+    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        import aiohttp
+
+        if isinstance(error, aiohttp.InvalidURL):
+            raise OSError("it is no valid URL") from None
+        if isinstance(error, (aiohttp.ClientError, asyncio.TimeoutError, ConnectionError)):
+            # Not the error's own text: it may hold the URL.
+            raise TemporaryError(f"the connection failed ({type(error).__name__})") from None
+
+
+def _tag(headers: Any) -> str:
+    return str(headers.get("ETag") or headers.get("Last-Modified") or "")
+
+
+def _stamp(answer: Any, begin: int, end: int | None) -> Stamp:
+    """Returns the stamp of the object that an answer is of, after a check that it holds the range."""
+    headers = answer.headers
+    if end is None:
+        length = headers.get("Content-Length")
+        if length is None:
+            raise OSError("the server does not say how large the object is")
+        return Stamp(int(length), _tag(headers))
+    if answer.status != 206:
+        raise OSError(
+            "the server does not read ranges of objects (it ignores the header Range): copy the data to one that does"
+        )
+    said, _, size = headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
+    if not size.isdigit():
+        raise TemporaryError("the answer does not say which bytes it holds")
+    if said != f"{begin}-{end - 1}":
+        if int(size) < end:
+            raise ChangedError(f"it has {size} bytes now")
+        raise TemporaryError("the answer holds other bytes than those that were asked for")
+    return Stamp(int(size), _tag(headers))

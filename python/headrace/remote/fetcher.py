@@ -1,0 +1,278 @@
+"""The thread that reads objects: ranges that are announced, in order, and ranges that workers wait for, first."""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from headrace.base.native import core
+from headrace.remote.attempts import Attempts
+from headrace.remote.cache import Cache
+from headrace.remote.disk_cache import DiskCache
+from headrace.remote.doors.answers import Stamp
+from headrace.remote.doors.opening import Door, open_door
+from headrace.remote.network import Network
+from headrace.remote.urls import host, protocol, shown
+
+_GAP = 64 << 10  # bytes between two ranges that are read as well, to save a request
+_LARGEST = 8 << 20  # bytes of a request that several ranges share
+_SMALL = 1 << 20  # up to so many bytes, requests take about the same time
+_CLOSING_S = 1.0  # patience at the end of the process
+_WRITERS = 2  # threads that write to the cache on disk
+
+
+@dataclass(eq=False, slots=True)
+class RemoteObject:
+    """An object and what is known about it.
+
+    Attributes:
+        number: its number in the store.
+        stamp: None: not known yet.
+        cached: beginning of the paths of its entries on disk; "": none.
+        lead: bytes in front of each range that are read as well, for `check`.
+        check: takes those bytes and the range's length, and returns what is wrong with them, or "".
+    """
+
+    number: int
+    url: str
+    options: Mapping[str, Any]
+    stamp: Stamp | None = None
+    cached: str = ""
+    lead: int = 0
+    check: Callable[[bytes, int], str] | None = None
+
+
+class Range(NamedTuple):
+    """A range of an object; `length` ANY_LENGTH: all of it."""
+
+    object: int
+    offset: int
+    length: int
+
+
+class Fetcher:
+    """Owns an event loop in a thread, the connections, and the bytes that arrived. Any thread may call it.
+
+    Args:
+        network: limits.
+        cache: where bytes stay after they were read.
+    """
+
+    def __init__(self, network: Network, cache: Cache | None) -> None:
+        self.network = network
+        keep = int(cache.memory) if cache is not None else 0
+        self.store = core.ByteStore(4 * network.ahead_bytes, keep)
+        size = None if cache is None else cache.size
+        on_disk = cache is not None and cache.path is not None
+        assert size is None or isinstance(size, int)
+        self.disk = DiskCache(str(cache.path), size) if on_disk and cache is not None else None
+        self.attempts = Attempts(network)
+        self.bytes_fetched = 0
+        self._lock = threading.Lock()
+        self._next = 1
+        self._reserved: list[tuple[int, Callable[[int], RemoteObject]]] = []
+        self._known: dict[tuple[Any, ...], RemoteObject] = {}
+        self._objects: dict[int, RemoteObject] = {}
+        self._doors: dict[tuple[str, str], Door] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._writers = ThreadPoolExecutor(_WRITERS, "headrace cache")
+        self._closed = False
+        self._loop = asyncio.new_event_loop()
+        self._begun = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="headrace fetcher", daemon=True)
+        self._thread.start()
+        self._begun.wait()
+        if self.disk is not None:
+            self._writers.submit(self.disk.tidy)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._ahead = asyncio.Semaphore(self.network.requests)
+        self._urgent = asyncio.Semaphore(self.network.requests)
+        self._loop.add_reader(self.store.demand_descriptor, self._on_demand)
+        self._loop.call_soon(self._begun.set)
+        self._loop.run_forever()
+
+    def reserve(self, count: int, make: Callable[[int], RemoteObject]) -> int:
+        """Returns the first number of `count` new objects, which `make` makes of their numbers when they are needed."""
+        with self._lock:
+            first = self._next
+            self._next += count
+            self._reserved.append((first, make))
+        return first
+
+    def known(self, url: str, options: Mapping[str, Any], stamp: Stamp, **more: Any) -> RemoteObject:
+        """Returns the object of a stamp, which all datasets share; `more`: the other attributes of RemoteObject."""
+        key = (url, repr(sorted(options.items())), stamp, more.get("lead"))
+        with self._lock:
+            if key not in self._known:
+                made = RemoteObject(self._next, url, options, stamp, **more)
+                self._next += 1
+                if self.disk is not None:
+                    made.cached = self.disk.beginning(url, stamp)
+                self._known[key] = self._objects[made.number] = made
+            return self._known[key]
+
+    def _object(self, number: int) -> RemoteObject:
+        """Returns an object by its number. Called in the loop."""
+        if number not in self._objects:
+            with self._lock:
+                at = bisect.bisect_right(self._reserved, number, key=lambda one: one[0]) - 1
+                make = self._reserved[at][1]
+            self._objects[number] = make(number)
+        return self._objects[number]
+
+    def announce(self, ranges: Iterable[Range]) -> None:
+        """Begins to fetch ranges, which must be wanted in the store, in this order. Does not wait."""
+        self._loop.call_soon_threadsafe(self._begin, list(ranges), False)
+
+    def wait(self, work: Any) -> Any:
+        """Runs a coroutine in the loop and returns its result."""
+        if self._closed:
+            work.close()
+            raise OSError("the connections of this process are closed")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    async def stamps(self, urls: Iterable[str], options: Mapping[str, Any]) -> list[Stamp]:
+        """Returns the stamp of each object."""
+        return list(await asyncio.gather(*(self._stamp(url, options) for url in urls)))
+
+    async def _stamp(self, url: str, options: Mapping[str, Any]) -> Stamp:
+        async with self._urgent:
+            return await self.attempts.run(url, lambda: self.door(url, options).stamp(url))
+
+    async def read(
+        self, url: str, options: Mapping[str, Any], begin: int, end: int | None, stamp: Stamp | None
+    ) -> bytes:
+        """Returns bytes of an object, without any cache."""
+        small = end is not None and end - begin <= _SMALL
+        async with self._urgent:
+            call = lambda: self.door(url, options).read(url, begin, end, stamp)  # noqa: E731
+            data, _ = await self.attempts.run(url, call, small=small)
+        self.bytes_fetched += len(data)
+        return data
+
+    def door(self, url: str, options: Mapping[str, Any]) -> Door:
+        """Returns the way to a URL. Called in the loop."""
+        key = (host(url) if protocol(url) in ("http", "https") else protocol(url), repr(sorted(options.items())))
+        if key not in self._doors:
+            self._doors[key] = open_door(url, options)
+        return self._doors[key]
+
+    def _on_demand(self) -> None:
+        self._begin([Range(*one) for one in self.store.demands()], True)
+
+    def _begin(self, ranges: list[Range], urgent: bool) -> None:
+        for group in _joined(ranges):
+            task = self._loop.create_task(self._fetch(group, self._urgent if urgent else self._ahead))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _fetch(self, group: list[Range], gate: asyncio.Semaphore) -> None:
+        """Fetches ranges of one object with one request. Each is put, or fails: somebody may wait for it."""
+        one = self._object(group[0].object)
+        try:
+            async with gate:
+                if group[0].length == core.ANY_LENGTH:
+                    await self._fetch_whole(one, group[0])
+                else:
+                    await self._fetch_ranges(one, group)
+        except OSError as error:
+            self._fail(group, error.strerror or str(error), error.errno or 0)
+        except BaseException as error:  # a defect, or the end of the loop
+            self._fail(group, f"{shown(one.url)}: {type(error).__name__}: {error}", 0)
+            if not isinstance(error, Exception):
+                raise
+
+    def _fail(self, group: list[Range], reason: str, code: int) -> None:
+        for key in group:
+            self.store.fail(*key, reason, code)
+
+    async def _fetch_ranges(self, one: RemoteObject, group: list[Range]) -> None:
+        begin = max(0, group[0].offset - one.lead)
+        end = max(key.offset + key.length for key in group)
+        if begin == end:
+            data: bytes = b""
+        else:
+            call = lambda: self.door(one.url, one.options).read(one.url, begin, end, one.stamp)  # noqa: E731
+            data, found = await self.attempts.run(one.url, call, small=end - begin <= _SMALL)
+            one.stamp = one.stamp or found
+        self.bytes_fetched += len(data)
+        view = memoryview(data)
+        for key in group:
+            at = key.offset - begin
+            wrong = one.check(data[max(0, at - one.lead) : at], key.length) if one.check is not None else ""
+            if wrong:
+                self.store.fail(*key, f"{shown(one.url)}: {wrong} (offset {key.offset})", 0)
+                continue
+            self._arrived(one, key, view[at : at + key.length])
+
+    async def _fetch_whole(self, one: RemoteObject, key: Range) -> None:
+        door = self.door(one.url, one.options)
+        if self.disk is not None and not one.cached:
+            one.stamp = await self.attempts.run(one.url, lambda: door.stamp(one.url))
+            one.cached = self.disk.beginning(one.url, one.stamp)
+        if one.cached:
+            path = DiskCache.entry(one.cached, key.offset, key.length)
+            found = await asyncio.to_thread(core.read_cache_file, path, core.ANY_LENGTH)
+            if found is not None:
+                self.store.put(*key, found, from_disk=True)
+                return
+        data, stamp = await self.attempts.run(one.url, lambda: door.read(one.url, 0, None, one.stamp), small=False)
+        one.stamp = one.stamp or stamp
+        self.bytes_fetched += len(data)
+        self._arrived(one, key, data)
+
+    def _arrived(self, one: RemoteObject, key: Range, data: bytes | memoryview) -> None:
+        self.store.put(*key, data)
+        if one.cached and self.disk is not None:
+            self._writers.submit(self.disk.write, DiskCache.entry(one.cached, key.offset, key.length), data)
+
+    def close(self) -> None:
+        """Ends the thread; whoever waits for bytes gets an error."""
+        if self._closed:
+            return
+        self._closed = True
+        self.store.close()
+        with suppress(Exception):  # a file system that does not answer
+            asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(_CLOSING_S)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_CLOSING_S)
+        self._writers.shutdown(wait=False, cancel_futures=True)
+
+    async def _end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for door in self._doors.values():
+            await door.close()
+
+
+def _joined(ranges: list[Range]) -> list[list[Range]]:
+    """Returns the ranges in groups, one for each request: neighbours in one object. The groups are in the order of
+    their first range."""
+    if len(ranges) < 2:
+        return [ranges] if ranges else []
+    order = sorted(range(len(ranges)), key=lambda i: ranges[i][:2])
+    groups: list[list[int]] = []
+    for i in order:
+        one, group = ranges[i], groups[-1] if groups else []
+        if group and one.length != core.ANY_LENGTH:
+            first, last = ranges[group[0]], ranges[group[-1]]
+            near = one.object == last.object and one.offset <= last.offset + last.length + _GAP
+            if near and one.offset + one.length - first.offset <= _LARGEST:
+                group.append(i)
+                continue
+        groups.append([i])
+    return [[ranges[i] for i in group] for group in sorted(groups, key=min)]

@@ -1,0 +1,162 @@
+"""The objects of a dataset, as its sources see them: a table for the native core, bytes for Python, announcements."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace.base.native import core
+from headrace.remote.cache import Cache
+from headrace.remote.doors.answers import Stamp
+from headrace.remote.doors.opening import check_installed
+from headrace.remote.fetcher import Fetcher, Range, RemoteObject
+from headrace.remote.fetchers import fetcher_of
+from headrace.remote.network import Network
+from headrace.remote.urls import protocol, shown
+
+Int64s = npt.NDArray[np.int64]
+
+_STEP_S = 0.002
+_GUESS = 128 << 10  # bytes of an object whose size is not known
+
+
+class RemoteFiles:
+    """Objects in other machines. Can be pickled; a copy in another process has connections of its own.
+
+    Args:
+        urls: of the objects.
+        options: what fsspec's file system takes, credentials among them.
+        cache: where bytes stay.
+        network: limits; None: the usual ones.
+        lead, check: see RemoteObject.
+
+    Raises:
+        ImportError: fsspec, or the package of a protocol, is missing.
+    """
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        options: Mapping[str, Any] | None,
+        cache: Cache | None,
+        network: Network | None,
+        *,
+        lead: int = 0,
+        check: Callable[[bytes, int], str] | None = None,
+    ) -> None:
+        for url in {protocol(url): url for url in urls}.values():
+            check_installed(url)
+        self.urls, self.options = urls, dict(options or {})
+        self.cache, self.network = cache, network or Network()
+        self.lead, self.check = lead, check
+        self.stamps: list[Stamp] | None = None
+        self._numbers: tuple[Fetcher, npt.NDArray[np.uint64], list[bytes]] | None = None
+
+    @property
+    def fetcher(self) -> Fetcher:
+        return fetcher_of(self.network, self.cache)
+
+    @property
+    def shown(self) -> list[str]:
+        """The URLs without what may hold credentials."""
+        return [shown(url) for url in self.urls]
+
+    def take_stamps(self) -> list[Stamp]:
+        """Asks for the stamp of each object; from now on other content is an error. Raises OSError."""
+        self._numbers = None
+        self.stamps = self.fetcher.wait(self.fetcher.stamps(self.urls, self.options))
+        return self.stamps
+
+    def numbers(self) -> tuple[npt.NDArray[np.uint64], list[bytes]]:
+        """Returns the number of each object in this process's fetcher, and the beginning of its entries on disk."""
+        fetcher = self.fetcher
+        if self._numbers is None or self._numbers[0] is not fetcher:
+            if self.stamps is None:
+                first = fetcher.reserve(len(self.urls), self._unknown)
+                self._first = first
+                made = np.arange(first, first + len(self.urls), dtype=np.uint64), [b""] * len(self.urls)
+            else:
+                more = {"lead": self.lead, "check": self.check}
+                pairs = zip(self.urls, self.stamps, strict=True)
+                known = [fetcher.known(url, self.options, stamp, **more) for url, stamp in pairs]
+                made = np.array([one.number for one in known], np.uint64), [one.cached.encode() for one in known]
+            self._numbers = fetcher, *made
+        return self._numbers[1:]
+
+    def _unknown(self, number: int) -> RemoteObject:
+        return RemoteObject(number, self.urls[number - self._first], self.options)
+
+    def read(self, number: int, offset: int, length: int | None) -> bytes:
+        """Returns a range of an object, or all of it, without any cache. Raises OSError."""
+        end = None if length is None else offset + length
+        if end == offset:
+            return b""
+        stamp = None if self.stamps is None else self.stamps[number]
+        data: bytes = self.fetcher.wait(self.fetcher.read(self.urls[number], self.options, offset, end, stamp))
+        return data
+
+    def table(self, object_of: Any, offsets: Any, lengths: Any) -> RemoteTable:
+        """Returns the table of samples that lie in ranges of the objects."""
+        return RemoteTable(self, object_of, offsets, lengths)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_numbers": None}
+
+
+class RemoteTable:
+    """Ranges of objects, in the order of the samples.
+
+    Args:
+        files: the objects.
+        object_of: number of each sample's object, uint32 (n,).
+        offsets, lengths: uint64 (n,); a length of ANY_LENGTH: the whole object.
+    """
+
+    def __init__(self, files: RemoteFiles, object_of: Any, offsets: Any, lengths: Any) -> None:
+        self._files = files
+        self._object_of, self._offsets, self._lengths = object_of, offsets, lengths
+        self._made: tuple[Fetcher, core.RemoteRanges] | None = None
+
+    def _ranges(self) -> core.RemoteRanges:
+        """Returns the native table, made for the fetcher of this process."""
+        fetcher = self._files.fetcher
+        if self._made is None or self._made[0] is not fetcher:
+            numbers, cached = self._files.numbers()
+            table = core.RemoteRanges(fetcher.store, numbers, cached, self._object_of, self._offsets, self._lengths)
+            self._made = fetcher, table
+        return self._made[1]
+
+    def blobs(self) -> core.BlobTable:
+        return self._ranges().table()
+
+    def expect(self, rows: Int64s, wait: bool = False) -> int:
+        """Begins to fetch samples; returns their bytes, those that are here already included.
+
+        Args:
+            wait: whether to return only once a read of them does not wait. Can be interrupted, unlike native reads.
+        """
+        ranges = self._ranges()
+        wanted = ranges.want(np.ascontiguousarray(rows, np.int64))
+        if len(wanted):
+            numbers = self._files.numbers()[0][self._object_of[wanted]]
+            places = zip(numbers.tolist(), self._offsets[wanted].tolist(), self._lengths[wanted].tolist(), strict=True)
+            self._files.fetcher.announce(Range(*one) for one in places)
+        if wait:
+            for row in rows.tolist():
+                while not ranges.has(row):
+                    time.sleep(_STEP_S)
+        lengths = self._lengths[rows]
+        known = lengths != np.uint64(core.ANY_LENGTH)
+        return int(lengths[known].sum()) + _GUESS * int((~known).sum())
+
+    def take(self, row: int) -> bytes:
+        """Returns a sample's bytes, from the caches or fetched. Raises OSError."""
+        data: bytes = self._ranges().take(row)
+        return data
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_made": None}

@@ -1,0 +1,82 @@
+"""Tar shards in a bucket of moto's S3 server, through s3fs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace import ImageFiles, Network, TarShards
+from object_stores import PATTERN, SHARDS, batches, first_error, transform, write_shards
+from support import assert_same, pictures
+
+pytest.importorskip("s3fs", reason="s3: URLs are read with s3fs")
+server = pytest.importorskip("moto.server", reason="moto is the S3 server of these tests")
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[tuple[Any, dict[str, Any]]]:
+    """A client, and the storage options."""
+    import boto3
+
+    running = server.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    running.start()
+    host, port = running.get_host_and_port()
+    options = {"key": "name", "secret": "hunter2", "endpoint_url": f"http://{host}:{port}"}
+    client = boto3.client(
+        "s3",
+        aws_access_key_id="name",
+        aws_secret_access_key="hunter2",
+        endpoint_url=options["endpoint_url"],
+        region_name="us-east-1",
+    )
+    client.create_bucket(Bucket="images")
+    yield client, options
+    client.close()
+    running.stop()
+
+
+def test_equal_to_shards_on_a_disk(bucket: tuple[Any, dict[str, Any]], tmp_path: Path) -> None:
+    client, options = bucket
+    folder = write_shards(tmp_path / "local")
+    for shard in range(SHARDS):
+        client.put_object(Bucket="images", Key=f"train/{shard:03}.tar", Body=(folder / f"{shard:03}.tar").read_bytes())
+    expected = batches(TarShards(str(folder / PATTERN), label="txt", transform=transform(), index=False))
+    for cache in (None, tmp_path / "cache", tmp_path / "cache"):
+        far = TarShards(
+            f"s3://images/train/{PATTERN}", label="txt", transform=transform(), cache=cache, storage_options=options
+        )
+        assert_same(batches(far), expected)
+    assert far.location(0) == "s3://images/train/000.tar:0000000.jpg"
+
+    client.put_object(Bucket="images", Key="train/000.tar", Body=(folder / "001.tar").read_bytes())
+    far = TarShards(f"s3://images/train/{PATTERN}", transform=transform(), storage_options=options)
+    client.put_object(Bucket="images", Key="train/000.tar", Body=(folder / "000.tar").read_bytes())
+    assert "s3://images/train/000.tar: the object was changed" in first_error(far)
+
+
+def test_a_list_of_images(bucket: tuple[Any, dict[str, Any]], tmp_path: Path) -> None:
+    client, options = bucket
+    urls, paths = [], []
+    for i, data in enumerate(pictures(24)):
+        client.put_object(Bucket="images", Key=f"{i}.jpg", Body=data)
+        urls.append(f"s3://images/{i}.jpg")
+        paths.append(tmp_path / f"{i}.jpg")
+        paths[-1].write_bytes(data)
+    far = ImageFiles(urls, range(24), transform(), storage_options=options)
+    assert_same(batches(far), batches(ImageFiles(paths, range(24), transform())))
+
+
+def test_errors_say_what_to_do(bucket: tuple[Any, dict[str, Any]]) -> None:
+    _, options = bucket
+    with pytest.raises(FileNotFoundError, match=r"s3://images/none\.tar: there is no such object"):
+        TarShards("s3://images/none.tar", storage_options=options)
+    with pytest.raises(OSError, match="given up after") as caught:
+        TarShards(
+            "s3://images/none.tar",
+            storage_options=options | {"endpoint_url": "http://127.0.0.1:9"},
+            network=Network(patience=0.5),
+        )
+    assert "hunter2" not in str(caught.value)
