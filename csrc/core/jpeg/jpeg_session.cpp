@@ -119,6 +119,11 @@ void JpegSession::plug_huffman(std::span<const uint8_t> data, const JpegHeader& 
   scan.first_column = static_cast<int>(left / mcu_width);
   scan.last_column = static_cast<int>((left + width - 1) / mcu_width);
   scan.restart_interval = static_cast<int>(cinfo.restart_interval);
+  EntryPoints& entries = EntryPoints::of_process();
+  if (entries.limit() != 0 && scan.restart_interval == 0 && scan.data.size() < EntryPoints::kMostScanBytes) {
+    scan.entries = &entries;
+    scan.key = EntryPoints::key_of(data);
+  }
   huffman_.begin(scan);
   cinfo.entropy->decode_mcu = on_mcu;
 }
