@@ -12,7 +12,7 @@ done
 
 harness=${HARNESS:-fuzz_jpeg}
 case $harness in
-  fuzz_jpeg) out=build/fuzz corpus=fuzz/corpus sources="csrc/core/jpeg/*.cpp csrc/core/planes/*.cpp" libraries=-ljpeg ;;
+  fuzz_jpeg) out=build/fuzz corpus=fuzz/corpus sources="csrc/core/jpeg/*.cpp csrc/core/packing/*.cpp csrc/core/planes/*.cpp csrc/core/scan/*.cpp" libraries=-ljpeg ;;
   fuzz_tar) out=build/fuzz_tar corpus=fuzz/corpus_tar sources="csrc/core/archive/tar_*.cpp" libraries= ;;
   *) echo "HARNESS is fuzz_jpeg or fuzz_tar, not $harness" >&2; exit 1 ;;
 esac
