@@ -13,7 +13,7 @@ done
 harness=${HARNESS:-fuzz_jpeg}
 case $harness in
   fuzz_jpeg) out=build/fuzz corpus=fuzz/corpus libraries=-ljpeg
-    sources="csrc/core/jpeg/*.cpp csrc/core/planes/*.cpp csrc/core/decode/*.cpp csrc/core/blocks/*_scalar.cpp" ;;
+    sources="csrc/core/jpeg/*.cpp csrc/core/packing/*.cpp csrc/core/planes/*.cpp csrc/core/scan/*.cpp csrc/core/decode/*.cpp csrc/core/blocks/*_scalar.cpp" ;;
   fuzz_tar) out=build/fuzz_tar corpus=fuzz/corpus_tar sources="csrc/core/archive/tar_*.cpp" libraries= ;;
   *) echo "HARNESS is fuzz_jpeg or fuzz_tar, not $harness" >&2; exit 1 ;;
 esac

@@ -13,6 +13,7 @@
 #include "core/jpeg/jpeg_header.h"
 #include "core/kernels/kernels.h"
 #include "core/planes/plane_decoder.h"
+#include "core/scan/entry_points.h"
 
 namespace py = pybind11;
 
@@ -109,6 +110,17 @@ void bind_jpeg(py::module_& m) {
         "ValueError where the box leaves the image.");
   m.def("jpeg_planes", &planes, py::arg("data"),
         "The samples of each component, uint8 (height, width), as libjpeg-turbo decodes them. Raises NeedsPillow.");
+  m.def(
+      "set_entry_points", [](size_t limit) { EntryPoints::of_process().set_limit(limit); }, py::arg("limit"),
+      "Bytes of memory for where the rows of JPEGs without restart markers begin; 0, the default: none are learned.");
+  m.def(
+      "entry_points",
+      [] {
+        const EntryPoints& points = EntryPoints::of_process();
+        using namespace py::literals;
+        return py::dict("limit"_a = points.limit(), "bytes"_a = points.bytes(), "images"_a = points.images());
+      },
+      "The limit of set_entry_points, the bytes used, and the images that they are of.");
 }
 
 }  // namespace headrace

@@ -11,7 +11,8 @@
 // restart marker resets all state, so the loop begins at the last marker before the wanted MCU and never reads the
 // segments that hold none. In a file with a marker a row of MCUs it enters at the first row of the crop, and leaves
 // each row at the crop's last column. Damage in a segment that is not read changes no pixel of another one, for libjpeg
-// either.
+// either. Entry points (entry_points.h) do the same for a scan without markers. Only a row that was reached without a
+// complaint gets one, so every code before a wanted MCU has been read once, by this decode or by an earlier one.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +21,7 @@
 #include <span>
 
 #include "core/jpeg/huffman_table.h"
+#include "core/scan/entry_points.h"
 
 namespace headrace {
 
@@ -37,6 +39,8 @@ struct HuffmanScan {
   int mcus_per_row = 0;
   int first_column = 0, last_column = 0;  // MCUs outside these are skipped
   int restart_interval = 0;               // MCUs; 0: none
+  EntryPoints* entries = nullptr;         // to use and to learn; null where the scan has restart markers
+  uint64_t key = 0;                       // of the file in `entries`
 };
 
 class HuffmanDecoder {
@@ -48,6 +52,8 @@ class HuffmanDecoder {
   /// Decodes the next MCU into blocks[i], 64 zeroed coefficients each, in natural order; nullptr: it is not needed.
   /// Returns false if the data read for it are damaged or irregular; this scan cannot be continued then.
   bool next_mcu(int16_t (*const* blocks)[64]);
+  /// After the last call of next_mcu, while the scan's data are still there: keeps the entry points that were learned.
+  void finish() noexcept;
 
  private:
   struct State;

@@ -8,8 +8,8 @@
 
 #include <algorithm>
 
-#include "core/jpeg/find_ff.h"
 #include "core/jpeg/jpeg_metadata.h"
+#include "core/scan/find_ff.h"
 
 namespace headrace {
 namespace {

@@ -63,7 +63,10 @@ class JpegSession {
   /// Reads the next row of iMCUs. rows[component][row] points to where a row of samples goes.
   bool read_planes(JSAMPIMAGE rows);
 
-  void abort() { jpeg_abort_decompress(&cinfo); }
+  void abort() {
+    huffman_.finish();
+    jpeg_abort_decompress(&cinfo);
+  }
 
   static constexpr int kBatchRows = 16;
 

@@ -13,6 +13,7 @@ from headrace.pace.counters import Counters
 from headrace.pace.durations import Durations, percentile
 from headrace.pace.pace import Pace
 from headrace.pillow.image_counts import ImageCounts
+from headrace.remote.fetchers import traffic
 from headrace.remote.traffic import Traffic
 from headrace.verdict.load import Setting
 from headrace.verdict.verdict import Verdict, judge
