@@ -13,12 +13,13 @@ import torch
 from PIL import Image
 
 from against_torchvision import assert_equal_on
+from headrace import DataLoader
 from headrace.lowering import LoweringError, lower
 from headrace.oracle.reference import reference_sample
 from headrace.pixels import boxes
 from headrace.randomness.draws import Draws
 from headrace.recipe import steps as S
-from headrace.transforms import Compose
+from headrace.transforms import Compose, PILToTensor, Resize
 from places import Place
 from support import assert_same, blobs
 from torchvision_feed import Feeder
