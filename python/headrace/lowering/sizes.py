@@ -25,9 +25,17 @@ def size_after(steps: Sequence[S.Step], size: Size) -> Size:
     Raises:
         ValueError: an image would have no pixels.
     """
+    before: S.Step | None = None
     for step in steps:
-        size = _after(step, size)
+        size = _padded(before, step) if size is None and isinstance(step, S.RandomPad) else _after(step, size)
+        before = step
     return size
+
+
+def _padded(before: S.Step | None, step: S.RandomPad) -> Size:
+    """Returns the size after a padding to a least size, if no image can be larger after the step before it."""
+    most = before.max_size if isinstance(before, S.ResizeShorter) else None
+    return None if most is None or most > min(step.height, step.width) else (step.height, step.width)
 
 
 def one_size_after(steps: Sequence[S.Step], size: tuple[int, int]) -> tuple[int, int]:

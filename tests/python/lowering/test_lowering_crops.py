@@ -187,6 +187,14 @@ def test_functions_that_do_something_else():
             lower(T.Compose([T.Resize(50), T.FiveCrop(32), one]))
 
 
+def test_functions_compiled_apart_from_their_imports_are_recognised():
+    """As in a notebook: up to Python 3.11 they read the function of a module as a method."""
+    names = {"torch": torch, "T": T}
+    function = eval("lambda crops: torch.stack([T.ToTensor()(crop) for crop in crops])", names)
+    (made,) = stacked_by(function)
+    assert isinstance(made, T.ToTensor)
+
+
 def test_another_torch_is_not_recognised():
     function = eval("lambda crops: torch.stack([f(c) for c in crops])", {"torch": T, "f": TO_TENSOR})
     assert recognised(function) is None

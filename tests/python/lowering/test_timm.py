@@ -13,12 +13,13 @@ import torch
 from PIL import Image
 
 from against_torchvision import assert_equal_on
+from headrace import DataLoader
 from headrace.lowering import LoweringError, lower
 from headrace.oracle.reference import reference_sample
 from headrace.pixels import boxes
 from headrace.randomness.draws import Draws
 from headrace.recipe import steps as S
-from headrace.transforms import Compose
+from headrace.transforms import Compose, PILToTensor, Resize
 from places import Place
 from support import assert_same, blobs
 from torchvision_feed import Feeder
@@ -127,6 +128,17 @@ def test_resize_keep_ratio(timm, images, longest):
         image = Image.new("L", (width, height))
         expected = t.ResizeKeepRatio.get_params(image, (20, 30), float(longest))
         assert list(boxes.resize_keep_ratio(height, width, (step.height, step.width), step.longest)) == expected
+
+
+def test_the_size_behind_a_padding_that_no_image_exceeds(timm):
+    """The images' sizes vary before it; a resize whose longer edge has a limit bounds them."""
+    pad = timm.transforms.RandomPad((30, 40))
+    for most, size in ((30, (30, 40)), (31, None), (None, None)):
+        recipe = lower(Compose([Resize(25, max_size=most), pad, PILToTensor()]), native_only=True, may_vary=True)
+        assert (recipe.height, recipe.width) == (size or (0, 0))
+    loader = DataLoader(blobs(12, Compose([Resize(25, max_size=30), pad, PILToTensor()])), 4, seed=1)
+    assert loader.native
+    assert_same(loader, list(loader.reference()))
 
 
 def test_random_interpolation_of_resize_keep_ratio(timm):

@@ -70,11 +70,17 @@ def _parts(code: types.CodeType) -> _Parts | None:
         return None
     around = [*outer, *loop[:begin], *loop[end:]] if inner else [*loop[:begin], *loop[end:]]
     return _Parts(
-        tuple(one.opname for one in around),
+        tuple(map(_kind, around)),
         tuple(one.argval for one in around if one.opname in _NAMED | _ATTRIBUTE),
         loop[begin - 1].argval,
         tuple(loop[begin:end]),
     )
+
+
+def _kind(one: dis.Instruction) -> str:
+    """The name of an operation. A compiler that sees the import of a module reads its functions as attributes, and
+    otherwise as methods."""
+    return "LOAD_ATTR" if one.opname in _ATTRIBUTE else "CALL" if one.opname in _CALLS else one.opname
 
 
 def _operations(code: types.CodeType) -> Iterator[dis.Instruction]:
