@@ -5,29 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from headrace.tables.file_spans import Stamp
 from headrace.tables.image_column import ImageColumn
 from headrace.tables.source import LabelColumns, TableSource, checked_names, whole_numbers
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 _REMEDY = "leave such rows out when the files are written"
-
-
-class Stamp(NamedTuple):
-    """What a file was when it was opened."""
-
-    path: str
-    size: int
-    modified_ns: int
-
-    @classmethod
-    def of(cls, path: str) -> Stamp:
-        info = Path(path).stat()
-        return cls(path, info.st_size, info.st_mtime_ns)
 
 
 class Arrow(TableSource):

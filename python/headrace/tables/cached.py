@@ -9,7 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from headrace.tables.arrow import Stamp, pyarrow
+from headrace.tables.arrow import pyarrow
+from headrace.tables.file_spans import Stamp
 
 _CHUNK = 1 << 20  # bytes that are decompressed at a time
 _CODECS = {"zstd": "zstd", "gz": "gzip", "br": "brotli", "bz2": "bz2"}  # of streaming and litdata -> of pyarrow

@@ -1,4 +1,4 @@
-"""Chunks of Lightning's litdata as a dataset, mapped."""
+"""Chunks of Lightning's litdata as a dataset."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from headrace.tables.arrow import Stamp, labels_of
+from headrace.tables.arrow import labels_of
 from headrace.tables.cached import cache_folder, decompressed
+from headrace.tables.file_spans import FileSpans, Stamp
 from headrace.tables.image_column import ImageColumn
 from headrace.tables.litdata_rows import holds_rows, rows_of
-from headrace.tables.mapped_spans import MappedSpans
 from headrace.tables.shards import Column, Decoder, Shard, ShardSource, number, text
 from headrace.tables.source import LabelColumns, TableSource, checked_names
 
@@ -32,10 +32,10 @@ _LEAF: dict[str, Any] = {"type": None, "context": None, "children_spec": []}
 class LitData(ShardSource):
     """Encoded images in chunks that Lightning's litdata (`optimize`) wrote of dicts. Samples are (image, label).
 
-    The chunks are mapped into memory, and images are decoded where they lie, by the rules of `ImageFolder`: as Pillow
-    opens them; so are those in the tables of Arrow that litdata makes of dicts of bytes, texts and numbers. Chunks that
-    are compressed as a whole (zstd) are decompressed once into a folder. A chunk that is truncated while it is mapped
-    ends the process.
+    Images are read where they lie in the chunks, and opened by the rules of `ImageFolder`: as Pillow opens them. Chunks
+    that are compressed as a whole (zstd) are decompressed once into a folder. A chunk that changes after the dataset
+    was made is an error of the samples that are read then. Chunks with tables of Arrow, which litdata makes of dicts of
+    bytes, texts and numbers, are mapped; one that is truncated while it is mapped ends the process.
 
     Args:
         folder: a local folder with ``index.json`` and its chunks.
@@ -80,7 +80,7 @@ class LitData(ShardSource):
         TableSource.__init__(self, labels_of(table, label, names), *others)
         self._images = self._locate()  # finds unusable rows now
 
-    def _locate(self) -> ImageColumn | MappedSpans:
+    def _locate(self) -> ImageColumn | FileSpans:
         if not self._has_rows:
             return super()._locate()
         self._check_stamps()

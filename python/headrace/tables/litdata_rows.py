@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from headrace.tables.arrow import pyarrow
-from headrace.tables.mapped_spans import mapped
+from headrace.tables.file_spans import mapped
 from headrace.tables.shards import Shard
 
 _END = b"LDARW01\0"  # of a chunk with an Arrow file, or stream, behind its samples or in their place

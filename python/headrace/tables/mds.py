@@ -1,4 +1,4 @@
-"""Shards of MosaicML's streaming library (MDS) as a dataset, mapped."""
+"""Shards of MosaicML's streaming library (MDS) as a dataset."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _DECODERS: dict[str, Decoder] = {
 class MDS(ShardSource):
     """Encoded images in shards that MosaicML's `MDSWriter` wrote. Samples are (image, label).
 
-    The shards are mapped into memory, and images are decoded where they lie. Compressed shards (zstd, gz, br, bz2) are
-    decompressed once into a folder, unless streaming has left decompressed ones beside them. A shard that is truncated
-    while it is mapped ends the process.
+    Images are read where they lie in the shards. Compressed shards (zstd, gz, br, bz2) are decompressed once into a
+    folder, unless streaming has left decompressed ones beside them. A shard that changes after the dataset was made is
+    an error of the samples that are read then.
 
     Args:
         folder: a local folder with ``index.json`` and its shards.

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from headrace.tables.arrow import Stamp
+from headrace.sources.ranges import read_range
+from headrace.tables.file_spans import FileSpans, Stamp, mapped
 from headrace.tables.image_column import ImageColumn
-from headrace.tables.mapped_spans import MappedSpans, mapped
 from headrace.tables.source import LabelColumns, TableSource, checked_names
 
 #: Makes a Python value of the bytes of a column. It can be pickled.
@@ -72,7 +72,7 @@ class ShardSource(TableSource):
             if (encoding := columns[name].encoding) not in decoders:
                 why = "could run any code" if encoding in _PICKLES else "is not read"
                 raise ValueError(f"column {name!r} has the encoding {encoding!r}, which {why}; leave it out of label")
-        labels = _Labels(shards, names, decoders, not isinstance(label, str)) if names else None
+        labels = _Labels(shards, self._stamps, names, decoders, not isinstance(label, str)) if names else None
         super().__init__(labels, transform, target_transform, mode)
         self._images = self._locate()  # finds damaged shards now
 
@@ -81,12 +81,12 @@ class ShardSource(TableSource):
             if Stamp.of(stamp.path) != stamp:
                 raise ValueError(f"{stamp.path} has changed since the dataset was made; make a new one")
 
-    def _locate(self) -> ImageColumn | MappedSpans:
+    def _locate(self) -> ImageColumn | FileSpans:
         self._check_stamps()
-        files = [(shard.path, mapped(shard.path)) for shard in self._shards]
-        found = [_places(shard, data, self._image) for shard, (_, data) in zip(self._shards, files, strict=True)]
+        found = [_places(shard, mapped(shard.path), self._image) for shard in self._shards]
         begins, sizes = (np.concatenate([one[part] for one in found] or [np.empty(0, np.int64)]) for part in (0, 1))
-        return MappedSpans(files, np.repeat(np.arange(len(files)), [len(one[0]) for one in found]), begins, sizes)
+        which = np.repeat(np.arange(len(found)), [len(one[0]) for one in found])
+        return FileSpans(self._stamps, which, begins, sizes)
 
     def location(self, index: int) -> str:
         number = np.searchsorted(np.cumsum([shard.samples for shard in self._shards]), index, side="right")
@@ -116,11 +116,18 @@ class _Labels:
         several: whether a label is a dict of the columns' values.
     """
 
-    def __init__(self, shards: list[Shard], names: list[str], decoders: Mapping[str, Decoder], several: bool) -> None:
-        self._shards, self._names, self._several = shards, names, several
+    def __init__(
+        self,
+        shards: list[Shard],
+        stamps: list[Stamp],
+        names: list[str],
+        decoders: Mapping[str, Decoder],
+        several: bool,
+    ) -> None:
+        self._shards, self._stamps, self._names, self._several = shards, stamps, names, several
         self._decoders = [decoders[shards[0].columns[name].encoding] for name in names]
         self._ends = np.cumsum([shard.samples for shard in shards])
-        self._open: dict[int, tuple[Any, list[Any]]] = {}  # by the number of the shard
+        self._known: dict[int, list[Any]] = {}  # the places of the columns, by the number of the shard
 
     def __len__(self) -> int:
         return int(self._ends[-1])
@@ -128,22 +135,22 @@ class _Labels:
     def __getitem__(self, index: int) -> Any:
         number = int(np.searchsorted(self._ends, index, side="right"))
         shard = self._shards[number]
-        if number not in self._open:
-            data = mapped(shard.path)
-            self._open[number] = data, [_places(shard, data, name) for name in self._names]
+        path, *stamp = self._stamps[number]
+        if number not in self._known:
+            read_range(path, 0, 4, tuple(stamp))  # it is still the file that was indexed
+            data = mapped(path)
+            self._known[number] = [_places(shard, data, name) for name in self._names]
         row = index - int(self._ends[number]) + shard.samples
-        data, places = self._open[number]
         values = {}
-        for name, decode, (begins, sizes) in zip(self._names, self._decoders, places, strict=True):
-            begin = int(begins[row])
-            values[name] = decode(data[begin : begin + int(sizes[row])])
+        for name, decode, (begins, sizes) in zip(self._names, self._decoders, self._known[number], strict=True):
+            values[name] = decode(read_range(path, int(begins[row]), int(sizes[row]), tuple(stamp)))
         return values if self._several else values[self._names[0]]
 
     def take(self, indices: Sequence[int]) -> list[Any]:
         return [self[index] for index in indices]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_open": {}}
+        return {**self.__dict__, "_known": {}}
 
 
 def _places(shard: Shard, data: Any, name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from headrace.base.native import core
 from headrace.sources.dataset import BlobDataset, checked_mode
 from headrace.sources.labels import collate
+from headrace.tables.file_spans import FileSpans
 from headrace.tables.image_column import ImageColumn
-from headrace.tables.mapped_spans import MappedSpans
 
 _LOOKED_AT = 4096  # bytes of each image that `identity` hashes
 
@@ -53,14 +53,14 @@ class TableSource(BlobDataset):
         if not isinstance(labels, np.ndarray):
             self._labels = labels  # here, because the base class may look at all of them
         self._mode = checked_mode(mode)
-        self._images: ImageColumn | MappedSpans | None = None
+        self._images: ImageColumn | FileSpans | None = None
 
-    def _locate(self) -> ImageColumn | MappedSpans:
+    def _locate(self) -> ImageColumn | FileSpans:
         """Returns the images' places. Called again in a process that the dataset was sent to."""
         raise NotImplementedError
 
     @property
-    def images(self) -> ImageColumn | MappedSpans:
+    def images(self) -> ImageColumn | FileSpans:
         """Where the images lie."""
         if self._images is None:
             self._images = self._locate()

@@ -1,4 +1,4 @@
-"""A zip archive of class folders as a dataset, mapped: stored members are read where they lie."""
+"""A zip archive of class folders as a dataset: stored members are read where they lie."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.sources.image_folder import EXTENSIONS
-from headrace.tables.arrow import Stamp
-from headrace.tables.mapped_spans import MappedSpans, mapped
+from headrace.tables.file_spans import FileSpans, Stamp
 from headrace.tables.source import TableSource
 
 _HEADER = 30  # bytes of a member's own header before its name
@@ -25,8 +24,8 @@ class Zip(TableSource):
     """Images in a zip archive, arranged as ``root/class_x/anything.jpg``.
 
     The classes, the files and their order are those of `ImageFolder` of the unpacked folder. Members have to be stored,
-    not compressed: images do not become smaller. The archive is mapped into memory; one that is truncated while it is
-    mapped ends the process.
+    not compressed: images do not become smaller. An archive that changes after the dataset was made is an error of the
+    samples that are read then.
 
     Args:
         path: the archive.
@@ -63,11 +62,11 @@ class Zip(TableSource):
         self._begins, self._sizes = _places(self.path, [member for _, member in members])
         self._images = self._locate()
 
-    def _locate(self) -> MappedSpans:
+    def _locate(self) -> FileSpans:
         if Stamp.of(self.path) != self._stamp:
             raise ValueError(f"{self.path} has changed since the dataset was made; make a new one")
         which = np.zeros(len(self._begins), np.int64)
-        return MappedSpans([(self.path, mapped(self.path))], which, self._begins, self._sizes)
+        return FileSpans([self._stamp], which, self._begins, self._sizes)
 
     def identity(self, index: int) -> str:
         return "/".join(self.names[index].split("/")[-2:])
@@ -114,14 +113,17 @@ def _places(path: str, members: list[ZipInfo]) -> tuple[npt.NDArray[np.int64], n
             raise ValueError(f"{member.filename} in {path} is encrypted, which is not read")
         if member.compress_type != ZIP_STORED or member.compress_size != member.file_size:
             raise ValueError(
-                f"{member.filename} in {path} is compressed, so it cannot be mapped; pack the images without "
+                f"{member.filename} in {path} is compressed, so it is no range of bytes; pack the images without "
                 "compression (zip -0 -r), or unpack them"
             )
-    data = np.frombuffer(mapped(path), np.uint8)
     headers = np.array([member.header_offset for member in members], np.int64)
-    if (headers < 0).any() or (headers + _HEADER > len(data)).any():
+    if (headers < 0).any():
         raise ValueError(f"{path} is damaged: a member does not lie in it")
-    own = data[headers[:, None] + np.arange(_HEADER)]
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a string
+        parts = [os.pread(file.fileno(), _HEADER, at) for at in headers.tolist()]
+    if any(len(part) < _HEADER for part in parts):
+        raise ValueError(f"{path} is damaged: a member does not lie in it")
+    own = np.frombuffer(b"".join(parts), np.uint8).reshape(-1, _HEADER)
     if (own[:, :4] != np.frombuffer(b"PK\x03\x04", np.uint8)).any():
         raise ValueError(f"{path} is damaged: a member does not begin where its directory says")
     behind = own[:, 26:30].copy().view("<u2").astype(np.int64).sum(axis=1)  # the lengths of the name and the rest

@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 from table_samples import SMALL
 
+import headrace
 from headrace import Blobs, DataLoader, LitData
 from support import assert_same, pictures, train
 from torchvision_shim import import_torchvision
@@ -209,3 +210,17 @@ def test_compressed_chunks_are_decompressed_once(tmp_path):
     (folder / index["chunks"][0]["filename"]).write_bytes(b"no frame")
     with pytest.raises(ValueError, match=r"zstd\.bin is damaged"):
         LitData(folder, "image", "label", cache=cache)
+
+
+def test_a_file_that_changes_is_an_error_of_its_samples(tmp_path):
+    data = LitData(write(tmp_path), "image", "label", SMALL)
+    path = Path(data.images.name_of(23) or "")
+    assert path.name == "chunk-0-2.bin"
+    first = data.read(0)
+    with path.open("r+b") as file:
+        file.truncate(100)
+    with pytest.raises(headrace.SampleError, match=r"sample 2\d, in .*chunk-0-2.bin.*truncated"):
+        list(DataLoader(data, 4, num_workers=1))
+    with pytest.raises(OSError, match="changed after it was indexed"):
+        data.target(23)
+    assert data.read(0) == first and data.target(0) is not None

@@ -16,6 +16,7 @@ import torch
 from PIL import Image
 from table_samples import SMALL
 
+import headrace
 from headrace import MDS, Blobs, DataLoader
 from support import assert_same, pictures, train
 from torchvision_shim import import_torchvision
@@ -238,3 +239,26 @@ def test_compressed_shards_are_decompressed_once(tmp_path, how, codec):
     os.utime(packed, ns=(1, 1))
     MDS(folder, "image", "label", cache=cache)
     assert len(list(cache.iterdir())) == 3  # what was made of the old one is gone
+
+
+def test_a_file_that_changes_is_an_error_of_its_samples(tmp_path):
+    data = MDS(
+        write(
+            tmp_path / "a",
+            [{"image": data, "label": i} for i, data in enumerate(pictures(24))],
+            {"image": "bytes", "label": "int"},
+        ),
+        "image",
+        "label",
+        SMALL,
+    )
+    path = Path(data.images.name_of(23) or "")
+    assert path.name == "shard.00002.mds"
+    first = data.read(0)
+    with path.open("r+b") as file:
+        file.truncate(100)
+    with pytest.raises(headrace.SampleError, match=r"sample 2\d, in .*shard.00002.mds.*truncated"):
+        list(DataLoader(data, 4, num_workers=1))
+    with pytest.raises(OSError, match="changed after it was indexed"):
+        data.target(23)
+    assert data.read(0) == first and data.target(0) is not None

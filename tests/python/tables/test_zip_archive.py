@@ -108,5 +108,7 @@ def test_a_broken_image_is_named_and_a_change_noticed(tmp_path):
         list(DataLoader(data))
     sent = pickle.dumps(data)
     (tmp_path / "a.zip").write_bytes(b"")
+    with pytest.raises(headrace.SampleError, match="truncated after it was indexed"):
+        list(DataLoader(data))
     with pytest.raises(ValueError, match=r"a.zip has changed since"):
         len(pickle.loads(sent))
