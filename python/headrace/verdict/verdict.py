@@ -137,7 +137,9 @@ def bottleneck(load: Load, steps: Sequence[Step]) -> str:
     if is_crowded(load) and parts[slowest] + load.own_delayed > load.period / _UNEXPLAINED > parts[slowest]:
         return _of_the_cores(load)
     if slowest == "consumer":
-        return _of_the_consumer(load)
+        found = _of_the_consumer(load)
+        # A crowd of threads holds up the loader's own work: a thread without a core may keep a lock.
+        return _of_the_cores(load) if found in ("submit", "hand_over") and is_crowded(load) else found
     if slowest != "workers":
         return slowest
     if not load.setting.native:

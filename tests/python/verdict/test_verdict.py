@@ -80,6 +80,10 @@ def test_threads_that_starve_the_consumer_are_the_bottleneck_not_the_consumer():
         stages={"decode": 0.03, "resize": 0.006}, own_delayed=0.0185,
     )  # fmt: skip
     assert verdict(starved).bottleneck == "decode"
+    waking = dataclasses.replace(starved, delayed=0.0, runnable=5.0)  # woken in vain, they compete for the cores, too
+    assert verdict(waking).bottleneck == "decode"
+    alone = dataclasses.replace(starved, delayed=0.0, runnable=1.0)  # other programs starve it
+    assert verdict(alone).bottleneck == "submit"
 
 
 def test_more_threads_are_worth_what_cores_and_waits_allow():
