@@ -188,6 +188,19 @@ def test_little_data_gives_no_verdict():
     assert judge(marks(4), [], TWO).bottleneck == "decode"
 
 
+def test_interrupted_samples_do_not_name_the_stage():
+    typical = {"decode": 1.0, "resize": 3.0}
+    assert judge(marks(4), [], TWO, typical).bottleneck == "decode"
+    slowed = []
+    for one in marks(4):
+        workers = Scheduled(one.at_ns // 5, 8 * one.at_ns // 5)
+        seen = dataclasses.replace(one.seen, workers=workers)
+        slowed.append(dataclasses.replace(one, seen=seen, process_ns=one.at_ns // 4))
+    assert judge(slowed, [], TWO).bottleneck == "decode"
+    assert judge(slowed, [], TWO, typical).bottleneck == "resize"
+    assert judge(slowed, [], TWO, {"decode": 0.0}).bottleneck == "decode"
+
+
 def test_parts_of_an_epoch_that_disagree_are_not_sure():
     mixed = [DECODING, CONSUMING] * 3
     given = of_load(DECODING, mixed, [])
