@@ -15,7 +15,7 @@ from headrace.pace.pace import Pace
 from headrace.pillow.image_counts import ImageCounts
 from headrace.remote.fetchers import traffic
 from headrace.remote.traffic import Traffic
-from headrace.verdict.load import Setting
+from headrace.verdict.load import STAGES, Setting
 from headrace.verdict.verdict import Verdict, judge
 
 # The core times these stages for one sample in sixteen; `read` is timed for all samples.
@@ -160,13 +160,15 @@ def collect(engine: Engine | None, progress: Progress | None, settings: Settings
     # Of samples of several fields only the threads for images are counted; of engines for each size, one works.
     counting = min(threads, len(counted.workers)) if counted.workers else threads
     setting = Setting(counting, _cores(), settings.depth, collating)
+    stages = _stages(counted)
+    typical = {one.name: one.items * one.p50_ms for one in stages if one.name in STAGES}
     python = {name: counted.stages[name][1] / 1e9 for name in ("pillow", _CALLS) if name in counted.stages}
     return Stats(
-        _stages(counted),
+        stages,
         counted.stages["idle"][1] / 1e9,
         pace.waited_ns / 1e9,
         threads,
-        judge(pace.marks, list(pace.recent), setting),
+        judge(pace.marks, list(pace.recent), setting, typical),
         None,
         counted.bytes_read,
         *_spreads(pace),

@@ -48,6 +48,7 @@ class Load:
         stages: the workers' busy time by stage.
         lanes: time of Python threads by job, "pillow", "python", "collate_fn"; with waits for a core between jobs.
         python_cpu, python_delayed: what these threads ran on a core, and waited for one.
+        runnable: mean number of the process's threads that run or could, also of those that are woken in vain.
         own_delayed: part of the consumer's own time in which it waited for a core.
         other_cpu: time on cores of all other threads of the process, the consumer's and its libraries'.
     """
@@ -68,6 +69,7 @@ class Load:
     python_delayed: float = 0.0
     other_cpu: float = 0.0
     own_delayed: float = 0.0
+    runnable: float = 0.0
 
     @property
     def own(self) -> float:
@@ -96,7 +98,7 @@ def between(begin: Mark, end: Mark, setting: Setting) -> Load:
     handing = {**parts, "hand_over": handed - named}
     workers = end.seen.workers.since(begin.seen.workers)
     python = end.seen.python.since(begin.seen.python)
-    taken = python.ran_ns + python.delayed_ns
+    taken, caller = sum(python), end.caller.since(begin.caller).delayed_ns
     if taken > sum(lanes.values()) > 0:  # between two jobs a thread may wait for a core, too
         lanes = {name: ns * taken / sum(lanes.values()) for name, ns in lanes.items()}
     process = end.process_ns - begin.process_ns
@@ -127,7 +129,8 @@ def between(begin: Mark, end: Mark, setting: Setting) -> Load:
         python.ran_ns * each,
         python.delayed_ns * each,
         max(0, other) * each,
-        min(own + handed, end.caller.since(begin.caller).delayed_ns) * each,
+        min(own + handed, caller) * each,
+        (max(0, other) + caller + sum(workers) + taken) / elapsed,
     )
 
 

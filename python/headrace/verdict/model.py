@@ -40,7 +40,7 @@ def is_crowded(load: Load) -> bool:
     """Whether the process itself has many more threads that want to run than cores; then even the consumer's thread has
     to wait for one."""
     wished = load.all_cpu + load.delayed + load.python_delayed + load.own_delayed
-    return wished > _CROWDED * load.setting.cores * load.period
+    return max(wished, load.runnable * load.period) > _CROWDED * load.setting.cores * load.period
 
 
 def is_slowed(load: Load) -> bool:

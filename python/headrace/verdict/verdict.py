@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from headrace.pace.pace import Mark, Step
@@ -70,11 +70,15 @@ def _times(change: Change) -> str:
     return f"about {change.gain:.2f}x"
 
 
-def judge(marks: Sequence[Mark], steps: Sequence[Step], setting: Setting) -> Verdict:
+def judge(
+    marks: Sequence[Mark], steps: Sequence[Step], setting: Setting, typical: dict[str, float] | None = None
+) -> Verdict:
     """Returns the verdict on the batches between the first and the last mark.
 
     Args:
         steps: the newest steps of the consumer.
+        typical: by native stage, the median duration times the samples: its share where other programs interrupt the
+            threads, which makes a few of the timed samples take much longer.
     """
     batches = marks[-1].batches - marks[0].batches if marks else 0
     if batches < BATCHES or len(marks) <= WINDOWS:
@@ -82,6 +86,9 @@ def judge(marks: Sequence[Mark], steps: Sequence[Step], setting: Setting) -> Ver
         there_are = f"{batches} batches in {max(0, len(marks) - 1)} windows"
         return Verdict(NOTHING_YET, "not enough data", f"{there_are}; it takes {least}")
     load = between(marks[0], marks[-1], setting)
+    if typical and sum(typical.values()) and is_slowed(load):
+        scale = sum(load.stages.values()) / sum(typical.values())
+        load = replace(load, stages={name: scale * share for name, share in typical.items()})
     windows = [between(begin, end, setting) for begin, end in pairwise(marks)]
     return of_load(load, windows, steps)
 
@@ -137,7 +144,9 @@ def bottleneck(load: Load, steps: Sequence[Step]) -> str:
     if is_crowded(load) and parts[slowest] + load.own_delayed > load.period / _UNEXPLAINED > parts[slowest]:
         return _of_the_cores(load)
     if slowest == "consumer":
-        return _of_the_consumer(load)
+        found = _of_the_consumer(load)
+        # A crowd of threads holds up the loader's own work: a thread without a core may keep a lock.
+        return _of_the_cores(load) if found in ("submit", "hand_over") and is_crowded(load) else found
     if slowest != "workers":
         return slowest
     if not load.setting.native:

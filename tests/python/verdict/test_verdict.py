@@ -80,6 +80,10 @@ def test_threads_that_starve_the_consumer_are_the_bottleneck_not_the_consumer():
         stages={"decode": 0.03, "resize": 0.006}, own_delayed=0.0185,
     )  # fmt: skip
     assert verdict(starved).bottleneck == "decode"
+    waking = dataclasses.replace(starved, delayed=0.0, runnable=5.0)  # woken in vain, they compete for the cores, too
+    assert verdict(waking).bottleneck == "decode"
+    alone = dataclasses.replace(starved, delayed=0.0, runnable=1.0)  # other programs starve it
+    assert verdict(alone).bottleneck == "submit"
 
 
 def test_more_threads_are_worth_what_cores_and_waits_allow():
@@ -182,6 +186,19 @@ def test_little_data_gives_no_verdict():
         assert (given.bottleneck, given.certainty, given.change) == ("nothing yet", "not enough data", None)
         assert f"{BATCHES} batches after the first" in str(given)
     assert judge(marks(4), [], TWO).bottleneck == "decode"
+
+
+def test_interrupted_samples_do_not_name_the_stage():
+    typical = {"decode": 1.0, "resize": 3.0}
+    assert judge(marks(4), [], TWO, typical).bottleneck == "decode"
+    slowed = []
+    for one in marks(4):
+        workers = Scheduled(one.at_ns // 5, 8 * one.at_ns // 5)
+        seen = dataclasses.replace(one.seen, workers=workers)
+        slowed.append(dataclasses.replace(one, seen=seen, process_ns=one.at_ns // 4))
+    assert judge(slowed, [], TWO).bottleneck == "decode"
+    assert judge(slowed, [], TWO, typical).bottleneck == "resize"
+    assert judge(slowed, [], TWO, {"decode": 0.0}).bottleneck == "decode"
 
 
 def test_parts_of_an_epoch_that_disagree_are_not_sure():
