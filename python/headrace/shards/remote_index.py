@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import os
 import sys
@@ -25,6 +26,7 @@ from headrace.shards.tar_index import BLOCK, TarIndex, is_header, parsed, read_i
 
 _PIECE = 8 << 20  # bytes of a request when a whole shard is read
 _PIECES = 4  # of these requests for one shard in flight
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the folder for temporary files may lie elsewhere
 _SHARDS = 4  # shards that are read at the same time
 
 
@@ -115,7 +117,16 @@ class _Maker:
     async def _made(self, url: str, stamp: Stamp) -> TarIndex:
         """Reads the whole shard into a file without a name, and keeps its members in the cache on disk."""
         disk = self._fetcher.disk
-        folder = disk.folder if disk is not None and not disk.broken else None
+        if disk is not None and not disk.broken:
+            try:
+                return await self._made_in(disk.folder, url, stamp)
+            except OSError as error:
+                if error.errno not in _FULL:
+                    raise
+        return await self._made_in(None, url, stamp)
+
+    async def _made_in(self, folder: Path | None, url: str, stamp: Stamp) -> TarIndex:
+        disk = self._fetcher.disk
         with tempfile.TemporaryFile(dir=folder) as file:
             await self._copy(url, stamp, file.fileno())
             index = await asyncio.to_thread(read_index, f"/proc/self/fd/{file.fileno()}", shown(url))
@@ -130,9 +141,15 @@ class _Maker:
             async with turns:
                 end = min(begin + _PIECE, stamp.size)
                 data = await self._fetcher.read(url, self._options, begin, end, stamp)
-                await asyncio.to_thread(os.pwrite, file, data, begin)
+                await asyncio.to_thread(_write, file, data, begin)
 
         await asyncio.gather(*(piece(begin) for begin in range(0, stamp.size, _PIECE)))
+
+
+def _write(file: int, data: bytes, begin: int) -> None:
+    done = 0
+    while done < len(data):  # a disk that becomes full takes a part, and raises at the next call
+        done += os.pwrite(file, memoryview(data)[done:], begin + done)
 
 
 def _fill(disk: DiskCache, beginning: str, index: TarIndex, file: int) -> None:

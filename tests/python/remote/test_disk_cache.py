@@ -106,6 +106,23 @@ def test_a_full_disk_is_said_once_and_the_epoch_goes_on(
     assert len(written) <= 5 + 2  # of two threads that write
 
 
+def test_an_index_is_made_elsewhere_if_the_caches_disk_is_full(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int, data: memoryview, at: int) -> int:
+        if Path(f"/proc/self/fd/{file}").readlink().is_relative_to(tmp_path / "cache"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, data[: len(data) // 2 + 1], at)  # a part, as the system may
+
+    write = os.pwrite
+    monkeypatch.setattr(os, "pwrite", full)
+    for path in folder.glob("*.npz"):
+        path.unlink()
+    expected = batches(TarShards(str(folder / PATTERN), transform=transform(), index=False))
+    with ObjectServer(folder) as server:
+        assert_same(batches(far(server, Cache(tmp_path / "cache"))), expected)
+
+
 def test_a_folder_that_cannot_be_made(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with ObjectServer(folder) as server, pytest.warns(UserWarning, match="cannot be written"):
