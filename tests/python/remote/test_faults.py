@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
+from object_stores import PATTERN, Faults, ObjectServer, batches, first_error, transform, write_shards
 
 import headrace
 from headrace import Network, TarShards
-from object_stores import PATTERN, Faults, ObjectServer, batches, first_error, transform, write_shards
 from support import assert_same, eventually
 
 pytest.importorskip("aiohttp", reason="fsspec reads HTTP with aiohttp")

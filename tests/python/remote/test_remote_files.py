@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from object_stores import Faults, ObjectServer, batches, first_error, transform
 
 import headrace
 from headrace import ImageFiles
 from headrace.remote.fetcher import Range, _joined
-from object_stores import Faults, ObjectServer, batches, first_error, transform
 from support import assert_same, eventually, pictures
 
 fsspec = pytest.importorskip("fsspec", reason="URLs are read with fsspec")

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from object_stores import PATTERN, SHARDS, batches, first_error, transform, write_shards
 
 from headrace import ImageFiles, Network, TarShards
-from object_stores import PATTERN, SHARDS, batches, first_error, transform, write_shards
 from support import assert_same, pictures
 
 pytest.importorskip("s3fs", reason="s3: URLs are read with s3fs")
