@@ -1,5 +1,5 @@
-"""Adds the licences of what a wheel contains beside headrace: pybind11, whose headers are compiled in, and libjpeg-turbo,
-which auditwheel copies into it. Called by `make wheel`.
+"""Adds the licences of what a wheel contains beside headrace: pybind11, whose headers are compiled in, and libjpeg-
+turbo, which auditwheel copies into it. Called by `make wheel`.
 
     python tools/wheel_licenses.py WHEEL...
 """
