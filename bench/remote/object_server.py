@@ -69,6 +69,7 @@ class ObjectServer:
         for task in tasks:
             task.cancel()
         self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        self._loop.run_until_complete(asyncio.sleep(0.01))  # closed connections close their sockets
         self._loop.close()
 
     def __enter__(self) -> ObjectServer:
@@ -94,8 +95,10 @@ class ObjectServer:
                     headers[name.strip().lower()] = value.strip()
                 if not await self._answer(method, unquote(urlsplit(target).path), headers, writer):
                     return
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+        except (ConnectionError, asyncio.IncompleteReadError):
             pass
+        except asyncio.CancelledError:
+            writer.transport.abort()  # a peer that does not read must not keep the socket open
         finally:
             writer.close()
 

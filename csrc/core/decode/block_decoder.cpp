@@ -82,9 +82,6 @@ void BlockDecoder::decode(JpegSession& session, std::span<const uint8_t> data, c
     make_rows(box, first, count, rows);
     sink.push(rows.row(0), rows.stride(), count);
   }
-  // The rest of what libjpeg would have decoded: its verdict on the file counts.
-  if (gray)
-    skip(std::min(divide_up(last_row + 1, cinfo.max_v_samp_factor) * cinfo.max_v_samp_factor, mcu_rows) - last_row - 1);
 }
 
 void BlockDecoder::read_row(HuffmanDecoder& huffman) {

@@ -65,4 +65,5 @@ def explain(settings: Settings, route: Route, deferred: ImageCounts | None) -> r
 
 def collect(settings: Settings, route: Threaded, runner: Runner) -> stats.Stats:
     """Returns the statistics of the newest epoch."""
-    return stats.collect(runner.engine, runner.progress, settings, collate_threads(settings, route))
+    far = route.source.ahead_bytes > 0
+    return stats.collect(runner.engine, runner.progress, settings, collate_threads(settings, route), far)

@@ -143,12 +143,13 @@ def _cores() -> float:
     return float(allowed_cores()) if quota is None else min(float(allowed_cores()), quota)
 
 
-def collect(engine: Engine | None, progress: Progress | None, settings: Settings, collating: int) -> Stats:
+def collect(engine: Engine | None, progress: Progress | None, settings: Settings, collating: int, far: bool) -> Stats:
     """Returns the statistics of an epoch from the counters of an engine, which may be closed.
 
     Args:
         settings: of the loader; an engine of several parts has as many threads for each.
         collating: number of threads that call the collate_fn.
+        far: whether samples lie in other machines.
     """
     threads = settings.num_workers * (1 if engine is None else engine.engines)
     nothing = judge([], [], Setting(threads, _cores()))
@@ -173,7 +174,7 @@ def collect(engine: Engine | None, progress: Progress | None, settings: Settings
         counted.bytes_read,
         *_spreads(pace),
         {**python, **{name: ns / 1e9 for name, ns in pace.parts().items()}},
-        traffic(),
+        traffic() if far else None,
     )
 
 

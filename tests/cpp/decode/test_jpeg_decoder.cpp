@@ -151,7 +151,7 @@ TEST_CASE("damage beside a box changes it as it changes libjpeg's pixels, or is 
     const JpegHeader header = parse_jpeg_header(bad);
     if (header.not_plain != nullptr) continue;
     const Bytes whole = decode_whole(bad);  // conceals
-    JpegDecoder decoder;
+    JpegDecoder decoder(block_sets()[static_cast<size_t>(i) % block_sets().size()]);
     for (int box = 0; box < 5; ++box) {
       const int x = below(80), y = below(60);
       const Box wanted{x, y, 1 + below(static_cast<size_t>(90 - x)), 1 + below(static_cast<size_t>(70 - y))};

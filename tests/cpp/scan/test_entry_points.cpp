@@ -7,9 +7,10 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/jpeg/jpeg_decoder.h"
+#include "core/decode/jpeg_decoder.h"
 #include "core/scan/entry_points.h"
 #include "core/scan/scan_bytes.h"
+#include "support/block_sets.h"
 #include "support/jpeg_samples.h"
 
 using namespace headrace;
@@ -60,7 +61,7 @@ Box random_box(std::minstd_rand& random, int width, int height) {
 TEST_CASE("boxes are the same with entry points, in any order of crops, for every sampling") {
   constexpr size_t kEnough = size_t{1} << 24;
   std::minstd_rand random(7);
-  JpegDecoder decoder;
+  JpegDecoder decoder(block_sets().back());
   for (const Sampling& sampling : kSamplings)
     for (const int kind : {0, 1, 2, 3}) {
       const Bytes jpeg = make_jpeg({.width = 130,
@@ -84,7 +85,7 @@ TEST_CASE("boxes are the same with entry points, in any order of crops, for ever
 
 TEST_CASE("damaged files have the same boxes and the same verdicts with entry points") {
   std::minstd_rand random(8);
-  JpegDecoder decoder;
+  JpegDecoder decoder(block_sets().back());
   int refused = 0, read = 0;
   for (int i = 0; i < 150; ++i) {
     Bytes bad = make_jpeg({.width = 90, .height = 100, .h = {2, 1, 1}, .v = {2, 1, 1}});
