@@ -189,7 +189,8 @@ def _timms_policy(w: Words) -> str:
     magnitude, more = w.draw.randint(0, 10), w.draw.choice(["", "-inc1", "-p0.7"])
     constants = f"{{'translate_const': {w.draw.randint(1, 30)}, 'img_mean': {(124, 116, 104)[: w.channels]}}}"
     if w.draw.random() < 0.3:
-        text = f"augmix-m{magnitude}-w{w.draw.randint(1, 4)}{w.draw.choice(['', '-d1', '-d3'])}{w.draw.choice(['', '-b1'])}"
+        depth, blended = w.draw.choice(["", "-d1", "-d3"]), w.draw.choice(["", "-b1"])
+        text = f"augmix-m{magnitude}-w{w.draw.randint(1, 4)}{depth}{blended}"
         return f"timm.auto_augment.augment_and_mix_transform('{text}', {constants})"
     text = f"rand-m{magnitude}-n{w.draw.randint(1, 3)}{more}"
     return f"timm.rand_augment_transform('{text}', {constants})"

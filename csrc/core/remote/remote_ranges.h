@@ -25,7 +25,7 @@ class RemoteRanges final : public ByteRanges {
   int64_t size() const override { return static_cast<int64_t>(object_of_.size()); }
   std::span<const uint8_t> read(int64_t row, ReadBuffer& buffer, const std::atomic<bool>& cancelled) const override;
 
-  /// The rows that somebody has to fetch, so that a read does not wait: the caller. Any thread.
+  /// The rows that the caller has to fetch, so that a read does not wait. Any thread.
   std::vector<int64_t> want(std::span<const int64_t> rows) const;
   /// Whether a read of the row would not wait. Any thread.
   bool has(int64_t row) const;

@@ -113,7 +113,8 @@ def can_pin(pin_memory: bool) -> bool:
     """Returns whether to make batches in pinned memory. Warns as torch does if it is requested but unavailable."""
     if pin_memory and not torch.accelerator.is_available():
         _warn(
-            "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
+            "'pin_memory' argument is set as true but no accelerator is found, "
+            "then device pinned memory won't be used.",
             stacklevel=5,  # the caller of iter()
         )
         return False

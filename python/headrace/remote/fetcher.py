@@ -181,7 +181,7 @@ class Fetcher:
             task.add_done_callback(self._tasks.discard)
 
     async def _fetch(self, group: list[Range], gate: asyncio.Semaphore) -> None:
-        """Fetches ranges of one object with one request. Each is put, or fails: somebody may wait for it."""
+        """Fetches ranges of one object with one request. Each is put, or fails: a worker may wait for it."""
         one = self._object(group[0].object)
         try:
             async with gate:
@@ -241,7 +241,7 @@ class Fetcher:
             self._writers.submit(self.disk.write, DiskCache.entry(one.cached, key.offset, key.length), data)
 
     def close(self) -> None:
-        """Ends the thread; whoever waits for bytes gets an error."""
+        """Ends the thread; those who wait for bytes get an error."""
         if self._closed:
             return
         self._closed = True
