@@ -53,7 +53,7 @@ def run_with_ray(work: Work, jobs: Sequence[int], progress: Callable[[int], None
         raise RuntimeError(f"Ray gave up a shard: {str(error).splitlines()[0]}") from error
     finally:
         for one in waiting:
-            ray.cancel(one)  # interrupts it, so that it leaves nothing unfinished
+            ray.cancel(one)  # what it leaves unfinished the next run removes
 
 
 def _ray() -> Any:
