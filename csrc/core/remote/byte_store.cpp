@@ -14,7 +14,7 @@
 namespace headrace {
 namespace {
 
-constexpr auto kGlance = std::chrono::milliseconds(20);  // between looks at `cancelled`, which notifies nobody
+constexpr auto kGlance = std::chrono::milliseconds(20);  // between checks of `cancelled`, whose change wakes no thread
 
 int new_event() {
   const int descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -104,7 +104,7 @@ SharedBytes ByteStore::take(const RangeKey& key, const std::atomic<bool>& cancel
       throw error;
     }
     if (cancelled.load()) throw Error(Stage::kRead, "the batch was cancelled");
-    ++entry.waiting;  // nobody removes an entry that is waited for
+    ++entry.waiting;  // an entry with waiting readers is not removed
     changed_.wait_for(guard, kGlance, [&] { return entry.bytes != nullptr || entry.failed || closed_; });
     --entry.waiting;
   }

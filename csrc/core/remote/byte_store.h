@@ -58,7 +58,7 @@ class ByteStore {
   /// `cancelled` is set, after close(), and in a forked child.
   SharedBytes take(const RangeKey& key, const std::atomic<bool>& cancelled);
 
-  /// The ranges that readers wait for and nobody fetches; each is given out once, and is wanted from then on.
+  /// The ranges that readers wait for and no fetch is under way for; each is returned once, and is wanted then.
   std::vector<RangeKey> demands();
   /// Readable when there are demands.
   int demand_descriptor() const { return descriptor_; }

@@ -26,7 +26,7 @@ uint64_t word(const uint8_t* from) {
   return value;
 }
 
-// Drawn once a process, so that nobody can make two files of one key.
+// Drawn once a process, so that an attacker cannot make two files with one key.
 struct Secrets {
   std::array<uint64_t, 5> value;
   Secrets() {
@@ -58,7 +58,7 @@ uint64_t EntryPoints::key_of(std::span<const uint8_t> file) {
   return key;
 }
 
-// A lock that another thread holds counts as "nothing is known": the decode is right without entry points. So nobody
+// A lock that another thread holds counts as "nothing is known": the decode is right without entry points. So no thread
 // waits, and a child that was forked while a thread held the lock is not stopped by it.
 void EntryPoints::find(uint64_t key, std::vector<EntryPoint>* found) {
   found->clear();

@@ -1,4 +1,4 @@
-"""Runs numbered jobs in forked processes that need nobody to hand out work, and that end with their parent."""
+"""Runs numbered jobs in forked processes that take their work themselves, and that end with their parent."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class KeptSamples:
             whole = len(parts["number"]) > 0  # otherwise, some are no whole numbers
             if any(array.shape != shard_of.shape for part, array in parts.items() if whole or part != "number"):
                 return None
-            # The places of numbers are not read: nobody reads these again from the shard.
+            # The places of numbers are not read: these are not read from the shard again.
             if not whole and not _inside(shard_of, sizes, parts["offset"], parts["length"]):
                 return None
             if int(parts["choice"].max()) >= len(extensions):

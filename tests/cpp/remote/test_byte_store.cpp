@@ -51,7 +51,7 @@ TEST_CASE("a range is wanted once, held until it is read, and then wanted again"
   CHECK(store.want(key(1)));
 }
 
-TEST_CASE("a reader demands what nobody fetches") {
+TEST_CASE("a reader demands what is not being fetched") {
   ByteStore store(1 << 20, 0);
   std::atomic<bool> fine{false};
   std::thread reader([&] { fine = *store.take(key(7), kNeverCancelled) == bytes_of(7); });
