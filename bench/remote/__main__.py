@@ -5,8 +5,9 @@
 Training: RandomResizedCrop(224), flip, normalise, shuffled over all shards, whole epochs. First the remote batches must
 equal the local ones. "cold": no cache, every sample is a request. "disk", "memory": later epochs over a cache. The
 figures are shares of the local images a second, the local epoch measured beside each: the median and the range over the
-rounds. The server is a process of its own on the same cores. Then: seconds from the dataset's constructor to the first
-batch of 64, for a bucket of many shards with an index beside each, in a new process's state (no cache).
+rounds. The server is a process of its own on the same cores. Then: seconds, and processor seconds of this process, from
+the dataset's constructor to the first batch of 64, for a bucket of many shards (no cache): with an index beside each,
+with one joined index, and as a stream without any.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ import torch
 
 import headrace
 from bench.contenders._common import import_torchvision, torchvision_transform
+from headrace.cli import main as headrace_command
+from headrace.remote.fetchers import close_all
 
 BATCH, EACH = 64, 200
 
@@ -100,20 +103,33 @@ def steady(paths: list[Path], cores: int, rounds: int, latency_s: float) -> dict
     return shares
 
 
-def first_batch(paths: list[Path], cores: int, shards: int, latency_s: float) -> float:
-    """Seconds to the first batch of many shards, of four images each."""
+def stream(urls: str, cores: int) -> headrace.DataLoader:
+    dataset = headrace.TarStream(urls, transform=torchvision_transform("train"), shuffle=True)
+    return headrace.DataLoader(dataset, BATCH, num_workers=cores, seed=0)
+
+
+def first_batches(paths: list[Path], cores: int, shards: int, latency_s: float) -> dict[str, list[float]]:
+    """Seconds, and processor seconds, to the first batch of many shards, of four images each."""
+    found = {}
     with tempfile.TemporaryDirectory() as name:
         pattern = write_shards([paths[i % len(paths)] for i in range(4 * shards)], Path(name), 4)
+        index = str(Path(name, "headrace.index.npz"))
         with served(Path(name), latency_s) as url:
-            begin = time.perf_counter()
-            next(iter(loader(f"{url}/{pattern}", cores)))
-            return time.perf_counter() - begin
+            for kind in ("an index each", "joined index", "stream"):
+                if kind == "joined index" and headrace_command(["index", name, "--out", index]) != 0:
+                    sys.exit("the joined index could not be written")
+                close_all()
+                begin, spent = time.perf_counter(), time.process_time()
+                made = stream(f"{url}/{pattern}", cores) if kind == "stream" else loader(f"{url}/{pattern}", cores)
+                next(iter(made))
+                found[kind] = [time.perf_counter() - begin, time.process_time() - spent]
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=Path, required=True)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5, help="0: no epochs, and the first batches once")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--latency", type=float, default=30.0, help="milliseconds added to each request")
     parser.add_argument("--shards", type=int, default=1000)
@@ -122,14 +138,18 @@ def main() -> None:
     import_torchvision()
     paths = sorted(path for path in options.images.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
     latency_s = options.latency / 1000
-    shares = steady(paths, options.cores, options.rounds, latency_s)
+    shares = steady(paths, options.cores, options.rounds, latency_s) if options.rounds else {}
     figures: dict[str, Any] = {"shares of local": shares}
     for kind, values in shares.items():
         print(f"{kind:<8}{statistics.median(values):.2f} of local ({min(values):.2f} to {max(values):.2f})")
-    times = [first_batch(paths, options.cores, options.shards, latency_s) for _ in range(min(3, options.rounds))]
-    figures["first batch s"] = times
-    spread = f"({min(times):.2f} to {max(times):.2f})"
-    print(f"first batch of {options.shards} shards: {statistics.median(times):.2f} s {spread}")
+    times = [first_batches(paths, options.cores, options.shards, latency_s) for _ in range(min(3, options.rounds) or 1)]
+    figures["first batch s, processor s"] = times
+    for kind in times[0]:
+        wall, spent = zip(*(one[kind] for one in times), strict=True)
+        print(
+            f"first batch of {options.shards} shards, {kind}: {statistics.median(wall):.2f} s "
+            f"({min(wall):.2f} to {max(wall):.2f}), {statistics.median(spent):.2f} s of the processor"
+        )
     if options.out is not None:
         options.out.write_text(json.dumps(figures, indent=1) + "\n")
 

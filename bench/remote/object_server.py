@@ -54,22 +54,30 @@ class ObjectServer:
         self.root, self.faults = root, faults or Faults()
         self.counts: Counter[str] = Counter()
         self._random = random.Random(seed)
+        self._connections: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()  # asyncio itself refers to tasks weakly
         self._loop = asyncio.new_event_loop()
         self._begun = threading.Event()
         self._thread = threading.Thread(target=self._run, name="object server", daemon=True)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0))
+        self._server = self._loop.run_until_complete(asyncio.start_server(self._connected, "127.0.0.1", 0))
         self.port = self._server.sockets[0].getsockname()[1]
         self._begun.set()
         self._loop.run_forever()
+        for one in self._server.sockets:
+            self._loop.remove_reader(one.fileno())  # nothing more is accepted
+        for _ in range(20):  # what was accepted begins, so that it can be closed; a closed server would drop it
+            self._loop.run_until_complete(asyncio.sleep(0))
         self._server.close()
+        for writer in self._connections:
+            writer.transport.abort()  # a peer that does not read must not keep the socket open
         tasks = asyncio.all_tasks(self._loop)
         for task in tasks:
             task.cancel()
         self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-        self._loop.run_until_complete(asyncio.sleep(0.01))  # closed connections close their sockets
+        self._loop.run_until_complete(asyncio.sleep(0.01))  # aborted connections close their sockets
         self._loop.close()
 
     def __enter__(self) -> ObjectServer:
@@ -85,6 +93,10 @@ class ObjectServer:
     def requests(self, method: str = "GET") -> int:
         return sum(count for name, count in self.counts.items() if name.startswith(method + " "))
 
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections.add(writer)
+        self._tasks.add(self._loop.create_task(self._serve(reader, writer)))
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while line := await reader.readline():
@@ -98,7 +110,7 @@ class ObjectServer:
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         except asyncio.CancelledError:
-            writer.transport.abort()  # a peer that does not read must not keep the socket open
+            pass
         finally:
             writer.close()
 

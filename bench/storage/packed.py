@@ -65,15 +65,13 @@ def shares(images: list[bytes]) -> tuple[float, float]:
     return above / total, entered / total
 
 
-def epoch(loader: headrace.DataLoader, number: int, limit: int) -> list[torch.Tensor]:
-    core.set_entry_points(limit)
+def epoch(loader: headrace.DataLoader, number: int) -> list[torch.Tensor]:
     loader.set_epoch(number)
     return [images.clone() for images, _ in loader]
 
 
-def seconds(loader: headrace.DataLoader, number: int, limit: int) -> float:
+def seconds(loader: headrace.DataLoader, number: int) -> float:
     """CPU seconds of an epoch."""
-    core.set_entry_points(limit)
     loader.set_epoch(number)
     begin = time.process_time()
     for _ in loader:
@@ -87,31 +85,30 @@ def measure(images: list[bytes], rounds: int) -> dict[str, Any]:
     before, after = packed(images)
     transform = torchvision_transform("train")
 
-    def loader(data: list[bytes]) -> headrace.DataLoader:
+    def loader(data: list[bytes], **options: Any) -> headrace.DataLoader:
         blobs = headrace.Blobs(data, [0] * len(data), transform)
-        return headrace.DataLoader(blobs, BATCH, True, num_workers=1, seed=0)
+        return headrace.DataLoader(blobs, BATCH, True, num_workers=1, seed=0, **options)
 
-    plain, rewritten = loader(before), loader(after)
-    contenders = [(plain, 0), (rewritten, 0), (plain, LIMIT)]
+    points = headrace.EntryPoints(LIMIT)
+    contenders = [loader(before), loader(after), loader(before, entry_points=points)]
     for number in range(4):  # all pages and slots are touched; most rows are learned
-        made = [epoch(one, number, limit) for one, limit in contenders]
+        made = [epoch(one, number) for one in contenders]
         if not all(torch.equal(a, b) for other in made[1:] for a, b in zip(made[0], other, strict=True)):
             sys.exit("the batches differ")
-    known = core.entry_points()
+    known = points.counts()
     took: list[list[float]] = []
     for number in range(rounds):
         turn = [0.0] * len(contenders)
         for i in range(len(contenders)):
             now = (number + i) % len(contenders)
-            turn[now] = seconds(contenders[now][0], 10 + number, contenders[now][1]) / len(before)
+            turn[now] = seconds(contenders[now], 10 + number) / len(before)
         took.append(turn)
-    core.set_entry_points(0)
     above, entered = shares(before)
     return {
         "images": len(images),
         "rewritten": len(before),
         "bytes": [sum(map(len, before)), sum(map(len, after))],
-        "entry_point_bytes": known["bytes"] / max(known["images"], 1),
+        "entry_point_bytes": known.bytes / max(known.images, 1),
         "mcus_read": {"from the top": above, "from the crop's rows": entered},
         "cpu_seconds": took,
     }

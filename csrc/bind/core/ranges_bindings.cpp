@@ -15,14 +15,6 @@ namespace py = pybind11;
 namespace headrace {
 namespace {
 
-template <class T>
-using Vector = py::array_t<T, py::array::c_style>;
-
-template <class T>
-std::span<const T> span_of(const Vector<T>& array) {
-  return {array.data(), static_cast<size_t>(array.size())};
-}
-
 // `stamps`: (size, time of modification in ns) of each file, int64 (n, 2). The other arrays are not copied.
 PyBlobTable table_of_ranges(const py::bytes& paths, const Vector<uint64_t>& path_offsets, const Vector<int64_t>& stamps,
                             const Vector<uint32_t>& file_of, const Vector<uint64_t>& offsets,

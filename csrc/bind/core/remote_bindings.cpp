@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/remote/byte_store.h"
 #include "core/remote/cache_file.h"
+#include "core/remote/chosen_ranges.h"
 #include "core/remote/remote_ranges.h"
 
 namespace py = pybind11;
@@ -20,18 +22,6 @@ namespace headrace {
 namespace {
 
 using Store = std::shared_ptr<ByteStore>;
-
-template <class T>
-using Vector = py::array_t<T, py::array::c_style>;
-
-template <class T>
-std::span<const T> span_of(const Vector<T>& array) {
-  return {array.data(), static_cast<size_t>(array.size())};
-}
-
-std::span<const uint8_t> span_of(const py::buffer_info& info) {
-  return {static_cast<const uint8_t*>(info.ptr), static_cast<size_t>(info.size * info.itemsize)};
-}
 
 py::bytes to_bytes(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -101,6 +91,17 @@ py::bytes take(const PyRemoteRanges& self, int64_t row) {
   return to_bytes(bytes);
 }
 
+// Needs no Python object, so a pipeline does not keep it behind its batch.
+PyBlobTable chosen_ranges(const Store& store, const Vector<int64_t>& rows, const Vector<uint64_t>& objects,
+                          const Vector<uint64_t>& offsets, const Vector<uint64_t>& lengths) {
+  if (objects.size() != rows.size() || offsets.size() != rows.size() || lengths.size() != rows.size()) {
+    throw std::out_of_range("the arrays of the ranges differ in length");
+  }
+  std::vector<RangeKey> keys;
+  for (py::ssize_t i = 0; i < rows.size(); ++i) keys.push_back({objects.at(i), offsets.at(i), lengths.at(i)});
+  return {std::make_shared<ChosenRanges>(store, span_of(rows), keys), py::none()};
+}
+
 int write_entry(const std::string& path, const py::buffer& data) {
   const py::buffer_info info = bytes_of(data);
   const Unlocked unlocked;
@@ -142,6 +143,8 @@ void bind_remote(py::module_& module) {
       .def("want", &want, py::arg("rows"))
       .def("has", [](const PyRemoteRanges& self, int64_t row) { return self.ranges->has(row); })
       .def("take", &take, py::arg("row"));
+  module.def("chosen_ranges", &chosen_ranges, py::arg("store"), py::arg("rows").noconvert(),
+             py::arg("objects").noconvert(), py::arg("offsets").noconvert(), py::arg("lengths").noconvert());
   module.def("write_cache_file", &write_entry, py::arg("path"), py::arg("data"));
   module.def("read_cache_file", &read_entry, py::arg("path"), py::arg("length"));
 }

@@ -1,11 +1,16 @@
-// Binds the index of a tar archive.
+// Binds the index of a tar archive, and the members of one that arrives.
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <span>
 #include <string>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "bind/convert.h"
 #include "bind/unlocked.h"
+#include "core/archive/arriving_tar.h"
 #include "core/archive/file_source.h"
 #include "core/archive/tar_samples.h"
 #include "core/base/error.h"
@@ -20,6 +25,14 @@ py::array_t<T> array_of(const std::vector<T>& values) {
   return py::array_t<T>(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
+[[noreturn]] void raise(const ArchiveError& error) {
+  // Names in the message may be no UTF-8.
+  const auto text = py::reinterpret_steal<py::object>(
+      PyUnicode_DecodeUTF8(error.what(), static_cast<Py_ssize_t>(std::strlen(error.what())), "backslashreplace"));
+  PyErr_SetObject(PyExc_ValueError, text.ptr());
+  throw py::error_already_set();
+}
+
 // The fields of TarSamples, and "stamp": size and time of modification.
 py::dict index_of(const py::bytes& path) {
   const std::string name(path);
@@ -31,11 +44,7 @@ py::dict index_of(const py::bytes& path) {
     stamp = source.stamp();
     made = tar_samples(source);
   } catch (const ArchiveError& error) {
-    // Names in the message may be no UTF-8.
-    const auto text = py::reinterpret_steal<py::object>(
-        PyUnicode_DecodeUTF8(error.what(), static_cast<Py_ssize_t>(std::strlen(error.what())), "backslashreplace"));
-    PyErr_SetObject(PyExc_ValueError, text.ptr());
-    throw py::error_already_set();
+    raise(error);
   } catch (const Error& error) {
     errno = error.os_errno();
     PyErr_SetFromErrnoWithFilename(PyExc_OSError, name.c_str());
@@ -57,6 +66,33 @@ py::dict index_of(const py::bytes& path) {
   return fields;
 }
 
+std::unique_ptr<ArrivingTar> arriving(uint64_t size, uint64_t begin, const std::vector<py::bytes>& wanted) {
+  std::unordered_set<std::string> names;
+  for (const py::bytes& one : wanted) names.emplace(one);
+  return std::make_unique<ArrivingTar>(size, begin, std::move(names));
+}
+
+void append(ArrivingTar& self, const py::buffer& data) {
+  const py::buffer_info info = bytes_of(data);
+  self.append({static_cast<const uint8_t*>(info.ptr), static_cast<size_t>(info.size * info.itemsize)});
+}
+
+// (key, extension, begin, offset, bytes, or None for what is not wanted); None: more bytes have to arrive; (): the end.
+py::object next_member(ArrivingTar& self) {
+  ArrivedMember member;
+  ArrivingTar::Step step{};
+  try {
+    step = self.next(member);
+  } catch (const ArchiveError& error) {
+    raise(error);
+  }
+  if (step == ArrivingTar::Step::kMore) return py::none();
+  if (step == ArrivingTar::Step::kEnd) return py::tuple();
+  py::object data = py::none();
+  if (member.wanted) data = py::bytes(reinterpret_cast<const char*>(member.bytes.data()), member.bytes.size());
+  return py::make_tuple(py::bytes(member.key), py::bytes(member.extension), member.begin, member.offset, data);
+}
+
 py::tuple split_name(const py::bytes& name) {
   const std::string text(name);
   const TarName parts = split_tar_name(text);
@@ -68,6 +104,12 @@ py::tuple split_name(const py::bytes& name) {
 void bind_tar(py::module_& module) {
   module.attr("NO_NUMBER") = TarSamples::kNoNumber;
   module.def("tar_samples", &index_of, py::arg("path"));
+  py::class_<ArrivingTar>(module, "ArrivingTar")
+      .def(py::init(&arriving), py::arg("size"), py::arg("begin"), py::arg("wanted"))
+      .def("append", &append, py::arg("data"))
+      .def("next", &next_member)
+      .def_property_readonly("position", &ArrivingTar::position)
+      .def_property_readonly("has_end", &ArrivingTar::has_end);
   module.def("split_tar_name", &split_name, py::arg("name"));
 }
 

@@ -39,14 +39,6 @@ bool climbs(std::string_view name) {
   return false;
 }
 
-std::string lower(std::string_view text) {
-  std::string made(text);
-  for (char& letter : made) {
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  }
-  return made;
-}
-
 [[noreturn]] void refuse(const TarMember& member, const std::string& why) {
   throw ArchiveError("at byte " + std::to_string(member.header) + ": the member " + quoted(member.name) + " " + why);
 }
@@ -67,6 +59,24 @@ TarName split_tar_name(std::string_view name) {
   return {name.substr(0, dot), name.substr(dot + 1)};
 }
 
+std::string lower_case(std::string_view extension) {
+  std::string made(extension);
+  for (char& letter : made) {
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  }
+  return made;
+}
+
+TarName checked_name(const TarMember& member) {
+  if (climbs(member.name)) refuse(member, "has '..' in its name; write the archive with plain names");
+  return is_note(member.name) ? TarName() : split_tar_name(member.name);
+}
+
+void refuse_repeated(const TarMember& member, std::string_view extension, std::string_view key) {
+  refuse(member, "repeats the extension " + quoted(extension) + " of its sample " + quoted(key) +
+                     "; give each sample a key of its own");
+}
+
 TarSamples tar_samples(const ByteSource& source) {
   TarSamples made;
   std::unordered_map<std::string, uint32_t> known;
@@ -74,24 +84,21 @@ TarSamples tar_samples(const ByteSource& source) {
   std::string current;
   TarWalk walk(source);
   for (TarMember member; walk.next(member);) {
-    if (climbs(member.name)) refuse(member, "has '..' in its name; write the archive with plain names");
-    if (is_note(member.name)) continue;
-    const auto [key, raw] = split_tar_name(member.name);
+    const auto [key, raw] = checked_name(member);
     if (key.empty()) continue;
     if (made.key_offsets.empty() || key != current) {
       current = key;
       made.key_offsets.push_back(made.keys.size());
       made.keys.append(key).push_back('\0');
     }
-    const auto [entry, is_new] = known.emplace(lower(raw), static_cast<uint32_t>(known.size()));
+    const auto [entry, is_new] = known.emplace(lower_case(raw), static_cast<uint32_t>(known.size()));
     if (is_new) {
       made.extensions.push_back(entry->first);
       last_sample.push_back(0);
     }
     const uint64_t sample = made.key_offsets.size();
     if (last_sample[entry->second] == sample) {
-      refuse(member, "repeats the extension " + quoted(entry->first) + " of its sample " + quoted(current) +
-                         "; give each sample a key of its own");
+      refuse_repeated(member, entry->first, current);
     }
     last_sample[entry->second] = sample;
     made.sample.push_back(static_cast<uint32_t>(sample - 1));

@@ -17,6 +17,14 @@ struct TarName {
 };
 TarName split_tar_name(std::string_view name);
 
+/// The name of a member, split; its key is empty if the member belongs to no sample. Throws ArchiveError for a name
+/// that leaves the archive's folder.
+TarName checked_name(const TarMember& member);
+/// An extension as it is compared: ASCII letters in lower case.
+std::string lower_case(std::string_view extension);
+/// Throws ArchiveError: the member has an extension that its sample has already.
+[[noreturn]] void refuse_repeated(const TarMember& member, std::string_view extension, std::string_view key);
+
 /// All members that belong to samples, in the archive's order.
 struct TarSamples {
   static constexpr int64_t kNoNumber = std::numeric_limits<int64_t>::min();

@@ -91,8 +91,8 @@ void TarWalk::fail(const std::string& why) const { throw ArchiveError("at byte "
 
 bool TarWalk::read_header() {
   at_ = next_;
-  if (at_ == source_.size() && at_ > 0) return false;
-  filled_ = source_.read(blocks_.data(), blocks_.size(), at_);
+  if (at_ == source_->size() && at_ > 0) return false;
+  filled_ = source_->read(blocks_.data(), blocks_.size(), at_);
   const std::span<const uint8_t> bytes(blocks_.data(), filled_);
   if (at_ == 0) {
     if (const char* kind = compression(bytes)) {
@@ -115,7 +115,7 @@ bool TarWalk::read_header() {
 
 /// The end of `size` bytes behind the header, with their padding.
 uint64_t TarWalk::checked_end(uint64_t size, const char* what) const {
-  const uint64_t begin = at_ + kBlock, left = source_.size() - begin;
+  const uint64_t begin = at_ + kBlock, left = source_->size() - begin;
   const uint64_t padded = size > left ? size : (size + kBlock - 1) / kBlock * kBlock;
   if (padded > left) {
     fail(std::string(what) + " has " + std::to_string(size) + " bytes, but only " + std::to_string(left) +
@@ -127,7 +127,7 @@ uint64_t TarWalk::checked_end(uint64_t size, const char* what) const {
 std::string TarWalk::read_extension(uint64_t size) const {
   if (size > kMostExtension) fail("a name or its attributes have " + std::to_string(size) + " bytes");
   std::string data(size, '\0');
-  if (source_.read(reinterpret_cast<uint8_t*>(data.data()), size, at_ + kBlock) != size) fail("it became shorter");
+  if (source_->read(reinterpret_cast<uint8_t*>(data.data()), size, at_ + kBlock) != size) fail("it became shorter");
   return data;
 }
 
@@ -174,6 +174,7 @@ std::string_view TarWalk::header_name() {
 
 bool TarWalk::next(TarMember& member) {
   has_long_name_ = has_pax_name_ = has_pax_size_ = false;
+  const uint64_t begin = next_;
   while (read_header()) {
     const char type = static_cast<char>(blocks_[kType]);
     const auto stored = number(blocks_.data(), kSize);
@@ -199,7 +200,7 @@ bool TarWalk::next(TarMember& member) {
     if (regular) {
       if (name.find('\0') != std::string_view::npos) fail("the name " + quoted(name) + " has a zero byte");
       const size_t head = static_cast<size_t>(std::min<uint64_t>(size, filled_ - kBlock));
-      member = {name, at_, at_ + kBlock, size, {blocks_.data() + kBlock, head}};
+      member = {name, begin, at_, at_ + kBlock, size, {blocks_.data() + kBlock, head}};
       return true;
     }
     has_long_name_ = has_pax_name_ = has_pax_size_ = false;

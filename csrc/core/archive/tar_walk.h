@@ -31,8 +31,9 @@ std::string quoted(std::string_view name);
 
 /// A regular file in an archive.
 struct TarMember {
-  std::string_view name;          // valid until the next call
-  uint64_t header = 0;            // offset of its own header, behind those that lengthen its name
+  std::string_view name;  // valid until the next call
+  uint64_t begin = 0;     // offset of what follows the member before it: headers that lengthen its name, its own
+  uint64_t header = 0;    // offset of its own header
   uint64_t offset = 0, size = 0;  // of its bytes, which lie inside the archive
   std::span<const uint8_t> head;  // its first bytes: at least 24, or all
 };
@@ -40,13 +41,16 @@ struct TarMember {
 /// Gives the regular files in order; folders, links and devices are passed over.
 class TarWalk {
  public:
-  explicit TarWalk(const ByteSource& source) : source_(source) {}
+  /// `begin`: offset of the first header to read.
+  explicit TarWalk(const ByteSource& source, uint64_t begin = 0) : source_(&source), next_(begin) {}
 
   /// Returns false at the end. Throws ArchiveError for what is damaged, and for members whose bytes do not lie in the
   /// archive in one piece (sparse files, parts of another volume).
   bool next(TarMember& member);
   /// After the end: whether the archive has its marker of the end. One without may have been cut between two members.
   bool has_end() const { return has_end_; }
+  /// The offset that the next call reads from.
+  uint64_t position() const { return next_; }
 
   static constexpr size_t kBlock = 512;
 
@@ -58,7 +62,7 @@ class TarWalk {
   void read_pax(std::string_view records, bool global);
   [[noreturn]] void fail(const std::string& why) const;
 
-  const ByteSource& source_;
+  const ByteSource* source_;
   std::array<uint8_t, 2 * kBlock> blocks_{};  // a header and what follows it
   size_t filled_ = 0;
   uint64_t at_ = 0;    // offset of the header in blocks_

@@ -1,12 +1,7 @@
 // A map of ranges, two lists in the order in which they leave, and a descriptor that wakes the thread that fetches.
 #include "core/remote/byte_store.h"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <chrono>
-#include <system_error>
 #include <utility>
 
 #include "core/base/error.h"
@@ -16,22 +11,9 @@ namespace {
 
 constexpr auto kGlance = std::chrono::milliseconds(20);  // between checks of `cancelled`, whose change wakes no thread
 
-int new_event() {
-  const int descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (descriptor < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
-  return descriptor;
-}
-
-void signal(int descriptor) {
-  const uint64_t one = 1;
-  (void)!::write(descriptor, &one, sizeof one);  // a full counter is readable as well
-}
-
 }  // namespace
 
-ByteStore::ByteStore(size_t window, size_t keep) : window_(window), keep_(keep), descriptor_(new_event()) {}
-
-ByteStore::~ByteStore() { ::close(descriptor_); }
+ByteStore::ByteStore(size_t window, size_t keep) : window_(window), keep_(keep) {}
 
 void ByteStore::check_process() const {
   if (fork_.forked()) {
@@ -69,6 +51,24 @@ void ByteStore::put(const RangeKey& key, std::span<const uint8_t> bytes, Origin 
   changed_.notify_all();
 }
 
+void ByteStore::keep(const RangeKey& key, std::span<const uint8_t> bytes) {
+  const auto fits = [&] { return bytes.size() <= keep_ && read_bytes_ <= keep_ - bytes.size(); };
+  {
+    const std::lock_guard guard(lock_);
+    if (!fits()) return;  // before the copy, which a full store would make for each read
+  }
+  auto made = std::make_shared<const std::vector<uint8_t>>(bytes.begin(), bytes.end());
+  const std::lock_guard guard(lock_);
+  if (!fits()) return;
+  const auto found = entries_.try_emplace(key).first;
+  if (found->second.bytes != nullptr) return;
+  const int waiting = found->second.waiting;
+  found->second = Entry{.bytes = std::move(made), .read = true, .waiting = waiting};
+  found->second.place = read_.insert(read_.end(), key);
+  read_bytes_ += bytes.size();
+  changed_.notify_all();
+}
+
 void ByteStore::fail(const RangeKey& key, std::string reason, int os_errno) {
   const std::lock_guard guard(lock_);
   Entry& entry = entries_[key];
@@ -94,7 +94,7 @@ SharedBytes ByteStore::take(const RangeKey& key, const std::atomic<bool>& cancel
     const auto [found, is_new] = entries_.try_emplace(key);
     if (is_new) {
       demands_.push_back(key);
-      signal(descriptor_);
+      demanded_.signal();
     }
     Entry& entry = found->second;
     if (entry.bytes != nullptr) return taken(found);
@@ -113,17 +113,7 @@ SharedBytes ByteStore::take(const RangeKey& key, const std::atomic<bool>& cancel
 SharedBytes ByteStore::taken(Entries::iterator found) {
   Entry& entry = found->second;
   SharedBytes bytes = entry.bytes;
-  switch (std::exchange(entry.origin, Origin::kMemory)) {
-    case Origin::kMemory:
-      ++counts_.from_memory;
-      break;
-    case Origin::kDisk:
-      ++counts_.from_disk;
-      break;
-    case Origin::kFetched:
-      ++counts_.fetched;
-      break;
-  }
+  ++counter(std::exchange(entry.origin, Origin::kMemory));
   (entry.read ? read_ : unread_).erase(entry.place);
   (entry.read ? read_bytes_ : unread_bytes_) -= bytes->size();
   entry.read = true;
@@ -161,15 +151,26 @@ void ByteStore::make_room() {
 }
 
 std::vector<RangeKey> ByteStore::demands() {
-  uint64_t ignored = 0;
-  (void)!::read(descriptor_, &ignored, sizeof ignored);
+  demanded_.clear();
   const std::lock_guard guard(lock_);
   return std::exchange(demands_, {});
 }
 
-void ByteStore::count_from_disk() {
+uint64_t& ByteStore::counter(Origin origin) {
+  switch (origin) {
+    case Origin::kMemory:
+      return counts_.from_memory;
+    case Origin::kDisk:
+      return counts_.from_disk;
+    case Origin::kFetched:
+      break;
+  }
+  return counts_.fetched;
+}
+
+void ByteStore::count(Origin origin) {
   const std::lock_guard guard(lock_);
-  ++counts_.from_disk;
+  ++counter(origin);
 }
 
 StoreCounts ByteStore::counts() const {

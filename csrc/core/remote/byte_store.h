@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/base/fork_guard.h"
+#include "core/platform/wake_event.h"
 #include "core/source/byte_ranges.h"
 
 namespace headrace {
@@ -38,7 +39,6 @@ class ByteStore {
   /// `window`: bytes that are held until they are read. `keep`: bytes that stay after they were read; of these the one
   /// that was read last leaves first, because a shuffled epoch needs it again last.
   ByteStore(size_t window, size_t keep);
-  ~ByteStore();
   ByteStore(const ByteStore&) = delete;
   ByteStore& operator=(const ByteStore&) = delete;
 
@@ -50,6 +50,8 @@ class ByteStore {
   enum class Origin : uint8_t { kMemory, kDisk, kFetched };
   /// Ends a fetch; or keeps what was read from a disk.
   void put(const RangeKey& key, std::span<const uint8_t> bytes, Origin origin = Origin::kFetched);
+  /// Keeps bytes as if they had been put and read, if there is room for all of them; not counted as a read.
+  void keep(const RangeKey& key, std::span<const uint8_t> bytes);
   void fail(const RangeKey& key, std::string reason, int os_errno);
 
   /// The bytes if they are held; nothing, without waiting, if not, unless they are on their way.
@@ -61,9 +63,10 @@ class ByteStore {
   /// The ranges that readers wait for and no fetch is under way for; each is returned once, and is wanted then.
   std::vector<RangeKey> demands();
   /// Readable when there are demands.
-  int demand_descriptor() const { return descriptor_; }
+  int demand_descriptor() const { return demanded_.descriptor(); }
 
-  void count_from_disk();
+  /// Counts a read whose bytes the caller has found elsewhere.
+  void count(Origin origin);
   StoreCounts counts() const;
   bool keeps() const { return keep_ > 0; }
   /// Drops what is held.
@@ -89,12 +92,13 @@ class ByteStore {
   using Entries = std::unordered_map<RangeKey, Entry, Hash>;
 
   SharedBytes taken(Entries::iterator found);
+  uint64_t& counter(Origin origin);
   void drop(Entries::iterator found);
   void make_room();
   void check_process() const;
 
   const size_t window_, keep_;
-  const int descriptor_;
+  const WakeEvent demanded_;
   const ForkGuard fork_;
   mutable std::mutex lock_;
   std::condition_variable changed_;

@@ -46,8 +46,8 @@ std::span<const uint8_t> RemoteRanges::read(int64_t row, ReadBuffer& buffer, con
   if (bytes == nullptr) {
     if (const std::string entry = path(row); !entry.empty()) {
       if (const auto found = read_cache_file(entry, wanted.length, buffer)) {
-        store_->count_from_disk();
-        if (store_->keeps()) store_->put(wanted, *found, ByteStore::Origin::kMemory);
+        store_->count(ByteStore::Origin::kDisk);
+        store_->keep(wanted, *found);
         return *found;
       }
     }

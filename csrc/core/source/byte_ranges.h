@@ -33,7 +33,7 @@ inline const std::atomic<bool> kNeverCancelled{false};
 /// A table whose blobs refer to it.
 class ByteRanges : public BlobTable {
  public:
-  Blob at(int64_t row) const final {
+  Blob at(int64_t row) const override {
     Blob blob;
     blob.ranges = this;
     blob.row = row;
@@ -42,6 +42,8 @@ class ByteRanges : public BlobTable {
   /// A row's bytes, valid until the next use of `buffer`. Throws Error(kRead). Gives up soon after `cancelled` is set,
   /// where it waits for other machines. Any thread.
   virtual std::span<const uint8_t> read(int64_t row, ReadBuffer& buffer, const std::atomic<bool>& cancelled) const = 0;
+  /// A row is read soon: begins to transfer its bytes from a disk, where that makes sense. Any thread.
+  virtual void prepare(int64_t /*row*/) const noexcept {}
 };
 
 }  // namespace headrace

@@ -1,27 +1,20 @@
 // Copies rows of arrays, and asks the kernel for the pages of a large row that are not in memory.
 #include "core/source/columns.h"
 
-#include <sys/mman.h>
-
 #include <cstring>
 
+#include "core/platform/page_cache.h"
 #include "core/source/stream_copy.h"
 
 namespace headrace {
 namespace {
 
-constexpr uintptr_t kPage = 4096;
 constexpr size_t kLargeRow = size_t{256} << 10;  // below this, the kernel's readahead at a page fault covers a row
 
 // Page faults of a mapped file read a few pages at a time. One request for the whole row keeps a disk busy. The last
 // page stands for the row, because a request for pages that are in memory costs a tenth of their copy.
 void request_pages(const uint8_t* row, size_t bytes) {
-  const auto begin = reinterpret_cast<uintptr_t>(row) & ~(kPage - 1);
-  const auto end = reinterpret_cast<uintptr_t>(row) + bytes;
-  unsigned char resident = 1;
-  auto* last = reinterpret_cast<void*>((end - 1) & ~(kPage - 1));
-  if (::mincore(last, 1, &resident) != 0 || (resident & 1) != 0) return;
-  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_WILLNEED);  // advice: errors have no effect
+  if (!is_in_memory(row + bytes - 1)) request_memory(row, bytes);
 }
 
 using Axes = std::vector<Column::Axis>;

@@ -6,11 +6,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/platform/file_time.h"
+#include "core/platform/page_cache.h"
+#include "core/source/read_ahead.h"
 
 namespace headrace {
 namespace {
@@ -19,12 +23,15 @@ namespace {
 
 }  // namespace
 
+std::optional<FileStamp> stamp_in(const struct stat& info) noexcept {
+  if (!S_ISREG(info.st_mode)) return {};
+  return FileStamp{static_cast<uint64_t>(info.st_size), modified_ns(info)};
+}
+
 std::optional<FileStamp> stamp_of(const OpenFile& file) {
   struct stat info{};
   if (::fstat(file.descriptor(), &info) != 0) fail(errno);
-  if (!S_ISREG(info.st_mode)) return {};
-  const int64_t modified = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
-  return FileStamp{static_cast<uint64_t>(info.st_size), modified};
+  return stamp_in(info);
 }
 
 uint64_t read_at(const OpenFile& file, uint8_t* to, uint64_t length, uint64_t offset) {
@@ -76,10 +83,18 @@ std::span<const uint8_t> FileRanges::read(int64_t row, ReadBuffer& buffer, const
   return {to, static_cast<size_t>(size)};
 }
 
+void FileRanges::prepare(int64_t row) const noexcept {
+  const auto at = static_cast<size_t>(row);
+  try {
+    const auto file = cache_.get(this, file_of_[at], path(row));
+    request_file(file->descriptor(), offsets_[at], std::min(lengths_[at], ReadAhead::kMostBytes));
+  } catch (const std::exception&) {  // of a file that cannot be opened: its read says so
+  }
+}
+
 void FileRanges::read(int64_t row, uint8_t* to) const {
   const auto at = static_cast<size_t>(row);
-  const uint32_t number = file_of_[at];
-  const auto file = cache_.get(this, number, paths_.data() + path_offsets_[number]);
+  const auto file = cache_.get(this, file_of_[at], path(row));
   const uint64_t got = read_at(*file, to, lengths_[at], offsets_[at]);
   if (got < lengths_[at]) {
     throw Error(Stage::kRead,
@@ -87,12 +102,17 @@ void FileRanges::read(int64_t row, uint8_t* to) const {
                     ", where the sample has " + std::to_string(lengths_[at]) +
                     " bytes: it was truncated after it was indexed; restore it, or make the dataset anew");
   }
-  // After the read, so that a change in the middle of it is seen as well.
-  const FileStamp now = stamp_of(*file).value_or(FileStamp{});
-  const FileStamp& stamp = stamps_[number];
-  if (now != stamp) {
-    throw Error(Stage::kRead, "the file was changed after it was indexed (offset " + std::to_string(offsets_[at]) +
-                                  "; " + std::to_string(stamp.size) + " bytes then, " + std::to_string(now.size) +
+  check(row, *file);  // after the read, so that a change in the middle of it is seen as well
+}
+
+void FileRanges::check(int64_t row) const { check(row, *cache_.get(this, file(row), path(row))); }
+
+void FileRanges::check(int64_t row, const OpenFile& file) const {
+  const FileStamp now = stamp_of(file).value_or(FileStamp{});
+  const FileStamp& then = stamp(row);
+  if (now != then) {
+    throw Error(Stage::kRead, "the file was changed after it was indexed (offset " + std::to_string(offset(row)) +
+                                  "; " + std::to_string(then.size) + " bytes then, " + std::to_string(now.size) +
                                   " now): make the dataset anew");
   }
 }

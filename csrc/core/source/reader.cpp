@@ -82,22 +82,26 @@ uint8_t* ReadBuffer::make_room(size_t wanted, size_t filled) {
 std::span<const uint8_t> Reader::read(const Blob& blob, const std::atomic<bool>& cancelled) {
   if (blob.ranges != nullptr) return blob.ranges->read(blob.row, buffer_, cancelled);
   if (blob.path == nullptr) return {blob.data, static_cast<size_t>(blob.size)};
-  const File file(blob.path);
+  return read_file(blob.path, buffer_);
+}
+
+std::span<const uint8_t> read_file(const char* path, ReadBuffer& buffer) {
+  const File file(path);
   const struct stat info = file.info();
   if (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) leave_to_pillow("a device");
   // The size that fstat reports: 0 for a pipe and for a file in /proc.
   const size_t expected = info.st_size > 0 ? static_cast<size_t>(info.st_size) : 0;
-  const bool large = expected > kMostOther;
+  const bool large = expected > Reader::kMostOther;
   size_t filled = 0;
   size_t wanted = large ? kGrain : expected + 1;  // one byte more: room for the read that sees the end
   for (;;) {
-    buffer_.make_room(wanted, filled);
-    const size_t room = buffer_.capacity() - filled;
-    const size_t got = file.read(buffer_.data() + filled, (large && filled == 0 ? kGrain : room));
-    if (got == 0) return {buffer_.data(), filled};
+    buffer.make_room(wanted, filled);
+    const size_t room = buffer.capacity() - filled;
+    const size_t got = file.read(buffer.data() + filled, (large && filled == 0 ? kGrain : room));
+    if (got == 0) return {buffer.data(), filled};
     filled += got;
-    check_size({buffer_.data(), filled}, expected, S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
-    if (large || filled == buffer_.capacity()) wanted = std::max(expected, filled) + 1;
+    check_size({buffer.data(), filled}, expected, S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
+    if (large || filled == buffer.capacity()) wanted = std::max(expected, filled) + 1;
   }
 }
 

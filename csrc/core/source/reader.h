@@ -10,6 +10,9 @@
 
 namespace headrace {
 
+/// A file's bytes, valid until the next use of `buffer`. Throws as Reader::read does.
+std::span<const uint8_t> read_file(const char* path, ReadBuffer& buffer);
+
 class Reader {
  public:
   /// Largest files that are read as a whole, in bytes: JPEGs, and all others.

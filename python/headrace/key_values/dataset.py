@@ -10,8 +10,10 @@ from typing import Any, overload
 
 import numpy as np
 
+from headrace.caching.local import checked_local
 from headrace.key_values.pages import Entries, Int64s, entries_of
 from headrace.key_values.values import Found, Window, datum, pickled_pair, plain_list
+from headrace.remote.cache import Cache
 from headrace.sources.ranges import Ranges, stamp_of
 
 Key = bytes | str
@@ -40,6 +42,7 @@ class LMDB(Ranges):
             key.replace(b"image", b"label")``. None: `label` holds.
         database: the name of a named database; None: the main one.
         mode: as in ``ImageFiles``.
+        cache: as in ``ImageFiles``; a database that changes is an error, with or without it.
 
     Attributes:
         keys: the key of each sample, bytes.
@@ -62,6 +65,7 @@ class LMDB(Ranges):
         label_key: Callable[[bytes], Key] | None = None,
         database: Key | None = None,
         mode: str = "RGB",
+        cache: Cache | str | os.PathLike[str] | None = None,
     ) -> None:
         if values != "image" and values not in _FINDERS:
             raise ValueError(f"values must be 'image', 'datum' or 'pickle', not {values!r}")
@@ -100,6 +104,7 @@ class LMDB(Ranges):
             names=Names(known),
             stamps=np.array([found.stamp], np.int64),
             mode=mode,
+            cache=checked_local(cache),
         )
 
 

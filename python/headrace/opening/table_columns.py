@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from headrace.tables.arrow import pyarrow
+from headrace.tables.cached import pyarrow
 from headrace.tables.image_column import check_type
 
 _IMAGES = ("image", "img", "jpg", "jpeg", "png", "picture", "photo", "x")

@@ -38,24 +38,31 @@ class Attempts:
         self._limit_s, self._looked_at = float("inf"), 0
         self.counts: Counter[str] = Counter()
 
-    async def run(self, url: str, call: Callable[[], Awaitable[T]], *, small: bool = True) -> T:
+    async def run(
+        self, url: str, call: Callable[[], Awaitable[T]], gate: asyncio.Semaphore, *, small: bool = True
+    ) -> T:
         """Returns what `call` returns; calls it again after a TemporaryError.
 
         Args:
+            gate: bounds the requests under way. It is not held between two requests: objects of a server that does not
+                answer must not stop those of others.
             small: whether all such calls take about the same time, so that a straggler can be told.
 
         Raises:
             OSError: `call` raised it, or it did not succeed in time. The message begins with the URL, as it is shown.
         """
-        begin, tried = time.monotonic(), 0
-        deadline = begin + self._network.patience
+        patience, tried = self._network.patience, 0  # what is left of it: the queue at the gate does not count
         where = host(url)
         while True:
-            if (pause := self._not_before.get(where, 0.0) - time.monotonic()) > 0:
-                await asyncio.sleep(min(pause, max(0.0, deadline - time.monotonic())))
+            patience -= await self._turn(where, gate, patience)
+            begin = time.monotonic()
             tried += 1
             try:
-                return await (self._hedged(call) if small else self._once(call))
+                try:
+                    return await (self._hedged(call) if small else self._once(call))
+                finally:
+                    gate.release()
+                    patience -= time.monotonic() - begin
             except TemporaryError as error:
                 last = error
             except ChangedError as error:
@@ -67,9 +74,9 @@ class Attempts:
             if last.wait_s > 0:
                 self._not_before[where] = time.monotonic() + last.wait_s
                 wait += last.wait_s  # the jitter spreads the requests that waited
-            if time.monotonic() + wait >= deadline:
+            if wait >= patience:
                 self.counts["failed"] += 1
-                spent = time.monotonic() - begin
+                spent = self._network.patience - patience
                 raise OSError(
                     errno.EIO,
                     f"{shown(url)}: given up after {tried} requests in {spent:.1f} s (Network.patience is "
@@ -77,6 +84,20 @@ class Attempts:
                 )
             self.counts["retries"] += 1
             await asyncio.sleep(wait)
+            patience -= wait
+
+    async def _turn(self, where: str, gate: asyncio.Semaphore, patience: float) -> float:
+        """Acquires the gate at a time at which the host accepts requests, or when the patience is over. Returns the
+        seconds for which it waited for the host."""
+        waited = 0.0
+        while True:
+            await gate.acquire()
+            pause = min(self._not_before.get(where, 0.0) - time.monotonic(), patience - waited)
+            if pause <= 0:
+                return waited
+            gate.release()
+            await asyncio.sleep(pause)
+            waited += pause
 
     async def _once(self, call: Callable[[], Awaitable[T]]) -> T:
         self.counts["requests"] += 1

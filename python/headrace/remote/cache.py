@@ -11,14 +11,15 @@ from headrace.base.sizes import checked_size
 
 @dataclass(frozen=True)
 class Cache:
-    """A cache of encoded images that come from other machines, for the argument ``cache``.
+    """A cache of encoded images, for the argument ``cache``: of images that come from other machines, or from files.
 
     Loaders with equal caches share them: within a process what is in memory, on one machine what is on disk, ranks and
-    other programs included. Entries are named by URL, size and ETag, so an object that changes is read anew, and have a
-    checksum, which every read compares.
+    other programs included. Entries are named by URL, size and ETag, or by path, size and time of modification, so an
+    object or a file that changes is read anew, and have a checksum, which every read compares. The bytes in memory of
+    remote objects and of local files are counted apart.
 
     Args:
-        path: a folder on a local disk, which is made if it is missing. None: nothing is kept on disk.
+        path: a folder on a local, fast disk, which is made if it is missing. None: nothing is kept on disk.
         size: most bytes in that folder, a number or a text such as ``"100 GB"``. What was not used for the longest time
             leaves first, by the hour. None: the disk may be filled up to nine tenths.
         memory: bytes that stay in memory after they were read, the same way; 0: none. While it is full, what is in it

@@ -36,14 +36,14 @@ class DiskCache:
     def __init__(self, path: str, size: int | None) -> None:
         self._root = Path(path, _LAYOUT)
         self._size = size
-        self._unlooked = 0  # bytes written since the folder was looked through
+        self._unlooked = self._step = 0  # bytes written since the folder was looked through; after which it is again
         self._turn = threading.Lock()
         self.broken = ""  # why nothing is written any more
         try:
             self._root.mkdir(parents=True, exist_ok=True)
             self._step = (size or shutil.disk_usage(self._root).total) // _LOOKS
         except OSError as error:
-            self._give_up(error.errno or errno.EIO)
+            self.give_up(error.errno or errno.EIO)
 
     def beginning(self, url: str, stamp: Stamp) -> str:
         """Returns how the paths of an object's entries begin; "": it cannot be cached, because nothing would tell that
@@ -75,11 +75,15 @@ class DiskCache:
             except OSError as error:
                 code = error.errno or errno.EIO
         if code:
-            self._give_up(code)
+            self.give_up(code)
             return
-        self._unlooked += len(data)
-        if self._unlooked >= self._step:
+        if self.is_due(len(data)):
             self.tidy()
+
+    def is_due(self, written: int) -> bool:
+        """Whether `tidy` is to be called, after so many bytes more were written."""
+        self._unlooked += written
+        return 0 < self._step <= self._unlooked
 
     def tidy(self) -> None:
         """Removes entries until the folder has its size. One process does so at a time; others go on."""
@@ -134,7 +138,8 @@ class DiskCache:
         usage = shutil.disk_usage(self._root)
         return int(usage.total * _FULL) - usage.used + here
 
-    def _give_up(self, code: int) -> None:
+    def give_up(self, code: int) -> None:
+        """Writes nothing from now on, and warns once. `code`: errno of the write that failed."""
         if self.broken:
             return
         self.broken = os.strerror(code)

@@ -80,7 +80,7 @@ class Fetcher:
         self._known: dict[tuple[Any, ...], RemoteObject] = {}
         self._objects: dict[int, RemoteObject] = {}
         self._doors: dict[tuple[str, str], Door] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._writers = ThreadPoolExecutor(_WRITERS, "headrace cache")
         self._closed = False
         self._loop = asyncio.new_event_loop()
@@ -145,22 +145,39 @@ class Fetcher:
             future.cancel()
             raise
 
+    def spawn(self, work: Any) -> asyncio.Task[Any]:
+        """Runs a coroutine until its end, or that of the fetcher. Called in the loop."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def later(self, call: Callable[[], Any]) -> None:
+        """Calls a function in the loop, if that still runs. Does not wait."""
+        if not self._closed:
+            self._loop.call_soon_threadsafe(call)
+
     async def stamps(self, urls: Iterable[str], options: Mapping[str, Any]) -> list[Stamp]:
         """Returns the stamp of each object."""
-        return list(await asyncio.gather(*(self._stamp(url, options) for url in urls)))
+        return list(await asyncio.gather(*(self.stamp(url, options) for url in urls)))
 
-    async def _stamp(self, url: str, options: Mapping[str, Any]) -> Stamp:
-        async with self._urgent:
-            return await self.attempts.run(url, lambda: self.door(url, options).stamp(url))
+    async def stamp(self, url: str, options: Mapping[str, Any]) -> Stamp:
+        """Returns the stamp of an object."""
+        return await self.attempts.run(url, lambda: self.door(url, options).stamp(url), self._urgent)
+
+    async def first(self, url: str, options: Mapping[str, Any], length: int) -> tuple[bytes, Stamp]:
+        """Returns the first bytes of an object, and its stamp, with one request where the protocol has both in one."""
+        data, stamp = await self.attempts.run(url, lambda: self.door(url, options).first(url, length), self._urgent)
+        self.bytes_fetched += len(data)
+        return data, stamp
 
     async def read(
         self, url: str, options: Mapping[str, Any], begin: int, end: int | None, stamp: Stamp | None
     ) -> bytes:
         """Returns bytes of an object, without any cache."""
         small = end is not None and end - begin <= _SMALL
-        async with self._urgent:
-            call = lambda: self.door(url, options).read(url, begin, end, stamp)  # noqa: E731
-            data, _ = await self.attempts.run(url, call, small=small)
+        call = lambda: self.door(url, options).read(url, begin, end, stamp)  # noqa: E731
+        data, _ = await self.attempts.run(url, call, self._urgent, small=small)
         self.bytes_fetched += len(data)
         return data
 
@@ -176,19 +193,16 @@ class Fetcher:
 
     def _begin(self, ranges: list[Range], urgent: bool) -> None:
         for group in _joined(ranges):
-            task = self._loop.create_task(self._fetch(group, self._urgent if urgent else self._ahead))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self.spawn(self._fetch(group, self._urgent if urgent else self._ahead))
 
     async def _fetch(self, group: list[Range], gate: asyncio.Semaphore) -> None:
         """Fetches ranges of one object with one request. Each is put, or fails: a worker may wait for it."""
         one = self._object(group[0].object)
         try:
-            async with gate:
-                if group[0].length == core.ANY_LENGTH:
-                    await self._fetch_whole(one, group[0])
-                else:
-                    await self._fetch_ranges(one, group)
+            if group[0].length == core.ANY_LENGTH:
+                await self._fetch_whole(one, group[0], gate)
+            else:
+                await self._fetch_ranges(one, group, gate)
         except OSError as error:
             self._fail(group, error.strerror or str(error), error.errno or 0)
         except BaseException as error:  # a defect, or the end of the loop
@@ -200,15 +214,15 @@ class Fetcher:
         for key in group:
             self.store.fail(*key, reason, code)
 
-    async def _fetch_ranges(self, one: RemoteObject, group: list[Range]) -> None:
+    async def _fetch_ranges(self, one: RemoteObject, group: list[Range], gate: asyncio.Semaphore) -> None:
         begin = max(0, group[0].offset - one.lead)
         end = max(key.offset + key.length for key in group)
         if begin == end:
             data: bytes = b""
         else:
             call = lambda: self.door(one.url, one.options).read(one.url, begin, end, one.stamp)  # noqa: E731
-            data, found = await self.attempts.run(one.url, call, small=end - begin <= _SMALL)
-            one.stamp = one.stamp or found
+            data, found = await self.attempts.run(one.url, call, gate, small=end - begin <= _SMALL)
+            one.stamp = one.stamp if one.stamp is not None and one.stamp.tag else found
         self.bytes_fetched += len(data)
         view = memoryview(data)
         for key in group:
@@ -219,10 +233,10 @@ class Fetcher:
                 continue
             self._arrived(one, key, view[at : at + key.length])
 
-    async def _fetch_whole(self, one: RemoteObject, key: Range) -> None:
+    async def _fetch_whole(self, one: RemoteObject, key: Range, gate: asyncio.Semaphore) -> None:
         door = self.door(one.url, one.options)
         if self.disk is not None and not one.cached:
-            one.stamp = await self.attempts.run(one.url, lambda: door.stamp(one.url))
+            one.stamp = await self.attempts.run(one.url, lambda: door.stamp(one.url), gate)
             one.cached = self.disk.beginning(one.url, one.stamp)
         if one.cached:
             path = DiskCache.entry(one.cached, key.offset, key.length)
@@ -230,7 +244,8 @@ class Fetcher:
             if found is not None:
                 self.store.put(*key, found, from_disk=True)
                 return
-        data, stamp = await self.attempts.run(one.url, lambda: door.read(one.url, 0, None, one.stamp), small=False)
+        call = lambda: door.read(one.url, 0, None, one.stamp)  # noqa: E731
+        data, stamp = await self.attempts.run(one.url, call, gate, small=False)
         one.stamp = one.stamp or stamp
         self.bytes_fetched += len(data)
         self._arrived(one, key, data)

@@ -65,10 +65,21 @@ class RemoteFiles:
         """The URLs without what may hold credentials."""
         return [shown(url) for url in self.urls]
 
-    def take_stamps(self) -> list[Stamp]:
-        """Asks for the stamp of each object; from now on other content is an error. Raises OSError."""
-        self._numbers = None
-        self.stamps = self.fetcher.wait(self.fetcher.stamps(self.urls, self.options))
+    def shown_of(self, number: int) -> str:
+        """The URL of an object, as in `shown`."""
+        return shown(self.urls[number])
+
+    def take_stamps(self, known: Mapping[int, Stamp] | None = None) -> list[Stamp]:
+        """Asks for the stamp of each object; from now on other content is an error. Raises OSError.
+
+        Args:
+            known: stamps of objects, by their numbers, that are not asked for.
+        """
+        self._numbers, known = None, known or {}
+        unknown = [number for number in range(len(self.urls)) if number not in known]
+        asked = self.fetcher.wait(self.fetcher.stamps([self.urls[one] for one in unknown], self.options))
+        found = {**known, **dict(zip(unknown, asked, strict=True))}
+        self.stamps = [found[number] for number in range(len(self.urls))]
         return self.stamps
 
     def numbers(self) -> tuple[npt.NDArray[np.uint64], list[bytes]]:

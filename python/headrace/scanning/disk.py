@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from headrace.base.system import forget_cached, is_cached
 from headrace.sources import BlobDataset
 
 _LONGEST_S = 1.0
@@ -85,18 +86,8 @@ def _piece(path: str, random: Any) -> tuple[int, float, bool | None]:
         number = file.fileno()
         size = os.fstat(number).st_size
         first = int(random.integers(max(1, size - _MOST + 1))) // 4096 * 4096
-        os.posix_fadvise(number, first, _MOST, os.POSIX_FADV_DONTNEED)
-        cached = _in_memory(number, first)
+        forget_cached(number, first, _MOST)
+        cached = is_cached(number, first)
         begin = time.perf_counter()
         got = len(os.pread(number, _MOST, first))
         return got, time.perf_counter() - begin, cached
-
-
-def _in_memory(number: int, first: int) -> bool | None:
-    """Whether a page of a file can be read without its disk; None if the file system cannot tell."""
-    try:
-        return os.preadv(number, [bytearray(1)], first, os.RWF_NOWAIT) > 0
-    except BlockingIOError:
-        return False
-    except (OSError, AttributeError):  # such as tmpfs, and systems without RWF_NOWAIT
-        return None

@@ -14,16 +14,17 @@ import numpy.typing as npt
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace.base.cores import usable_cores
+from headrace.caching.local import checked_local
 from headrace.remote.cache import Cache, checked_cache
 from headrace.remote.files import RemoteFiles
 from headrace.remote.network import Network
 from headrace.remote.urls import is_url
 from headrace.shards.joined import Joined, joined
 from headrace.shards.kept import KeptSamples
-from headrace.shards.remote_index import remote_indexes, remote_shards
+from headrace.shards.remote_index import is_joined_index, remote_indexes, remote_shards
 from headrace.shards.tar_index import TarIndex, index_of
 from headrace.shards.urls import Urls, shard_paths
-from headrace.shards.values import INTEGERS, Together, Values, checked_decoder
+from headrace.shards.values import INTEGERS, Together, Values, asked_names, checked_decoder
 from headrace.sources.ranges import Ranges
 
 IMAGES = ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "pnm", "bmp", "tif", "tiff", "gif")
@@ -48,13 +49,16 @@ class TarShards(Ranges):
         transform, target_transform: as in torchvision's datasets.
         index: folder for the index of each shard. None: beside the shard (``train-000.tar.index.npz``), or nowhere if
             its folder cannot be written to; for URLs, read from beside the shard, and kept in the cache's folder.
-            False: nowhere. Unless it is False, indexes of DALI's ``wds2idx`` and of Energon that fit a local shard are
+            False: nowhere. A path or a URL that ends in ``.npz``: a joined index of shards that are URLs, which
+            ``headrace index SHARDS --out FILE`` writes; beside 16 shards or more, ``headrace.index.npz`` is looked for.
+            Unless it is False, indexes of DALI's ``wds2idx`` and of Energon that fit a local shard are
             read in place of the shard's headers.
         missing: what to do with samples that lack the image or a label: ``"raise"``, or ``"skip"``.
         allow_pickle: whether labels may be unpickled (``pkl``, ``pickle``, ``pyd``), which runs code from the shard.
         mode: as in ``ImageFiles``.
         upright: whether to rotate or mirror images as their EXIF orientation says, as Hugging Face's datasets do.
-        cache, storage_options, network: of URLs, as in ``ImageFiles``.
+        cache: as in ``ImageFiles``; a shard that changes is an error, with or without it.
+        storage_options, network: of URLs, as in ``ImageFiles``.
 
     Attributes:
         keys: the key of each sample.
@@ -82,12 +86,7 @@ class TarShards(Ranges):
         storage_options: Mapping[str, Any] | None = None,
         network: Network | None = None,
     ) -> None:
-        if missing not in ("raise", "skip"):
-            raise ValueError(f"missing must be 'raise' or 'skip', not {missing!r}")
-        if target_transform is not None and label is None:
-            raise ValueError("target_transform is given, but label is None")
-        images = tuple(name.lower() for name in (image.split(";") if isinstance(image, str) else image))
-        labels = () if label is None else (label,) if isinstance(label, str) else tuple(label)
+        images, labels = asked_names(image, label, target_transform, missing)
         decoders = {name: checked_decoder(name, allow_pickle) for name in labels if name != KEY}
         shards = shard_paths(urls)
         wanted = {"image": images, **{name: (name,) for name in decoders}}
@@ -96,12 +95,23 @@ class TarShards(Ranges):
             files = remote_shards(shards, storage_options, checked_cache(cache), network)
             shards = files.shown
             found = joined(shards, _checked(shards, remote_indexes(files, _folder(index))), wanted, missing == "skip")
-        elif cache is not None or storage_options is not None or network is not None:
-            raise ValueError("cache, storage_options and network are for URLs, and these shards are files")
+        elif storage_options is not None or network is not None:
+            raise ValueError("storage_options and network are for URLs, and these shards are files")
+        elif isinstance(index, (str, os.PathLike)) and is_joined_index(os.fspath(index)):
+            raise ValueError(
+                f"{os.fspath(index)} is a joined index, which is for URLs; these shards are files: leave it out"
+            )
         else:
             found = _found(shards, _folder(index), wanted, missing == "skip")
         super().__init__(
-            files, *found.places("image"), None, transform, names=found.names("image"), stamps=found.stamps, mode=mode
+            files,
+            *found.places("image"),
+            None,
+            transform,
+            names=found.names("image"),
+            stamps=found.stamps,
+            mode=mode,
+            cache=checked_local(cache) if files is shards else None,
         )
         self.keys: Sequence[str] = found.keys
         self._upright = upright

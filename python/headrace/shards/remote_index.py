@@ -8,6 +8,8 @@ import hashlib
 import os
 import sys
 import tempfile
+import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,17 +18,21 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm  # type: ignore[import-untyped]
 
+from headrace.base.system import path_of
 from headrace.remote.cache import Cache
 from headrace.remote.disk_cache import DiskCache
 from headrace.remote.doors.answers import Stamp
 from headrace.remote.files import RemoteFiles
 from headrace.remote.network import Network
-from headrace.remote.urls import named, shown
+from headrace.remote.urls import is_url, named, shown
+from headrace.shards.joined_index import NAME, Known, unpacked
 from headrace.shards.tar_index import BLOCK, TarIndex, is_header, parsed, read_index, store
 
 _PIECE = 8 << 20  # bytes of a request when a whole shard is read
 _PIECES = 4  # of these requests for one shard in flight
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the folder for temporary files may lie elsewhere
+_MANY = 16  # shards for which a joined index is looked for
+_TRIED = 16  # shards of a joined index that are compared with it
 _SHARDS = 4  # shards that are read at the same time
 
 
@@ -51,26 +57,39 @@ def remote_indexes(files: RemoteFiles, folder: str | None) -> list[TarIndex]:
 
     Args:
         folder: where indexes are kept here. None: in the cache's folder, if there is one. "": nowhere; then what lies
-            beside the shards is not read either.
+            beside the shards is not read either. Or a joined index, a path or a URL.
 
     Raises:
         OSError: a shard cannot be read.
         ValueError: it cannot be indexed.
     """
     fetcher = files.fetcher
-    stamps = files.take_stamps()
-    kept = Path(folder) if folder else fetcher.disk.folder / "indexes" if folder is None and fetcher.disk else None
+    known: dict[int, Known] = {}
+    if folder is None or is_joined_index(folder):
+        known = _joined(files, folder)
+        folder = None
+    maker = _Maker(files, folder != "")
+    if not known and folder is None and len(files.urls) >= _MANY and fetcher.disk is None:
+        known = fetcher.wait(maker.all_beside())
+        known = known if _changed(files, known) is None else {}
+    tagged = {number: one.stamp for number, one in known.items() if one.stamp.tag or fetcher.disk is None}
+    stamps = files.take_stamps(tagged)
+    maker.kept = (
+        Path(folder) if folder else fetcher.disk.folder / "indexes" if folder is None and fetcher.disk else None
+    )
     bar = tqdm(total=len(files.urls), desc="indexing", unit="shard", leave=False, disable=not sys.stderr.isatty())
-    maker = _Maker(files, kept, folder != "")
     with bar:
 
         async def all_of_them() -> list[TarIndex]:
-            async def one(url: str, stamp: Stamp) -> TarIndex:
-                made = await maker.index_of(url, stamp)
+            async def one(number: int, url: str, stamp: Stamp) -> TarIndex:
+                found = known.get(number)
+                fits = found is not None and found.stamp.size == stamp.size
+                made = found.index if found is not None and fits else await maker.index_of(url, stamp)
                 bar.update()
                 return made
 
-            tasks = [asyncio.ensure_future(one(*pair)) for pair in zip(files.urls, stamps, strict=True)]
+            pairs = zip(files.urls, stamps, strict=True)
+            tasks = [asyncio.ensure_future(one(number, *pair)) for number, pair in enumerate(pairs)]
             try:
                 return list(await asyncio.gather(*tasks))
             finally:
@@ -81,15 +100,88 @@ def remote_indexes(files: RemoteFiles, folder: str | None) -> list[TarIndex]:
     return made
 
 
+def is_joined_index(text: str) -> bool:
+    """Whether an argument `index` names a joined index, not a folder."""
+    return text.endswith(".npz")
+
+
+def _joined(files: RemoteFiles, given: str | None) -> dict[int, Known]:
+    """Returns the shards that a joined index knows, by their numbers: of the file that is given, or else of the one
+    beside the first shard, if there are many shards.
+
+    Raises:
+        OSError: the file that is given cannot be read.
+        ValueError: it is no joined index.
+    """
+    where = given
+    if where is None:
+        if len(files.urls) < _MANY:
+            return {}
+        head, mark, query = files.urls[0].partition("?")
+        where = f"{head.rpartition('/')[0]}/{NAME}{mark}{query}"
+    try:
+        fetch = files.fetcher.read(where, files.options, 0, None, None) if is_url(where) else None
+        data = Path(where).read_bytes() if fetch is None else files.fetcher.wait(fetch)
+    except OSError:
+        if given is None:
+            return {}
+        raise
+    by_name = unpacked(data)
+    if by_name is None:
+        if given is None:
+            return {}
+        raise ValueError(f"{shown(where)} is no joined index: write it with headrace index SHARDS --out FILE")
+    names = [_base(url) for url in files.urls]
+    counts = Counter(names)  # a name that two folders have says nothing
+    known = {number: by_name[name] for number, name in enumerate(names) if name in by_name and counts[name] == 1}
+    changed = _changed(files, known)
+    if changed is None:
+        return known
+    warnings.warn(
+        f"{shown(where)} does not fit {files.shown_of(changed)}, which was changed since, so each shard's own index is "
+        "read: write the joined index again",
+        stacklevel=5,
+    )
+    return {}
+
+
+def _changed(files: RemoteFiles, known: dict[int, Known]) -> int | None:
+    """Looks at some of the shards, and returns the number of one that is not what was indexed; None: all are. That the
+    others have the size that the index says, and that members begin where it says, is checked with each read."""
+    if not known:
+        return None
+    numbers = list(known)
+    some = [numbers[i] for i in sorted({round(k * (len(numbers) - 1) / (_TRIED - 1)) for k in range(_TRIED)})]
+    found = files.fetcher.wait(files.fetcher.stamps([files.urls[one] for one in some], files.options))
+    for number, stamp in zip(some, found, strict=False):
+        then = known[number].stamp
+        if stamp.size != then.size or (then.tag and stamp.tag and stamp.tag != then.tag):
+            return number
+    return None
+
+
+def _base(url: str) -> str:
+    return url.partition("?")[0].rpartition("/")[2]
+
+
 class _Maker:
     """Finds or makes indexes, in the fetcher's loop."""
 
-    def __init__(self, files: RemoteFiles, kept: Path | None, beside: bool) -> None:
-        self._options, self._fetcher, self._kept, self._beside = files.options, files.fetcher, kept, beside
+    def __init__(self, files: RemoteFiles, beside: bool) -> None:
+        self._urls, self._options, self._fetcher, self._beside = files.urls, files.options, files.fetcher, beside
+        self.kept: Path | None = None  # the folder of indexes that are kept here
+        self._seen: dict[str, TarIndex | None] = {}  # what lies beside the shards, as far as that was looked for
         self._turns = asyncio.Semaphore(_SHARDS)
 
+    async def all_beside(self) -> dict[int, Known]:
+        """Returns the shards, by their numbers, that have an index beside them. What the shards are is not asked for:
+        that would be a second request for each."""
+        found = await asyncio.gather(*(self._parsed_beside(url) for url in self._urls))
+        self._seen = dict(zip(self._urls, found, strict=True))
+        return {number: Known(Stamp(int(one.stamp[0]), ""), one) for number, one in enumerate(found) if one is not None}
+
     async def index_of(self, url: str, stamp: Stamp) -> TarIndex:
-        path = None if self._kept is None else self._kept / f"{_name(url, stamp)}.npz"
+        path = None if self.kept is None else self.kept / f"{_name(url, stamp)}.npz"
         if path is not None and path.exists():
             index = parsed(await asyncio.to_thread(path.read_bytes))
             if index is not None and int(index.stamp[0]) == stamp.size:
@@ -104,15 +196,18 @@ class _Maker:
         return index
 
     async def _found_beside(self, url: str, stamp: Stamp) -> TarIndex | None:
+        index = self._seen[url] if url in self._seen else await self._parsed_beside(url)
+        # Its time of modification is that of a copy elsewhere. That the members begin where it says is checked with
+        # each of them.
+        return index if index is not None and int(index.stamp[0]) == stamp.size else None
+
+    async def _parsed_beside(self, url: str) -> TarIndex | None:
         head, mark, query = url.partition("?")
         try:
             data = await self._fetcher.read(f"{head}.index.npz{mark}{query}", self._options, 0, None, None)
         except OSError:
             return None
-        index = await asyncio.to_thread(parsed, data)
-        # Its time of modification is that of a copy elsewhere. That the members begin where it says is checked with
-        # each of them.
-        return index if index is not None and int(index.stamp[0]) == stamp.size else None
+        return await asyncio.to_thread(parsed, data)
 
     async def _made(self, url: str, stamp: Stamp) -> TarIndex:
         """Reads the whole shard into a file without a name, and keeps its members in the cache on disk."""
@@ -129,7 +224,7 @@ class _Maker:
         disk = self._fetcher.disk
         with tempfile.TemporaryFile(dir=folder) as file:
             await self._copy(url, stamp, file.fileno())
-            index = await asyncio.to_thread(read_index, f"/proc/self/fd/{file.fileno()}", shown(url))
+            index = await asyncio.to_thread(read_index, str(path_of(file.fileno())), shown(url))
             if disk is not None and (beginning := disk.beginning(url, stamp)):
                 await asyncio.to_thread(_fill, disk, beginning, index, file.fileno())
         return TarIndex(**{**vars(index), "stamp": np.array([stamp.size, 0], np.int64)})

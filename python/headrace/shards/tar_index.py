@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
-import zipfile
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -16,6 +14,7 @@ import numpy.typing as npt
 
 from headrace.base.native import core
 from headrace.shards.foreign import foreign_index
+from headrace.shards.stored_arrays import stored_arrays
 from headrace.sources.ranges import stamp_of
 
 _VERSION = 1
@@ -100,7 +99,7 @@ def _adopted(path: str) -> TarIndex | None:
         return None
     index = _index(made)
     with suppress(OSError, ValueError):
-        return index if _consistent(index) and _fits(index, path) else None
+        return index if is_consistent(index) and _fits(index, path) else None
     return None
 
 
@@ -139,16 +138,16 @@ def parsed(data: bytes) -> TarIndex | None:
     """Returns the index in the bytes of a sidecar; None if they hold none, or one whose numbers contradict each
     other."""
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            if int(file["version"]) != _VERSION:
-                return None
-            index = TarIndex(**{field.name: file[field.name] for field in fields(TarIndex)})
-        return index if _consistent(index) else None
-    except (OSError, ValueError, KeyError, EOFError, TypeError, IndexError, zipfile.BadZipFile):
+        file = stored_arrays(data)
+        if int(file["version"]) != _VERSION:
+            return None
+        index = TarIndex(**{field.name: file[field.name] for field in fields(TarIndex)})
+        return index if is_consistent(index) else None
+    except Exception:  # numpy, zipfile and Python's tokenizer raise many classes for damaged files
         return None
 
 
-def _consistent(index: TarIndex) -> bool:
+def is_consistent(index: TarIndex) -> bool:
     """Whether every number of a sidecar points to something that exists."""
     columns: tuple[npt.NDArray[Any], ...] = (index.sample, index.extension, index.offset, index.length, index.number)
     kinds: tuple[Any, ...] = (np.uint32, np.uint32, np.uint64, np.uint64, np.int64)

@@ -26,6 +26,18 @@ _PICKLED = ("pkl", "pickle", "pyd")
 INTEGERS = frozenset(name for name, decode in _DECODERS.items() if decode is int)
 
 
+def asked_names(
+    image: str | Sequence[str], label: str | Sequence[str] | None, target_transform: Any, missing: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Checks arguments that name the members of a sample; returns the images' extensions and the labels' names."""
+    if missing not in ("raise", "skip"):
+        raise ValueError(f"missing must be 'raise' or 'skip', not {missing!r}")
+    if target_transform is not None and label is None:
+        raise ValueError("target_transform is given, but label is None")
+    images = tuple(name.lower() for name in (image.split(";") if isinstance(image, str) else image))
+    return images, () if label is None else (label,) if isinstance(label, str) else tuple(label)
+
+
 def checked_decoder(extension: str, allow_pickle: bool) -> Callable[[bytes], Any]:
     """Returns what makes a value of a member's bytes; WebDataset's rule for its last extension, otherwise ``bytes``.
 

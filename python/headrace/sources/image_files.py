@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image
 
 from headrace.base.native import core
+from headrace.caching.local import LocalBytes, checked_local, tended_bytes
 from headrace.remote.cache import Cache, checked_cache
 from headrace.remote.files import RemoteFiles, RemoteTable
 from headrace.remote.network import Network
@@ -29,8 +30,9 @@ class ImageFiles(BlobDataset):
         mode: mode of the images that `transform` gets. ``"RGB"``; ``"L"``: gray levels; ``"P"``: the indices of files
             with a palette, or the values of files of mode L, unchanged, as an image of mode L: masks of classes. A
             file of another mode has no indices, and its sample fails.
-        cache: of URLs: a folder, ``"memory:8 GB"`` or a `Cache`. With a folder, each object is asked for its ETag once
-            a process. None: nothing is kept.
+        cache: where the encoded bytes stay after native threads have read them: ``"memory:8 GB"``, a folder of a disk
+            that is faster than that of the files, or a `Cache`. A file whose size or time of modification changes is
+            read anew. Of URLs with a folder, each object is asked for its ETag once a process. None: nothing is kept.
         storage_options: of URLs: arguments of fsspec's file system, such as credentials.
         network: of URLs: limits of requests.
 
@@ -62,12 +64,15 @@ class ImageFiles(BlobDataset):
             raise ValueError(f"there are {len(self.paths)} paths but {len(labels)} labels")
         self._remote: RemoteFiles | None = None
         self._far: RemoteTable | None = None
+        self._cache: LocalBytes | None = None
         if all_urls(self.paths):
             self._remote = RemoteFiles(self.paths, storage_options, checked_cache(cache), network)
             places = np.arange(len(self.paths), dtype=np.uint32), np.zeros(len(self.paths), np.uint64)
             self._far = self._remote.table(*places, np.full(len(self.paths), core.ANY_LENGTH, np.uint64))
-        elif cache is not None or storage_options is not None or network is not None:
-            raise ValueError("cache, storage_options and network are for URLs, and these paths are files")
+        elif storage_options is not None or network is not None:
+            raise ValueError("storage_options and network are for URLs, and these paths are files")
+        else:
+            self._cache = checked_local(cache)
 
     @property
     def mode(self) -> str:
@@ -78,9 +83,11 @@ class ImageFiles(BlobDataset):
 
     @property
     def ahead_bytes(self) -> int:
-        return 0 if self._remote is None else self._remote.network.ahead_bytes
+        return tended_bytes(self._cache) if self._remote is None else self._remote.network.ahead_bytes
 
     def expect(self, indices: np.ndarray[Any, np.dtype[np.int64]], wait: bool = False) -> int:
+        if self._cache is not None:
+            self._cache.tend()
         return 0 if self._far is None else self._far.expect(indices, wait)
 
     def read(self, index: int) -> bytes:
@@ -103,6 +110,8 @@ class ImageFiles(BlobDataset):
     def blob_table(self) -> core.BlobTable:
         if self._far is not None:
             return self._far.blobs()
+        if self._cache is not None:
+            return self._cache.files(self.paths.packed, self.paths.offsets)
         return core.BlobTable.of_files(self.paths.packed, self.paths.offsets)
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from headrace.remote.cache import Cache
 from headrace.sources.image_files import ImageFiles
 from headrace.sources.packed_paths import PackedPaths
 
@@ -26,7 +27,7 @@ class ImageFolder(ImageFiles):
         transform, target_transform: as in torchvision.
         is_valid_file: takes a path and returns whether the file belongs to the dataset. None: the extension decides.
         allow_empty: whether to accept a class without files.
-        mode: as in ``ImageFiles``.
+        mode, cache: as in ``ImageFiles``.
 
     Attributes:
         classes: names of the class folders, sorted.
@@ -47,6 +48,7 @@ class ImageFolder(ImageFiles):
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,
         mode: str = "RGB",
+        cache: Cache | str | os.PathLike[str] | None = None,
     ) -> None:
         self.root = os.path.expanduser(root) if isinstance(root, str) else root  # noqa: PTH111 - as torchvision
         top = os.fspath(self.root)
@@ -68,7 +70,9 @@ class ImageFolder(ImageFiles):
             if is_valid_file is None:
                 message += f"Supported extensions are: {', '.join(EXTENSIONS)}"
             raise FileNotFoundError(message)
-        super().__init__(packed, np.repeat(np.arange(len(counts)), counts), transform, target_transform, mode=mode)
+        super().__init__(
+            packed, np.repeat(np.arange(len(counts)), counts), transform, target_transform, mode=mode, cache=cache
+        )
 
     @property
     def targets(self) -> np.ndarray[Any, np.dtype[np.int64]]:

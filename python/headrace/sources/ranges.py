@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.base.native import core
+from headrace.caching.local import LocalBytes, tended_bytes
 from headrace.remote.files import RemoteFiles
 from headrace.sources.dataset import BlobDataset, checked_mode
 from headrace.sources.packed_paths import PackedPaths
@@ -33,6 +34,7 @@ class Ranges(BlobDataset):
         stamps: what the files were when the ranges were found, from `stamps_of`. A file with another size or time of
             modification is an error when a sample is read. None: what the files are now.
         mode: as in ``ImageFiles``.
+        cache: keeps the bytes of files of this machine; objects in other machines have one of their own.
 
     Raises:
         OSError: a file cannot be found.
@@ -52,6 +54,7 @@ class Ranges(BlobDataset):
         names: Sequence[str] | None = None,
         stamps: Stamps | None = None,
         mode: str = "RGB",
+        cache: LocalBytes | None = None,
     ) -> None:
         super().__init__(labels, transform, target_transform)
         self._mode = checked_mode(mode)
@@ -71,6 +74,7 @@ class Ranges(BlobDataset):
         if len(counts) != 1:
             raise ValueError(f"file_of, offsets, lengths, labels and names differ in length: {sorted(counts)}")
         self._remote = paths if isinstance(paths, RemoteFiles) else None
+        self._cache = None if self._remote is not None else cache
         self._far = None if self._remote is None else self._remote.table(self.file_of, self.offsets, self.lengths)
 
     @property
@@ -82,9 +86,13 @@ class Ranges(BlobDataset):
 
     @property
     def ahead_bytes(self) -> int:
-        return 0 if self._remote is None else self._remote.network.ahead_bytes
+        if self._remote is None:
+            return tended_bytes(self._cache)
+        return self._remote.network.ahead_bytes
 
     def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
+        if self._cache is not None:
+            self._cache.tend()
         return 0 if self._far is None else self._far.expect(indices, wait)
 
     def take(self, index: int) -> bytes:
@@ -108,9 +116,10 @@ class Ranges(BlobDataset):
     def blob_table(self) -> core.BlobTable:
         if self._far is not None:
             return self._far.blobs()
-        return core.table_of_ranges(
+        table = core.table_of_ranges(
             self.paths.packed, self.paths.offsets, self.stamps, self.file_of, self.offsets, self.lengths
         )
+        return table if self._cache is None else self._cache.ranges(list(self.paths), self.stamps, table)
 
     def _name(self, index: int) -> str:
         return f"offset {self.offsets[index]}" if self.names is None else self.names[index]

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from headrace.tables.file_spans import Stamp
+from headrace.base.native import core
+from headrace.caching.local import of_samples, tended_bytes
+from headrace.remote.cache import Cache
+from headrace.remote.network import Network
+from headrace.remote.urls import all_urls, shown
+from headrace.tables.cached import cache_folder, pyarrow
+from headrace.tables.file_spans import FileSpans, Stamp
 from headrace.tables.image_column import ImageColumn
+from headrace.tables.reading.places import Place, far_places
 from headrace.tables.source import LabelColumns, TableSource, checked_names, whole_numbers
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -25,12 +32,16 @@ class Arrow(TableSource):
     truncated while it is mapped ends the process.
 
     Args:
-        files: one file or several, whose rows follow each other. All have the same columns.
+        files: one file or several, whose rows follow each other, or URLs, which fsspec reads. All have the same
+            columns. Of a URL a copy is made once, in `cache`.
         image: the column of images: bytes, or structs of `bytes` and `path`.
         label: the column of labels, as Python values. A list of names: dicts of the columns' values. None: samples are
             images without labels.
         transform, target_transform, mode: as in `Blobs`.
         upright: whether to rotate or mirror images as their EXIF orientation says, as Hugging Face's datasets do.
+        cache: ``"memory:8 GB"`` or a `Cache`: as in `ImageFiles`; the images are read then, not mapped, and a file that
+            changes is an error. A folder: for copies of URLs, as in `Parquet`.
+        storage_options, network: of URLs, as in `ImageFiles`.
 
     Raises:
         ImportError: pyarrow is not installed.
@@ -50,11 +61,19 @@ class Arrow(TableSource):
         *,
         mode: str = "RGB",
         upright: bool = False,
+        cache: Cache | str | os.PathLike[str] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        network: Network | None = None,
     ) -> None:
-        self.files = listed(files)
-        self._stamps = [Stamp.of(path) for path in self.files]
+        self._urls, self.files = listed(files)
+        self._options = storage_options, network
+        self._cache, copies = of_samples(cache)
+        self._kept = cache_folder(copies)
+        if not self._urls and (storage_options is not None or network is not None):
+            raise ValueError("storage_options and network are for URLs, and these are files")
+        self._stamps = [] if self._urls else [Stamp.of(path) for path in self.files]
         self._image, self._upright = image, upright
-        self._table, spans = mapped_table(self._mapped_files())
+        self._table, spans = self._map()
         names = checked_names(self._table.column_names, image, label)
         labels = labels_of(self._table, label, names)
         super().__init__(labels, transform, target_transform, mode)
@@ -69,9 +88,44 @@ class Arrow(TableSource):
     def upright(self) -> bool:
         return self._upright
 
+    def _map(self) -> tuple[Any, list[tuple[int, int]]]:
+        """Returns the table of all rows and the addresses of the mapped files."""
+        paths = self._mapped_files()
+        self._files = [Stamp.of(path) for path in paths]
+        table, spans = mapped_table(paths)
+        self._begins = np.array([begin for begin, _ in spans], np.int64)
+        return table, spans
+
+    def blob_table(self) -> core.BlobTable:
+        images = self.images
+        if self._cache is None or not isinstance(images, ImageColumn):
+            return super().blob_table()
+        return images.table(self._cached_spans, self._cache.files)
+
+    def _cached_spans(self, buffers: list[Any], which: Any, begins: Any, sizes: Any) -> core.BlobTable:
+        """Returns the table of spans of buffers, which lie in mapped files, as ranges of these files."""
+        addresses = np.array([one.address for one in buffers], np.int64)
+        order = np.argsort(self._begins)
+        files = order[np.searchsorted(self._begins[order], addresses, side="right") - 1]
+        offsets = (addresses - self._begins[files])[which] + begins
+        return FileSpans(self._files, files[which], offsets, sizes, self._cache).table()
+
+    @property
+    def ahead_bytes(self) -> int:
+        return tended_bytes(self._cache)
+
+    def expect(self, indices: Any, wait: bool = False) -> int:
+        if self._cache is not None:
+            self._cache.tend()
+        return 0
+
     def _mapped_files(self) -> list[str]:
         """Returns the Arrow files or streams that hold the rows."""
-        return self.files
+        return [place.here(self._kept) for place in self._places()]
+
+    def _places(self) -> list[Place]:
+        """Returns where the files lie. Raises OSError."""
+        return far_places(self._urls, *self._options) if self._urls else [Place(path) for path in self.files]
 
     def _locate(self) -> ImageColumn:
         return ImageColumn(self._image, self._table.column(self._image), None, _REMEDY)
@@ -86,7 +140,7 @@ class Arrow(TableSource):
         for stamp in self._stamps:
             if Stamp.of(stamp.path) != stamp:
                 raise ValueError(f"{stamp.path} has changed since the dataset was made; make a new one")
-        self._table, _ = mapped_table(self._mapped_files())
+        self._table, _ = self._map()
         if isinstance(self._labels, tuple):
             self._labels = TableLabels(self._table, *self._labels)
 
@@ -126,12 +180,16 @@ def labels_of(table: Any, label: LabelColumns, names: list[str]) -> Any:
     return TableLabels(table, names, not isinstance(label, str))
 
 
-def listed(files: Paths) -> list[str]:
-    """Returns the paths of one file or several, absolute. Raises ValueError if there is none."""
+def listed(files: Paths) -> tuple[list[str], list[str]]:
+    """Returns the URLs of several files, or none, and their paths, absolute, or what may be shown of the URLs. Raises
+    ValueError if there is none."""
     several = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     if not several:
         raise ValueError("files is empty; at least one file is needed")
-    return [str(Path(path).absolute()) for path in several]
+    if all_urls(several):
+        urls = [str(url) for url in several]
+        return urls, [shown(url) for url in urls]
+    return [], [str(Path(path).absolute()) for path in several]
 
 
 def mapped_table(paths: Sequence[str]) -> tuple[Any, list[tuple[int, int]]]:
@@ -160,13 +218,3 @@ def mapped_table(paths: Sequence[str]) -> tuple[Any, list[tuple[int, int]]]:
         if not tables[-1].schema.equals(tables[0].schema):
             raise ValueError(f"{path} has other columns than {paths[0]}; all files must have the same")
     return pa.concat_tables(tables), spans
-
-
-def pyarrow() -> Any:
-    """Returns the module pyarrow. Raises ImportError with a remedy where it is not installed."""
-    try:
-        import pyarrow as pa
-        import pyarrow.ipc
-    except ImportError as error:
-        raise ImportError("tables need pyarrow: pip install pyarrow") from error
-    return pa

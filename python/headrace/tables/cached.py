@@ -8,8 +8,9 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
-from headrace.tables.arrow import pyarrow
 from headrace.tables.file_spans import Stamp
 
 _CHUNK = 1 << 20  # bytes that are decompressed at a time
@@ -24,23 +25,27 @@ def cache_folder(cache: str | os.PathLike[str] | None) -> Path:
     return (Path(root) if root else Path.home() / ".cache") / "headrace" / "tables"
 
 
-def made_once(source: str, what: object, suffix: str, folder: Path, make: Callable[[str], None]) -> str:
+def made_once(
+    source: str, what: object, suffix: str, folder: Path, make: Callable[[str], None], stamp: tuple[object, ...] = ()
+) -> str:
     """Returns the path of what `make` makes of a file, from the folder if it is there.
 
     The file appears whole or not at all, so processes can share the folder. Those made of the source as it was earlier
     are removed: a process that has mapped one keeps it.
 
     Args:
-        source: the file. What is made of it serves until its size or its time of modification changes.
+        source: the file. What is made of it serves until its size or its time of modification changes. Or a URL,
+            with a stamp.
         what: which of the things that can be made of it; its repr() is part of the name.
         make: called with the path of an empty file.
+        stamp: of a URL's object.
 
     Raises:
         OSError: the folder cannot be written to.
     """
-    stamp = Stamp.of(source)
-    name = f"{Path(source).stem[:80]}-{_digest((source, what))}-"
-    target = folder / f"{name}{_digest((stamp.size, stamp.modified_ns))}{suffix}"
+    now = stamp or tuple(Stamp.of(source))[1:]
+    name = f"{Path(urlsplit(source).path if stamp else source).stem[:80]}-{_digest((source, what))}-"
+    target = folder / f"{name}{_digest(now)}{suffix}"
     if target.exists():
         return str(target)
     folder.mkdir(parents=True, exist_ok=True)
@@ -96,3 +101,13 @@ def decompressed(path: str, compression: str, size: int, cache: Path) -> str:
             raise ValueError(f"{path} is damaged: it does not hold {size} bytes, as its index says")
 
     return made_once(path, (codec, size), ".bin", cache, make)
+
+
+def pyarrow() -> Any:
+    """Returns the module pyarrow. Raises ImportError with a remedy where it is not installed."""
+    try:
+        import pyarrow as pa
+        import pyarrow.ipc
+    except ImportError as error:
+        raise ImportError("tables need pyarrow: pip install pyarrow") from error
+    return pa

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.base.native import core
+from headrace.caching.local import LocalBytes, tended_bytes
 from headrace.sources.packed_paths import PackedPaths
 from headrace.sources.ranges import read_range
 
@@ -43,6 +44,7 @@ class FileSpans:
     Args:
         files: what the files were when the spans were found.
         which, begins, sizes: int64 (n,).
+        cache: keeps the bytes.
 
     Raises:
         ValueError: a span does not lie in its file.
@@ -50,8 +52,10 @@ class FileSpans:
 
     name = "image"
 
-    def __init__(self, files: Sequence[Stamp], which: Int64s, begins: Int64s, sizes: Int64s) -> None:
-        self._files = list(files)
+    def __init__(
+        self, files: Sequence[Stamp], which: Int64s, begins: Int64s, sizes: Int64s, cache: LocalBytes | None = None
+    ) -> None:
+        self._files, self._cache = list(files), cache
         ends = np.array([one.size for one in files], np.int64)[which] if len(which) else begins
         outside = np.flatnonzero((begins < 0) | (sizes < 0) | (begins > ends) | (sizes > ends - begins))
         if len(outside):
@@ -66,6 +70,17 @@ class FileSpans:
 
     def __len__(self) -> int:
         return len(self._which)
+
+    @property
+    def ahead_bytes(self) -> int:
+        """More than 0 where batches are to be announced; see BlobDataset."""
+        return tended_bytes(self._cache)
+
+    def expect(self, rows: Int64s, wait: bool = False) -> int:
+        """Returns 0: no image lies in another machine."""
+        if self._cache is not None:
+            self._cache.tend()
+        return 0
 
     def path(self, index: int) -> str | None:
         """Returns None: no image is a file of its own."""
@@ -84,4 +99,5 @@ class FileSpans:
         """Returns the native core's table of the images."""
         paths = PackedPaths(one.path for one in self._files)
         stamps = np.array([one[1:] for one in self._files], np.int64).reshape(-1, 2)
-        return core.table_of_ranges(paths.packed, paths.offsets, stamps, self._which, self._begins, self._sizes)
+        table = core.table_of_ranges(paths.packed, paths.offsets, stamps, self._which, self._begins, self._sizes)
+        return table if self._cache is None else self._cache.ranges(list(paths), stamps, table)

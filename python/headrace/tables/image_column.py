@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -115,13 +116,17 @@ class ImageColumn:
         begin = int(self.begins[index])
         return memoryview(self.buffers[self.which[index]])[begin : begin + int(self.sizes[index])]
 
-    def table(self) -> core.BlobTable:
-        """Returns the native core's table of the rows."""
+    def table(
+        self,
+        of_spans: Callable[..., core.BlobTable] = core.BlobTable.of_spans,
+        of_files: Callable[..., core.BlobTable] = core.BlobTable.of_files,
+    ) -> core.BlobTable:
+        """Returns the native core's table of the rows. `of_spans`, `of_files`: make it of its two kinds of rows."""
         if len(self._named) == 0:
-            return core.BlobTable.of_spans(self.buffers, self.which, self.begins, self.sizes)
+            return of_spans(self.buffers, self.which, self.begins, self.sizes)
         held = np.flatnonzero(self.which >= 0)
-        spans = core.BlobTable.of_spans(self.buffers, self.which[held], self.begins[held], self.sizes[held])
-        files = core.BlobTable.of_files(self._paths.packed, self._paths.offsets)
+        spans = of_spans(self.buffers, self.which[held], self.begins[held], self.sizes[held])
+        files = of_files(self._paths.packed, self._paths.offsets)
         rows = np.empty(len(self), np.int64)
         rows[held] = np.arange(len(held))
         rows[self._named] = len(held) + np.arange(len(self._named))

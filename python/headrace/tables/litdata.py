@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
+from headrace.remote.cache import Cache
+from headrace.remote.network import Network
+from headrace.remote.urls import is_url
 from headrace.tables.arrow import labels_of
-from headrace.tables.cached import cache_folder, decompressed
 from headrace.tables.file_spans import FileSpans, Stamp
 from headrace.tables.image_column import ImageColumn
-from headrace.tables.litdata_rows import holds_rows, rows_of
-from headrace.tables.shards import Column, Decoder, Shard, ShardSource, number, text
+from headrace.tables.litdata_frames import inflated
+from headrace.tables.litdata_rows import far_holds_rows, holds_rows, rows_of
+from headrace.tables.reading.folders import Folder
+from headrace.tables.reading.labels import Decoder
+from headrace.tables.reading.spans import FarSpans
+from headrace.tables.shards import Column, Shard, ShardSource, number, text
 from headrace.tables.source import LabelColumns, TableSource, checked_names
 
 _IMAGES = ("jpeg", "image", "bytes")
@@ -25,6 +31,8 @@ _DECODERS: dict[str, Decoder] = {
     "str": text,
     "bytes": bytes,
 }
+_LEVEL = "compression_level"  # what is compressed: chunks as a whole, several samples together, or each
+_LEVELS = ("chunk", "batch", "sample")
 _REMEDY = "leave such rows out when the chunks are written"
 _LEAF: dict[str, Any] = {"type": None, "context": None, "children_spec": []}
 
@@ -33,17 +41,20 @@ class LitData(ShardSource):
     """Encoded images in chunks that Lightning's litdata (`optimize`) wrote of dicts. Samples are (image, label).
 
     Images are read where they lie in the chunks, and opened by the rules of `ImageFolder`: as Pillow opens them. Chunks
-    that are compressed as a whole (zstd) are decompressed once into a folder. A chunk that changes after the dataset
-    was made is an error of the samples that are read then. Chunks with tables of Arrow, which litdata makes of dicts of
-    bytes, texts and numbers, are mapped; one that is truncated while it is mapped ends the process.
+    that are compressed (zstd: as a whole, in batches or by sample) are decompressed once into a folder. A chunk that
+    changes after the dataset was made is an error of the samples that are read then. Chunks with tables of Arrow, which
+    litdata makes of dicts of bytes, texts and numbers, are mapped; one that is truncated while it is mapped ends the
+    process.
 
     Args:
-        folder: a local folder with ``index.json`` and its chunks.
+        folder: the folder with ``index.json`` and its chunks, or its URL, which fsspec reads.
         image: the key of the images, written as JPEG, as an image file, or as bytes.
         label: the key of the labels: numbers, text or bytes, as Python values. A list of keys: dicts of their values.
             None: samples are images without labels.
         transform, target_transform, mode: as in `Blobs`.
-        cache: the folder of decompressed copies, as in `Parquet`.
+        cache: ``"memory:8 GB"`` or a `Cache`: as in `ImageFiles`. A folder: for decompressed copies, as in `Parquet`,
+            and of a URL for the samples as well.
+        storage_options, network: of a URL, as in `ImageFiles`.
 
     Raises:
         OSError: the index or a chunk cannot be read.
@@ -62,14 +73,22 @@ class LitData(ShardSource):
         target_transform: Callable[[Any], Any] | None = None,
         *,
         mode: str = "RGB",
-        cache: str | os.PathLike[str] | None = None,
+        cache: Cache | str | os.PathLike[str] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        network: Network | None = None,
     ) -> None:
-        shards = _shards(Path(folder).absolute(), cache_folder(cache))
-        self._has_rows = bool(shards) and holds_rows(shards[0].path)
+        held = Folder(folder, cache, storage_options, network)
+        shards, self._has_rows = _shards(held)
         if self._has_rows:
+            if held.local is not None:
+                raise ValueError(
+                    f"the chunks of {held} hold tables of Arrow, whose images are not read but mapped, so a cache has "
+                    "nothing to keep; give a folder, for copies, or leave `cache` out"
+                )
             self._init_rows(shards, image, label, transform, target_transform, mode)
         else:
-            super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode)
+            options: dict[str, Any] = {"access": held.access, "cache": held.local}
+            super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode, **options)
 
     def _init_rows(self, shards: list[Shard], image: str, label: LabelColumns, *others: Any) -> None:
         """Instead of the constructor of the base class, for chunks with a table of Arrow."""
@@ -80,44 +99,61 @@ class LitData(ShardSource):
         TableSource.__init__(self, labels_of(table, label, names), *others)
         self._images = self._locate()  # finds unusable rows now
 
-    def _locate(self) -> ImageColumn | FileSpans:
+    def _locate(self) -> ImageColumn | FileSpans | FarSpans:
         if not self._has_rows:
             return super()._locate()
         self._check_stamps()
         return ImageColumn(self._image, rows_of(self._shards).column(self._image), None, _REMEDY)
 
 
-def _shards(folder: Path, cache: Path) -> list[Shard]:
-    """Reads the index of a folder."""
-    index = folder / "index.json"
+def _shards(folder: Folder) -> tuple[list[Shard], bool]:
+    """Reads the index of a folder; returns the shards, and whether they hold tables of Arrow."""
+    index = f"{folder}/index.json"
     try:
-        held = json.loads(index.read_bytes())
+        held = json.loads(folder.read("index.json"))
         config, chunks = held["config"], held["chunks"]
-        for name in ("encryption", "compression_level"):  # the level is there if samples are compressed, not chunks
-            if config.get(name):
-                raise ValueError(
-                    f"the chunks of {folder} have {name} ({config[name]}), which is not read; write them without"
-                )
+        if config.get("encryption"):
+            raise ValueError(
+                f"the chunks of {folder} have encryption ({config['encryption']}), which is not read; write them "
+                "without"
+            )
+        if config.get(_LEVEL) not in (None, "", *_LEVELS):
+            raise ValueError(
+                f"the chunks of {folder} have compression_level ({config[_LEVEL]}); {', '.join(_LEVELS)} are read"
+            )
         if config.get("item_loader") not in (None, "PyTreeLoader"):
             raise ValueError(f"the chunks of {folder} are for {config['item_loader']}; those for PyTreeLoader are read")
-        how = config.get("compression")
-        files = [_file(folder, chunk, how, cache) for chunk in chunks]
-        columns = {} if files and holds_rows(files[0]) else _columns(folder, config)
+        files = [_file(folder, chunk, config) for chunk in chunks]
+        rows = bool(files) and _holds_rows(folder, files[0])
+        if rows and is_url(files[0]):  # columns of several batches: copies are mapped
+            files = [folder.here(chunk["filename"]) for chunk in chunks]
+        columns = {} if rows else _columns(folder, config)
         sizes = [int(chunk["chunk_size"]) for chunk in chunks]
-        return [Shard(path, samples, columns) for path, samples in zip(files, sizes, strict=True)]
+        return [Shard(path, samples, columns) for path, samples in zip(files, sizes, strict=True)], rows
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{index} is no index of litdata's chunks, or it is damaged: {error!r}") from error
 
 
-def _file(folder: Path, chunk: dict[str, Any], compression: str | None, cache: Path) -> str:
-    """Returns the path of a chunk; of a compressed one, that of its decompressed copy."""
-    path = _inside(folder, chunk["filename"])
-    if not compression or f".{compression}." not in Path(path).name:
+def _holds_rows(folder: Folder, path: str) -> bool:
+    if folder.access is None or not is_url(path):
+        return holds_rows(path)
+    return far_holds_rows(folder.access.files([path]))
+
+
+def _file(folder: Folder, chunk: dict[str, Any], config: dict[str, Any]) -> str:
+    """Returns the path or the URL of a chunk; of a compressed one, the path of its decompressed copy."""
+    name, compression, level = chunk["filename"], config.get("compression"), config.get(_LEVEL)
+    path = folder.path(name)
+    if compression and level in ("batch", "sample"):
+        if compression.partition(":")[0] != "zstd":
+            raise ValueError(f"the samples of {name} are compressed with {compression}; zstd is read")
+        return inflated(folder.here(name), level, int(chunk["chunk_size"]), folder.kept)
+    if not compression or f".{compression}." not in PurePosixPath(name).name:
         return path
-    return decompressed(path, compression, int(chunk["chunk_bytes"]), cache)
+    return folder.decompressed(name, compression, int(chunk["chunk_bytes"]))
 
 
-def _columns(folder: Path, config: dict[str, Any]) -> dict[str, Column]:
+def _columns(folder: Folder, config: dict[str, Any]) -> dict[str, Column]:
     """Returns the keys of the samples, which have to be flat dicts; each size is written in the sample."""
     _, spec = json.loads(config["data_spec"])
     if spec["type"] != "builtins.dict" or any(child != _LEAF for child in spec["children_spec"]):
@@ -125,9 +161,3 @@ def _columns(folder: Path, config: dict[str, Any]) -> dict[str, Column]:
     names = json.loads(spec["context"])
     formats = [one.partition(":")[0] for one in config["data_format"]]
     return {name: Column(how, None) for name, how in zip(names, formats, strict=True)}
-
-
-def _inside(folder: Path, name: str) -> str:
-    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-        raise ValueError(f"the index of {folder} names {name!r}, which is not in the folder")
-    return str(folder / name)

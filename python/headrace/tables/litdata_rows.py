@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from headrace.tables.arrow import pyarrow
+from headrace.remote.files import RemoteFiles
+from headrace.tables.cached import pyarrow
 from headrace.tables.file_spans import mapped
+from headrace.tables.reading.access import RangeFile
 from headrace.tables.shards import Shard
 
 _END = b"LDARW01\0"  # of a chunk with an Arrow file, or stream, behind its samples or in their place
@@ -20,9 +22,18 @@ _TAIL = 12  # bytes of the size of the Arrow file, and of this end
 def holds_rows(path: str) -> bool:
     """Whether the samples of a chunk lie in an Arrow table at its end: then their places are all the same."""
     with Path(path).open("rb") as file:
-        begin = file.read(12)  # the number of samples, and two places
-        file.seek(-min(len(_END), file.seek(0, os.SEEK_END)), os.SEEK_END)
-        return file.read() == _END and begin[4:8] == begin[8:]
+        return _holds_rows(file)
+
+
+def far_holds_rows(files: RemoteFiles) -> bool:
+    """The same of an object in another machine."""
+    return _holds_rows(RangeFile(files))
+
+
+def _holds_rows(file: BinaryIO | RangeFile) -> bool:
+    begin = file.read(12)  # the number of samples, and two places
+    file.seek(-min(len(_END), file.seek(0, os.SEEK_END)), os.SEEK_END)
+    return file.read() == _END and begin[4:8] == begin[8:]
 
 
 def rows_of(shards: Sequence[Shard]) -> Any:

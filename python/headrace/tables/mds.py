@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path, PurePosixPath
 from typing import Any
 
-from headrace.tables.cached import cache_folder, decompressed
-from headrace.tables.shards import Column, Decoder, Shard, ShardSource, number, text
+from headrace.remote.cache import Cache
+from headrace.remote.network import Network
+from headrace.tables.reading.folders import Folder
+from headrace.tables.reading.labels import Decoder
+from headrace.tables.shards import Column, Shard, ShardSource, number, text
 from headrace.tables.source import LabelColumns
 
 _IMAGES = ("jpeg", "png", "bytes")
@@ -34,12 +36,14 @@ class MDS(ShardSource):
     an error of the samples that are read then.
 
     Args:
-        folder: a local folder with ``index.json`` and its shards.
+        folder: the folder with ``index.json`` and its shards, or its URL, which fsspec reads.
         image: the column of images, of the encodings jpeg, png or bytes.
         label: the column of labels: numbers, text or JSON, as Python values. A list of names: dicts of the columns'
             values. None: samples are images without labels.
         transform, target_transform, mode: as in `Blobs`.
-        cache: the folder of decompressed copies, as in `Parquet`.
+        cache: ``"memory:8 GB"`` or a `Cache`: as in `ImageFiles`. A folder: for decompressed copies, as in `Parquet`,
+            and of a URL for the samples as well.
+        storage_options, network: of a URL, as in `ImageFiles`.
 
     Raises:
         OSError: the index or a shard cannot be read.
@@ -57,35 +61,34 @@ class MDS(ShardSource):
         target_transform: Callable[[Any], Any] | None = None,
         *,
         mode: str = "RGB",
-        cache: str | os.PathLike[str] | None = None,
+        cache: Cache | str | os.PathLike[str] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        network: Network | None = None,
     ) -> None:
-        shards = _shards(Path(folder).absolute(), cache_folder(cache))
-        super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode)
+        held = Folder(folder, cache, storage_options, network)
+        shards = _shards(held)
+        options: dict[str, Any] = {"access": held.access, "cache": held.local}
+        super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode, **options)
 
 
-def _shards(folder: Path, cache: Path) -> list[Shard]:
+def _shards(folder: Folder) -> list[Shard]:
     """Reads the index of a folder."""
-    index = folder / "index.json"
+    index = f"{folder}/index.json"
     try:
-        held = json.loads(index.read_bytes())
-        shards = [_shard(folder, one, cache) for one in held["shards"]]
+        held = json.loads(folder.read("index.json"))
+        shards = [_shard(folder, one) for one in held["shards"]]
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{index} is no index of MDS shards, or it is damaged: {error!r}") from error
     return shards
 
 
-def _shard(folder: Path, held: dict[str, Any], cache: Path) -> Shard:
+def _shard(folder: Folder, held: dict[str, Any]) -> Shard:
     if held["format"] != "mds" or held["version"] != 2:
         raise ValueError(f"{folder} has shards of format {held['format']!r} {held['version']}; mds, version 2, is read")
-    path = _inside(folder, held["raw_data"]["basename"])
-    if held["compression"] and not Path(path).exists():  # streaming keeps decompressed shards beside the others
-        packed = _inside(folder, held["zip_data"]["basename"])
-        path = decompressed(packed, held["compression"], int(held["raw_data"]["bytes"]), cache)
+    raw = held["raw_data"]["basename"]
+    path = folder.path(raw)
+    if held["compression"] and not folder.has(raw):  # streaming keeps decompressed shards beside the others
+        packed = held["zip_data"]["basename"]
+        path = folder.decompressed(packed, held["compression"], int(held["raw_data"]["bytes"]))
     columns = zip(held["column_names"], map(Column, held["column_encodings"], held["column_sizes"]), strict=True)
     return Shard(path, int(held["samples"]), dict(columns))
-
-
-def _inside(folder: Path, name: str) -> str:
-    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-        raise ValueError(f"the index of {folder} names {name!r}, which is not in the folder")
-    return str(folder / name)

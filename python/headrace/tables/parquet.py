@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from headrace.tables.arrow import Arrow, Paths, listed, pyarrow
-from headrace.tables.cached import cache_folder, made_once
+from headrace.remote.cache import Cache
+from headrace.remote.network import Network
+from headrace.tables.arrow import Arrow, Paths
+from headrace.tables.cached import made_once, pyarrow
 from headrace.tables.image_column import check_type
+from headrace.tables.reading.places import Place
 from headrace.tables.source import LabelColumns, checked_names
 
 _VERSION = 2  # of the files in the cache
@@ -25,14 +28,16 @@ class Parquet(Arrow):
     file changes; then they are replaced. The cache takes about as much space as the images.
 
     Args:
-        files: one file or several, whose rows follow each other. All have the same columns.
+        files: one file or several, whose rows follow each other, or URLs, which fsspec reads. All have the same
+            columns. Of a URL the footer and the columns that are needed are read, by ranges.
         image: the column of images: bytes, or structs of `bytes` and `path`.
         label: the column of labels, as Python values. A list of names: dicts of the columns' values. None: samples are
             images without labels.
         transform, target_transform, mode: as in `Blobs`.
         upright: whether to rotate or mirror images as their EXIF orientation says, as Hugging Face's datasets do.
-        cache: the folder of the Arrow files. None: ``headrace/tables`` in ``$XDG_CACHE_HOME``, or in ``~/.cache``.
-            Several processes may share it.
+        cache: ``"memory:8 GB"`` or a `Cache`: as in `Arrow`. A folder, or that of a `Cache`: for the Arrow files. None:
+            ``headrace/tables`` in ``$XDG_CACHE_HOME``, or in ``~/.cache``. Several processes may share it.
+        storage_options, network: of URLs, as in `ImageFiles`.
 
     Raises:
         ImportError: pyarrow is not installed.
@@ -52,28 +57,33 @@ class Parquet(Arrow):
         *,
         mode: str = "RGB",
         upright: bool = False,
-        cache: str | os.PathLike[str] | None = None,
+        cache: Cache | str | os.PathLike[str] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        network: Network | None = None,
     ) -> None:
-        self._cache = cache_folder(cache)
         self._label = label
-        super().__init__(files, image, label, transform, target_transform, mode=mode, upright=upright)
+        options: dict[str, Any] = {"cache": cache, "storage_options": storage_options, "network": network}
+        super().__init__(files, image, label, transform, target_transform, mode=mode, upright=upright, **options)
 
     def _mapped_files(self) -> list[str]:
-        wanted = [_checked(path, self._image, self._label) for path in listed(self.files)]
+        places = self._places()
+        wanted = [_checked(place, self._image, self._label) for place in places]
         return [
-            made_once(path, (_VERSION, columns), ".arrow", self._cache, partial(_convert, path, columns))
-            for path, columns in zip(self.files, wanted, strict=True)
+            made_once(
+                place.name, (_VERSION, columns), ".arrow", self._kept, partial(_convert, place, columns), place.stamp
+            )
+            for place, columns in zip(places, wanted, strict=True)
         ]
 
 
-def _opened(path: str) -> Any:
+def _opened(place: Place) -> Any:
     pa = pyarrow()
     from pyarrow.parquet import ParquetFile
 
     try:
-        return ParquetFile(path, pre_buffer=False)
+        return ParquetFile(place.open(), pre_buffer=place.far)
     except (pa.ArrowException, OSError) as error:
-        _raise(path, error)
+        _raise(place.shown, error)
 
 
 def _raise(path: str, error: Exception) -> NoReturn:
@@ -83,26 +93,26 @@ def _raise(path: str, error: Exception) -> NoReturn:
     raise ValueError(f"{path} is no Parquet file, or it is damaged: {error}") from error
 
 
-def _checked(path: str, image: str, label: LabelColumns) -> list[str]:
+def _checked(place: Place, image: str, label: LabelColumns) -> list[str]:
     """Returns the columns that are needed of a file. Raises TypeError or ValueError if they do not serve."""
-    with _opened(path) as file:
+    with _opened(place) as file:
         schema = file.schema_arrow
     names = checked_names(schema.names, image, label)
     check_type(image, schema.field(image).type)
     return list(dict.fromkeys([image, *names]))
 
 
-def _convert(path: str, columns: list[str], target: str) -> None:
+def _convert(place: Place, columns: list[str], target: str) -> None:
     """Writes some columns of a Parquet file to an Arrow file."""
     from tqdm import tqdm  # type: ignore[import-untyped]
 
     pa = pyarrow()
-    with _opened(path) as file, pa.OSFile(target, "wb") as sink:
+    with _opened(place) as file, pa.OSFile(target, "wb") as sink:
         schema = pa.schema([file.schema_arrow.field(name) for name in columns])
         rows = file.metadata.num_rows
-        bar = tqdm(total=rows, desc=f"headrace: {Path(path).name} to Arrow", unit=" rows", leave=False)
+        bar = tqdm(total=rows, desc=f"headrace: {Path(place.shown).name} to Arrow", unit=" rows", leave=False)
         with pa.ipc.new_file(sink, schema) as writer, bar:
-            for batch in _batches(path, file, columns):
+            for batch in _batches(place.shown, file, columns):
                 writer.write_batch(batch.select(columns))
                 bar.update(batch.num_rows)
 

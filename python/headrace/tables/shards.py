@@ -8,20 +8,23 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from headrace.caching.local import LocalBytes
+from headrace.remote.urls import is_url, shown
 from headrace.sources.ranges import read_range
 from headrace.tables.file_spans import FileSpans, Stamp, mapped
 from headrace.tables.image_column import ImageColumn
+from headrace.tables.reading.access import Access
+from headrace.tables.reading.labels import Decoder, FarLabels
+from headrace.tables.reading.shard_bytes import FarBytes, MappedBytes, ShardBytes
+from headrace.tables.reading.spans import FarSpans
 from headrace.tables.source import LabelColumns, TableSource, checked_names
-
-#: Makes a Python value of the bytes of a column. It can be pickled.
-Decoder = Callable[[bytes], Any]
 
 
 class Column(NamedTuple):
     """How the values of a column are stored."""
 
     encoding: str
-    size: int | None  # in bytes; None: it varies
+    size: int | None  # in bytes; None: it is written in front of each sample
 
 
 class Shard(NamedTuple):
@@ -40,6 +43,8 @@ class ShardSource(TableSource):
         images: the encodings that are encoded images.
         decoders: what decodes the others.
         image, label, transform, target_transform, mode: as in `MDS`.
+        access: how shards in other machines are read.
+        cache: keeps the bytes of images in files of this machine.
 
     Raises:
         OSError: a shard cannot be read.
@@ -56,12 +61,17 @@ class ShardSource(TableSource):
         transform: Callable[[Any], Any] | None,
         target_transform: Callable[[Any], Any] | None,
         mode: str,
+        access: Access | None = None,
+        cache: LocalBytes | None = None,
     ) -> None:
         for shard in shards:
             if shard.columns != shards[0].columns:
                 raise ValueError(f"{shard.path} has other columns than {shards[0].path}; all must have the same")
-        self._shards, self._image = shards, image
-        self._stamps = [Stamp.of(shard.path) for shard in shards]
+        self._shards, self._image, self._cache = shards, image, cache
+        far = [is_url(shard.path) for shard in shards]
+        if any(far) != all(far):
+            raise ValueError("some of the shards are compressed and some are not; write them all in one way")
+        self._stamps = [] if any(far) else [Stamp.of(shard.path) for shard in shards]
         columns = shards[0].columns if shards else {}
         names = checked_names(list(columns), image, label)
         if (encoding := columns[image].encoding) not in images:
@@ -72,8 +82,19 @@ class ShardSource(TableSource):
             if (encoding := columns[name].encoding) not in decoders:
                 why = "could run any code" if encoding in _PICKLES else "is not read"
                 raise ValueError(f"column {name!r} has the encoding {encoding!r}, which {why}; leave it out of label")
-        labels = _Labels(shards, self._stamps, names, decoders, not isinstance(label, str)) if names else None
-        super().__init__(labels, transform, target_transform, mode)
+        several = not isinstance(label, str)
+        if any(far) and access is not None:
+            used = {name: decoders[columns[name].encoding] for name in names}
+            spans, values = located(shards, image, used, access, several=several)
+            super().__init__(values, transform, target_transform, mode)
+            self._images = spans
+            return
+        super().__init__(
+            _Labels(shards, self._stamps, names, decoders, several) if names else None,
+            transform,
+            target_transform,
+            mode,
+        )
         self._images = self._locate()  # finds damaged shards now
 
     def _check_stamps(self) -> None:
@@ -81,16 +102,16 @@ class ShardSource(TableSource):
             if Stamp.of(stamp.path) != stamp:
                 raise ValueError(f"{stamp.path} has changed since the dataset was made; make a new one")
 
-    def _locate(self) -> ImageColumn | FileSpans:
+    def _locate(self) -> ImageColumn | FileSpans | FarSpans:
         self._check_stamps()
-        found = [_places(shard, mapped(shard.path), self._image) for shard in self._shards]
+        found = [places(shard, MappedBytes(mapped(shard.path)), [self._image])[0] for shard in self._shards]
         begins, sizes = (np.concatenate([one[part] for one in found] or [np.empty(0, np.int64)]) for part in (0, 1))
         which = np.repeat(np.arange(len(found)), [len(one[0]) for one in found])
-        return FileSpans(self._stamps, which, begins, sizes)
+        return FileSpans(self._stamps, which, begins, sizes, self._cache)
 
     def location(self, index: int) -> str:
         number = np.searchsorted(np.cumsum([shard.samples for shard in self._shards]), index, side="right")
-        return f"sample {index}, in {self._shards[number].path}"
+        return f"sample {index}, in {shown_path(self._shards[number].path)}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} samples in {len(self._shards)} shards)"
@@ -107,6 +128,40 @@ def text(data: bytes) -> str:
 
 
 _PICKLES = ("pkl", "pickle")
+
+
+def shown_path(path: str) -> str:
+    """Returns a path, or a URL without credentials."""
+    return shown(path) if is_url(path) else path
+
+
+def located(
+    shards: list[Shard], image: str, decoders: Mapping[str, Decoder], access: Access, *, several: bool
+) -> tuple[FarSpans, FarLabels | None]:
+    """Returns the images and the labels of shards in other machines.
+
+    Args:
+        decoders: of the labels, by column.
+
+    Raises:
+        OSError: a shard cannot be read.
+        ValueError: it is damaged.
+    """
+    from tqdm import tqdm  # type: ignore[import-untyped]
+
+    files = access.files([shard.path for shard in shards])
+    names, found = [image, *decoders], []
+    for number, shard in enumerate(tqdm(shards, desc="indexing", unit="shard", leave=False, disable=None)):
+        found.append(places(shard, FarBytes(files, number), names))
+    which = np.repeat(np.arange(len(shards)), [shard.samples for shard in shards])
+    begins, sizes = (
+        {name: np.concatenate([one[at][part] for one in found]) for at, name in enumerate(names)} for part in (0, 1)
+    )
+    spans = {name: FarSpans(files, which, begins[name], sizes[name]) for name in names}
+    if not decoders:
+        return spans[image], None
+    labels = FarLabels({name: spans[name] for name in decoders}, decoders, len(which), several=several)
+    return spans[image], labels
 
 
 class _Labels:
@@ -138,8 +193,7 @@ class _Labels:
         path, *stamp = self._stamps[number]
         if number not in self._known:
             read_range(path, 0, 4, tuple(stamp))  # it is still the file that was indexed
-            data = mapped(path)
-            self._known[number] = [_places(shard, data, name) for name in self._names]
+            self._known[number] = places(shard, MappedBytes(mapped(path)), self._names)
         row = index - int(self._ends[number]) + shard.samples
         values = {}
         for name, decode, (begins, sizes) in zip(self._names, self._decoders, self._known[number], strict=True):
@@ -153,34 +207,40 @@ class _Labels:
         return {**self.__dict__, "_known": {}}
 
 
-def _places(shard: Shard, data: Any, name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Returns where a column's values begin in a shard, and their sizes: int64 (n,).
+def places(
+    shard: Shard, held: ShardBytes, names: Sequence[str]
+) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Returns where the values of some columns begin in a shard, and their sizes: int64 (n,).
 
     A shard is the number of samples, their begins and the end of the last, the configuration, and the samples: the
     sizes of the columns that vary, then all columns. All numbers are uint32, little-endian.
+
+    Raises:
+        OSError: the shard cannot be read.
+        ValueError: it is damaged.
     """
-    table = 4 * (shard.samples + 2)
-    count = int(np.frombuffer(data, "<u4", 1)[0]) if len(data) >= table else -1
+    path, table = shown_path(shard.path), 4 * (shard.samples + 2)
+    head = held.head(table)
+    count = int(np.frombuffer(head, "<u4", 1)[0]) if len(head) >= table else -1
     if count != shard.samples:
-        raise ValueError(f"{shard.path} is damaged: it does not begin with the places of {shard.samples} samples")
-    bounds = np.frombuffer(data, "<u4", count + 1, 4).astype(np.int64)
-    varying = [column for column, (_, size) in shard.columns.items() if size is None]
-    fixed = sum(size or 0 for _, size in shard.columns.values())
+        raise ValueError(f"{path} is damaged: it does not begin with the places of {shard.samples} samples")
+    bounds = np.frombuffer(head, "<u4", count + 1, 4).astype(np.int64)
+    varying = [column for column, one in shard.columns.items() if one.size is None]
+    fixed = sum(one.size or 0 for one in shard.columns.values())
     rest = np.diff(bounds) - 4 * len(varying) - fixed  # bytes of the columns that vary
-    if (rest < 0).any() or bounds[0] < table or bounds[-1] > len(data):
-        raise ValueError(f"{shard.path} is damaged: its samples do not lie in it")
-    sizes = {column: np.full(count, size or 0, np.int64) for column, (_, size) in shard.columns.items()}
+    if (rest < 0).any() or bounds[0] < table or bounds[-1] > held.size:
+        raise ValueError(f"{path} is damaged: its samples do not lie in it")
+    sizes = {column: np.full(count, one.size or 0, np.int64) for column, one in shard.columns.items()}
     if len(varying) == 1:  # its size is what remains: no sample is touched
         sizes[varying[0]] = rest
     elif varying:
+        written = held.at(bounds[:-1], 4 * len(varying)).view("<u4")
         for number, column in enumerate(varying):
-            at = (bounds[:-1] + 4 * number)[:, None] + np.arange(4)
-            sizes[column] = np.frombuffer(data, np.uint8)[at].view("<u4")[:, 0].astype(np.int64)
+            sizes[column] = written[:, number].astype(np.int64)
         if not np.array_equal(np.sum([sizes[column] for column in varying], axis=0), rest):
-            raise ValueError(f"{shard.path} is damaged: the sizes of its columns do not add up")
-    begins = bounds[:-1] + 4 * len(varying)
+            raise ValueError(f"{path} is damaged: the sizes of its columns do not add up")
+    begins, at = {}, bounds[:-1] + 4 * len(varying)
     for column in shard.columns:
-        if column == name:
-            break
-        begins = begins + sizes[column]
-    return begins, sizes[name]
+        begins[column] = at
+        at = at + sizes[column]
+    return [(begins[name], sizes[name]) for name in names]

@@ -14,6 +14,8 @@ from headrace.sources.dataset import BlobDataset, checked_mode
 from headrace.sources.labels import collate
 from headrace.tables.file_spans import FileSpans
 from headrace.tables.image_column import ImageColumn
+from headrace.tables.reading.labels import FarLabels
+from headrace.tables.reading.spans import FarSpans
 
 _LOOKED_AT = 4096  # bytes of each image that `identity` hashes
 
@@ -53,14 +55,14 @@ class TableSource(BlobDataset):
         if not isinstance(labels, np.ndarray):
             self._labels = labels  # here, because the base class may look at all of them
         self._mode = checked_mode(mode)
-        self._images: ImageColumn | FileSpans | None = None
+        self._images: ImageColumn | FileSpans | FarSpans | None = None
 
-    def _locate(self) -> ImageColumn | FileSpans:
+    def _locate(self) -> ImageColumn | FileSpans | FarSpans:
         """Returns the images' places. Called again in a process that the dataset was sent to."""
         raise NotImplementedError
 
     @property
-    def images(self) -> ImageColumn | FileSpans:
+    def images(self) -> ImageColumn | FileSpans | FarSpans:
         """Where the images lie."""
         if self._images is None:
             self._images = self._locate()
@@ -89,6 +91,16 @@ class TableSource(BlobDataset):
     def blob_table(self) -> core.BlobTable:
         return self.images.table()
 
+    @property
+    def ahead_bytes(self) -> int:
+        return 0 if isinstance(self.images, ImageColumn) else self.images.ahead_bytes
+
+    def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
+        if isinstance(self.images, ImageColumn):
+            return 0
+        labels = self._labels.expect(indices, wait) if isinstance(self._labels, FarLabels) else 0
+        return self.images.expect(indices, wait) + labels
+
     def targets_of(self, indices: npt.NDArray[np.int64]) -> Any:
         if self._plain or not self.has_targets:
             return super().targets_of(indices)
@@ -99,6 +111,8 @@ class TableSource(BlobDataset):
         return collate(tuple(labels), named, self.location)
 
     def __getstate__(self) -> dict[str, Any]:
+        if isinstance(self._images, FarSpans):
+            return self.__dict__
         return {**self.__dict__, "_images": None}  # addresses, which mean nothing elsewhere
 
 

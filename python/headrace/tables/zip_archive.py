@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
@@ -11,11 +12,17 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 import numpy as np
 import numpy.typing as npt
 
+from headrace.caching.local import checked_local
+from headrace.remote.cache import Cache
+from headrace.remote.network import Network
 from headrace.sources.image_folder import EXTENSIONS
 from headrace.tables.file_spans import FileSpans, Stamp
+from headrace.tables.reading.access import Access, RangeFile
+from headrace.tables.reading.zip_members import far_members
 from headrace.tables.source import TableSource
 
 _HEADER = 30  # bytes of a member's own header before its name
+_AHEAD = 1 << 16  # bytes of an archive's directory that are read at a time, at least
 _ENCRYPTED = 1
 _OF_MACOS = "__MACOSX"  # a folder of metadata, whose files end like the images they belong to
 
@@ -28,9 +35,11 @@ class Zip(TableSource):
     samples that are read then.
 
     Args:
-        path: the archive.
+        path: the archive, or its URL, which fsspec reads: its directory and its members by ranges.
         root: the folder inside that holds one folder per class. "": the archive itself.
         transform, target_transform, mode: as in `ImageFolder`.
+        cache: as in `ImageFiles`.
+        storage_options, network: of a URL, as in `ImageFiles`.
 
     Attributes:
         classes: names of the class folders, sorted.
@@ -51,22 +60,33 @@ class Zip(TableSource):
         target_transform: Callable[[Any], Any] | None = None,
         *,
         mode: str = "RGB",
+        cache: Cache | str | os.PathLike[str] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        network: Network | None = None,
     ) -> None:
-        self.path = str(Path(path).absolute())
-        self._stamp = Stamp.of(self.path)
-        self.classes, members = _members(self.path, root.strip("/"))
+        access = Access.of(path, cache, storage_options, network)
+        self._cache = checked_local(cache) if access is None else None
+        far = None if access is None else access.files([os.fspath(path)])
+        self.path = str(Path(path).absolute()) if far is None else far.shown[0]
+        self._stamp = Stamp.of(self.path) if far is None else None
+        file = self.path if far is None else BufferedReader(RangeFile(far), _AHEAD)
+        self.classes, members = _members(file, self.path, root.strip("/"))
         self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
         self.names = [member.filename for _, member in members]
         labels = np.array([self.class_to_idx[name] for name, _ in members], np.int64)
         super().__init__(labels, transform, target_transform, mode)
+        check_stored(self.path, [member for _, member in members])
+        if far is not None and access is not None:
+            self._images = far_members(far, access, [member for _, member in members])
+            return
         self._begins, self._sizes = _places(self.path, [member for _, member in members])
         self._images = self._locate()
 
     def _locate(self) -> FileSpans:
-        if Stamp.of(self.path) != self._stamp:
+        if self._stamp is None or Stamp.of(self.path) != self._stamp:
             raise ValueError(f"{self.path} has changed since the dataset was made; make a new one")
         which = np.zeros(len(self._begins), np.int64)
-        return FileSpans([self._stamp], which, self._begins, self._sizes)
+        return FileSpans([self._stamp], which, self._begins, self._sizes, self._cache)
 
     def identity(self, index: int) -> str:
         return "/".join(self.names[index].split("/")[-2:])
@@ -78,10 +98,10 @@ class Zip(TableSource):
         return f"Zip({self.path!r}, {len(self)} images in {len(self.classes)} classes)"
 
 
-def _members(path: str, root: str) -> tuple[list[str], list[tuple[str, ZipInfo]]]:
+def _members(file: Any, path: str, root: str) -> tuple[list[str], list[tuple[str, ZipInfo]]]:
     """Returns the classes, and the images of each class with its name, in ImageFolder's order."""
     try:
-        with ZipFile(path) as archive:
+        with ZipFile(file) as archive:
             members = archive.infolist()
     except (BadZipFile, NotImplementedError) as error:
         raise ValueError(f"{path} is no zip archive, or it is damaged: {error}") from error
@@ -106,8 +126,8 @@ def _members(path: str, root: str) -> tuple[list[str], list[tuple[str, ZipInfo]]
     return sorted(classes), found
 
 
-def _places(path: str, members: list[ZipInfo]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Returns where the members' bytes begin, and their numbers: int64 (n,)."""
+def check_stored(path: str, members: list[ZipInfo]) -> None:
+    """Raises ValueError unless each member is a range of bytes of the archive."""
     for member in members:
         if member.flag_bits & _ENCRYPTED:
             raise ValueError(f"{member.filename} in {path} is encrypted, which is not read")
@@ -116,6 +136,10 @@ def _places(path: str, members: list[ZipInfo]) -> tuple[npt.NDArray[np.int64], n
                 f"{member.filename} in {path} is compressed, so it is no range of bytes; pack the images without "
                 "compression (zip -0 -r), or unpack them"
             )
+
+
+def _places(path: str, members: list[ZipInfo]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Returns where the members' bytes begin, and their numbers: int64 (n,)."""
     headers = np.array([member.header_offset for member in members], np.int64)
     if (headers < 0).any():
         raise ValueError(f"{path} is damaged: a member does not lie in it")

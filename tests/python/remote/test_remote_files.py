@@ -75,7 +75,7 @@ def test_through_a_file_system_without_coroutines(folder: Path) -> None:
 
 def test_arguments(folder: Path) -> None:
     path = folder / "0.jpg"
-    for options in ({"cache": "memory:1GB"}, {"storage_options": {}}, {"network": headrace.Network()}):
+    for options in ({"storage_options": {}}, {"network": headrace.Network()}):
         with pytest.raises(ValueError, match="are for URLs"):
             ImageFiles([path], **options)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="some of the paths are URLs"):

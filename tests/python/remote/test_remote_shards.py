@@ -173,7 +173,7 @@ def test_errors_show_no_credentials(folder: Path, tmp_path: Path) -> None:
 
 def test_arguments(folder: Path) -> None:
     with pytest.raises(ValueError, match="are for URLs"):
-        TarShards(str(folder / "000.tar"), cache="memory:1GB")
+        TarShards(str(folder / "000.tar"), storage_options={})
     with pytest.raises(ValueError, match="some of the paths are URLs"):
         TarShards([str(folder / "000.tar"), "https://host/000.tar"])
     with pytest.raises(ValueError, match="a pattern is not looked up"):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from object_stores import PATTERN, SHARDS, batches, first_error, transform, write_shards
 
-from headrace import ImageFiles, Network, TarShards
+from headrace import DataLoader, ImageFiles, Network, TarShards, TarStream
 from support import assert_same, pictures
 
 pytest.importorskip("s3fs", reason="s3: URLs are read with s3fs")
@@ -80,3 +80,43 @@ def test_errors_say_what_to_do(bucket: tuple[Any, dict[str, Any]]) -> None:
             network=Network(patience=0.5),
         )
     assert "hunter2" not in str(caught.value)
+
+
+def test_a_stream_is_the_shards(bucket: tuple[Any, dict[str, Any]], tmp_path: Path) -> None:
+    client, options = bucket
+    folder = write_shards(tmp_path / "local")
+    for shard in range(SHARDS):
+        client.put_object(Bucket="images", Key=f"stream/{shard:03}.tar", Body=(folder / f"{shard:03}.tar").read_bytes())
+
+    def stream(**more: Any) -> TarStream:
+        urls = f"s3://images/stream/{PATTERN}"
+        return TarStream(urls, label="txt", transform=transform(), storage_options=options, **more)
+
+    local = TarShards(str(folder / PATTERN), label="txt", transform=transform(), index=False)
+    in_order = list(DataLoader(stream(), 8, num_workers=2, seed=0))
+    assert [text for _, texts in in_order for text in texts] == [local[i][1] for i in range(len(local))]
+    loader = DataLoader(stream(shuffle=True, buffer=20), 8, num_workers=2, seed=0)
+    assert loader.native
+    whole = list(loader)
+    assert sorted(text for _, texts in whole for text in texts) == sorted(local[i][1] for i in range(len(local)))
+    loader.set_epoch(0)
+    assert_same(list(loader.reference()), whole)
+    batches = iter(loader)
+    assert_same([next(batches) for _ in range(3)], whole[:3])
+    state = loader.state_dict()
+    again = DataLoader(stream(shuffle=True, buffer=20), 8, num_workers=2, seed=0)
+    again.load_state_dict(state)
+    assert_same(list(again), whole[3:])
+
+    client.put_object(Bucket="images", Key="stream/000.tar", Body=(folder / "001.tar").read_bytes())
+    changed = DataLoader(stream(shuffle=True, buffer=20), 8, num_workers=2, seed=0)
+    with pytest.raises(Exception, match=r"s3://images/stream/000\.tar: the object was changed"):
+        changed.load_state_dict(state)
+        list(changed)
+    client.put_object(Bucket="images", Key="stream/000.tar", Body=b"")
+    with pytest.raises(ValueError, match=r"s3://images/stream/000\.tar"):
+        list(DataLoader(stream(), 8, num_workers=2, seed=0))
+    client.delete_object(Bucket="images", Key="stream/000.tar")
+    with pytest.raises(FileNotFoundError, match=r"s3://images/stream/000\.tar: there is no such object") as missing:
+        list(DataLoader(stream(), 8, num_workers=2, seed=0))
+    assert "hunter2" not in str(missing.value)

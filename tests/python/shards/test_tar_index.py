@@ -6,8 +6,10 @@ import gzip
 import io
 import os
 import re
+import struct
 import tarfile
 import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ from hypothesis import strategies as st
 
 from headrace import TarShards
 from headrace.base.native import core
-from headrace.shards.tar_index import index_of
+from headrace.shards.tar_index import index_of, parsed
 from headrace.shards.urls import shard_paths
 
 NAMES = ("a/1.jpg", "a/1.cls", "a/2.jpg", "a/2.cls")
@@ -230,3 +232,11 @@ def test_an_index_is_small_and_typed(tmp_path):
     index = index_of(str(write(tmp_path / "s.tar")), "")
     assert index.number.tolist() == [0, 1, 2, 3] and index.offset.tolist() == [512, 1536, 2560, 3584]
     assert index.sample.dtype == np.uint32 and index.key(1) == "a/2"
+
+
+def test_a_sidecar_whose_header_ends_too_early_is_none() -> None:
+    header = b"{'descr': (" + b" " * 20 + b"\n"
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("version.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header)
+    assert parsed(file.getvalue()) is None

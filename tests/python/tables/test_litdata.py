@@ -97,7 +97,11 @@ def test_what_litdata_writes(tmp_path):
 
 def test_what_is_refused(tmp_path):
     for config, message in (
-        ({"compression": "zstd", "compression_level": "sample"}, r"have compression_level \(sample\)"),
+        (
+            {"compression": "zstd", "compression_level": "page"},
+            r"have compression_level \(page\); chunk, batch, sample",
+        ),
+        ({"compression": "lz4", "compression_level": "batch"}, "are compressed with lz4; zstd is read"),
         ({"encryption": {"algorithm": "fernet"}}, "have encryption"),
         ({"item_loader": "TokensLoader"}, "are for TokensLoader"),
         ({"data_spec": json.dumps([1, {"type": "builtins.list", "context": "null", "children_spec": []}])}, "no flat"),
@@ -191,9 +195,8 @@ def test_tables_of_arrow_that_are_refused(tmp_path):
         LitData(write_rows(folder, nulls), "image")
 
 
-def test_compressed_chunks_are_decompressed_once(tmp_path):
-    (tmp_path / "a").mkdir()
-    folder, cache = write(tmp_path / "a", compression="zstd"), tmp_path / "cache"
+def compress(folder):
+    """Compresses each chunk as a whole, as litdata does; returns what the index says of them."""
     index = json.loads((folder / "index.json").read_text())
     for chunk in index["chunks"]:
         raw = folder / chunk["filename"]
@@ -202,12 +205,19 @@ def test_compressed_chunks_are_decompressed_once(tmp_path):
             out.write(raw.read_bytes())
         raw.unlink()
     (folder / "index.json").write_text(json.dumps(index))
+    return index["chunks"]
+
+
+def test_compressed_chunks_are_decompressed_once(tmp_path):
+    (tmp_path / "a").mkdir()
+    folder, cache = write(tmp_path / "a", compression="zstd"), tmp_path / "cache"
+    chunks = compress(folder)
     data = LitData(folder, "image", "label", SMALL, cache=cache)
     assert [data.read(i) for i in range(24)] == list(pictures(24))
     made = sorted(one.name for one in cache.iterdir())
     assert LitData(folder, "image", "label", SMALL, cache=cache).target(7) == 7 % 5 - 1
-    assert sorted(one.name for one in cache.iterdir()) == made and len(made) == len(index["chunks"])
-    (folder / index["chunks"][0]["filename"]).write_bytes(b"no frame")
+    assert sorted(one.name for one in cache.iterdir()) == made and len(made) == len(chunks)
+    (folder / chunks[0]["filename"]).write_bytes(b"no frame")
     with pytest.raises(ValueError, match=r"zstd\.bin is damaged"):
         LitData(folder, "image", "label", cache=cache)
 

@@ -40,6 +40,22 @@ class HttpDoor:
             raise TemporaryError(f"the answer ends after {len(data)} bytes")
         return data, found
 
+    async def first(self, url: str, length: int) -> tuple[bytes, Stamp]:
+        """Returns the first bytes of an object, all of them if it has no more than `length`, and its stamp."""
+        options = self._options({"Range": f"bytes=0-{length - 1}"})
+        session = await self._fs.set_session()
+        async with _Answers(), session.get(self._fs.encode_url(url), **options) as one:
+            empty = one.status == 416  # no range lies in an empty object
+            if one.status >= 300 and not empty:
+                raise error_of(one.status, one.headers.get("Retry-After"), one.reason or "")
+            found = Stamp(0, "") if empty else _stamp(one, 0, length, or_less=True)
+            data = await one.read()
+        if empty:
+            return b"", await self.stamp(url)
+        if len(data) != min(length, found.size):
+            raise TemporaryError(f"the answer ends after {len(data)} bytes")
+        return data, found
+
     async def close(self) -> None:
         """Closes the connections."""
         await (await self._fs.set_session()).close()
@@ -69,8 +85,9 @@ def _tag(headers: Any) -> str:
     return str(headers.get("ETag") or headers.get("Last-Modified") or "")
 
 
-def _stamp(answer: Any, begin: int, end: int | None) -> Stamp:
-    """Returns the stamp of the object that an answer is of, after a check that it holds the range."""
+def _stamp(answer: Any, begin: int, end: int | None, *, or_less: bool = False) -> Stamp:
+    """Returns the stamp of the object that an answer is of, after a check that it holds the range; `or_less`: the part
+    of it that the object has."""
     headers = answer.headers
     if end is None:
         length = headers.get("Content-Length")
@@ -84,6 +101,8 @@ def _stamp(answer: Any, begin: int, end: int | None) -> Stamp:
     said, _, size = headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
     if not size.isdigit():
         raise TemporaryError("the answer does not say which bytes it holds")
+    if or_less:
+        end = min(end, int(size))
     if said != f"{begin}-{end - 1}":
         if int(size) < end:
             raise ChangedError(f"it has {size} bytes now")

@@ -21,6 +21,9 @@ class Door(Protocol):
 
     async def read(self, url: str, begin: int, end: int | None, stamp: Stamp | None) -> tuple[bytes, Stamp]: ...
 
+    async def first(self, url: str, length: int) -> tuple[bytes, Stamp]:
+        """Returns the first bytes of an object, all of them if it has no more than `length`, and its stamp."""
+
     async def close(self) -> None: ...
 
 

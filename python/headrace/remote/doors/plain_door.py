@@ -54,6 +54,11 @@ class PlainDoor:
             raise TemporaryError(f"the answer has {len(data)} bytes")
         return data, known
 
+    async def first(self, url: str, length: int) -> tuple[bytes, Stamp]:
+        """Returns the first bytes of an object, all of them if it has no more than `length`, and its stamp."""
+        stamp = await self.stamp(url)
+        return await self.read(url, 0, min(length, stamp.size), stamp) if stamp.size else (b"", stamp)
+
     async def close(self) -> None:
         """Does nothing: fsspec documents no way to close a file system."""
 

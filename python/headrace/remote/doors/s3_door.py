@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from headrace.remote.doors.answers import Stamp, TemporaryError, check_stamp, error_of
+from headrace.remote.doors.answers import ChangedError, Stamp, TemporaryError, check_stamp, error_of
 
 
 class S3Door:
@@ -25,8 +25,29 @@ class S3Door:
         options = {} if end is None else {"Range": f"bytes={begin}-{end - 1}"}
         if stamp is not None and stamp.tag:
             options["IfMatch"] = stamp.tag
+        data, found = await self._answer(url, options, whole=end is None, stamp=stamp)
+        if len(data) != (found.size if end is None else end - begin):
+            raise TemporaryError(f"the answer ends after {len(data)} bytes")
+        return data, found
+
+    async def first(self, url: str, length: int) -> tuple[bytes, Stamp]:
+        """Returns the first bytes of an object, all of them if it has no more than `length`, and its stamp."""
+        try:
+            data, found = await self._answer(url, {"Range": f"bytes=0-{length - 1}"}, whole=False, stamp=None)
+        except ChangedError:  # no range lies in an empty object
+            found = await self.stamp(url)
+            if found.size:
+                raise
+            return b"", found
+        if len(data) != min(length, found.size):
+            raise TemporaryError(f"the answer ends after {len(data)} bytes")
+        return data, found
+
+    async def _answer(
+        self, url: str, options: dict[str, str], *, whole: bool, stamp: Stamp | None
+    ) -> tuple[bytes, Stamp]:
         one = await self._call("get_object", url, options)
-        size = one["ContentLength"] if end is None else str(one.get("ContentRange", "")).rpartition("/")[2]
+        size = one["ContentLength"] if whole else str(one.get("ContentRange", "")).rpartition("/")[2]
         found = Stamp(int(size), str(one.get("ETag", "")))
         try:
             check_stamp(found, stamp)
@@ -37,8 +58,6 @@ class S3Door:
             raise TemporaryError(f"the connection failed ({type(error).__name__})") from None
         finally:
             one["Body"].close()
-        if len(data) != (found.size if end is None else end - begin):
-            raise TemporaryError(f"the answer ends after {len(data)} bytes")
         return data, found
 
     async def close(self) -> None:

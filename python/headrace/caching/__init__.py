@@ -1,0 +1,1 @@
+"""Encoded bytes of this machine's files, kept in memory, and in a folder of a faster disk."""

@@ -1,0 +1,1 @@
+"""Tar shards in other machines that are read from front to back, and not kept."""

@@ -1,0 +1,1 @@
+"""Where shards and tables lie: a folder of this machine, or objects in other machines, read by ranges."""

@@ -1,0 +1,144 @@
+"""How objects in other machines are read besides the samples: whole ones, long ranges, many short ones, as files."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace.remote.cache import Cache, checked_cache
+from headrace.remote.files import RemoteFiles
+from headrace.remote.network import Network
+from headrace.remote.urls import is_url
+
+Int64s = npt.NDArray[np.int64]
+
+_PIECE = 8 << 20  # bytes of a request
+_GAP = 64 << 10  # bytes between two short ranges that are read as well, to save a request
+
+
+@dataclass(frozen=True)
+class Access:
+    """The arguments of a dataset about other machines, checked."""
+
+    options: Mapping[str, Any] | None
+    cache: Cache | None
+    network: Network | None
+
+    @classmethod
+    def of(
+        cls,
+        path: Any,
+        cache: Cache | str | os.PathLike[str] | None,
+        options: Mapping[str, Any] | None,
+        network: Network | None,
+    ) -> Access | None:
+        """Returns the access to a URL; None: `path` is a file or a folder of this machine.
+
+        Raises:
+            TypeError: `cache` is of another type.
+            ValueError: an argument of URLs is given for a path of this machine.
+        """
+        if is_url(path):
+            return cls(options, checked_cache(cache), network)
+        if options is not None or network is not None:
+            raise ValueError("storage_options and network are for URLs, and this is a local path")
+        return None
+
+    def files(self, urls: list[str], lead: int = 0, check: Callable[[bytes, int], str] | None = None) -> RemoteFiles:
+        """Returns objects, whose stamps are asked for: from now on a change is an error. `lead`, `check`: see
+        RemoteObject. Raises OSError."""
+        files = RemoteFiles(urls, self.options, self.cache, self.network, lead=lead, check=check)
+        files.take_stamps()
+        return files
+
+    def folder(self) -> str | os.PathLike[str] | None:
+        """Returns the folder that the user gave for what is kept on this machine; None: the usual one."""
+        return None if self.cache is None else self.cache.path
+
+
+def read_long(files: RemoteFiles, number: int, begin: int, end: int) -> bytes:
+    """Returns a range of an object, read in pieces at the same time. Raises OSError."""
+    assert files.stamps is not None
+    url, stamp, fetcher = files.urls[number], files.stamps[number], files.fetcher
+
+    async def pieces() -> list[bytes]:
+        places = [(at, min(at + _PIECE, end)) for at in range(begin, end, _PIECE)]
+        return list(await asyncio.gather(*(fetcher.read(url, files.options, *place, stamp) for place in places)))
+
+    return b"".join(fetcher.wait(pieces())) if end > begin else b""
+
+
+def read_short(files: RemoteFiles, number: int, begins: Int64s, length: int) -> npt.NDArray[np.uint8]:
+    """Returns `length` bytes of an object from each of `begins` on, ascending: uint8 (n, length). Raises OSError."""
+    made = np.empty((len(begins), length), np.uint8)
+    if len(begins) == 0 or length == 0:
+        return made
+    assert files.stamps is not None
+    url, stamp, fetcher = files.urls[number], files.stamps[number], files.fetcher
+    firsts = np.flatnonzero(np.r_[True, np.diff(begins) > _GAP + length])
+    ends = np.r_[firsts[1:], len(begins)]
+
+    async def all_of_them() -> None:
+        async def one(first: int, end: int) -> None:
+            base = int(begins[first])
+            data = await fetcher.read(url, files.options, base, int(begins[end - 1]) + length, stamp)
+            at = (begins[first:end] - base)[:, None] + np.arange(length)
+            made[first:end] = np.frombuffer(data, np.uint8)[at]
+
+        await asyncio.gather(*(one(*group) for group in zip(firsts.tolist(), ends.tolist(), strict=True)))
+
+    fetcher.wait(all_of_them())
+    return made
+
+
+def copied(files: RemoteFiles, number: int, target: str) -> None:
+    """Writes an object to a file of this machine. Raises OSError."""
+    assert files.stamps is not None
+    size, at_once = files.stamps[number].size, 8 * _PIECE
+    with Path(target).open("wb") as out:
+        for begin in range(0, size, at_once):
+            out.write(read_long(files, number, begin, min(begin + at_once, size)))
+
+
+class RangeFile(io.RawIOBase):
+    """An object as a file for reading, each read a range. Raises OSError."""
+
+    def __init__(self, files: RemoteFiles, number: int = 0) -> None:
+        assert files.stamps is not None
+        self._files, self._number, self._size, self._at = files, number, files.stamps[number].size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = max(0, offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence])
+        return self._at
+
+    def size(self) -> int:
+        """Returns the object's bytes; pyarrow asks for them."""
+        return self._size
+
+    def read(self, size: int | None = -1) -> bytes:
+        end = self._size if size is None or size < 0 else min(self._at + size, self._size)
+        data = read_long(self._files, self._number, self._at, end)
+        self._at += len(data)
+        return data
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)

@@ -1,0 +1,62 @@
+"""Where a file of a table lies: on this machine, or in another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from headrace.remote.files import RemoteFiles
+from headrace.remote.network import Network
+from headrace.remote.urls import named
+from headrace.tables.cached import made_once
+from headrace.tables.reading.access import Access, RangeFile, copied
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file.
+
+    Attributes:
+        name: its path, or what of its URL names it.
+        files, number: the object, in another machine.
+    """
+
+    name: str
+    files: RemoteFiles | None = None
+    number: int = 0
+
+    @property
+    def far(self) -> bool:
+        """Whether it lies in another machine."""
+        return self.files is not None
+
+    @property
+    def shown(self) -> str:
+        """Its path, or its URL without credentials."""
+        return self.name if self.files is None else self.files.shown[self.number]
+
+    @property
+    def stamp(self) -> tuple[object, ...]:
+        """The stamp of an object; () for a file of this machine."""
+        return () if self.files is None or self.files.stamps is None else tuple(self.files.stamps[self.number])
+
+    def open(self) -> Any:
+        """Returns what pyarrow opens for reading."""
+        return self.name if self.files is None else RangeFile(self.files, self.number)
+
+    def here(self, folder: Path) -> str:
+        """Returns the path of the file, or of a copy of the object, which serves until the object changes. Raises
+        OSError."""
+        if self.files is None:
+            return self.name
+        make = partial(copied, self.files, self.number)
+        return made_once(self.name, "copy", PurePosixPath(self.shown).suffix, folder, make, self.stamp)
+
+
+def far_places(urls: list[str], options: Mapping[str, Any] | None, network: Network | None) -> list[Place]:
+    """Returns where objects lie, after a look at each: from now on a change is an error. Raises OSError."""
+    files = Access(options, None, network).files(urls)
+    return [Place(named(url), files, number) for number, url in enumerate(urls)]

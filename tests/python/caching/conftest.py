@@ -1,0 +1,17 @@
+"""Caches live as long as their datasets; those that a failed test leaves behind must not serve the next test."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from headrace.caching.local import kept
+
+
+@pytest.fixture(autouse=True)
+def no_cache_stays() -> Iterator[None]:
+    yield
+    gc.collect()
+    assert kept() is None, "a cache outlives its datasets"
