@@ -10,6 +10,7 @@
 #include "core/packing/pack_jpeg.h"
 #include "core/planes/plane_decoder.h"
 #include "core/scan/entry_points.h"
+#include "progressive/progressive_check.h"
 // jpeglib.h needs FILE.
 // clang-format off
 #include <cstdio>
@@ -120,20 +121,31 @@ JpegDecoder& decoder_for(Box box) {
 void check_entry_points(JpegDecoder& decoder, std::span<const uint8_t> data, const JpegHeader& header, Box box,
                         const std::vector<uint8_t>& pixels) {
   constexpr size_t kEnough = size_t{1} << 28;
-  EntryPoints::of_process().set_limit(kEnough);
+  EntryPoints points(kEnough);
   Keep whole(header.size.width);
   try {
-    decoder.decode(data, header, {0, 0, header.size.width, header.size.height}, whole);
+    decoder.decode(data, header, {0, 0, header.size.width, header.size.height}, whole, &points);
   } catch (const NeedsPillow&) {  // damage below the box
   }
   Keep kept(box.width);
   try {
-    decoder.decode(data, header, box, kept);
+    decoder.decode(data, header, box, kept, &points);
   } catch (const NeedsPillow&) {
     fail("damaged with entry points alone");
   }
   require(kept.pixels == pixels, "other pixels with entry points");
-  EntryPoints::of_process().set_limit(0);
+  // Lies: any pixels, or a refusal.
+  EntryPoints lies(kEnough);
+  std::vector<EntryPoint> list(1 + data.size() % 64);
+  for (size_t i = 0; i < list.size(); ++i)
+    list[i] = {static_cast<uint32_t>(data[i * 7 % data.size()]) * static_cast<uint32_t>(data.size() / 16 + i),
+               {1, -1, 300}};
+  lies.keep(lies.key_of(data), list);
+  Keep any(box.width);
+  try {
+    decoder.decode(data, header, box, any, &lies);
+  } catch (const NeedsPillow&) {
+  }
 }
 
 /// A rewritten file has the same pixels.
@@ -163,6 +175,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   if (int64_t{header.size.width} * header.size.height > kMaxPixels) return 0;
 
   const Box box = box_of(data, header.size);
+  if (header.progressive) {
+    const char* const wrong = test::check_progressive(data, header, box);
+    require(wrong == nullptr, wrong);
+  }
   JpegDecoder& decoder = decoder_for(box);
   Keep kept(box.width);
   try {
@@ -176,8 +192,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   const size_t whole_bytes = static_cast<size_t>(header.size.width) * kPixelBytes;
   std::vector<uint8_t> whole(whole_bytes * static_cast<size_t>(box.y + box.height));
   const Verdict verdict = judge(data, box.y + box.height, whole_bytes, whole.data());
-  // The Huffman loop does not read all that lies beside a box: what libjpeg conceals there changes no pixel of the box.
-  const bool partly = header.scans == 1 && !header.progressive;
+  // Our own loops do not read all that lies beside a box: what libjpeg conceals there changes no pixel of the box.
+  const bool partly = header.scans == 1 || header.progressive;
   require(verdict == Verdict::kClean || (partly && verdict == Verdict::kWarns), "libjpeg does not find this clean");
   for (size_t y = 0; y < static_cast<size_t>(box.height); ++y) {
     const uint8_t* row =

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <span>
 
+#include "core/archive/arriving_tar.h"
 #include "core/archive/tar_samples.h"
 
 namespace {
@@ -31,6 +32,29 @@ void require(bool holds, const char* what) {
   __builtin_trap();
 }
 
+/// The members of the same archive, arriving in pieces; throws what the whole archive does.
+void arrive(std::span<const uint8_t> bytes, size_t piece, size_t expected) {
+  ArrivingTar tar(bytes.size(), 0, {"jpg", "cls"});
+  size_t fed = 0, members = 0;
+  for (ArrivedMember member;;) {
+    const ArrivingTar::Step step = tar.next(member);
+    if (step == ArrivingTar::Step::kEnd) break;
+    if (step == ArrivingTar::Step::kMember) {
+      ++members;
+      require(member.begin < member.offset && member.offset + member.size <= bytes.size(), "an arrived member outside");
+      if (member.wanted && member.size > 0) {
+        require(std::memcmp(member.bytes.data(), bytes.data() + member.offset, member.size) == 0, "other bytes");
+      }
+      continue;
+    }
+    require(fed < bytes.size(), "more bytes are wanted than there are");
+    const size_t some = std::min(piece, bytes.size() - fed);
+    tar.append(bytes.subspan(fed, some));
+    fed += some;
+  }
+  require(members == expected, "another number of members has arrived");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
@@ -42,6 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
       require(made.sample[i] < made.key_offsets.size() && made.extension[i] < made.extensions.size(), "a wrong number");
       require(i == 0 ? made.sample[0] == 0 : made.sample[i] - made.sample[i - 1] <= 1, "a sample without members");
     }
+    for (const size_t piece : {size_t{100}, size_t{1} << 20}) arrive({bytes, size}, piece, made.sample.size());
     for (const uint64_t key : made.key_offsets) require(made.keys[key] != '\0', "an empty key");
   } catch (const ArchiveError&) {
   }

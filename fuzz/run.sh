@@ -1,5 +1,6 @@
 #!/bin/sh
 # Builds a fuzzer with clang under ASan + UBSan and runs it: [HARNESS=fuzz_tar] fuzz/run.sh [seconds] [more seed folders...]
+# `fuzz/run.sh build` builds only, for OSS-Fuzz: into OUT_FILE, with CXXFLAGS' sanitizers, ENGINE and LIBJPEG.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-600}
@@ -13,25 +14,38 @@ done
 harness=${HARNESS:-fuzz_jpeg}
 case $harness in
   fuzz_jpeg) out=build/fuzz corpus=fuzz/corpus libraries=-ljpeg
-    sources="csrc/core/jpeg/*.cpp csrc/core/packing/*.cpp csrc/core/planes/*.cpp csrc/core/scan/*.cpp csrc/core/decode/*.cpp csrc/core/blocks/*_scalar.cpp" ;;
-  fuzz_tar) out=build/fuzz_tar corpus=fuzz/corpus_tar sources="csrc/core/archive/tar_*.cpp" libraries= ;;
+    sources="csrc/core/jpeg/*.cpp csrc/core/packing/*.cpp csrc/core/planes/*.cpp csrc/core/progressive/*[!2].cpp csrc/core/scan/*.cpp csrc/core/decode/*.cpp csrc/core/blocks/*_scalar.cpp" ;;
+  fuzz_tar) out=build/fuzz_tar corpus=fuzz/corpus_tar sources="csrc/core/archive/*tar*.cpp" libraries= ;;
   *) echo "HARNESS is fuzz_jpeg or fuzz_tar, not $harness" >&2; exit 1 ;;
 esac
 mkdir -p "$out/found" "$out/crashes"
-options="-std=c++20 -g -O1 -fno-omit-frame-pointer -fno-sanitize-recover=undefined -Icsrc"
+options="-std=c++20 -g -O1 -fno-omit-frame-pointer -Icsrc -Itests/cpp"
+if [ "$seconds" = build ]; then
+  options="$options ${CXXFLAGS:-}" objects= engine=${ENGINE:?} binary=${OUT_FILE:?}
+  [ -z "$libraries" ] || libraries=${LIBJPEG:-$libraries}
+else
+  options="$options -fno-sanitize-recover=undefined" binary=$out/$harness
+  objects=-fsanitize=fuzzer-no-link,address,undefined engine=-fsanitize=fuzzer,address,undefined
+fi
 if [ "$harness" = fuzz_jpeg ] && [ "$(uname -m)" = x86_64 ]; then
-  # Of the block loops only these files may use wider instructions.
+  # Of the loops only these files may use wider instructions.
   for set in avx2:-mavx2 "avx512:-mavx2 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mavx512vnni"; do
     # shellcheck disable=SC2086 - options
-    "$compiler" $options ${set#*:} -fsanitize=fuzzer-no-link,address,undefined \
+    "$compiler" $options $objects ${set#*:} \
       -c "csrc/core/blocks/blocks_${set%%:*}.cpp" -o "$out/blocks_${set%%:*}.o"
     sources="$sources $out/blocks_${set%%:*}.o"
   done
+  # shellcheck disable=SC2086 - options
+  "$compiler" $options $objects -mbmi -mbmi2 -mpopcnt \
+    -c csrc/core/progressive/scans_bmi2.cpp -o "$out/scans_bmi2.o"
+  sources="$sources $out/scans_bmi2.o"
 fi
 # shellcheck disable=SC2086 - patterns and options
-"$compiler" $options -fsanitize=fuzzer,address,undefined -o "$out/$harness" "fuzz/$harness.cpp" $sources $libraries
+"$compiler" $options $engine -o "$binary" "fuzz/$harness.cpp" $sources $libraries
+[ "$seconds" != build ] || exit 0
 
 [ "$harness" != fuzz_jpeg ] || [ ! -d fuzz/regressions ] || set -- fuzz/regressions "$@"
+[ "$harness" != fuzz_jpeg ] || set -- "$@" -dict=fuzz/jpeg.dict
 # New inputs go to the first folder; the others are only read.
 exec "$out/$harness" -max_total_time="$seconds" -max_len=16384 -timeout=10 -print_final_stats=1 \
   -artifact_prefix="$out/crashes/" "$out/found" "$corpus" "$@"

@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
   std::vector<Contender> contenders;
   for (const Case& c : cases) {
     std::vector<uint8_t> want;
-    for (const char* name : {"scalar", "avx2", "avx512"}) {
+    for (const char* name : {"scalar", "avx2", "avx512", "neon"}) {
       const Kernels* set = kernels_named(name);
       if (!set) continue;
       contenders.push_back({set, &c, std::make_unique<Fuser>(*set), {}});

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/kernels/kernels.h"
-#include "core/warp/warp_job.h"
+#include "core/warp/warp_math.h"
 
 namespace {
 
@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
       std::copy(map.numbers.begin(), map.numbers.end(), warp.a);
       warp.out = size;
       kernels_named("scalar")->run_warp(warp_job(warp), image.data(), size, all, want.data());
-      for (const char* set : {"scalar", "avx2", "avx512"}) {
+      for (const char* set : {"scalar", "avx2", "avx512", "neon"}) {
         const Kernels* named = kernels_named(set);
         if (!named) continue;
         contenders.push_back({std::string(name) + " " + map.name, named, warp_job(warp), {}});

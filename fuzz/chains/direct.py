@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 import headrace.recipe.steps as S
-from fuzz.chains.policies import policy
+from fuzz.chains.policies import aug_mix, policy
 from headrace.lowering import _add
 from headrace.lowering.builder import Builder
 from headrace.lowering.origins import leaves
@@ -268,6 +268,7 @@ _PARAMETERS: dict[str, Callable[[Any, Steps, Any, Draws], Any]] = {
     "AutoAugment": policy,
     "ColorJitter": _jitter,
     "GaussianBlur": _blur,
+    "AugMix": aug_mix,
     "RandAugment": policy,
     "RandomAffine": _affine,
     "RandomChannelPermutation": _channels,

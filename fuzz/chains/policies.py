@@ -6,6 +6,8 @@ import bisect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import headrace.recipe.steps as S
+
 Space = dict[str, tuple[Any, bool]]
 
 
@@ -14,6 +16,36 @@ def policy(transform: Any, steps: Sequence[Any], image: Any, draws: Sequence[flo
     for name, magnitude in _chosen(transform, steps, image, draws):
         image = _operated(transform, image, name, magnitude)
     return image
+
+
+def aug_mix(transform: Any, steps: Sequence[Any], image: Any, draws: Sequence[float]) -> Any:
+    """Returns the mix of the image and the chains that the draws choose, by torchvision's operations on tensors."""
+    import torch
+    from torchvision.transforms.functional import pil_to_tensor, to_pil_image
+
+    (step,) = steps
+    values = pil_to_tensor(image)[None]
+    *weights, own = draws[step.draw : step.draw + len(step.chains) + 1]
+    mix = torch.tensor(own, dtype=torch.float32) * values
+    for chain, weight in zip(step.chains, weights, strict=True):
+        changed = values
+        for name, magnitude in _of_chain(transform, chain, image, draws):
+            changed = _operated(transform, changed, name, magnitude)
+        mix.add_(torch.tensor(weight, dtype=torch.float32) * changed)
+    return to_pil_image(mix[0].to(torch.uint8))
+
+
+def _of_chain(transform: Any, steps: Sequence[Any], image: Any, draws: Sequence[float]) -> Iterator[tuple[str, float]]:
+    space = _space(transform, 10, image)
+    for step in steps:
+        if isinstance(step, S.When):
+            if draws[step.draw] < step.p:
+                yield from _of_chain(transform, step.steps, image, draws)
+            continue
+        name = _one_of(list(space), draws[step.draw])
+        found, signed = space[name]
+        magnitudes = None if found is None else found[: transform.severity]
+        yield name, _one_of(_ways((magnitudes, signed), None), draws[step.draw + 1])
 
 
 def _chosen(transform: Any, steps: Sequence[Any], image: Any, draws: Sequence[float]) -> Iterator[tuple[str, float]]:
@@ -49,10 +81,10 @@ def _ways(entry: tuple[Any, bool], bin: int | None) -> list[float]:
 
 def _space(transform: Any, bins: int, image: Any) -> Space:
     if hasattr(transform, "_AUGMENTATION_SPACE"):
-        made = {
-            name: (of(bins, image.height, image.width), signed)
-            for name, (of, signed) in transform._AUGMENTATION_SPACE.items()
-        }
+        named = transform._AUGMENTATION_SPACE
+        if not getattr(transform, "all_ops", True):
+            named = transform._PARTIAL_AUGMENTATION_SPACE
+        made = {name: (of(bins, image.height, image.width), signed) for name, (of, signed) in named.items()}
         return {name: (None if found is None else found.tolist(), signed) for name, (found, signed) in made.items()}
     sized = () if type(transform).__name__ == "TrivialAugmentWide" else ((image.height, image.width),)
     given = transform._augmentation_space(bins, *sized)

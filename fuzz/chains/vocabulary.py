@@ -183,6 +183,12 @@ def _learned(w: Words, policy: str | None = None) -> str:
     return f"{home}.AutoAugment({home}.AutoAugmentPolicy['{policy}'], {w.filter(home, WARPS)}, {w.fill(none=True)})"
 
 
+def _aug_mix(w: Words) -> str:
+    home, all_ops = w.home(("v1", "v2")), w.draw.random() < 0.5
+    chains = f"{w.draw.randint(1, 10)}, {w.draw.randint(1, 4)}, {w.draw.choice([-1, 1, 2])}, {w.number(0.3, 2.0)}"
+    return f"{home}.AugMix({chains}, {all_ops}, {w.filter(home, ('nearest', 'bilinear'))}, {w.fill(none=True)})"
+
+
 def _timms_policy(w: Words) -> str:
     if w.draw.random() < 0.1:
         return "timm.auto_augment_transform('originalr')"
@@ -197,7 +203,14 @@ def _timms_policy(w: Words) -> str:
 
 
 #: Need images of one size.
-OF_ONE_SIZE: tuple[Callable[[Words], str], ...] = (_perspective, _perspective, _rand_augment, _learned, _timms_policy)
+OF_ONE_SIZE: tuple[Callable[[Words], str], ...] = (
+    _perspective,
+    _perspective,
+    _rand_augment,
+    _learned,
+    _timms_policy,
+    _aug_mix,
+)
 
 
 def _trivial(w: Words) -> str:

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <map>
@@ -23,6 +24,7 @@ using namespace headrace;
 using namespace std::chrono_literals;
 
 constexpr int kPasses = 4, kBatch = 24, kDepth = 3, kSide = 224;
+constexpr size_t kWord = sizeof(uint32_t);  // a sample holds whole ones
 
 std::shared_ptr<const BlobTable> files_below(const std::string& folder) {
   std::vector<std::string> paths;
@@ -120,7 +122,7 @@ int run(const std::string& folder, const PipelineOptions& options) {
   });
 
   std::map<std::string, int> failures;
-  unsigned checksum = 0;
+  uint64_t checksum = 0;  // of all bytes
   Feeder feeder(table->size());
   for (int pass = 0; pass < kPasses; ++pass) {
     feeder.shuffle();
@@ -142,8 +144,13 @@ int run(const std::string& folder, const PipelineOptions& options) {
         made[static_cast<size_t>(failure.sample)] = false;
       }
       const size_t bytes = pipeline.options().strides.sample_bytes;
-      for (size_t i = 0; i < made.size() * bytes; i += 512) {
-        if (made[i / bytes]) checksum = checksum * 31 + batch->memory[i];
+      for (size_t sample = 0; sample < made.size(); ++sample) {
+        if (!made[sample]) continue;
+        for (size_t i = sample * bytes; i < (sample + 1) * bytes; i += kWord) {
+          uint32_t word = 0;
+          std::memcpy(&word, &batch->memory[i], kWord);
+          checksum = (checksum ^ word) * 0x9E3779B97F4A7C15;
+        }
       }
     }
   }
@@ -152,7 +159,7 @@ int run(const std::string& folder, const PipelineOptions& options) {
   std::printf("%lld files, %d passes, %d threads: %d left to Pillow", static_cast<long long>(table->size()), kPasses,
               options.threads, at_pillow.load());
   for (const auto& [stage, count] : failures) std::printf("; %s: %d failures", stage.c_str(), count);
-  std::printf("; checksum %08x\n", checksum);
+  std::printf("; checksum %016llx\n", static_cast<unsigned long long>(checksum));
   return 0;
 }
 

@@ -13,7 +13,6 @@
 #include "core/jpeg/jpeg_header.h"
 #include "core/kernels/kernels.h"
 #include "core/planes/plane_decoder.h"
-#include "core/scan/entry_points.h"
 
 namespace py = pybind11;
 
@@ -56,33 +55,49 @@ class CopySink : public RowSink {
   size_t row_bytes_;
 };
 
+JpegHeader plain_header_of(std::span<const uint8_t> bytes) {
+  JpegHeader header = parse_jpeg_header(bytes);
+  if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
+  return header;
+}
+
+void copy_box(std::span<const uint8_t> bytes, const JpegHeader& header, const Box& box, uint8_t* out) {
+  CopySink sink(out, static_cast<size_t>(box.width) * kPixelBytes);
+  const Unlocked unlocked;
+  thread_local JpegDecoder decoder(kernels().blocks);
+  decoder.decode(bytes, header, box, sink);
+}
+
 py::bytes decode_crop(const py::bytes& data, int x, int y, int width, int height) {
   const auto bytes = bytes_of(data);
-  const JpegHeader header = parse_jpeg_header(bytes);
-  if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
+  const JpegHeader header = plain_header_of(bytes);
   const Box box{x, y, width, height};
   if (width < 1 || height < 1 || x > header.size.width - width || y > header.size.height - height ||
       !box.inside(header.size))
     throw py::value_error("the box does not lie inside the image");
-  const size_t row_bytes = static_cast<size_t>(width) * kPixelBytes;
   // Without a value, to be filled in place: the only way to make a bytes object without a copy.
   auto pixels = py::reinterpret_steal<py::bytes>(
-      PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(row_bytes * static_cast<size_t>(height))));
+      PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(width) * height * kPixelBytes));
   if (!pixels) throw py::error_already_set();
-  CopySink sink(reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(pixels.ptr())), row_bytes);
-  {
-    const Unlocked unlocked;
-    thread_local JpegDecoder decoder(kernels().blocks);
-    decoder.decode(bytes, header, box, sink);
-  }
+  copy_box(bytes, header, box, reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(pixels.ptr())));
   return pixels;
+}
+
+void decode_whole(const py::bytes& data, py::array_t<uint8_t> out) {
+  const auto bytes = bytes_of(data);
+  const JpegHeader header = plain_header_of(bytes);
+  const auto [width, height] = header.size;
+  if (out.ndim() != 3 || out.shape(0) != height || out.shape(1) != width || out.shape(2) != kPixelBytes ||
+      !(out.flags() & py::array::c_style)) {
+    throw py::value_error("out: contiguous, of shape (height, width, 4) as the file has them");
+  }
+  copy_box(bytes, header, {0, 0, width, height}, out.mutable_data());
 }
 
 // The rows of each component, without the padding to whole blocks.
 std::vector<py::array_t<uint8_t>> planes(const py::bytes& data) {
   const auto bytes = bytes_of(data);
-  const JpegHeader header = parse_jpeg_header(bytes);
-  if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
+  const JpegHeader header = plain_header_of(bytes);
   const PlaneLayout whole = plane_layout(header, {0, 0, header.size.width, header.size.height});
   std::vector<uint8_t> samples(whole.bytes);
   PlaneDecoder().decode(bytes, header, whole, samples.data());
@@ -108,19 +123,11 @@ void bind_jpeg(py::module_& m) {
   m.def("decode_crop", &decode_crop, py::arg("data"), py::arg("x"), py::arg("y"), py::arg("width"), py::arg("height"),
         "RGBX bytes, row by row, of a box of a JPEG. Raises NeedsPillow where the file is not plain or not clean, and\n"
         "ValueError where the box leaves the image.");
+  m.def("decode_whole", &decode_whole, py::arg("data"), py::arg("out").noconvert(),
+        "Writes the RGBX pixels of a JPEG to an array. Raises NeedsPillow as `decode_crop`, and ValueError where the\n"
+        "array has not the image's size.");
   m.def("jpeg_planes", &planes, py::arg("data"),
         "The samples of each component, uint8 (height, width), as libjpeg-turbo decodes them. Raises NeedsPillow.");
-  m.def(
-      "set_entry_points", [](size_t limit) { EntryPoints::of_process().set_limit(limit); }, py::arg("limit"),
-      "Bytes of memory for where the rows of JPEGs without restart markers begin; 0, the default: none are learned.");
-  m.def(
-      "entry_points",
-      [] {
-        const EntryPoints& points = EntryPoints::of_process();
-        using namespace py::literals;
-        return py::dict("limit"_a = points.limit(), "bytes"_a = points.bytes(), "images"_a = points.images());
-      },
-      "The limit of set_entry_points, the bytes used, and the images that they are of.");
 }
 
 }  // namespace headrace

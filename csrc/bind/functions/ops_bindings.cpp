@@ -1,4 +1,6 @@
 // Binds single stages, for tests and headrace.ops: arrays in, core call without the GIL, arrays out.
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +15,7 @@
 #include "core/kernels/resample_table.h"
 #include "core/making/sample_maker.h"
 #include "core/plan/plan.h"
+#include "core/warp/tensor_warp.h"
 
 namespace py = pybind11;
 
@@ -100,6 +103,38 @@ py::array_t<float> blur(const py::array_t<uint8_t, py::array::c_style>& image,
   return made;
 }
 
+// How torch rounds is found by comparing floats with it, because bytes rarely tell.
+py::tuple tensor_warp(const py::array_t<uint8_t, py::array::c_style>& image, const std::array<float, 6>& matrix,
+                      bool fused_places, bool fused) {
+  if (image.ndim() != 3 || image.shape(2) != kPixelBytes) throw py::value_error("image: uint8 of shape (H, W, 4)");
+  const Size size{static_cast<int>(image.shape(1)), static_cast<int>(image.shape(0))};
+  const std::array<float, 6> m = tensor_matrix({matrix}, size);
+  py::array_t<float> grid({image.shape(0), image.shape(1), py::ssize_t{2}});
+  py::array_t<float> made({image.shape(0), image.shape(1), py::ssize_t{3}});
+  float *places = grid.mutable_data(), *to = made.mutable_data();
+  const uint8_t* pixels = image.data();
+  {
+    const Unlocked unlocked;
+    for (int y = 0; y < size.height; ++y) {
+      for (int x = 0; x < size.width; ++x, places += 2, to += 3) {
+        const float u = from_centre(x, size.width), v = from_centre(y, size.height);
+        for (size_t axis = 0; axis < 2; ++axis) {
+          const float* half = m.data() + 3 * axis;
+          places[axis] = fused_places ? tensor_coordinate<true>(half, u, v) : tensor_coordinate<false>(half, u, v);
+        }
+        const auto at = [&](size_t axis, int length) {
+          return fused ? tensor_place<true>(places[axis], length) : tensor_place<false>(places[axis], length);
+        };
+        const float column = at(0, size.width), row = at(1, size.height);
+        const std::array<float, 4> values =
+            fused ? tensor_sampled<true>(pixels, size, column, row) : tensor_sampled<false>(pixels, size, column, row);
+        std::copy_n(values.begin(), 3, to);
+      }
+    }
+  }
+  return py::make_tuple(grid, made);
+}
+
 py::tuple resample_table(int in, int out, int filter, int first, int count) {
   ResampleTable table;
   {
@@ -123,6 +158,9 @@ void bind_ops(py::module_& m) {
       "plain or not clean.");
   m.def("blur", &blur, py::arg("image"), py::arg("row"), py::arg("column"), py::arg("isa") = py::none(),
         "torchvision's GaussianBlur of an RGBX image with these weights, before it is rounded: float32 (H, W, 4).");
+  m.def("tensor_warp", &tensor_warp, py::arg("image"), py::arg("matrix"), py::arg("fused_places"), py::arg("fused"),
+        "torchvision's affine map of an RGBX image by the bilinear filter, in floats: the grid (H, W, 2) of torch's\n"
+        "grid_sample, and the values (H, W, 3) before they are rounded.");
   m.def("resample_table", &resample_table, py::arg("in_size"), py::arg("out_size"), py::arg("filter"), py::arg("first"),
         py::arg("count"), "(start, taps, weights) of Pillow's resize along one axis.");
   m.def(

@@ -39,6 +39,7 @@ extern const BlockLoops kScalarBlocks;
 extern const BlockLoops kAvx2Blocks;
 extern const BlockLoops kAvx512Blocks;
 #endif
+extern const BlockLoops kNeonBlocks;
 
 /// The scalar `invert`, for the groups that the vectors leave to it.
 void invert_scalar(const int16_t* blocks, int count, const uint16_t* quant, uint8_t* samples, size_t stride);

@@ -1,9 +1,10 @@
 // The loops from coefficients to pixels in plain C++: the reference for the vectors.
 //
-// Note [16-bit inverse]: libjpeg-turbo's inverse DCT for x86 keeps values in 16 bits where its C version has 32:
-// dequantised coefficients and four sums wrap, and the results of each pass saturate. Coefficients that an encoder
-// makes never come near these limits, but a file may contain any, and Pillow shows what these instructions make of
-// them.
+// Note [16-bit inverse]: libjpeg-turbo's inverse DCT keeps values in 16 bits where its C version has 32: dequantised
+// coefficients and four sums wrap. The results of each pass saturate on x86; on Arm those of the first one wrap,
+// and the 32-bit sums are rounded without wrapping once more.
+// Coefficients that an encoder makes never come near these limits, but a file may contain any, and Pillow shows what
+// these instructions make of them.
 #include <algorithm>
 
 #include "core/base/pixel_math.h"
@@ -12,6 +13,12 @@
 
 namespace headrace {
 namespace {
+
+#if defined(__aarch64__)
+constexpr bool kOfArm = true;
+#else
+constexpr bool kOfArm = false;
+#endif
 
 int16_t wrapped(int value) { return static_cast<int16_t>(value); }
 
@@ -31,7 +38,9 @@ void pass(const int16_t (&in)[8], int shift, int16_t (&out)[8]) {
       in[7] * (kF0298 - kF0899) + in[1] * -kF0899 + c,
   };
   const auto finish = [shift](int64_t value) {
-    const int rounded = static_cast<int32_t>(value + (int64_t{1} << (shift - 1))) >> shift;
+    const int64_t half = int64_t{1} << (shift - 1);
+    if (kOfArm) return wrapped(static_cast<int>((static_cast<int32_t>(value) + half) >> shift));
+    const int rounded = static_cast<int32_t>(value + half) >> shift;
     return static_cast<int16_t>(std::clamp(rounded, -32768, 32767));
   };
   for (int i = 0; i < 4; ++i) {

@@ -32,7 +32,7 @@ bool BlockDecoder::supports(const jpeg_decompress_struct& cinfo, const PlaneLayo
                       [](const Plane& plane) { return plane.upsampling == Upsampling::kReplicate; });
 }
 
-void BlockDecoder::decode(JpegSession& session, std::span<const uint8_t> data, const JpegHeader& header,
+bool BlockDecoder::decode(JpegSession& session, std::span<const uint8_t> data, const JpegHeader& header,
                           const PlaneLayout& layout, Box box, RowBuffer& rows, RowSink& sink) {
   // libjpeg ignores the sampling of a single component, except in the number of rows that it decodes at once.
   const bool gray = header.components == 1;
@@ -63,17 +63,22 @@ void BlockDecoder::decode(JpegSession& session, std::span<const uint8_t> data, c
   rows.reset(kMostRows, divide_up(box.width, kPixelGroup) * kPixelGroup * kPixelBytes);
   std::memset(coefficients_, 0, sizeof coefficients_);
 
-  HuffmanDecoder& huffman = session.begin_huffman(data, header, layout.left, layout.right);
   const int first_group = box.y / group_rows, last_group = (box.y + box.height - 1) / group_rows;
   const int first_row = std::max(first_group - lag, 0) / ComponentRows::kGroups;
   const int last_row = std::min((last_group + lag) / ComponentRows::kGroups, mcu_rows - 1);
-  const auto skip = [&](int count) {
-    for (int mcus = count * columns_; mcus > 0; --mcus) require(huffman.next_mcu(nullptr));
-  };
-  skip(first_row);
+  HuffmanDecoder* huffman = nullptr;
+  if (header.progressive) {
+    if (!progressive_.begin(data, header, {first_row, last_row, first_column_, last_column_})) return false;
+  } else {
+    huffman = &session.begin_huffman(data, header, layout.left, layout.right);
+    for (int mcus = first_row * columns_; mcus > 0; --mcus) require(huffman->next_mcu(nullptr));
+  }
   for (int row = first_row; row <= last_row; ++row) {
     for (int i = 0; i < components_; ++i) component_[static_cast<size_t>(i)].advance(row);
-    read_row(huffman);
+    if (huffman != nullptr)
+      read_row(*huffman);
+    else
+      read_progressive_row(row);
     const int ready = row == mcu_rows - 1 ? last_group : (row + 1) * ComponentRows::kGroups - 1 - lag;
     const int from = std::max(first_group, row * ComponentRows::kGroups - lag), to = std::min(last_group, ready);
     const int first = std::max(box.y, from * group_rows);
@@ -82,6 +87,8 @@ void BlockDecoder::decode(JpegSession& session, std::span<const uint8_t> data, c
     make_rows(box, first, count, rows);
     sink.push(rows.row(0), rows.stride(), count);
   }
+  if (header.progressive) require(progressive_.finish());
+  return true;
 }
 
 void BlockDecoder::read_row(HuffmanDecoder& huffman) {
@@ -90,6 +97,16 @@ void BlockDecoder::read_row(HuffmanDecoder& huffman) {
     read_mcus(huffman, i - first_column_, std::min(mcus_at_once_, last_column_ - i + 1));
   for (int i = last_column_ + 1; i < columns_; ++i) require(huffman.next_mcu(nullptr));
   for (int i = 0; i < components_; ++i) component_[static_cast<size_t>(i)].repeat_sides(left_edge_, right_edge_);
+}
+
+void BlockDecoder::read_progressive_row(int row) {
+  require(progressive_.read(row));
+  for (int i = 0; i < components_; ++i) {
+    ComponentRows& component = component_[static_cast<size_t>(i)];
+    for (int y = 0; y < component.blocks_y(); ++y)
+      component.invert(loops_, progressive_.line(i, row, y), 0, last_column_ - first_column_ + 1, y);
+    component.repeat_sides(left_edge_, right_edge_);
+  }
 }
 
 void BlockDecoder::read_mcus(HuffmanDecoder& huffman, int mcu, int count) {

@@ -11,6 +11,7 @@
 #include "core/decode/component_rows.h"
 #include "core/jpeg/jpeg_session.h"
 #include "core/planes/plane_layout.h"
+#include "core/progressive/progressive_decoder.h"
 
 namespace headrace {
 
@@ -21,8 +22,9 @@ class BlockDecoder {
   /// Whether decode() makes the same pixels as libjpeg-turbo, which then has read the header: gray and YCbCr whose
   /// components are not sampled, or with half the rows, half the columns, or both.
   static bool supports(const jpeg_decompress_struct& cinfo, const PlaneLayout& layout);
-  /// As JpegDecoder::decode. `layout`: that of `box`.
-  void decode(JpegSession& session, std::span<const uint8_t> data, const JpegHeader& header, const PlaneLayout& layout,
+  /// As JpegDecoder::decode. `layout`: that of `box`. False, and no row is pushed, if the file has scans that only
+  /// libjpeg-turbo reads.
+  bool decode(JpegSession& session, std::span<const uint8_t> data, const JpegHeader& header, const PlaneLayout& layout,
               Box box, RowBuffer& rows, RowSink& sink);
 
  private:
@@ -30,10 +32,12 @@ class BlockDecoder {
   static constexpr int kMcus = 16, kMcusOfManyBlocks = 8, kManyBlocks = 4, kMostBlocks = kMaxBlocksInMcu * 8;
 
   void read_row(HuffmanDecoder& huffman);
+  void read_progressive_row(int row);
   void read_mcus(HuffmanDecoder& huffman, int mcu, int count);
   void make_rows(Box box, int first, int count, RowBuffer& rows);
 
   const BlockLoops& loops_;
+  ProgressiveDecoder progressive_;
   std::array<ComponentRows, 3> component_;
   int components_ = 0, mcus_at_once_ = 0;
   int columns_ = 0, first_column_ = 0, last_column_ = 0;  // MCUs: of the image, and the window that is decoded

@@ -25,16 +25,17 @@ JpegDecoder::JpegDecoder(const BlockLoops* loops) : state_(std::make_unique<Stat
 
 JpegDecoder::~JpegDecoder() = default;
 
-void JpegDecoder::decode(std::span<const uint8_t> data, const JpegHeader& header, Box box, RowSink& sink) {
+void JpegDecoder::decode(std::span<const uint8_t> data, const JpegHeader& header, Box box, RowSink& sink,
+                         EntryPoints* entry_points) {
   JpegSession& session = state_->session;
+  session.entry_points = entry_points;
   const JpegImage image(session);
   image.require(session.read_header(data, header));
-  if (state_->blocks && has_own_huffman(header)) {
+  if (state_->blocks && (has_own_huffman(header) || header.progressive)) {
     const PlaneLayout layout = plane_layout(header, box);
-    if (BlockDecoder::supports(session.cinfo, layout)) {
-      state_->blocks->decode(session, data, header, layout, box, state_->rows, sink);
+    if (BlockDecoder::supports(session.cinfo, layout) &&
+        state_->blocks->decode(session, data, header, layout, box, state_->rows, sink))
       return;
-    }
   }
   push_library_rows(image, session, data, header, box, state_->rows, sink);
 }

@@ -8,6 +8,7 @@
 #include "core/base/geometry.h"
 #include "core/blocks/block_loops.h"
 #include "core/jpeg/jpeg_header.h"
+#include "core/scan/entry_points.h"
 
 namespace headrace {
 
@@ -21,8 +22,10 @@ class JpegDecoder {
 
   /// Pushes box.height rows of box.width pixels, equal to those of a full decode by Pillow. `header`:
   /// parse_jpeg_header(data) with not_plain == nullptr; `box` lies inside the image. Throws NeedsPillow at the first
-  /// warning or error of libjpeg: rows that are already pushed are invalid then.
-  void decode(std::span<const uint8_t> data, const JpegHeader& header, Box box, RowSink& sink);
+  /// warning or error of libjpeg: rows that are already pushed are invalid then. `entry_points`: where the rows of
+  /// MCUs begin, used and learned; null: none.
+  void decode(std::span<const uint8_t> data, const JpegHeader& header, Box box, RowSink& sink,
+              EntryPoints* entry_points = nullptr);
 
  private:
   struct State;

@@ -38,7 +38,7 @@ struct HuffmanDecoder::State {
   int at = 0, column = 0;           // the MCU that begins at `in`
   int segment = 0, segment_end = 0, segment_mcus = 0;
   bool jumps = false;  // to a segment, past those in between
-  bool fast = false;   // BMI2
+  bool fast = false;   // BMI1 and BMI2
 
   // Where not null, a row of MCUs whose beginning is known is a segment, and so is all that follows them.
   EntryPoints* entries = nullptr;
@@ -54,8 +54,9 @@ struct HuffmanDecoder::State {
   bool row_fits() const;
   size_t bits_read() const { return static_cast<size_t>(in.next - bytes.data()) * 8 - in.count; }
   bool count_mcu();
-  template <bool kWanted>
+  template <bool kWanted, bool kFast>
   ALWAYS_INLINE bool decode(int16_t (*const* out)[64]);
+  template <bool kFast>
   ALWAYS_INLINE bool advance(int skipped, int16_t (*const* out)[64]);
   bool advance_plain(int skipped, int16_t (*const* out)[64]);
   bool advance_fast(int skipped, int16_t (*const* out)[64]);
@@ -98,8 +99,9 @@ void HuffmanDecoder::State::learn() {
   for (size_t i = 0; i < point.dc.size(); ++i) point.dc[i] = static_cast<int16_t>(last_dc[i]);
   const size_t rows = static_cast<size_t>(at / mcus_per_row) - known.size();
   if (learned.size() + 1 != rows || !std::equal(point.dc.begin(), point.dc.end(), last_dc)) return;
-  learned.push_back(bits_read());
+  // In this order: if the second finds no memory, finish() still has a value for each of `learned`.
   learned_dc.push_back(point);
+  learned.push_back(bits_read());
 }
 
 /// Decodes MCU `mcu` into `out`, and what lies between and must be decoded before. False as in next_mcu.
@@ -137,7 +139,7 @@ ALWAYS_INLINE bool HuffmanDecoder::State::count_mcu() {
 
 /// Decodes an MCU into `out` (see next_mcu), or skips it unless kWanted. False: damaged or irregular data; the state is
 /// of no further use.
-template <bool kWanted>
+template <bool kWanted, bool kFast>
 ALWAYS_INLINE bool HuffmanDecoder::State::decode(int16_t (*const* out)[64]) {
   Bits local{in.bits, in.next, in.count};  // a local copy stays in registers
   for (int i = 0; i < blocks; ++i) {
@@ -148,9 +150,9 @@ ALWAYS_INLINE bool HuffmanDecoder::State::decode(int16_t (*const* out)[64]) {
     if constexpr (kWanted) {
       int16_t* coefficients = *out[i];
       coefficients[0] = static_cast<int16_t>(last_dc[kind.component]);
-      if (!read_ac(&local, ac[kind.ac_table], coefficients)) return false;
+      if (!read_ac<kFast>(&local, ac[kind.ac_table], coefficients)) return false;
     } else {
-      if (!skip_ac(&local, ac[kind.ac_table])) return false;
+      if (!skip_ac<kFast>(&local, ac[kind.ac_table])) return false;
     }
   }
   in.bits = local.bits;
@@ -160,22 +162,27 @@ ALWAYS_INLINE bool HuffmanDecoder::State::decode(int16_t (*const* out)[64]) {
 }
 
 /// Skips MCUs, then decodes one into `out` unless it is null.
+template <bool kFast>
 ALWAYS_INLINE bool HuffmanDecoder::State::advance(int skipped, int16_t (*const* out)[64]) {
   for (; skipped > 0; --skipped)
-    if (!decode<false>(nullptr) || !count_mcu()) return false;
-  return out == nullptr || (decode<true>(out) && count_mcu());
+    if (!decode<false, kFast>(nullptr) || !count_mcu()) return false;
+  return out == nullptr || (decode<true, kFast>(out) && count_mcu());
 }
 
-bool HuffmanDecoder::State::advance_plain(int skipped, int16_t (*const* out)[64]) { return advance(skipped, out); }
+bool HuffmanDecoder::State::advance_plain(int skipped, int16_t (*const* out)[64]) {
+  return advance<false>(skipped, out);
+}
 
 #if defined(__x86_64__)
-// The same code with BMI2, where a shift by a variable is one instruction.
+// The same code with BMI1 and BMI2, where a shift by a variable is one instruction, and a field one, too.
 __attribute__((target("bmi,bmi2"))) bool HuffmanDecoder::State::advance_fast(int skipped, int16_t (*const* out)[64]) {
-  return advance(skipped, out);
+  return advance<true>(skipped, out);
 }
 bool has_fast_shifts() { return __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"); }
 #else
-bool HuffmanDecoder::State::advance_fast(int skipped, int16_t (*const* out)[64]) { return advance(skipped, out); }
+bool HuffmanDecoder::State::advance_fast(int skipped, int16_t (*const* out)[64]) {
+  return advance<false>(skipped, out);
+}
 bool has_fast_shifts() { return false; }
 #endif
 

@@ -1,4 +1,4 @@
-// Decodes the Huffman codes of one block, or skips them. Internal to huffman.cpp.
+// Decodes the Huffman codes of one block of a sequential scan, or skips them; its bit reader also serves progressive/.
 #pragma once
 
 #include <array>
@@ -76,22 +76,18 @@ struct Step {
                                    int16_t* block) {
   Bits in{bits, next, count};
   const auto result = [&](Step::Outcome outcome) { return Step{in.bits, in.next, in.count, k, outcome}; };
-  const uint64_t entry = table.pair[in.lookup()];
-  unsigned length = entry >> 24 & 255, complement = entry >> 16 & 255, advance = entry >> 8 & 255;
-  if (length == 0) {
-    int long_length = 0;
-    const int symbol = table.long_codes.find(in.bits, &long_length);
+  AcSymbol one = table.symbols[in.lookup()];
+  if (one.length == 0) {
+    int length = 0;
+    const int symbol = table.long_codes.find(in.bits, &length);
     if (symbol < 0) return result(Step::kWrong);
-    length = static_cast<unsigned>(long_length);
-    const unsigned size = symbol & 15, run = static_cast<unsigned>(symbol) >> 4;
-    complement = 63 - size;
-    advance = size == 0 && run != 15 ? kEndOfBlock : run + 1;
+    one = ac_symbol(static_cast<unsigned>(length), static_cast<unsigned>(symbol));
   }
-  const int value = extend(in.bits << length, complement);
-  in.drop(length + 63 - complement);
+  const int value = extend(in.bits << one.length, 63u - one.size);
+  in.drop(one.total);
   in.refill();
-  if (advance == kEndOfBlock) return result(Step::kBlockDone);
-  k += advance;
+  if (one.advance == kEndOfBlock) return result(Step::kBlockDone);
+  k += one.advance;
   if (k > 64) return result(Step::kWrong);  // libjpeg would continue
   if (block != nullptr) block[kNaturalOrder[k - 1]] = static_cast<int16_t>(value);
   return result(k == 64 ? Step::kBlockDone : Step::kGoOn);
@@ -107,27 +103,46 @@ ALWAYS_INLINE Step::Outcome step(Bits* in, size_t* k, const AcTable& table, int1
   return after.outcome;
 }
 
-/// Decodes the AC coefficients of a block into `block`. False: damage.
+/// The look-up behind the bits that an entry consumes; `cut`: of cut_behind(), higher bits do not matter. The next
+/// entry waits for the last one, so each cycle counts: kFast cuts the field out with one instruction (BMI1), where a
+/// shift and a mask are two.
+template <bool kFast>
+ALWAYS_INLINE uint64_t lookup_behind(uint64_t bits, uint32_t cut) {
+#if defined(__x86_64__)
+  if constexpr (kFast) {  // the intrinsic cannot be inlined into code that is also compiled without BMI1
+    uint64_t field;
+    asm("bextr %1, %2, %0" : "=r"(field) : "r"(uint64_t{cut}), "r"(bits) : "cc");
+    return field;
+  }
+#endif
+  return bits >> (cut & 63) & ((uint64_t{1} << kLookupBits) - 1);
+}
+
+/// Decodes the AC coefficients of a block into `block`. False: damage. kFast: with BMI1.
+template <bool kFast>
 ALWAYS_INLINE bool read_ac(Bits* in, const AcTable& table, int16_t* block) {
-  size_t k = 1;  // the next coefficient's place in zigzag order
-  uint64_t entry;
-  size_t first, both;  // k after the entry's first symbol, and after both
-  int value;
+  size_t k = 1;        // the next coefficient's place in zigzag order
+  size_t first, both;  // k after the entry's first symbol, and after all
+  const AcEntry* entries = table.decode.data();
+  const AcEntry* entry = entries + in->lookup();
   const auto look = [&] {
-    entry = table.pair[in->lookup()];
-    first = k + (entry >> 8 & 255);
-    both = k + (entry >> 48);
+    first = k + entry->advance_first;
+    both = k + entry->advance;
   };
-  const auto extend_first = [&] {
-    value = extend(in->bits << (entry >> 24 & 63), static_cast<unsigned>(entry >> 16) & 63);
+  const auto store = [&] {
+    constexpr uint64_t kBehind = (uint64_t{1} << (64 - kLookupBits)) - 1;
+    // The first value first: if there is only one, both places are equal, and the last value must remain.
+    block[kNaturalOrder[first - 1]] = entry->first;
+    block[kNaturalOrder[both - 1]] =
+        static_cast<int16_t>(entry->last + static_cast<int>((in->bits & kBehind) >> (entry->tail & 63)));
   };
   const auto take = [&] {
-    extend_first();
-    // The second value first: if there is none, both places are equal, and the first value must remain.
-    block[kNaturalOrder[both - 1]] = static_cast<int16_t>(entry >> 32);
-    block[kNaturalOrder[first - 1]] = static_cast<int16_t>(value);
+    const AcEntry* next = entries + lookup_behind<kFast>(in->bits, entry->cut);
+    const unsigned total = entry->total();
+    store();
     k = both;
-    in->drop(entry & 255);
+    in->drop(total);
+    entry = next;
   };
   for (;;) {
     look();
@@ -140,39 +155,65 @@ ALWAYS_INLINE bool read_ac(Bits* in, const AcTable& table, int16_t* block) {
         continue;
       }
     }
-    if (both >= kEndOfBlock && both < kSingle && (first < 64 || first >= kEndOfBlock)) {
-      extend_first();
-      block[kNaturalOrder[first - 1]] = static_cast<int16_t>(value);
-      in->drop(entry & 255);
+    const bool ends = both >= kEndOfBlock && both < kSingle && (first < 64 || first >= kEndOfBlock);
+    if (ends || both == 64) {
+      store();
+      in->drop(entry->total());
+      return true;
+    }
+    if (first == 64) {
+      block[63] = entry->first;
+      in->drop(table.symbols[in->lookup()].total);
       return true;
     }
     const Step::Outcome outcome = step(in, &k, table, block);
     if (outcome != Step::kGoOn) return outcome == Step::kBlockDone;
+    entry = entries + in->lookup();
   }
 }
 
-/// Skips the AC coefficients of a block. False: damage.
+/// The bits of the symbols of an entry of AcTable::decode that fill a block of `k` coefficients to its end, which has
+/// no end-of-block symbol then; 0: they do not. In ImageNet's files half of what single_step() decoded ended such a
+/// block.
+ALWAYS_INLINE unsigned bits_to_full(const AcTable& table, uint64_t lookup, size_t k) {
+  const AcEntry& entry = table.decode[lookup];
+  if (k + entry.advance_first == 64) return table.symbols[lookup].total;  // without the second one
+  return k + entry.advance == 64 ? entry.total() : 0;
+}
+
+/// Skips the AC coefficients of a block. False: damage. kFast: with BMI1.
+template <bool kFast>
 ALWAYS_INLINE bool skip_ac(Bits* in, const AcTable& table) {
   size_t k = 1;
+  uint32_t entry = table.skip[in->lookup()];
+  const auto advance = [&] { return k + (entry >> kSkipAdvance); };  // k after the entry
+  const auto drop = [&] { in->drop(64 - kLookupBits - (entry & 63)); };
+  const auto take = [&] {
+    const uint32_t next = table.skip[lookup_behind<kFast>(in->bits, entry)];
+    k = advance();
+    drop();
+    entry = next;
+  };
   for (;;) {
-    unsigned entry = table.skip[in->lookup()];
     in->refill();
-    if (k + (entry >> 6) <= 63) [[likely]] {
-      k += entry >> 6;
-      in->drop(entry & 63);
-      entry = table.skip[in->lookup()];
-      if (k + (entry >> 6) <= 63) [[likely]] {
-        k += entry >> 6;
-        in->drop(entry & 63);
+    if (advance() <= 63) [[likely]] {
+      take();
+      if (advance() <= 63) [[likely]] {
+        take();
         continue;
       }
     }
-    if (entry >> 6 >= kSkipEnd && k + (entry >> 6) < 64 + kSkipEnd) {
-      in->drop(entry & 63);
+    if (entry >> kSkipAdvance >= kSkipEnd && advance() < 64 + kSkipEnd) {
+      drop();
+      return true;
+    }
+    if (const unsigned last = bits_to_full(table, in->lookup(), k); last != 0) {
+      in->drop(last);
       return true;
     }
     const Step::Outcome outcome = step(in, &k, table, nullptr);
     if (outcome != Step::kGoOn) return outcome == Step::kBlockDone;
+    entry = table.skip[in->lookup()];
   }
 }
 

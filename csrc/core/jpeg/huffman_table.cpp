@@ -1,4 +1,4 @@
-// Look-up tables for Huffman codes of JPEG: from the next bits to one or two decoded symbols.
+// Look-up tables for Huffman codes of JPEG: from the next bits to one or more symbols.
 #include "core/jpeg/huffman_table.h"
 
 #include <algorithm>
@@ -29,54 +29,65 @@ int extend(unsigned bits, unsigned size) {
   return value >= 1 << (size - 1) ? value : value - (1 << size) + 1;
 }
 
-/// An AC symbol with a short code.
-struct Symbol {
-  uint8_t length = 0;   // of the code; 0: not a short code
-  uint8_t size = 0;     // bits of the value after it
-  uint8_t total = 0;    // length + size
-  uint8_t advance = 0;  // see kEndOfBlock
-};
+using AcSymbols = std::array<AcSymbol, kEntries>;
 
-Symbol ac_symbol(unsigned length, unsigned symbol) {
-  const unsigned size = symbol & 15, run = symbol >> 4;
-  const unsigned advance = size == 0 && run != 15 ? kEndOfBlock : run + 1;
-  return {static_cast<uint8_t>(length), static_cast<uint8_t>(size), static_cast<uint8_t>(length + size),
-          static_cast<uint8_t>(advance)};
+/// What depends only on the bits behind an entry's first symbol, at [1 << left | bits], if `left` bits of the look-up
+/// remain and have the value `bits`. Optimised files have tables of their own (157 of 160 ImageNet files), so building
+/// these must cost less than they save.
+template <typename Rest>
+using Rests = std::array<Rest, kEntries>;
+
+/// Bits of the look-up that remain behind this symbol.
+unsigned bits_left(const AcSymbol& first) {
+  return first.advance == kEndOfBlock || first.total >= kLookupBits ? 0 : kLookupBits - first.total;
 }
 
-/// What the symbols after the first add to an entry, at [1 << left | bits], if `left` bits of the look-up remain and
-/// have the value `bits`. The fields of an entry are sums, so one addition completes it. Optimised files have tables of
-/// their own (157 of 160 ImageNet files), so building these must cost less than they save.
-template <typename Entry>
-using Addends = std::array<Entry, kEntries>;
+/// The value of a symbol whose code has `behind` bits of the look-up behind it, which are the last of `bits`, as if the
+/// bits behind the look-up were 0. Adding these completes it, for negative values, too, if the look-up has the sign.
+int value_seen(const AcSymbol& symbol, unsigned behind, unsigned bits) {
+  const unsigned seen = std::min<unsigned>(symbol.size, behind), unseen = symbol.size - seen;
+  return extend((bits >> (behind - seen) & ((1u << seen) - 1)) << unseen, symbol.size);
+}
 
-/// For AcTable::pair: one symbol, if its code and its value lie in the remaining bits.
-void fill_pair_addends(const std::array<Symbol, kEntries>& symbols, Addends<uint64_t>* addends) {
-  (*addends)[1] = 0;  // no bits left
-  for (unsigned left = 1; left < kLookupBits; ++left)
+/// AcEntry::tail of an entry with `total` bits.
+uint8_t tail_of(unsigned total) { return static_cast<uint8_t>(64 - std::max(total, unsigned{kLookupBits})); }
+
+/// The second symbol of an AcEntry.
+struct Second {
+  int16_t value = 0;
+  uint8_t total = 0;  // 0: there is none
+  uint8_t tail = 0;
+  uint8_t advance = 0;
+};
+
+void fill_seconds(const AcSymbols& symbols, unsigned most_left, Rests<Second>* seconds) {
+  (*seconds)[1] = {};  // no bits left
+  for (unsigned left = 1; left <= most_left; ++left)
     for (unsigned bits = 0; bits < 1u << left; ++bits) {
-      const Symbol& second = symbols[bits << (kLookupBits - left)];
-      const bool fits = second.length != 0 && second.total <= left;
-      const unsigned value_bits = bits >> (fits ? left - second.total : 0) & ((1u << second.size) - 1);
-      const uint64_t value = static_cast<uint16_t>(extend(value_bits, second.size));
-      const uint64_t addend = second.total | value << 32 | uint64_t{second.advance} << 48;
-      (*addends)[1u << left | bits] = fits ? addend : 0;
+      const AcSymbol& second = symbols[bits << (kLookupBits - left)];
+      // The symbol before it has less than kLookupBits bits, so both fit into kMaxEntryBits.
+      const bool fits = second.length != 0 && second.length + (second.size != 0 ? 1u : 0u) <= left &&
+                        second.total <= kMaxEntryBits - kLookupBits + 1;
+      (*seconds)[1u << left | bits] =
+          fits ? Second{static_cast<int16_t>(value_seen(second, left - second.length, bits)), second.total,
+                        tail_of(kLookupBits - left + second.total), second.advance}
+               : Second{};
     }
 }
 
 /// For AcTable::skip: all symbols whose codes lie in the remaining bits; the last one's value may extend past them.
-void fill_skip_addends(const std::array<Symbol, kEntries>& symbols, Addends<uint16_t>* addends) {
+void fill_skip_addends(const AcSymbols& symbols, unsigned most_left, Rests<uint32_t>* addends) {
   (*addends)[1] = 0;
-  for (unsigned left = 1; left < kLookupBits; ++left)
+  for (unsigned left = 1; left <= most_left; ++left)
     for (unsigned bits = 0; bits < 1u << left; ++bits) {
-      const Symbol& next = symbols[bits << (kLookupBits - left)];
+      const AcSymbol& next = symbols[bits << (kLookupBits - left)];
       // The symbols before it have less than kLookupBits bits, so all fit into kMaxEntryBits.
       const bool fits = next.length != 0 && next.length <= left && next.total <= kMaxEntryBits - kLookupBits + 1;
       const bool end = next.advance == kEndOfBlock;
       const unsigned rest = end || next.total >= left ? 0 : left - next.total;
-      const unsigned further = (*addends)[1u << rest | (bits & ((1u << rest) - 1))];
-      const unsigned own = next.total | (end ? kSkipEnd : next.advance) << 6;
-      (*addends)[1u << left | bits] = static_cast<uint16_t>(fits ? own + further : 0);
+      const uint32_t further = (*addends)[1u << rest | (bits & ((1u << rest) - 1))];
+      const uint32_t own = uint32_t{end ? kSkipEnd : next.advance} << kSkipAdvance;
+      (*addends)[1u << left | bits] = fits ? own + further - next.total : 0;
     }
 }
 
@@ -118,31 +129,48 @@ void DcTable::build(const HuffmanSpec& from) {
 void AcTable::build(const HuffmanSpec& from) {
   spec = from;
   long_codes.build(from);
-  std::array<Symbol, kEntries> symbols{};
+  symbols.fill({});
+  unsigned most_left = 0;  // 7 with usual tables, whose rests are a quarter of all
   for_each_short_code(from, [&](unsigned at, unsigned span, unsigned length, unsigned symbol) {
-    std::fill_n(symbols.begin() + at, span, ac_symbol(length, symbol));
+    const AcSymbol one = ac_symbol(length, symbol);
+    std::fill_n(symbols.begin() + at, span, one);
+    most_left = std::max(most_left, bits_left(one));
   });
-  Addends<uint64_t> pair_addends;
-  Addends<uint16_t> skip_addends;
-  fill_pair_addends(symbols, &pair_addends);
-  fill_skip_addends(symbols, &skip_addends);
-  pair.fill(uint64_t{kSingle} << 48);
-  skip.fill(kSkipSingle << 6);
-  for_each_short_code(from, [&](unsigned at, unsigned span, unsigned length, unsigned symbol) {
-    const Symbol first = ac_symbol(length, symbol);
-    const uint64_t fields = uint64_t{first.advance} << 8 | uint64_t{63u - first.size} << 16 | uint64_t{length} << 24;
-    const bool end = first.advance == kEndOfBlock;
-    if (first.total > kMaxEntryBits) {
-      std::fill_n(pair.begin() + at, span, fields | uint64_t{kSingle} << 48);
-      return;
-    }
-    const uint64_t pair_base = first.total | fields | uint64_t{first.advance} << 48;
-    const unsigned skip_base = first.total | (end ? kSkipEnd : first.advance) << 6;
-    const unsigned left = end || first.total >= kLookupBits ? 0 : kLookupBits - first.total;
-    for (unsigned i = at; i < at + span; ++i) {
-      const unsigned addend = 1u << left | (i & ((1u << left) - 1));
-      pair[i] = pair_base + pair_addends[addend];
-      skip[i] = static_cast<uint16_t>(skip_base + skip_addends[addend]);
+  Rests<Second> seconds;
+  Rests<uint32_t> skip_addends;
+  fill_seconds(symbols, most_left, &seconds);
+  fill_skip_addends(symbols, most_left, &skip_addends);
+  decode.fill({});
+  skip.fill(kSkipSingle << kSkipAdvance);
+  for_each_short_code(from, [&](unsigned at, unsigned span, unsigned length, unsigned /*symbol*/) {
+    const AcSymbol first = symbols[at];
+    if (first.total > kMaxEntryBits) return;
+    const unsigned rest = 1u << bits_left(first);  // entries that differ only in what follows the symbol
+    const uint32_t skip_base =
+        cut_behind(first.total) | uint32_t{first.advance == kEndOfBlock ? kSkipEnd : first.advance} << kSkipAdvance;
+    for (unsigned i = at; i < at + span; i += rest)
+      for (unsigned j = 0; j < rest; ++j) skip[i + j] = skip_base + skip_addends[rest + j];
+    if (first.size != 0 && length == kLookupBits) return;  // the sign is not in the look-up
+    for (unsigned i = at; i < at + span; i += rest) {
+      const int value = value_seen(first, kLookupBits - length, i);
+      const bool fits_first = value == static_cast<int8_t>(value);
+      const AcEntry alone{static_cast<uint16_t>(cut_behind(first.total)),
+                          tail_of(first.total),
+                          first.advance,
+                          static_cast<int16_t>(value),
+                          0,
+                          first.advance};
+      for (unsigned j = 0; j < rest; ++j) {
+        const Second& second = seconds[rest + j];
+        decode[i + j] = second.total == 0 || !fits_first
+                            ? alone
+                            : AcEntry{static_cast<uint16_t>(alone.cut - second.total),
+                                      second.tail,
+                                      first.advance,
+                                      second.value,
+                                      static_cast<int8_t>(value),
+                                      static_cast<uint8_t>(first.advance + second.advance)};
+      }
     }
   });
 }

@@ -1,4 +1,4 @@
-// Look-up tables for Huffman codes of JPEG: from the next bits to one or two decoded symbols.
+// Look-up tables for Huffman codes of JPEG: from the next bits to one or more symbols.
 #pragma once
 
 #include <array>
@@ -40,24 +40,60 @@ struct DcTable {
 
 /// Advance of an end of block: past the end from any position. Any other symbol advances by run + 1 coefficients.
 inline constexpr unsigned kEndOfBlock = 128;
-/// In AcTable::pair: the entry is no pair; decode one symbol by its length and size (length 0: a long code).
-inline constexpr unsigned kSingle = 512;
+/// In AcTable::decode: the advance of an entry that holds no symbol; decode one with AcTable::symbols.
+inline constexpr unsigned kSingle = 255;
 /// In AcTable::skip: the advance of an end of block, added to that of the coefficients before it.
 inline constexpr unsigned kSkipEnd = 192;
-/// In AcTable::skip: decode one symbol with `pair`.
+/// In AcTable::skip: decode one symbol with AcTable::symbols.
 inline constexpr unsigned kSkipSingle = 128;
+/// In AcTable::skip: the first bit of the advance.
+inline constexpr unsigned kSkipAdvance = 16;
 /// Most bits that an entry consumes: two entries and the next look-up fit into one refill, 2 * 22 + 10 < 56.
 inline constexpr unsigned kMaxEntryBits = 22;
+
+/// What cuts the next look-up out of the bits, behind the `total` bits of an entry: 64 - kLookupBits - total |
+/// kLookupBits << 8, the operand of bextr.
+constexpr unsigned cut_behind(unsigned total) { return 64u - kLookupBits - total + (unsigned{kLookupBits} << 8); }
+
+/// One AC symbol, or two if the code of the second and the sign of its value lie in the look-up. Loads of single fields
+/// cost less than shifts of the whole: the decoder is short of arithmetic units, not of loads.
+struct AcEntry {
+  uint16_t cut = cut_behind(0);
+  uint8_t tail = 64 - kLookupBits;  // the bits behind the look-up >> tail: what the last value has of them
+  uint8_t advance_first = kEndOfBlock;
+  int16_t last = 0;           // the last symbol's value, as if the bits behind the look-up were 0
+  int8_t first = 0;           // the first one's value, if there are two
+  uint8_t advance = kSingle;  // of all symbols
+  /// Bits of all symbols.
+  unsigned total() const { return cut_behind(0) - cut; }
+};
+static_assert(sizeof(AcEntry) == 8);
+
+/// An AC symbol.
+struct AcSymbol {
+  uint8_t length = 0;   // of the code; 0: not a short code
+  uint8_t size = 0;     // bits of the value after it
+  uint8_t total = 0;    // length + size
+  uint8_t advance = 0;  // see kEndOfBlock
+};
+
+constexpr AcSymbol ac_symbol(unsigned length, unsigned symbol) {
+  const unsigned size = symbol & 15, run = symbol >> 4;
+  const unsigned advance = size == 0 && run != 15 ? kEndOfBlock : run + 1;
+  return {static_cast<uint8_t>(length), static_cast<uint8_t>(size), static_cast<uint8_t>(length + size),
+          static_cast<uint8_t>(advance)};
+}
 
 struct AcTable {
   AcTable() { build({}); }  // no codes: every symbol is invalid
   HuffmanSpec spec;
-  /// The next symbol, and the one after it if its code and its value lie in the look-up:
-  /// total length | advance of the first << 8 | (63 - its size) << 16 | its code length << 24 | value of the second <<
-  /// 32 | advance of both << 48.
-  std::array<uint64_t, 1 << kLookupBits> pair{};
-  /// All symbols whose codes lie in the look-up, for blocks that are skipped: total length | advance << 6.
-  std::array<uint16_t, 1 << kLookupBits> skip{};
+  /// For blocks that are decoded.
+  std::array<AcEntry, 1 << kLookupBits> decode;
+  /// All symbols whose codes lie in the look-up, for blocks that are skipped:
+  /// cut_behind(total length) | advance << kSkipAdvance.
+  std::array<uint32_t, 1 << kLookupBits> skip{};
+  /// The next symbol, for what the entries above do not cover.
+  std::array<AcSymbol, 1 << kLookupBits> symbols{};
   LongCodes long_codes;
   void build(const HuffmanSpec& from);
 };

@@ -130,10 +130,9 @@ HuffmanDecoder& JpegSession::begin_huffman(std::span<const uint8_t> data, const 
   scan.first_column = left / mcu_width;
   scan.last_column = (right - 1) / mcu_width;
   scan.restart_interval = static_cast<int>(cinfo.restart_interval);
-  EntryPoints& entries = EntryPoints::of_process();
-  if (entries.limit() != 0 && scan.restart_interval == 0 && scan.data.size() < EntryPoints::kMostScanBytes) {
-    scan.entries = &entries;
-    scan.key = EntryPoints::key_of(data);
+  if (entry_points != nullptr && scan.restart_interval == 0 && scan.data.size() < EntryPoints::kMostScanBytes) {
+    scan.entries = entry_points;
+    scan.key = entry_points->key_of(data);
   }
   huffman_.begin(scan);
   return huffman_;

@@ -71,7 +71,8 @@ class JpegSession {
   static constexpr int kBatchRows = 16;
 
   jpeg_decompress_struct cinfo{};
-  char message[JMSG_LENGTH_MAX] = {};  // why the last call failed
+  EntryPoints* entry_points = nullptr;  // of the images that are read from now on; null: none are used or learned
+  char message[JMSG_LENGTH_MAX] = {};   // why the last call failed
 
  private:
   static JpegSession& of(j_common_ptr cinfo) { return *static_cast<JpegSession*>(cinfo->client_data); }

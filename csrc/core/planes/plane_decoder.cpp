@@ -22,8 +22,9 @@ PlaneDecoder::PlaneDecoder() : state_(std::make_unique<State>()) {
 PlaneDecoder::~PlaneDecoder() = default;
 
 void PlaneDecoder::decode(std::span<const uint8_t> data, const JpegHeader& header, const PlaneLayout& layout,
-                          uint8_t* to) {
+                          uint8_t* to, EntryPoints* entry_points) {
   JpegSession& session = state_->session;
+  session.entry_points = entry_points;
   const JpegImage image(session);
 
   JDIMENSION from = static_cast<JDIMENSION>(layout.left), width = static_cast<JDIMENSION>(layout.right - layout.left);

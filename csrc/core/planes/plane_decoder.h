@@ -6,6 +6,7 @@
 
 #include "core/jpeg/jpeg_header.h"
 #include "core/planes/plane_layout.h"
+#include "core/scan/entry_points.h"
 
 namespace headrace {
 
@@ -18,8 +19,9 @@ class PlaneDecoder {
 
   /// Writes layout.bytes bytes to `to`: the samples that libjpeg's own upsampling and colour conversion start from.
   /// `header`: parse_jpeg_header(data) with not_plain == nullptr; `layout`: made from it. Throws NeedsPillow at the
-  /// first warning or error of libjpeg.
-  void decode(std::span<const uint8_t> data, const JpegHeader& header, const PlaneLayout& layout, uint8_t* to);
+  /// first warning or error of libjpeg. `entry_points`: as in JpegDecoder::decode.
+  void decode(std::span<const uint8_t> data, const JpegHeader& header, const PlaneLayout& layout, uint8_t* to,
+              EntryPoints* entry_points = nullptr);
 
  private:
   struct State;

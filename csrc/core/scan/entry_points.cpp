@@ -2,9 +2,11 @@
 // ones.
 #include "core/scan/entry_points.h"
 
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <random>
+#include <thread>
 
 namespace headrace {
 namespace {
@@ -26,25 +28,17 @@ uint64_t word(const uint8_t* from) {
   return value;
 }
 
-// Drawn once a process, so that an attacker cannot make two files with one key.
-struct Secrets {
-  std::array<uint64_t, 5> value;
-  Secrets() {
-    std::random_device device;
-    for (uint64_t& one : value) one = uint64_t{device()} << 32 | device() | 1;
-  }
-};
-
 }  // namespace
 
-EntryPoints& EntryPoints::of_process() {
-  static EntryPoints* const points = new EntryPoints;  // never freed: threads may decode until the process ends
-  return *points;
+EntryPoints::Secrets EntryPoints::drawn() {
+  std::random_device device;
+  Secrets made;
+  for (uint64_t& one : made) one = uint64_t{device()} << 32 | device() | 1;
+  return made;
 }
 
-uint64_t EntryPoints::key_of(std::span<const uint8_t> file) {
-  static const Secrets secrets;
-  const auto& s = secrets.value;
+uint64_t EntryPoints::key_of(std::span<const uint8_t> file) const {
+  const auto& s = secrets_;
   uint64_t lanes[4] = {s[0], s[1], s[2], s[3]};
   const uint8_t* p = file.data();
   size_t left = file.size();
@@ -62,11 +56,14 @@ uint64_t EntryPoints::key_of(std::span<const uint8_t> file) {
 // waits, and a child that was forked while a thread held the lock is not stopped by it.
 void EntryPoints::find(uint64_t key, std::vector<EntryPoint>* found) {
   found->clear();
+  decodes_.fetch_add(1, std::memory_order_relaxed);
   Part& part = parts_[key % kParts];
   const std::unique_lock lock(part.lock, std::try_to_lock);
   if (!lock) return;
   const auto known = part.known.find(key);
-  if (known != part.known.end()) *found = known->second;
+  if (known == part.known.end()) return;
+  *found = known->second;
+  entered_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void EntryPoints::keep(uint64_t key, std::span<const EntryPoint> learned) noexcept {
@@ -78,7 +75,7 @@ void EntryPoints::keep(uint64_t key, std::span<const EntryPoint> learned) noexce
   const size_t before = fresh ? 0 : known->second.size();
   if (learned.size() <= before) return;
   const size_t more = (learned.size() - before) * sizeof(EntryPoint) + (fresh ? kBytesBeside : 0);
-  if (bytes_.fetch_add(more) + more <= limit()) {
+  if (bytes_.fetch_add(more) + more <= limit_) {
     try {
       std::vector<EntryPoint> copy(learned.begin(), learned.end());
       part.known[key].swap(copy);
@@ -88,6 +85,21 @@ void EntryPoints::keep(uint64_t key, std::span<const EntryPoint> learned) noexce
     }
   }
   bytes_ -= more;
+}
+
+std::vector<EntryList> EntryPoints::all() const {
+  constexpr auto kPatience = std::chrono::seconds(1);  // far longer than a look-up; in a forked child no lock may open
+  std::vector<EntryList> found;
+  found.reserve(images_);
+  for (const Part& part : parts_) {
+    std::unique_lock lock(part.lock, std::try_to_lock);
+    for (const auto end = std::chrono::steady_clock::now() + kPatience; !lock && std::chrono::steady_clock::now() < end;
+         (void)lock.try_lock())
+      std::this_thread::yield();
+    if (!lock) continue;
+    for (const auto& [key, points] : part.known) found.push_back({key, points});
+  }
+  return found;
 }
 
 }  // namespace headrace

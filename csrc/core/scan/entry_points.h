@@ -20,37 +20,58 @@ struct EntryPoint {
   bool operator==(const EntryPoint&) const = default;
 };
 
-/// The entry points of many images, by the content of their files, so that a changed file has none. One for the
-/// process: all decoders share it. Any thread may call any method; none waits.
+/// The entry points of an image, and its key.
+struct EntryList {
+  uint64_t key = 0;
+  std::vector<EntryPoint> points;
+};
+
+/// What became of the decodes of scans that may be entered.
+struct EntryCounts {
+  size_t images = 0, bytes = 0;     // known now
+  size_t decodes = 0, entered = 0;  // so far: all, and those of images that were known
+};
+
+/// The entry points of many images, by the content of their files, so that a changed file has none. All decoders that
+/// are given it share it. Any thread may call any method; none waits.
 class EntryPoints {
  public:
   /// Scans of more bytes are not entered: an EntryPoint could not say where.
   static constexpr size_t kMostScanBytes = size_t{1} << 29;
 
-  static EntryPoints& of_process();
+  /// What keys depend on, drawn at random, so that an attacker cannot make two files with one key.
+  using Secrets = std::array<uint64_t, 5>;
 
-  /// Bytes that may be used; 0, the default: nothing is learned. Nothing is removed if it is lowered.
-  void set_limit(size_t bytes) { limit_ = bytes; }
-  size_t limit() const { return limit_.load(std::memory_order_relaxed); }
-  /// The number that a file's content is known by. Differs between processes.
-  static uint64_t key_of(std::span<const uint8_t> file);
+  /// `limit`: bytes that may be used. `secrets`: of the table whose content is added to this one.
+  explicit EntryPoints(size_t limit) : EntryPoints(limit, drawn()) {}
+  EntryPoints(size_t limit, const Secrets& secrets) : limit_(limit), secrets_(secrets) {}
+
+  size_t limit() const { return limit_; }
+  const Secrets& secrets() const { return secrets_; }
+  /// The number that a file's content is known by. Differs between two tables.
+  uint64_t key_of(std::span<const uint8_t> file) const;
   /// Replaces *found by what is known: the beginnings of rows 1, 2, ... of MCUs, perhaps not of all; or by nothing.
   void find(uint64_t key, std::vector<EntryPoint>* found);
   /// Replaces what is known by `learned`, if that is more and the limit allows it.
   void keep(uint64_t key, std::span<const EntryPoint> learned) noexcept;
 
-  size_t images() const { return images_; }
-  size_t bytes() const { return bytes_; }
+  /// All that is known now; what another thread is using at the moment may be left out. Throws std::bad_alloc.
+  std::vector<EntryList> all() const;
+  EntryCounts counts() const { return {images_, bytes_, decodes_, entered_}; }
 
  private:
   struct Part {
-    std::mutex lock;
+    mutable std::mutex lock;
     std::unordered_map<uint64_t, std::vector<EntryPoint>> known;
   };
   static constexpr size_t kParts = 16;
 
+  static Secrets drawn();
+
+  const size_t limit_;
+  const Secrets secrets_;
   std::array<Part, kParts> parts_;
-  std::atomic<size_t> limit_{0}, bytes_{0}, images_{0};
+  std::atomic<size_t> bytes_{0}, images_{0}, decodes_{0}, entered_{0};
 };
 
 }  // namespace headrace

@@ -4,12 +4,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace headrace {
+
+#if defined(__aarch64__)
+/// Four bits of each byte, the lowest first: all set where it is FF.
+inline uint64_t ff_nibbles(uint8x16_t bytes) {
+  const uint16x8_t equal = vreinterpretq_u16_u8(vceqq_u8(bytes, vdupq_n_u8(0xFF)));
+  return vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(equal, 4)), 0);
+}
+#endif
 
 /// The first FF in [p, end), or `end`.
 inline const uint8_t* find_ff(const uint8_t* p, const uint8_t* end) {
@@ -24,6 +35,16 @@ inline const uint8_t* find_ff(const uint8_t* p, const uint8_t* end) {
     if (_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(a, b), _mm_or_si128(c, d))) == 0) continue;
     const auto mask = [](__m128i m) { return static_cast<uint64_t>(static_cast<uint32_t>(_mm_movemask_epi8(m))); };
     return p + __builtin_ctzll(mask(a) | mask(b) << 16 | mask(c) << 32 | mask(d) << 48);
+  }
+#elif defined(__aarch64__)
+  for (; end - p >= 64; p += 64) {
+    const uint8x16_t a = vld1q_u8(p), b = vld1q_u8(p + 16), c = vld1q_u8(p + 32), d = vld1q_u8(p + 48);
+    if (ff_nibbles(vmaxq_u8(vmaxq_u8(a, b), vmaxq_u8(c, d))) == 0) continue;
+    const uint8_t* at = p;
+    for (const uint8x16_t part : {a, b, c, d}) {
+      if (const uint64_t mask = ff_nibbles(part); mask != 0) return at + __builtin_ctzll(mask) / 4;
+      at += 16;
+    }
   }
 #endif
   const void* found = p == end ? nullptr : std::memchr(p, 0xFF, static_cast<size_t>(end - p));
@@ -44,6 +65,16 @@ inline const uint8_t* copy_until_ff(const uint8_t* p, const uint8_t* end, uint8_
     const unsigned mask = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, ff)));
     if (mask == 0) continue;
     const int before = __builtin_ctz(mask);
+    *out = to + before;
+    return p + before;
+  }
+#elif defined(__aarch64__)
+  for (; end - p >= 16; p += 16, to += 16) {
+    const uint8x16_t bytes = vld1q_u8(p);
+    vst1q_u8(to, bytes);
+    const uint64_t mask = ff_nibbles(bytes);
+    if (mask == 0) continue;
+    const int before = __builtin_ctzll(mask) / 4;
     *out = to + before;
     return p + before;
   }

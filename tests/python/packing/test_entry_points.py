@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 import torch
 from PIL import Image
 
@@ -13,14 +11,6 @@ import headrace
 from headrace import transforms as T
 from headrace.base.native import core
 from support import PHOTOS, TENSOR, pictures, train
-
-
-@pytest.fixture
-def learning() -> Iterator[None]:
-    """Entry points are learned as long as a test runs."""
-    core.set_entry_points(1 << 24)
-    yield
-    core.set_entry_points(0)
 
 
 def photographs() -> list[bytes]:
@@ -56,22 +46,21 @@ def test_packed_files_have_the_batches_of_their_sources() -> None:
     assert equal(epochs(loader(images, num_workers=2)), epochs(loader(packed, num_workers=2)))
 
 
-def test_later_epochs_have_the_same_batches(learning: None) -> None:
+def test_later_epochs_have_the_same_batches() -> None:
     images = photographs()
-    before = core.entry_points()["images"]
-    ours = loader(images, num_workers=2)
+    ours = loader(images, num_workers=2, entry_points="16 MB")
     made = epochs(ours)
-    assert core.entry_points()["images"] > before
-    core.set_entry_points(0)
+    known = ours.entry_points.counts()
+    assert known.images > len(images) // 2 and 0.5 < known.hit_rate < 1 and 0 < known.bytes <= known.limit
     assert equal(made, epochs(loader(images, num_workers=2)))
     ours.set_epoch(3)
     assert equal(made[-1:], [list(ours.reference())[-1][0]])
 
 
-def test_a_file_that_changes_between_epochs_is_noticed(tmp_path: Path, learning: None) -> None:
+def test_a_file_that_changes_between_epochs_is_noticed(tmp_path: Path) -> None:
     file = tmp_path / "image.jpg"
     crop = T.Compose([T.RandomCrop(64), *TENSOR])
-    ours = headrace.DataLoader(headrace.ImageFiles([str(file)] * 8, transform=crop), 8, seed=0)
+    ours = headrace.DataLoader(headrace.ImageFiles([str(file)] * 8, transform=crop), 8, seed=0, entry_points="1 MB")
     for source in sorted(PHOTOS.glob("*.jpg"))[:3]:
         with Image.open(source) as image:  # files of one size
             image.resize((320, 240)).save(file, quality=90)

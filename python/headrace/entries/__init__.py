@@ -1,0 +1,1 @@
+"""Where the rows of JPEGs begin: learned while they are decoded, within a limit, and kept in a sidecar."""

@@ -1,0 +1,132 @@
+"""The file of a table of entry points: arrays in .npz, with a hash; read with checks, and replaced as a whole.
+
+Entry points that lie give other pixels, as a changed image would, but never an access outside memory: the decoder cuts
+every place at the scan's end, and an image whose codes do not fit goes to Pillow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace.base.native import core
+
+_VERSION = 1
+_ARRAYS: dict[str, tuple[Any, int]] = {  # dtype and number of axes of each array
+    "secrets": (np.uint64, 1),
+    "keys": (np.uint64, 1),
+    "counts": (np.uint32, 1),
+    "bits": (np.uint32, 1),
+    "dc": (np.int16, 2),
+}
+_SECRETS = 5
+_MOST_ROWS = 1 << 13  # an image has at most 65,535 rows of pixels, 8 or more in a row of blocks
+
+Content = dict[str, npt.NDArray[Any]]
+
+
+def opened(file: str, limit: int) -> core.EntryPoints:
+    """Returns a table with the content of a file, which is made if it is missing.
+
+    Raises:
+        OSError: the file cannot be read or made.
+        ValueError: it holds no table, or is damaged.
+    """
+    if not Path(file).exists():
+        _make(file, core.EntryPoints(1))
+    held = parsed(Path(file).read_bytes(), file)
+    native = core.EntryPoints(limit, held["secrets"])
+    native.add(held["keys"], held["counts"], held["bits"], held["dc"])
+    return native
+
+
+def save(file: str, native: core.EntryPoints) -> None:
+    """Writes a table to its file, with what other processes have written there. Raises OSError.
+
+    If the file is gone, damaged or another table's by now, it is replaced: what it held is learned again.
+    """
+    merged = core.EntryPoints(2**62, native.secrets)
+    merged.add(*native.content())
+    with suppress(OSError, ValueError):
+        held = parsed(Path(file).read_bytes(), file)
+        if np.array_equal(held["secrets"], native.secrets):
+            merged.add(held["keys"], held["counts"], held["bits"], held["dc"])
+    unfinished = _written(file, merged)
+    try:
+        unfinished.replace(file)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def parsed(data: bytes, file: str) -> Content:
+    """Returns the arrays in the bytes of a file, after a check of each. Raises ValueError."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = archive.infolist()
+            if any(one.compress_type != zipfile.ZIP_STORED for one in members):
+                raise ValueError("it is compressed")
+        with np.load(io.BytesIO(data), allow_pickle=False) as held:
+            if int(held["version"]) != _VERSION:
+                raise ValueError(f"its version is {int(held['version'])}, not {_VERSION}")
+            content = {name: held[name] for name in _ARRAYS}
+            digest = held["digest"].tobytes()
+    except Exception as error:  # numpy, zipfile and Python's tokenizer raise many classes for damaged files
+        raise ValueError(f"{file} holds no entry points, or it is damaged: {error}; remove it") from error
+    if not _consistent(content) or digest != _digest(content):
+        raise ValueError(f"{file} is damaged: its numbers contradict each other; remove it")
+    return content
+
+
+def _consistent(content: Content) -> bool:
+    kinds = all(content[name].dtype == kind and content[name].ndim == axes for name, (kind, axes) in _ARRAYS.items())
+    if not kinds or len(content["secrets"]) != _SECRETS:
+        return False
+    keys, counts, bits, dc = (content[name] for name in ("keys", "counts", "bits", "dc"))
+    rows = int(counts.sum(dtype=np.uint64))
+    fits = len(keys) == len(counts) and len(bits) == rows and dc.shape == (rows, 3)
+    if not fits or (len(counts) > 0 and (int(counts.min()) < 1 or int(counts.max()) > _MOST_ROWS)):
+        return False
+    first = np.zeros(rows, bool)  # of each image; within one, each row begins behind the one before
+    first[np.cumsum(counts[:-1], dtype=np.int64)] = True
+    return bool((np.diff(bits.astype(np.int64)) > 0)[~first[1:]].all()) if rows else True
+
+
+def _digest(content: Content) -> bytes:
+    digest = hashlib.sha256()
+    for name in _ARRAYS:
+        digest.update(np.ascontiguousarray(content[name]).data)
+    return digest.digest()
+
+
+def _make(file: str, native: core.EntryPoints) -> None:
+    """Makes a file unless another process does so at the same time: all must have its secrets."""
+    unfinished = _written(file, native)
+    try:
+        with suppress(FileExistsError):
+            os.link(unfinished, file)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _written(file: str, native: core.EntryPoints) -> Path:
+    """Returns a new file beside `file` that holds a table."""
+    target = Path(file)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f"{target.name}.unfinished-{os.getpid()}-{os.urandom(4).hex()}")
+    content: Content = dict(zip(_ARRAYS, (native.secrets, *native.content()), strict=True))
+    digest = np.frombuffer(_digest(content), np.uint8)
+    try:
+        with unfinished.open("wb") as out:
+            np.savez(out, allow_pickle=False, version=np.array(_VERSION), digest=digest, **content)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    return unfinished
