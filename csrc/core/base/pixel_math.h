@@ -30,6 +30,33 @@ HEADRACE_HD static inline uint8_t byte_of_sum(int32_t sum) {
   return static_cast<uint8_t>(clamp_to_byte(sum >> kWeightBits));
 }
 
+// Note [Pillow's sums]
+// GCC and Clang fuse a product with the sum that it is part of wherever the processor can: always on 64-bit Arm, never
+// in a build for any x86-64 processor. So Pillow's wheels for Arm round once where those for x86 round twice.
+// pillow_sum() stands for such a sum in Pillow's C; elsewhere a build of headrace fuses nothing (-ffp-contract=off),
+// since Python, numpy and torch's separate operations round each result.
+#if defined(__aarch64__)
+inline constexpr bool kPillowFuses = true;
+#else
+inline constexpr bool kPillowFuses = false;
+#endif
+
+/// a + b * c, as Pillow's compiled code rounds it.
+HEADRACE_HD static inline float pillow_sum(float a, float b, float c) {
+#if defined(__CUDA_ARCH__)
+  return kPillowFuses ? __fmaf_rn(b, c, a) : __fadd_rn(a, __fmul_rn(b, c));
+#else
+  return kPillowFuses ? __builtin_fmaf(b, c, a) : a + b * c;
+#endif
+}
+HEADRACE_HD static inline double pillow_sum(double a, double b, double c) {
+#if defined(__CUDA_ARCH__)
+  return kPillowFuses ? __fma_rn(b, c, a) : __dadd_rn(a, __dmul_rn(b, c));
+#else
+  return kPillowFuses ? __builtin_fma(b, c, a) : a + b * c;
+#endif
+}
+
 /// ITU-R 601 luma in 16-bit fixed point, as in Pillow's Convert.c.
 HEADRACE_HD static inline uint8_t luma(int r, int g, int b) {
   return static_cast<uint8_t>((r * 19595 + g * 38470 + b * 7471 + 0x8000) >> 16);

@@ -1,4 +1,4 @@
-// timm's AugMix: several changed copies of an image, mixed with it.
+// AugMix of timm and torchvision: several changed copies of an image, mixed with it.
 #include "core/effects/chain_mixer.h"
 
 #include <cstring>
@@ -21,6 +21,8 @@ void ChainMixer::begin(const ChainMix& mix, const uint8_t* image, size_t bytes) 
 }
 
 void ChainMixer::add(uint8_t* changed, const EffectLoops& loops) {
+  // The image's term comes first: a sum that begins with 0 is the product itself.
+  if (mix_->summed && added_ == 0) loops.add_weighted(image_.data(), bytes_, mix_->factor, sums_.data());
   const float weight = mix_->chains[added_++].weight;
   if (mix_->blended) {
     loops.blend(changed, bytes_, weight, blend_.data());
@@ -34,7 +36,7 @@ void ChainMixer::finish(uint8_t* image, const EffectLoops& loops) {
   if (mix_->blended) {
     std::memcpy(image, blend_.data(), bytes_);
   } else {
-    loops.blend_sums(sums_.data(), bytes_, mix_->factor, image);
+    loops.blend_sums(sums_.data(), bytes_, mix_->summed ? 1.0f : mix_->factor, image);
   }
 }
 

@@ -1,4 +1,4 @@
-// timm's AugMix: several changed copies of an image, mixed with it.
+// AugMix of timm and torchvision: several changed copies of an image, mixed with it.
 #pragma once
 
 #include "core/base/aligned_array.h"

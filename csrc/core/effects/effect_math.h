@@ -39,7 +39,7 @@ HEADRACE_HD static inline int most(int a, int b) { return a > b ? a : b; }
 /// PIL.Image.blend of two bytes. Pillow's shortcuts for factors 0 and 1, and its clipping only outside these, do not
 /// change the result. `factor`: within kMostFactor, so that the sum fits int.
 HEADRACE_HD static inline int blended(int from, int to, float factor) {
-  return clamp_to_byte(static_cast<int>(add_product(static_cast<float>(from), factor, static_cast<float>(to - from))));
+  return clamp_to_byte(static_cast<int>(pillow_sum(static_cast<float>(from), factor, static_cast<float>(to - from))));
 }
 
 HEADRACE_HD static inline int luma_of(uint32_t pixel) { return luma(red(pixel), green(pixel), blue(pixel)); }
@@ -101,13 +101,16 @@ HEADRACE_HD static inline int cut_byte(float sum) { return static_cast<int>(sum 
 HEADRACE_HD static inline bool is_table(Effect::Kind kind) {
   return kind != Effect::Kind::kGray && kind != Effect::Kind::kSaturation && kind != Effect::Kind::kHue &&
          kind != Effect::Kind::kBlur && kind != Effect::Kind::kSharpness && kind != Effect::Kind::kPermute &&
-         kind != Effect::Kind::kWarp && kind != Effect::Kind::kBoxBlur && kind != Effect::Kind::kMixChains;
+         kind != Effect::Kind::kWarp && kind != Effect::Kind::kBoxBlur && kind != Effect::Kind::kMixChains &&
+         kind != Effect::Kind::kTensorSaturation && kind != Effect::Kind::kTensorSharpness &&
+         kind != Effect::Kind::kTensorWarp;
 }
 
 /// Whether an effect reads other pixels than the one it changes.
 HEADRACE_HD static inline bool reads_other_pixels(Effect::Kind kind) {
   return kind == Effect::Kind::kBlur || kind == Effect::Kind::kSharpness || kind == Effect::Kind::kWarp ||
-         kind == Effect::Kind::kBoxBlur || kind == Effect::Kind::kMixChains;
+         kind == Effect::Kind::kBoxBlur || kind == Effect::Kind::kMixChains || kind == Effect::Kind::kTensorSharpness ||
+         kind == Effect::Kind::kTensorWarp;
 }
 
 /// a * b + c, rounded once, as torch's convolution adds a term.

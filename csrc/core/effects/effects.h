@@ -35,6 +35,12 @@ struct EffectLoops {
   void (*blend_sums)(const float* sums, size_t count, float factor, uint8_t* bytes);
   /// Blends bytes with others: PIL.Image.blend. `bytes` is changed.
   void (*blend)(const uint8_t* others, size_t count, float factor, uint8_t* bytes);
+  /// As torchvision changes a byte tensor; `once`: torch rounds a sum with a product once (tensor_math.h).
+  void (*tensor_saturate)(uint8_t* pixels, size_t count, float factor, float rest, bool once);
+  /// The sum of the gray values of torchvision's Contrast.
+  int64_t (*tensor_gray_sum)(const uint8_t* pixels, size_t count, bool once);
+  /// One row of torchvision's Sharpness: rows and `out` as those of `sharpen`; `flags`: a sum of TensorFlag.
+  void (*tensor_sharpen)(const uint8_t* const* rows, size_t count, float factor, float rest, int flags, uint8_t* out);
 };
 
 inline constexpr size_t kBlurBlock = 64;
@@ -44,5 +50,6 @@ extern const EffectLoops kScalarEffects;
 extern const EffectLoops kAvx2Effects;
 extern const EffectLoops kAvx512Effects;
 #endif
+extern const EffectLoops kNeonEffects;
 
 }  // namespace headrace

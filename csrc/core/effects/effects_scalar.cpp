@@ -1,8 +1,10 @@
 // The inner loops of effects in plain C++: the reference for all other sets.
 #include <cstring>
+#include <type_traits>
 
 #include "core/effects/effect_math.h"
 #include "core/effects/effects.h"
+#include "core/effects/tensor_math.h"
 
 namespace headrace {
 namespace {
@@ -98,9 +100,45 @@ void blend(const uint8_t* others, size_t count, float factor, uint8_t* bytes) {
   for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(blended(bytes[i], others[i], factor));
 }
 
+template <class Run>
+auto rounding(bool once, Run run) {
+  return once ? run(std::true_type{}) : run(std::false_type{});
+}
+
+void tensor_saturate(uint8_t* pixels, size_t count, float factor, float rest, bool once) {
+  rounding(once, [&](auto how) {
+    each_pixel(pixels, count,
+               [factor, rest](uint32_t pixel) { return tensor_saturated<decltype(how)::value>(pixel, factor, rest); });
+  });
+}
+
+int64_t tensor_gray_sum(const uint8_t* pixels, size_t count, bool once) {
+  return rounding(once, [&](auto how) {
+    int64_t sum = 0;
+    for (size_t i = 0; i < count; ++i) sum += tensor_gray<decltype(how)::value>(load(pixels + i * kPixelBytes));
+    return sum;
+  });
+}
+
+void tensor_sharpen(const uint8_t* const* rows, size_t count, float factor, float rest, int flags, uint8_t* out) {
+  const size_t bytes = count * kPixelBytes;
+  const bool first = (flags & kFirstVersion) != 0;
+  for (size_t i = 0; i < bytes; ++i) {
+    const bool inside = i >= kPixelBytes && i + kPixelBytes < bytes;
+    int sum = 4 * rows[1][i];
+    for (int y = 0; inside && y < 3; ++y) sum += rows[y][i - kPixelBytes] + rows[y][i] + rows[y][i + kPixelBytes];
+    const int value = rows[1][i], smooth = inside ? smoothed(sum) : value;
+    out[i] =
+        static_cast<uint8_t>(first                   ? tensor_sharpened<true, false>(value, smooth, factor, rest)
+                             : (flags & kFused) != 0 ? tensor_sharpened<false, true>(value, smooth, factor, rest)
+                                                     : tensor_sharpened<false, false>(value, smooth, factor, rest));
+  }
+}
+
 }  // namespace
 
-const EffectLoops kScalarEffects{gray,     saturate, turn_hue, permute, look_up,      sum_of_luma, add_to_histograms,
-                                 convolve, round,    sharpen,  box,     add_weighted, blend_sums,  blend};
+const EffectLoops kScalarEffects{
+    gray,    saturate, turn_hue,     permute,    look_up, sum_of_luma,     add_to_histograms, convolve,      round,
+    sharpen, box,      add_weighted, blend_sums, blend,   tensor_saturate, tensor_gray_sum,   tensor_sharpen};
 
 }  // namespace headrace

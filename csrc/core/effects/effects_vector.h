@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstring>
+#include <type_traits>
 
 #include "core/effects/effect_math.h"
 #include "core/effects/effects.h"
+#include "core/effects/tensor_math.h"
 
 namespace headrace {
 namespace {
@@ -104,9 +106,20 @@ void round(const float* values, size_t count, uint8_t* bytes) {
   for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(blurred_byte(values[i]));
 }
 
-// A block of bytes at a time, whose results nothing aliases.
-void sharpen(const uint8_t* const* rows, size_t count, float factor, uint8_t* out) {
+/// Sets bytes `begin` to `end` to `at(i)`, a block at a time, whose results nothing aliases.
+template <class At>
+inline void store_in_blocks(size_t begin, size_t end, At at, uint8_t* out) {
   constexpr size_t kBytes = 64;
+  size_t i = begin;
+  for (; i + kBytes <= end; i += kBytes) {
+    uint8_t block[kBytes];
+    for (size_t k = 0; k < kBytes; ++k) block[k] = at(i + k);
+    std::memcpy(out + i, block, kBytes);
+  }
+  for (; i < end; ++i) out[i] = at(i);
+}
+
+void sharpen(const uint8_t* const* rows, size_t count, float factor, uint8_t* out) {
   const uint8_t *above = rows[0], *row = rows[1], *below = rows[2];
   const auto at = [&](size_t i) {
     const auto three = [i](const uint8_t* from) { return from[i - kPixelBytes] + from[i] + from[i + kPixelBytes]; };
@@ -116,13 +129,7 @@ void sharpen(const uint8_t* const* rows, size_t count, float factor, uint8_t* ou
   const size_t end = (count - 1) * kPixelBytes;
   std::memcpy(out, row, kPixelBytes);
   std::memcpy(out + end, row + end, kPixelBytes);
-  size_t i = kPixelBytes;
-  for (; i + kBytes <= end; i += kBytes) {
-    uint8_t block[kBytes];
-    for (size_t k = 0; k < kBytes; ++k) block[k] = at(i + k);
-    std::memcpy(out + i, block, kBytes);
-  }
-  for (; i < end; ++i) out[i] = at(i);
+  store_in_blocks(kPixelBytes, end, at, out);
 }
 
 // A block of bytes at a time, whose sums stay in registers.
@@ -159,6 +166,59 @@ void blend_sums(const float* sums, size_t count, float factor, uint8_t* bytes) {
 
 void blend(const uint8_t* others, size_t count, float factor, uint8_t* bytes) {
   for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(blended(bytes[i], others[i], factor));
+}
+
+template <class Run>
+auto rounding(bool once, Run run) {
+  return once ? run(std::true_type{}) : run(std::false_type{});
+}
+
+void tensor_saturate(uint8_t* pixels, size_t count, float factor, float rest, bool once) {
+  rounding(once, [&](auto how) {
+    each_block(pixels, count,
+               [factor, rest](uint32_t pixel) { return tensor_saturated<decltype(how)::value>(pixel, factor, rest); });
+  });
+}
+
+// Black pixels beyond the last add nothing.
+int64_t tensor_gray_sum(const uint8_t* pixels, size_t count, bool once) {
+  return rounding(once, [&](auto how) {
+    int64_t sum = 0;
+    Block block{};
+    for (size_t left = count; left > 0;) {
+      const size_t some = left < kBlock ? left : kBlock;
+      if (some < kBlock) block = {};
+      std::memcpy(block.pixel, pixels + (count - left) * kPixelBytes, some * kPixelBytes);
+      int32_t of_block = 0;
+      for (size_t i = 0; i < kBlock; ++i) of_block += tensor_gray<decltype(how)::value>(block.pixel[i]);
+      sum += of_block;
+      left -= some;
+    }
+    return sum;
+  });
+}
+
+template <bool kFirst, bool kOnce>
+inline void tensor_sharpen_row(const uint8_t* const* rows, size_t count, float factor, float rest, uint8_t* out) {
+  const uint8_t *above = rows[0], *row = rows[1], *below = rows[2];
+  const auto at = [&](size_t i) {
+    const auto three = [i](const uint8_t* from) { return from[i - kPixelBytes] + from[i] + from[i + kPixelBytes]; };
+    const int smooth = smoothed(three(above) + three(row) + three(below) + 4 * row[i]);
+    return static_cast<uint8_t>(tensor_sharpened<kFirst, kOnce>(row[i], smooth, factor, rest));
+  };
+  const size_t end = (count - 1) * kPixelBytes;
+  for (const size_t border : {size_t{0}, end}) {
+    for (size_t i = border; i < border + kPixelBytes; ++i) {
+      out[i] = static_cast<uint8_t>(tensor_sharpened<kFirst, kOnce>(row[i], row[i], factor, rest));
+    }
+  }
+  store_in_blocks(kPixelBytes, end, at, out);
+}
+
+void tensor_sharpen(const uint8_t* const* rows, size_t count, float factor, float rest, int flags, uint8_t* out) {
+  if ((flags & kFirstVersion) != 0) return tensor_sharpen_row<true, false>(rows, count, factor, rest, out);
+  if ((flags & kFused) != 0) return tensor_sharpen_row<false, true>(rows, count, factor, rest, out);
+  tensor_sharpen_row<false, false>(rows, count, factor, rest, out);
 }
 
 }  // namespace

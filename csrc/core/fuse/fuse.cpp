@@ -9,7 +9,7 @@
 #include "core/fuse/row_store.h"
 #include "core/fuse/taker.h"
 #include "core/rows/raw_rows.h"
-#include "core/warp/warp_job.h"
+#include "core/warp/warp_math.h"
 #include "core/warp/warp_reach.h"
 
 namespace headrace {

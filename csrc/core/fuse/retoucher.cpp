@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "core/effects/effect_math.h"
-#include "core/warp/warp_job.h"
+#include "core/effects/tensor_math.h"
+#include "core/warp/warp_math.h"
 
 namespace headrace {
 
@@ -21,6 +22,15 @@ void ByteTables::then(const Effect& effect, int mean) {
   identity_ = false;
 }
 
+void ByteTables::then_tensor_contrast(const Effect& effect, float mean) {
+  const bool once = (effect.amount & kFused) != 0;
+  for (uint8_t& entry : entries_) {
+    entry = static_cast<uint8_t>(once ? tensor_blended<true>(entry, mean, effect.factor, effect.rest)
+                                      : tensor_blended<false>(entry, mean, effect.factor, effect.rest));
+  }
+  identity_ = false;
+}
+
 void ByteTables::then(const Effect& effect, const int32_t* histograms) {
   for (int c = 0; c < 3; ++c) {
     uint8_t* entries = entries_ + c * 256;
@@ -29,6 +39,8 @@ void ByteTables::then(const Effect& effect, const int32_t* histograms) {
     uint8_t next[256];
     if (effect.kind == Effect::Kind::kEqualize) {
       equalize_table(seen, next);
+    } else if (effect.kind == Effect::Kind::kTensorAutocontrast) {
+      tensor_autocontrast_table(seen, (effect.amount & kFirstVersion) != 0, next);
     } else {
       autocontrast_table(seen, next);
     }
@@ -97,6 +109,19 @@ void Retoucher::retouch(std::span<const Effect> effects) {
       case Effect::Kind::kWarp:
         warp(plan_->warps[static_cast<size_t>(effect.amount)]);
         break;
+      case Effect::Kind::kTensorSaturation:
+        loops_.tensor_saturate(image_.data(), pixels, effect.factor, effect.rest, (effect.amount & kFused) != 0);
+        break;
+      case Effect::Kind::kTensorSharpness:
+        sharpener_.run(image_.data(), size_, effect, loops_);
+        break;
+      case Effect::Kind::kTensorWarp:
+        warp(plan_->tensor_warps[static_cast<size_t>(effect.amount)]);
+        break;
+      case Effect::Kind::kTensorContrast:
+        make_real();
+        pending_.then_tensor_contrast(effect, tensor_mean(effect.amount, pixels));
+        break;
       case Effect::Kind::kMixChains:
         mix(plan_->chain_mixes[static_cast<size_t>(effect.amount)]);
         break;
@@ -105,6 +130,7 @@ void Retoucher::retouch(std::span<const Effect> effects) {
         pending_.then(effect, rounded_mean(loops_.sum_of_luma(image_.data(), pixels), static_cast<int64_t>(pixels)));
         break;
       case Effect::Kind::kAutocontrast:
+      case Effect::Kind::kTensorAutocontrast:
       case Effect::Kind::kEqualize:
         if (!counted_) {
           std::memset(histograms_, 0, sizeof(histograms_));
@@ -127,6 +153,23 @@ void Retoucher::warp(const Warp& warp) {
   run_warp_(warp_job(warp), image_.data(), size_, made, warped_.data());
   std::swap(image_, warped_);
   size_ = warp.out;
+}
+
+void Retoucher::warp(const TensorWarp& warp) {
+  warped_.resize(size_t(size_.width) * size_t(size_.height) * kPixelBytes + kRowSlack);
+  run_tensor_warp_(warp, image_.data(), size_, warped_.data());
+  std::swap(image_, warped_);
+}
+
+// The sum of bytes is exact in torch's float32 as long as it is at most 2^24, which the lowering checks.
+float Retoucher::tensor_mean(int flags, size_t pixels) const {
+  int64_t sum = 0;
+  if ((flags & kOneChannel) != 0) {
+    for (size_t i = 0; i < pixels; ++i) sum += image_.data()[i * kPixelBytes];
+  } else {
+    sum = loops_.tensor_gray_sum(image_.data(), pixels, (flags & kFused) != 0);
+  }
+  return static_cast<float>(sum) / static_cast<float>(pixels);
 }
 
 void Retoucher::mix(const ChainMix& mix) {

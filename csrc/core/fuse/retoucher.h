@@ -22,7 +22,9 @@ class ByteTables {
   const uint8_t* data() const { return entries_; }
   /// Composes with an effect that needs no histogram. `mean`: for Contrast.
   void then(const Effect& effect, int mean);
-  /// Composes with Autocontrast or Equalize of an image that has these histograms before the tables.
+  /// Composes with torchvision's Contrast of a byte tensor.
+  void then_tensor_contrast(const Effect& effect, float mean);
+  /// Composes with an Autocontrast or Equalize of an image that has these histograms before the tables.
   void then(const Effect& effect, const int32_t* histograms);
 
  private:
@@ -32,7 +34,8 @@ class ByteTables {
 
 class Retoucher final : public RowSink {
  public:
-  explicit Retoucher(const Kernels& kernels) : loops_(*kernels.effects), run_warp_(kernels.run_warp) {}
+  explicit Retoucher(const Kernels& kernels)
+      : loops_(*kernels.effects), run_warp_(kernels.run_warp), run_tensor_warp_(kernels.run_tensor_warp) {}
   /// Begins an image of size `image`. The rows of `have`, a part of it, are pushed; those of `want`, a part of the
   /// changed image, go to `next` after the last one. Only a single warp may have less than all of the image.
   /// `effects`, a stage's of `plan`, and the plan must live until then.
@@ -44,10 +47,13 @@ class Retoucher final : public RowSink {
   void retouch(std::span<const Effect> effects);
   void mix(const ChainMix& mix);
   void warp(const Warp& warp);
+  void warp(const TensorWarp& warp);
+  float tensor_mean(int flags, size_t pixels) const;
   void make_real();
 
   const EffectLoops& loops_;
   RunWarp run_warp_;
+  RunTensorWarp run_tensor_warp_;
   std::span<const Effect> effects_;
   const Plan* plan_ = nullptr;
   RowSink* next_ = nullptr;

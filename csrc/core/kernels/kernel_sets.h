@@ -21,5 +21,8 @@ void store_avx512(const uint8_t* row, int plane_stride, int pixels, bool mirror,
 int store_normalised_avx2(const uint8_t* row, int pixels, bool mirror, const Normalisation& by,
                           const RowTarget& target);
 #endif
+// Only builds for Arm have the loops of NEON: CMakeLists.txt leaves out the files of others, which have no guards.
+extern const Kernels kNeonKernels;
+void store_neon(const uint8_t* row, int plane_stride, int pixels, bool mirror, const Lut& lut, const RowTarget& target);
 
 }  // namespace headrace

@@ -39,9 +39,9 @@ const Kernels& choose() {
   if (const char* name = std::getenv("HEADRACE_ISA"); name && *name) {
     if (const Kernels* named = kernels_named(name)) return *named;
     throw std::runtime_error(std::string("HEADRACE_ISA=") + name +
-                             ": this processor or build lacks it; use scalar, avx2 or avx512, or unset it");
+                             ": this processor or build lacks it; use scalar, avx2, avx512 or neon, or unset it");
   }
-  for (const char* name : {"avx512", "avx2"}) {
+  for (const char* name : {"avx512", "avx2", "neon"}) {
     if (const Kernels* named = kernels_named(name)) return *named;
   }
   return kScalarKernels;
@@ -64,6 +64,8 @@ const Kernels* kernels_named(const char* name) {
 #if defined(__x86_64__) || defined(_M_X64)
   if (std::strcmp(name, "avx2") == 0 && has_avx2()) return &kAvx2Kernels;
   if (std::strcmp(name, "avx512") == 0 && has_avx512()) return &kAvx512Kernels;
+#elif defined(__aarch64__)
+  if (std::strcmp(name, "neon") == 0) return &kNeonKernels;
 #endif
   return nullptr;
 }

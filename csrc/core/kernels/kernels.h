@@ -9,6 +9,7 @@
 #include "core/kernels/resample_table.h"
 #include "core/mixing/mix_loops.h"
 #include "core/textures/texture_loops.h"
+#include "core/warp/tensor_warp.h"
 #include "core/warp/warp_loops.h"
 
 namespace headrace {
@@ -59,15 +60,16 @@ struct Kernels {
   const EffectLoops* effects;
   MakeTexture make_texture;
   RunWarp run_warp;
+  RunTensorWarp run_tensor_warp;
   const MixLoops* mixing;
   /// nullptr: libjpeg-turbo is faster.
   const BlockLoops* blocks;
 };
 
-/// The fastest set that this processor supports, or the one that HEADRACE_ISA=scalar|avx2|avx512 names. Throws
+/// The fastest set that this processor supports, or the one that HEADRACE_ISA=scalar|avx2|avx512|neon names. Throws
 /// std::runtime_error if the named set is not supported. Any thread.
 const Kernels& kernels();
-/// The set named scalar, avx2 or avx512; nullptr if the processor or the build lacks it.
+/// The set named scalar, avx2, avx512 or neon; nullptr if the processor or the build lacks it.
 const Kernels* kernels_named(const char* name);
 
 }  // namespace headrace

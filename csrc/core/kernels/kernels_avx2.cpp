@@ -51,12 +51,18 @@ Pair load_pair(const int32_t* a, const int32_t* b) {
   return {words(weight, 0x05040100), words(weight, 0x0d0c0908), words(up, 0x07060302), words(up, 0x0f0e0b0a)};
 }
 
-/// Adds four taps of two outputs; `pixels` holds four RGBX pixels of each.
+/// Adds four taps of two outputs, or the first two with kTwo; `pixels` holds four RGBX pixels of each.
+template <bool kTwo = false>
 void add(Sums& sums, Vec pixels, const Pair& weights) {
   const int none = static_cast<int>(0x80008000u);  // selector 0x80 gives zero, which widens bytes to words
   const Vec taps01 =
       _mm256_shuffle_epi8(pixels, in_lanes((none & ~0x00ff00ff) | 0x00040000, (none & ~0x00ff00ff) | 0x00050001,
                                            (none & ~0x00ff00ff) | 0x00060002, (none & ~0x00ff00ff) | 0x00070003));
+  if constexpr (kTwo) {
+    sums.low = _mm256_add_epi32(sums.low, _mm256_madd_epi16(taps01, weights.low01));
+    sums.high = _mm256_add_epi32(sums.high, _mm256_madd_epi16(taps01, weights.high01));
+    return;
+  }
   const Vec taps23 =
       _mm256_shuffle_epi8(pixels, in_lanes((none & ~0x00ff00ff) | 0x000c0008, (none & ~0x00ff00ff) | 0x000d0009,
                                            (none & ~0x00ff00ff) | 0x000e000a, (none & ~0x00ff00ff) | 0x000f000b));
@@ -93,8 +99,19 @@ void write_two(Vec pair, int count, uint8_t* to) {
 /// weights of zero: none after this one except in the row's slack.
 int last_tap(const TableView& table) { return table.start[table.count - 1] + table.taps[table.count - 1] - 1; }
 
-// Windows of up to 4 * kGroups taps: four outputs at a time, whose weights are prepared once for all rows.
-template <int kGroups>
+/// Whether no window has more than two taps, as in an enlargement by the bilinear filter.
+bool all_windows_have_two(const TableView& table) {
+  Vec longer = _mm256_setzero_si256();
+  for (int x = 0; x < table.count; x += 8) {  // the table is padded with copies of the last window
+    const Vec taps = _mm256_loadu_si256(reinterpret_cast<const Vec*>(table.taps + x));
+    longer = _mm256_or_si256(longer, _mm256_cmpgt_epi32(taps, _mm256_set1_epi32(2)));
+  }
+  return _mm256_testz_si256(longer, longer) != 0;
+}
+
+// Windows of up to 4 * kGroups taps, or 2 with kTwo: four outputs at a time, whose weights are prepared once for all
+// rows.
+template <int kGroups, bool kTwo = false>
 void resample_x_few(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
                     size_t dst_stride) {
   const int last = last_tap(table);
@@ -111,8 +128,8 @@ void resample_x_few(const uint8_t* src, size_t src_stride, int rows, const Table
       const size_t row = size_t(y) * src_stride;
       Sums s02{_mm256_setzero_si256(), _mm256_setzero_si256()}, s13 = s02;
       for (int g = 0; g < kGroups; ++g) {
-        add(s02, two(from[g][0] + row, from[g][2] + row), w02[g]);
-        add(s13, two(from[g][1] + row, from[g][3] + row), w13[g]);
+        add<kTwo>(s02, two(from[g][0] + row, from[g][2] + row), w02[g]);
+        add<kTwo>(s13, two(from[g][1] + row, from[g][3] + row), w13[g]);
       }
       write_four(total(s02), total(s13), table.count - x, dst + size_t(y) * dst_stride + ptrdiff_t(x) * kPixelBytes);
     }
@@ -142,6 +159,9 @@ void resample_x_pair(const uint8_t* src, size_t src_stride, const TableView& tab
 void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
                 size_t dst_stride, int plane_stride) {
   if (plane_stride) return kScalarKernels.resample_x(src, src_stride, rows, table, dst, dst_stride, plane_stride);
+  if (table.taps_stride == 4 && all_windows_have_two(table)) {
+    return resample_x_few<1, true>(src, src_stride, rows, table, dst, dst_stride);
+  }
   if (table.taps_stride == 4) return resample_x_few<1>(src, src_stride, rows, table, dst, dst_stride);
   if (table.taps_stride == 8) return resample_x_few<2>(src, src_stride, rows, table, dst, dst_stride);
   for (; rows > 0; src += 4 * src_stride, dst += 4 * dst_stride, rows -= 4) {
@@ -287,9 +307,17 @@ void store(const uint8_t* row, int plane_stride, int pixels, bool mirror, const 
 
 }  // namespace
 
-const Kernels kAvx2Kernels{"avx2",       false,         resample_x,        resample_y,
-                           store,        &kAvx2Effects, make_texture_avx2, run_warp_avx2,
-                           &kAvx2Mixing, &kAvx2Blocks};
+const Kernels kAvx2Kernels{"avx2",
+                           false,
+                           resample_x,
+                           resample_y,
+                           store,
+                           &kAvx2Effects,
+                           make_texture_avx2,
+                           run_warp_avx2,
+                           run_tensor_warp_avx2,
+                           &kAvx2Mixing,
+                           &kAvx2Blocks};
 
 }  // namespace headrace
 #endif

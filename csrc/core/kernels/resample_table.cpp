@@ -7,13 +7,16 @@
 #include <cstring>
 #include <numbers>
 
+#include "core/base/pixel_math.h"
+
 namespace headrace {
 namespace {
 
 // Note [exact weights]
 // Every expression below has the operations, the types and the order of precompute_coeffs and normalize_coeffs_8bpc in
-// Pillow's Resample.c: a weight that differs in its last bit of 53 may round to another 22-bit integer. So no fused
-// multiply-add, no reciprocal instead of a division, sums from left to right, and libm's sin and cos.
+// Pillow's Resample.c: a weight that differs in its last bit of 53 may round to another 22-bit integer. So
+// multiply-adds are fused only where Pillow's are (pillow_sum), no reciprocal stands for a division, sums go from left
+// to right, and sin and cos are libm's.
 
 // The filters: their value at x, and half their width in source pixels in an enlargement.
 struct BoxShape {
@@ -33,7 +36,7 @@ struct Hamming {
     if (x == 0.0) return 1.0;
     if (x >= 1.0) return 0.0;
     x *= std::numbers::pi;
-    return std::sin(x) / x * (0.54f + 0.46f * std::cos(x));  // float constants, as Pillow's
+    return std::sin(x) / x * pillow_sum(double{0.54f}, double{0.46f}, std::cos(x));  // float constants, as Pillow's
   }
 };
 
@@ -42,8 +45,8 @@ struct Bicubic {
   static double at(double x) {
     constexpr double a = -0.5;
     x = std::fabs(x);
-    if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
-    if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * a;
+    if (x < 1.0) return pillow_sum(1.0, pillow_sum(-(a + 3.0), a + 2.0, x) * x, x);
+    if (x < 2.0) return pillow_sum(-4.0, pillow_sum(8.0, x - 5, x), x) * a;
     return 0.0;
   }
 };

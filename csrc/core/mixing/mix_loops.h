@@ -31,5 +31,6 @@ extern const MixLoops kScalarMixing;
 #if defined(__x86_64__) || defined(_M_X64)
 extern const MixLoops kAvx2Mixing;  // needs F16C, too
 #endif
+extern const MixLoops kNeonMixing;
 
 }  // namespace headrace

@@ -85,9 +85,8 @@ class Resolver {
       case Step::Kind::kPad:
         return pad(step);
       case Step::Kind::kHorizontalFlip:
-        return draw < step.p ? flip(true) : void();
       case Step::Kind::kVerticalFlip:
-        return draw < step.p ? flip(false) : void();
+        return draw < step.p ? flip(step.kind == Step::Kind::kHorizontalFlip) : void();
       case Step::Kind::kGrayscale:
         still_an_image();
         take_.gray = true;
@@ -107,6 +106,10 @@ class Resolver {
       case Step::Kind::kSolarize:
       case Step::Kind::kAutocontrast:
       case Step::Kind::kEqualize:
+      case Step::Kind::kTensorSaturation:
+      case Step::Kind::kTensorContrast:
+      case Step::Kind::kTensorAutocontrast:
+      case Step::Kind::kTensorSharpness:
         return effect(value_effect(step, draw));
       case Step::Kind::kGaussianBlur:
         return blur(step);
@@ -124,6 +127,8 @@ class Resolver {
         return mix_chains(step);
       case Step::Kind::kErase:
         return draw < step.p ? erase(step) : void();
+      case Step::Kind::kTensorWarp:
+        return tensor_warp(step);
       case Step::Kind::kAffine:
         return warp(affine(step, draw, size()));
       case Step::Kind::kRotate:
@@ -225,14 +230,20 @@ class Resolver {
     restart(out);
   }
 
-  // Each chain starts from the same real image. A step that would need a new stage cannot be mixed.
+  void tensor_warp(const Step& step) {
+    make_real_unflipped();
+    plan_.tensor_warps.push_back(headrace::tensor_warp(step));
+    effect({Effect::Kind::kTensorWarp, 0, static_cast<int>(plan_.tensor_warps.size()) - 1});
+  }
+
+  // Each chain starts from the same real image.
   void mix_chains(const Step& step) {
     if (in_chain_) throw Error(Stage::kPlan, "chains cannot be mixed inside a chain");
     make_real_unflipped();
     const size_t stages = plan_.stages.size();
     std::vector<Effect> before = std::exchange(plan_.stages.back().effects, {});
     const double* weight = draws_ + step.draw;
-    ChainMix mix{step.blended, {}, static_cast<float>(weight[step.branches.size()])};
+    ChainMix mix{step.blended, {}, static_cast<float>(weight[step.branches.size()]), step.summed};
     in_chain_ = true;
     for (const std::vector<Step>& branch : step.branches) {
       apply(branch);

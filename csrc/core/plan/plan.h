@@ -79,7 +79,12 @@ struct Step {
     kRandomCropOrPad,
     kRandomKeepRatio,
     kBoxBlur,
-    kMixChains
+    kMixChains,
+    kTensorSaturation,
+    kTensorContrast,
+    kTensorSharpness,
+    kTensorAutocontrast,
+    kTensorWarp
   };
   Kind kind{};
   // RandomResizedCrop, Resize, CenterCrop, CornerCrop, RandomCrop, RandomCropOrPad: the output size; RandomPad: the
@@ -103,6 +108,7 @@ struct Step {
   int draw = 0;                    // first column of the sample's draws that belongs to this step; kConstant
   double factor = 0;               // Brightness, Contrast, Saturation, Sharpness: used if draw is kConstant
   bool blended = false;            // MixChains: each chain is blended with those before, in bytes
+  bool summed = false;             // MixChains: the image has a weight as each chain has
   bool drawn = false;              // Posterize, Solarize, SolarizeAdd: the parameter is the draw
   int bits = 0;                    // Posterize: bits to keep
   double threshold = 0;            // Solarize: values from here on are inverted
@@ -119,7 +125,12 @@ struct Step {
   bool expand = false;             // RandomRotate: the output holds the whole rotated image
   bool centered = true;            // RandomRotate, RandomAffine: about the image's centre, otherwise about `center`
   std::array<double, 2> center{};  // x, y
-  bool first_version = false;      // RandomAffine: the order of operations of torchvision v1
+  bool first_version = false;      // RandomAffine, steps on tensors: the order of operations of torchvision v1
+  bool fused = false;              // steps on tensors: torch rounds a sum with a product once
+  bool fused_places = false;       // TensorWarp: so does its matrix product
+  bool one_channel = false;        // TensorContrast: of a gray image
+  bool filled = false;             // TensorWarp: `color` is mixed with the pixels at the border
+  std::array<double, 3> color{};
   std::vector<std::vector<Step>> branches;  // When has one; OneOf, Shuffled, MixChains
   std::vector<double> bounds;               // OneOf: selects the first branch whose bound exceeds the draw
 };
@@ -180,19 +191,28 @@ struct Effect {
     kSolarizeAdd,
     kWarp,
     kBoxBlur,
-    kMixChains
+    kMixChains,
+    kTensorSaturation,  // from here on as torchvision changes a byte tensor
+    kTensorContrast,
+    kTensorSharpness,
+    kTensorAutocontrast,
+    kTensorWarp
   };
   Kind kind{};
-  float factor = 0;  // Brightness, Contrast, Saturation, Sharpness; within kMostFactor
+  float factor = 0;  // Brightness, Contrast, Saturation, Sharpness, those of tensors too; within kMostFactor
   // Hue: added to H; Posterize: mask of the bits to keep; Solarize: first value inverted; Permute: channel_order();
   // SolarizeAdd: added to values below 128; Warp: index in Plan::warps; BoxBlur: pixels on each side in the box;
-  // MixChains: index in Plan::chain_mixes
+  // MixChains: index in Plan::chain_mixes; TensorWarp: in Plan::tensor_warps; other effects on tensors: TensorFlag
   int amount = 0;
   // Blur: size of the kernel, and index in Plan::weights of its first weight: those of a row, then those of a column.
   // BoxBlur: `width` is the weight of a pixel in the box, `height` of the two beside it, in units of 2^-24.
   int width = 0, height = 0, weights = 0;
+  float rest = 0;  // effects on tensors: 1 - factor
   bool operator==(const Effect&) const = default;
 };
+
+/// Effect::amount of effects on tensors: a sum of these.
+enum TensorFlag : int { kFirstVersion = 1, kFused = 2, kOneChannel = 4 };
 
 /// Effect::amount of Permute: two bits for each channel's number in the image before.
 constexpr int channel_order(std::array<uint8_t, 3> order) { return order[0] | order[1] << 2 | order[2] << 4; }
@@ -219,6 +239,19 @@ struct Warp {
   bool operator==(const Warp&) const = default;
 };
 
+/// torchvision's affine map of a byte tensor: a matrix product gives the places, grid_sample the pixels there.
+struct TensorWarp {
+  // Pixel (x, y) comes from (m[0] x + m[1] y + m[2], m[3] x + m[4] y + m[5]), in pixels from the centre of the image.
+  std::array<float, 6> matrix{};
+  bool bilinear = false;       // otherwise nearest
+  bool filled = false;         // `fill` instead of 0 outside the image
+  bool first_version = false;  // the fill is mixed as torchvision v1 does
+  bool fused = false;          // torch rounds a sum with a product once
+  bool fused_places = false;   // so does its matrix product
+  std::array<float, 3> fill{};
+  bool operator==(const TensorWarp&) const = default;
+};
+
 /// Several chains of effects, each on a copy of the image, and their mix with the image. No chain changes its size.
 struct ChainMix {
   struct Chain {
@@ -230,7 +263,8 @@ struct ChainMix {
   // after the other.
   bool blended = false;
   std::vector<Chain> chains;
-  float factor = 0;  // of the blend with the image; none if `blended`
+  float factor = 0;     // of the blend with the image; none if `blended`; the image's own weight if `summed`
+  bool summed = false;  // the weighted sum of the image and the chains, cut to bytes
   bool operator==(const ChainMix&) const = default;
 };
 
@@ -243,6 +277,7 @@ struct Plan {
   std::vector<float> weights{};  // of blurs
   std::vector<Warp> warps{};
   std::vector<ChainMix> chain_mixes{};
+  std::vector<TensorWarp> tensor_warps{};
 };
 
 /// The plan of the steps from `from` up to the next Python call or the end. `draws`: the sample's. It agrees with the

@@ -8,6 +8,17 @@
 
 namespace headrace {
 
+namespace {
+
+// Factors and their complements are doubles that torch rounds to floats.
+Effect tensor_effect(Effect::Kind kind, const Step& step) {
+  const int flags =
+      (step.first_version ? kFirstVersion : 0) | (step.fused ? kFused : 0) | (step.one_channel ? kOneChannel : 0);
+  return {kind, static_cast<float>(step.factor), flags, 0, 0, 0, static_cast<float>(1.0 - step.factor)};
+}
+
+}  // namespace
+
 Effect value_effect(const Step& step, double draw) {
   const auto factor = static_cast<float>(std::clamp<double>(draw, -kMostFactor, kMostFactor));
   switch (step.kind) {
@@ -40,6 +51,14 @@ Effect value_effect(const Step& step, double draw) {
       return {Effect::Kind::kAutocontrast};
     case Step::Kind::kEqualize:
       return {Effect::Kind::kEqualize};
+    case Step::Kind::kTensorSaturation:
+      return tensor_effect(Effect::Kind::kTensorSaturation, step);
+    case Step::Kind::kTensorContrast:
+      return tensor_effect(Effect::Kind::kTensorContrast, step);
+    case Step::Kind::kTensorSharpness:
+      return tensor_effect(Effect::Kind::kTensorSharpness, step);
+    case Step::Kind::kTensorAutocontrast:
+      return tensor_effect(Effect::Kind::kTensorAutocontrast, step);
     default:
       throw Error(Stage::kPlan, "the step changes more than values");
   }

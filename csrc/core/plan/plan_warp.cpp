@@ -104,6 +104,19 @@ Warp random_affine(const Step& step, const double* draws, Size image) {
   return warp_of(step, matrix, image);
 }
 
+TensorWarp tensor_warp(const Step& step) {
+  TensorWarp warp;
+  const auto rounded = [](double value) { return static_cast<float>(value); };
+  std::transform(step.matrix.begin(), step.matrix.end(), warp.matrix.begin(), rounded);
+  std::transform(step.color.begin(), step.color.end(), warp.fill.begin(), rounded);
+  warp.bilinear = step.filter == Filter::kBilinear;
+  warp.filled = step.filled;
+  warp.first_version = step.first_version;
+  warp.fused = step.fused;
+  warp.fused_places = step.fused_places;
+  return warp;
+}
+
 Warp perspective(const Step& step, const double* coefficients, Size image) {
   if (std::isnan(coefficients[0])) {
     throw Error(Stage::kPlan,

@@ -25,6 +25,9 @@ Warp affine(const Step& step, double draw, Size image);
 /// The warp of a RandomAffine step. `draws`: the step's own.
 Warp random_affine(const Step& step, const double* draws, Size image);
 
+/// The map of a TensorWarp step.
+TensorWarp tensor_warp(const Step& step);
+
 /// The warp of a RandomPerspective step. `coefficients`: Pillow's eight; not numbers where the corners lie on one line.
 /// Throws Error(kPlan) for these.
 Warp perspective(const Step& step, const double* coefficients, Size image);

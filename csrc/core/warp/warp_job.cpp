@@ -1,8 +1,8 @@
 // What follows from the coefficients of a warp: the way in which Pillow computes it, and the matrix in fixed point.
-#include "core/warp/warp_job.h"
-
 #include <cmath>
 #include <limits>
+
+#include "core/warp/warp_math.h"
 
 namespace headrace {
 namespace {

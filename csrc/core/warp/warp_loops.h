@@ -17,5 +17,6 @@ void run_warp_scalar(const WarpJob& job, const uint8_t* from, Size in, Box windo
 void run_warp_avx2(const WarpJob& job, const uint8_t* from, Size in, Box window, uint8_t* to);
 void run_warp_avx512(const WarpJob& job, const uint8_t* from, Size in, Box window, uint8_t* to);
 #endif
+void run_warp_neon(const WarpJob& job, const uint8_t* from, Size in, Box window, uint8_t* to);
 
 }  // namespace headrace

@@ -4,7 +4,7 @@
 // Note [paths]: Pillow computes an affine warp with the nearest filter in one of two ways. If the corners of the output
 // fall within 32768 pixels of the origin it counts in 16.16 fixed point; else, and where there is neither rotation nor
 // shear, it adds up doubles along the rows and the columns. All else is computed for each pixel by itself, in doubles.
-// No product may be fused with a sum.
+// Products are fused with sums as Note [Pillow's sums] says.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ struct WarpPlace {
 /// The way in which a warp is computed, see Note [paths].
 enum class WarpPath : uint8_t { kEachPixel, kFixed, kAddedUp };
 
-/// a * b + c * d + e, each operation rounded.
+/// a * b + c * d + e; which of two products Pillow's compilers fuse with the other was read in its wheel for Arm.
 HEADRACE_HD static inline double plane_at(double a, double b, double c, double d, double e) {
 #if defined(__CUDA_ARCH__)
-  return __dadd_rn(__dadd_rn(__dmul_rn(a, b), __dmul_rn(c, d)), e);
+  return __dadd_rn(pillow_sum(__dmul_rn(c, d), a, b), e);
 #else
-  return a * b + c * d + e;
+  return pillow_sum(c * d, a, b) + e;
 #endif
 }
 
@@ -60,11 +60,11 @@ HEADRACE_HD static inline WarpTap warp_tap(double at) {
 
 HEADRACE_HD static inline int clamp_to_axis(int at, int size) { return at < 0 ? 0 : at < size ? at : size - 1; }
 
-HEADRACE_HD static inline double linear(double a, double b, double part) { return add_product(a, b - a, part); }
+HEADRACE_HD static inline double linear(double a, double b, double part) { return pillow_sum(a, b - a, part); }
 
 HEADRACE_HD static inline double cubic(double v1, double v2, double v3, double v4, double part) {
   const double p2 = -v1 + v3, p3 = 2 * (v1 - v2) + v3 - v4, p4 = -v1 + v2 - v3 + v4;
-  return add_product(v2, part, add_product(p2, part, add_product(p3, part, p4)));
+  return pillow_sum(v2, part, pillow_sum(p2, part, pillow_sum(p3, part, p4)));
 }
 
 HEADRACE_HD static inline int truncated_byte(double value) {
@@ -131,6 +131,9 @@ struct WarpJob {
   WarpPath path{};
   FixedMatrix fixed{};
 };
+
+/// The warp, with the way in which Pillow computes it.
+WarpJob warp_job(const Warp& warp);
 
 /// The column or row that a position lies in; -1: outside [0, size).
 HEADRACE_HD static inline int whole(double at, int size) { return within(at, size) ? static_cast<int>(at) : -1; }

@@ -56,8 +56,8 @@ inline void mix_bilinear(Block& block, const Picture& picture, int count) {
     block.pixel[i] = 0;
     for (int number = 0; number < 3; ++number) {
       const int left = channel(a, number), low = channel(c, number);
-      const double top = add_product(static_cast<double>(left), channel(b, number) - left, block.x[i]);
-      const double bottom = add_product(static_cast<double>(low), channel(d, number) - low, block.x[i]);
+      const double top = pillow_sum(static_cast<double>(left), channel(b, number) - left, block.x[i]);
+      const double bottom = pillow_sum(static_cast<double>(low), channel(d, number) - low, block.x[i]);
       block.pixel[i] |= static_cast<uint32_t>(static_cast<int>(linear(top, bottom, block.y[i]))) << 8 * number;
     }
   }
@@ -66,7 +66,7 @@ inline void mix_bilinear(Block& block, const Picture& picture, int count) {
 /// cubic() of four bytes.
 inline double cubic_of_bytes(int v1, int v2, int v3, int v4, double part) {
   const double p2 = v3 - v1, p3 = 2 * (v1 - v2) + v3 - v4, p4 = v2 - v1 - v3 + v4;
-  return add_product(static_cast<double>(v2), part, add_product(p2, part, add_product(p3, part, p4)));
+  return pillow_sum(static_cast<double>(v2), part, pillow_sum(p2, part, pillow_sum(p3, part, p4)));
 }
 
 /// Finds block.pixel.

@@ -32,7 +32,7 @@ _LIBRARIES = (
 
 _PRESETS = {("presets", name) for name in ("ImageClassification", "SemanticSegmentation", "ObjectDetection")}
 #: Methods of torchvision's augmentation policies.
-_OF_POLICIES = ("_augmentation_space", "_apply_image_or_video_transform", "_get_random_item")
+_OF_POLICIES = ("_augmentation_space", "_apply_image_or_video_transform", "_get_random_item", "_sample_dirichlet")
 
 _CONTAINERS = {("headrace", "Compose"), ("v1", "Compose"), ("v2", "Compose"), ("torch", "Sequential")}
 

@@ -20,6 +20,8 @@ def described(step: S.Step) -> str:
     if isinstance(step, S.MixChains):
         how = "blends" if step.blended else "sums"
         return f"{how} of {len(step.chains)} chains [{' | '.join(_all(chain) for chain in step.chains)}]"
+    if isinstance(step, S.SumChains):
+        return f"weighted sum of the image and {len(step.chains)} chains [{' | '.join(map(_all, step.chains))}]"
     return str(step)
 
 

@@ -17,7 +17,7 @@ _PASSED_OVER = frozenset(("RESUME", "PUSH_NULL", "PRECALL", "CACHE", "COPY_FREE_
 _NAMED = ("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME")
 
 
-def of_samples(function: Callable[[Any], Any]) -> Callable[[Any, int], Any] | None:
+def of_samples(function: Callable[[Any], Any]) -> Callable[..., Any] | None:
     """Returns a function with the results of a collate_fn that mixes the finished batch; None for others.
 
     The collate_fn must be timm's `FastCollateMixup`, which makes a batch of its own. Or it must be
@@ -25,22 +25,33 @@ def of_samples(function: Callable[[Any], Any]) -> Callable[[Any, int], Any] | No
     timm's `Mixup`: then nothing else refers to the batch, and overwriting it in place cannot be noticed.
 
     Returns:
-        A function of the samples and a seed, that of numpy's random numbers.
+        A function of the samples, a seed, that of numpy's random numbers, and maybe a function that is called when the
+        samples have been collated and are not used any more.
     """
     collating = timm_mixes.collating_twin(function)
     if collating is not None:
-        return lambda samples, seed: _numpy_drawn(collating, seed, samples)
+        return lambda samples, seed, collated=_nothing: _numpy_drawn(collating, seed, samples)
     names = _names_in(function)
     if names is None or len(names) != 2:
         return None
     mix, collate = (value_of_name(function, one) for one in names)
     if collate is not default_collate:
         return None
-    made = _twin(mix)
+    torchs = torchvision_mixes.twin(mix)
+    made = timm_mixes.twin(mix) if torchs is None else torchs
     if made is None:
         return None
 
-    return lambda samples, seed: _numpy_drawn(made, seed, *default_collate(samples))
+    def mixed(samples: Any, seed: int, collated: Callable[[], None] = _nothing) -> Any:
+        batch = default_collate(samples)
+        collated()
+        return _numpy_drawn(made, seed, *batch) if torchs is None else made(*batch)
+
+    return mixed
+
+
+def _nothing() -> None:
+    pass
 
 
 def _numpy_drawn(function: Callable[..., Any], seed: int, *arguments: Any) -> Any:

@@ -14,6 +14,7 @@ from torch.utils.data import Dataset
 import headrace.oracle.calls
 import headrace.oracle.colour
 import headrace.oracle.sizes
+import headrace.oracle.tensor_effects
 import headrace.oracle.texture
 import headrace.oracle.warp  # noqa: F401  # imported to register their steps
 from headrace.images.pil_tensor import pil_to_tensor

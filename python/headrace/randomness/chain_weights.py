@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from headrace.recipe.columns import ChainWeights
+from headrace.recipe.columns import ChainWeights, SumWeights
 
 Float64Array = npt.NDArray[np.float64]
 
 
-def chain_weights(column: ChainWeights, draws: Float64Array) -> Float64Array:
-    """Returns the weights and the factor behind them, float64 (n, count + 1), rounded to float32 as timm does.
+def chain_weights(column: ChainWeights | SumWeights, draws: Float64Array) -> Float64Array:
+    """Returns the weights and the number behind them, float64 (n, count + 1), rounded to float32 as the libraries do.
 
     Args:
         column: what is computed.
@@ -22,8 +22,12 @@ def chain_weights(column: ChainWeights, draws: Float64Array) -> Float64Array:
     for row, seed in zip(made, (draws * 2.0**53).astype(np.uint64).tolist(), strict=True):
         generator.seed([seed & 0xFFFFFFFF, seed >> 32])  # cheaper than a new one
         row[:-1] = generator.dirichlet([column.alpha] * column.count)
-        row[-1] = generator.beta(column.alpha, column.alpha)
-    if column.blended:
+        if isinstance(column, SumWeights):
+            row[-1], others = generator.dirichlet([column.alpha] * 2).astype(np.float32)
+            row[:-1] *= others
+        else:
+            row[-1] = generator.beta(column.alpha, column.alpha)
+    if isinstance(column, ChainWeights) and column.blended:
         made[:, :-1] = _blends(made[:, :-1] * made[:, -1:])
     return made.astype(np.float64)
 

@@ -19,7 +19,16 @@ from headrace.randomness.chain_weights import chain_weights
 from headrace.randomness.gaussian import gaussian_weights
 from headrace.randomness.policy_numbers import normals, policy_numbers
 from headrace.randomness.warp_numbers import warp_numbers
-from headrace.recipe.columns import AnyColumn, ChainWeights, Column, GaussianWeight, Normal, PolicyNumber, WarpNumber
+from headrace.recipe.columns import (
+    AnyColumn,
+    ChainWeights,
+    Column,
+    GaussianWeight,
+    Normal,
+    PolicyNumber,
+    SumWeights,
+    WarpNumber,
+)
 
 UInt64Array = npt.NDArray[np.uint64]
 Int64Array = npt.NDArray[np.int64]
@@ -56,7 +65,9 @@ class Draws:
         self._normal = np.flatnonzero([isinstance(column, Normal) for column in drawn])
         self._kernels = tuple(dict.fromkeys(column for column in columns if isinstance(column, GaussianWeight)))
         self._warps = tuple(dict.fromkeys(column for column in columns if isinstance(column, WarpNumber)))
-        self._mixes = tuple(dict.fromkeys(column for column in columns if isinstance(column, ChainWeights)))
+        self._mixes = tuple(
+            dict.fromkeys(column for column in columns if isinstance(column, (ChainWeights, SumWeights)))
+        )
         self._policies = [(at, column) for at, column in enumerate(columns) if isinstance(column, PolicyNumber)]
         self._drawn = np.flatnonzero([isinstance(column, (Column, Normal)) for column in columns])
         self._count = len(columns)

@@ -110,5 +110,20 @@ class ChainWeights:
     blended: bool
 
 
+@dataclass(frozen=True)
+class SumWeights:
+    """One of the `count` weights of the chains of torchvision's AugMix, or that of the image behind them.
+
+    Attributes:
+        drawn, first, count: as in `ChainWeights`.
+        alpha: parameter of both Dirichlet distributions.
+    """
+
+    drawn: int
+    first: int
+    count: int
+    alpha: float
+
+
 #: A column of the draws array: drawn, or computed from columns that are drawn.
-AnyColumn = ChainWeights | Column | GaussianWeight | Normal | PolicyNumber | WarpNumber
+AnyColumn = ChainWeights | Column | GaussianWeight | Normal | PolicyNumber | SumWeights | WarpNumber

@@ -16,6 +16,8 @@ from headrace.recipe.effect_steps import *  # noqa: F403 - all steps have one ho
 from headrace.recipe.effect_steps import Drawn, EffectStep
 from headrace.recipe.size_steps import *  # noqa: F403
 from headrace.recipe.size_steps import SizeStep
+from headrace.recipe.tensor_steps import *  # noqa: F403
+from headrace.recipe.tensor_steps import TensorStep
 from headrace.recipe.warp_steps import *  # noqa: F403
 from headrace.recipe.warp_steps import WarpStep
 
@@ -233,6 +235,22 @@ class MixChains:
 
 
 @dataclass(frozen=True)
+class SumChains:
+    """torchvision's AugMix: do each of `chains` with a copy of the image, and sum up the results and the image.
+
+    Draw columns: from `draw` on one weight for each chain, then that of the image (`columns.SumWeights`). Products and
+    sums are rounded to float32 one by one, beginning with the image; the result drops fractions.
+
+    Attributes:
+        chains: steps that keep the size of the image.
+        draw: the first column.
+    """
+
+    chains: tuple[tuple[Step, ...], ...]
+    draw: int
+
+
+@dataclass(frozen=True)
 class Erase:
     """RandomErasing of a tensor, if column `draw`, uniform in [0, 1), is below `p`.
 
@@ -335,6 +353,8 @@ Step = (
     | OneOf
     | Shuffled
     | MixChains
+    | SumChains
+    | TensorStep
     | EraseStep
     | Texture
     | Call

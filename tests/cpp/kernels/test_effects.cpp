@@ -18,7 +18,7 @@ constexpr int kValues = 3;
 
 std::vector<const Kernels*> sets() {
   std::vector<const Kernels*> all;
-  for (const char* name : {"scalar", "avx2", "avx512"}) {
+  for (const char* name : {"scalar", "avx2", "avx512", "neon"}) {
     if (const Kernels* set = kernels_named(name)) all.push_back(set);
   }
   return all;

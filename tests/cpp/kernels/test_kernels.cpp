@@ -66,7 +66,7 @@ struct TableCase {
 
 std::vector<const Kernels*> faster_sets() {
   std::vector<const Kernels*> sets;
-  for (const char* name : {"avx2", "avx512"}) {
+  for (const char* name : {"avx2", "avx512", "neon"}) {
     if (const Kernels* set = kernels_named(name)) sets.push_back(set);
   }
   return sets;

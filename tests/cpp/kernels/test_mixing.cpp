@@ -22,7 +22,7 @@ constexpr MixType kTypes[] = {MixType::kFloat16, MixType::kBfloat16, MixType::kF
 
 std::vector<const Kernels*> sets() {
   std::vector<const Kernels*> found;
-  for (const char* name : {"scalar", "avx2", "avx512"}) {
+  for (const char* name : {"scalar", "avx2", "avx512", "neon"}) {
     if (const Kernels* set = kernels_named(name)) found.push_back(set);
   }
   return found;

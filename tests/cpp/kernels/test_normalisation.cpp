@@ -87,7 +87,7 @@ TEST_CASE("and nothing else is") {
 }
 
 TEST_CASE("what is computed is what the table holds, and nothing is written elsewhere") {
-  for (const char* name : {"avx2", "avx512"}) {
+  for (const char* name : {"avx2", "avx512", "neon"}) {
     const Kernels* set = kernels_named(name);
     if (set == nullptr) continue;
     for (int i = 0; i < 3000; ++i) {

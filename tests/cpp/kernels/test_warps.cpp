@@ -10,7 +10,7 @@
 #include "core/base/row_buffer.h"
 #include "core/fuse/fuse.h"
 #include "core/kernels/kernels.h"
-#include "core/warp/warp_job.h"
+#include "core/warp/warp_math.h"
 #include "core/warp/warp_reach.h"
 #include "support/plan_samples.h"
 
@@ -79,7 +79,7 @@ bool sets_agree(const Warp& warp, const std::vector<uint8_t>& image, Size in) {
     std::copy_n(expected.data() + at, size_t(window.width) * kPixelBytes, part.data() + at);
   }
   const std::vector<uint8_t> read = spoilt(image, in, warp_reach(job, in, window));
-  for (const char* name : {"scalar", "avx2", "avx512"}) {
+  for (const char* name : {"scalar", "avx2", "avx512", "neon"}) {
     const Kernels* set = kernels_named(name);
     if (!set) continue;
     std::vector<uint8_t> got = untouched;

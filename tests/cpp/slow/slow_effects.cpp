@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 
+#include "slow/slow_sum.h"
+#include "slow/slow_tensor.h"
 #include "slow/slow_warp.h"
 
 namespace headrace::test {
@@ -13,8 +15,7 @@ namespace {
 int gray_of(const Pixel& p) { return (p[0] * 19595 + p[1] * 38470 + p[2] * 7471 + 32768) / 65536; }
 
 int blend(int from, int to, float factor) {
-  const float product = factor * float(to - from);
-  const float sum = float(from) + product;
+  const float sum = slow_sum(float(from), factor, float(to - from));
   return sum <= 0 ? 0 : sum >= 255 ? 255 : int(sum);
 }
 
@@ -140,13 +141,17 @@ Picture mixed(const ChainMix& mix, const Plan& plan, Size size, const Picture& p
   Picture made = picture;
   for (size_t i = 0; i < made.size(); ++i) {
     for (size_t c = 0; c < 3; ++c) {
-      float sum = 0;
+      float sum = mix.summed ? mix.factor * float(picture[i][c]) : 0.0f;
       for (size_t k = 0; k < changed.size(); ++k) {
         if (mix.blended) made[i][c] = blend(made[i][c], changed[k][i][c], mix.chains[k].weight);
         const float product = mix.chains[k].weight * float(changed[k][i][c]);
         sum = sum + product;
       }
-      if (!mix.blended) made[i][c] = blend(made[i][c], int(std::clamp(sum, 0.0f, 255.0f)), mix.factor);
+      if (mix.summed) {
+        made[i][c] = int(std::clamp(sum, 0.0f, 255.0f));
+      } else if (!mix.blended) {
+        made[i][c] = blend(made[i][c], int(std::clamp(sum, 0.0f, 255.0f)), mix.factor);
+      }
     }
   }
   return made;
@@ -155,6 +160,7 @@ Picture mixed(const ChainMix& mix, const Plan& plan, Size size, const Picture& p
 }  // namespace
 
 void apply(const Effect& effect, const Plan& plan, Size size, Picture& picture) {
+  if (is_of_tensors(effect.kind)) return apply_to_tensor(effect, plan, size, picture);
   if (effect.kind == Effect::Kind::kBoxBlur) {
     for (int pass = 0; pass < 3; ++pass) picture = boxed(effect, size, picture, true);
     for (int pass = 0; pass < 3; ++pass) picture = boxed(effect, size, picture, false);
@@ -202,12 +208,7 @@ void apply(const Effect& effect, const Plan& plan, Size size, Picture& picture) 
         case Effect::Kind::kSaturation:
           v = blend(gray, v, effect.factor);
           break;
-        case Effect::Kind::kHue:
-        case Effect::Kind::kBlur:
-        case Effect::Kind::kSharpness:
-        case Effect::Kind::kWarp:
-        case Effect::Kind::kBoxBlur:
-        case Effect::Kind::kMixChains:  // not compared here
+        default:  // not changed here
           break;
         case Effect::Kind::kPermute:
           v = before[size_t(effect.amount >> 2 * c & 3)];

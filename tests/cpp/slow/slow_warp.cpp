@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "slow/slow_sum.h"
+
 namespace headrace::test {
 namespace {
 
@@ -37,13 +39,15 @@ Place nearest_place(const double (&a)[8], Size size, int u, int v) {
 Place place_of(const Warp& warp, Size size, int u, int v) {
   const auto& a = warp.a;
   if (!warp.perspective && warp.filter == Filter::kNearest) return nearest_place(a, size, u, v);
-  const double x = u + 0.5, y = v + 0.5, depth = warp.perspective ? a[6] * x + a[7] * y + 1 : 1;
-  return {(a[0] * x + a[1] * y + a[2]) / depth, (a[3] * x + a[4] * y + a[5]) / depth};
+  const double x = u + 0.5, y = v + 0.5;
+  const auto plane = [x, y](double by_x, double by_y, double rest) { return slow_sum(by_y * y, by_x, x) + rest; };
+  const double depth = warp.perspective ? plane(a[6], a[7], 1) : 1;
+  return {plane(a[0], a[1], a[2]) / depth, plane(a[3], a[4], a[5]) / depth};
 }
 
 double cubic(const double (&v)[4], double d) {
   const double p2 = -v[0] + v[2], p3 = 2 * (v[0] - v[1]) + v[2] - v[3], p4 = -v[0] + v[1] - v[2] + v[3];
-  return v[1] + d * (p2 + d * (p3 + d * p4));
+  return slow_sum(v[1], d, slow_sum(p2, d, slow_sum(p3, d, p4)));
 }
 
 }  // namespace
@@ -67,9 +71,9 @@ Picture warped(const Warp& warp, Size size, const Picture& picture) {
       for (size_t c = 0; c < 3; ++c) {
         double sum = value(x, y, c);
         if (warp.filter == Filter::kBilinear) {
-          const double above = sum + (value(x + 1, y, c) - sum) * dx;
-          const double left = value(x, y + 1, c), below = left + (value(x + 1, y + 1, c) - left) * dx;
-          sum = above + (below - above) * dy;
+          const double above = slow_sum(sum, value(x + 1, y, c) - sum, dx);
+          const double left = value(x, y + 1, c), below = slow_sum(left, value(x + 1, y + 1, c) - left, dx);
+          sum = slow_sum(above, below - above, dy);
         } else if (!nearest) {
           double rows[4];
           for (int i = 0; i < 4; ++i) {

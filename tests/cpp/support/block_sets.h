@@ -11,7 +11,7 @@ namespace headrace::test {
 /// The scalar set first.
 inline std::vector<const BlockLoops*> block_sets() {
   std::vector<const BlockLoops*> sets{&kScalarBlocks};
-  for (const char* name : {"avx2", "avx512"})
+  for (const char* name : {"avx2", "avx512", "neon"})
     if (const Kernels* kernels = kernels_named(name)) sets.push_back(kernels->blocks);
   return sets;
 }

@@ -65,15 +65,26 @@ Warp PlanMaker::warp(Size out) {
   return warp;
 }
 
+TensorWarp PlanMaker::tensor_warp(Size size) {
+  TensorWarp made;
+  for (const size_t i : {0, 4}) made.matrix[i] = float(between(800, 1200)) / 1000;
+  for (const size_t i : {1, 3}) made.matrix[i] = coin() ? 0 : float(between(-400, 400)) / 1000;
+  for (const size_t i : {2, 5}) made.matrix[i] = float(between(-2, 2)) * float(coin() ? size.width : 1) / 4;
+  for (float& value : made.fill) value = float(between(0, 510)) / 2;
+  for (bool* one : {&made.bilinear, &made.filled, &made.first_version, &made.fused, &made.fused_places}) *one = coin();
+  return made;
+}
+
 void PlanMaker::add_effects(Plan& plan, PlanStage& stage, int most) {
   stage.effects = effects(plan, stage.resize, most, Effect::Kind::kMixChains);
 }
 
 ChainMix PlanMaker::mix(Plan& plan, Size size) {
-  ChainMix made{coin(), {}, float(between(0, 1000)) / 1000};
+  const bool summed = coin();
+  ChainMix made{!summed && coin(), {}, float(between(0, 1000)) / 1000, summed};
   for (int chains = between(1, 4); chains > 0; --chains) {
     // Other sums than 1 exceed a byte.
-    made.chains.push_back({float(between(0, 500)) / 1000, effects(plan, size, 3, Effect::Kind::kBoxBlur)});
+    made.chains.push_back({float(between(0, 500)) / 1000, effects(plan, size, 3, Effect::Kind::kTensorWarp)});
   }
   return made;
 }
@@ -82,10 +93,23 @@ std::vector<Effect> PlanMaker::effects(Plan& plan, Size size, int most, Effect::
   std::vector<Effect> made(size_t(between(0, most)));
   for (Effect& effect : made) {
     effect.kind = static_cast<Effect::Kind>(between(0, static_cast<int>(last)));
+    if (last > Effect::Kind::kMixChains && effect.kind == Effect::Kind::kMixChains) effect.kind = last;  // no nesting
     if (effect.kind == Effect::Kind::kMixChains) {
       ChainMix mixed = mix(plan, size);
       effect.amount = static_cast<int>(plan.chain_mixes.size());
       plan.chain_mixes.push_back(std::move(mixed));
+      continue;
+    }
+    if (effect.kind == Effect::Kind::kTensorWarp) {
+      effect.amount = static_cast<int>(plan.tensor_warps.size());
+      plan.tensor_warps.push_back(tensor_warp(size));
+      continue;
+    }
+    if (effect.kind > Effect::Kind::kMixChains) {
+      effect.factor = float(between(0, 2000)) / 1000;
+      effect.rest = 1.0f - effect.factor;
+      effect.amount = between(0, 7);  // of TensorFlag; version 1 never rounds once
+      if (effect.amount & kFirstVersion) effect.amount &= ~kFused;
       continue;
     }
     if (effect.kind == Effect::Kind::kBlur) {

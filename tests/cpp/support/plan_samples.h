@@ -29,6 +29,7 @@ class PlanMaker {
 
  private:
   ChainMix mix(Plan& plan, Size size);
+  TensorWarp tensor_warp(Size size);
   std::vector<Effect> effects(Plan& plan, Size size, int most, Effect::Kind last);
   std::mt19937 random_;
 };

@@ -21,8 +21,6 @@ from fuzz.chains.trial import Refused, difference, shrunk
 from headrace import lowering
 from headrace.lowering.libraries import timm
 
-pytestmark = pytest.mark.pixels
-
 TURNED = Chain(
     (
         Node("H.RandomResizedCrop((20, 30))"),
@@ -33,6 +31,7 @@ TURNED = Chain(
 )
 
 
+@pytest.mark.pixels
 @pytest.mark.slow
 def test_a_few_chains():
     campaign = Campaign(seed=3)
@@ -47,11 +46,13 @@ def test_a_chain_depends_on_its_number_alone():
     assert chain(0, 1) != chain(0, 2) != chain(1, 2)
 
 
+@pytest.mark.pixels
 def test_no_difference():
     assert difference(TURNED) == ""
     assert eval(TURNED.snippet.partition("print")[2], {"difference": difference, "Chain": Chain, "Node": Node}) == ""
 
 
+@pytest.mark.pixels
 def test_a_value_that_differs_from_the_oracle_is_found(monkeypatch):
     made = trial.reference_sample
 
@@ -64,6 +65,7 @@ def test_a_value_that_differs_from_the_oracle_is_found(monkeypatch):
     assert "image 0, view 0: native and oracle differ in 1 of 1800 values, first at (1, 2, 3)" in difference(TURNED)
 
 
+@pytest.mark.pixels
 def test_an_oracle_that_is_not_torchvisions_is_found_and_shrunk(monkeypatch):
     turned = direct._PARAMETERS["RandomRotation"]
 
@@ -77,6 +79,7 @@ def test_an_oracle_that_is_not_torchvisions_is_found_and_shrunk(monkeypatch):
     assert len(small.picked) == 1 and "oracle and torchvision differ" in difference(small)
 
 
+@pytest.mark.pixels
 def test_an_error_that_only_the_oracle_raises_is_found(monkeypatch):
     def refused(*arguments: Any) -> None:
         raise ValueError("too small")
@@ -85,6 +88,7 @@ def test_an_error_that_only_the_oracle_raises_is_found(monkeypatch):
     assert "image 0: the oracle raises ValueError('too small'), and the loader does not" in difference(TURNED)
 
 
+@pytest.mark.pixels
 def test_transforms_that_draw_otherwise_than_torchvisions_are_found(monkeypatch):
     monkeypatch.setattr(Chain, "twins_text", "v2.Compose([v2.CenterCrop((20, 30)), v1.ToTensor()])")
     assert difference(TURNED) == "the same transforms of torchvision draw other columns"

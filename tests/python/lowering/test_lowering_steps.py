@@ -172,7 +172,7 @@ def test_refusals(T):
         ),
         (
             [T.RandomChoice([T.RandomOrder([T.AugMix()])])],
-            r"step 1, RandomChoice: step 1, RandomOrder: step 1, AugMix\(.*has no native twin",
+            r"step 1, RandomChoice: step 1, RandomOrder: step 1, AugMix\(.*size of the image is not known",
         ),
         ([T.RandomOrder([T.RandomErasing()])], r"step 1, RandomOrder: step 1, RandomErasing\(.*PIL image here, where"),
         ([T.RandomErasing(), *tensor], r"step 1, RandomErasing\(.*put it after ToTensor\(\) or ToImage\(\)"),

@@ -14,7 +14,7 @@ from headrace import DataLoader
 from headrace.lowering import lower
 from support import blobs
 
-pytestmark = [pytest.mark.slow, pytest.mark.pixels]
+pytestmark = pytest.mark.slow
 
 
 def assert_native(transform: Any) -> None:
@@ -38,6 +38,7 @@ def presets(torchvision: ModuleType, kind: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.pixels
 @pytest.mark.parametrize(
     ("kind", "least"), [("ImageClassification", 25), ("SemanticSegmentation", 1), ("ObjectDetection", 1)]
 )
@@ -48,6 +49,7 @@ def test_torchvisions_weights(torchvision, kind, least):
         assert_native(transform)
 
 
+@pytest.mark.pixels
 def test_a_segmentation_preset_without_resize(torchvision):
     preset = importlib.import_module("torchvision.transforms._presets").SemanticSegmentation
     assert_native(preset(resize_size=None))
@@ -66,6 +68,7 @@ def lower_leaves(transform: Any) -> list[tuple[str, Any]]:
     return [(type(leaf).__name__, leaf) for leaf in leaves(transform)]
 
 
+@pytest.mark.pixels
 def test_timms_weights(torchvision):
     """All different configurations of timm's weights, for evaluation: crops, squashes, borders."""
     pytest.importorskip("timm", exc_type=ImportError)

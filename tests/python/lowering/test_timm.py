@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import random
-import warnings
-from types import ModuleType
 
 import pytest
 import torch
@@ -25,15 +22,6 @@ from support import assert_same, blobs
 from torchvision_feed import Feeder
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def timm(torchvision) -> ModuleType:
-    """timm.data, or a skip where it is not installed."""
-    pytest.importorskip("timm", exc_type=ImportError)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return importlib.import_module("timm.data")
 
 
 @pytest.fixture

@@ -25,8 +25,6 @@ from headrace.randomness.draws import Draws
 from headrace.recipe.recipe import DTYPES
 from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, pictures, same, silent_pillow, train
 
-pytestmark = pytest.mark.pixels
-
 JITTER = T.ColorJitter(0.4, 0.4, 0.2, 0.1)
 
 
@@ -76,6 +74,7 @@ VIEWS: dict[str, Any] = {
 }
 
 
+@pytest.mark.pixels
 @pytest.mark.parametrize("workers", [0, 1, 4])
 @pytest.mark.parametrize("name", VIEWS)
 def test_batches_of_all_kinds_of_files(name, workers):
@@ -87,6 +86,7 @@ def test_batches_of_all_kinds_of_files(name, workers):
     assert "4 batches, 24 samples" in str(loader.verify())
 
 
+@pytest.mark.pixels
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["SimCLR", "DINO", "tiny crops", "kinds"])
 def test_every_file(files: list[Path], name: str):
@@ -106,6 +106,7 @@ def pool() -> list[Any]:
     return [T.Compose([shape, value, T.ToTensor()]) for shape in shapes for value in values]
 
 
+@pytest.mark.pixels
 @pytest.mark.parametrize("seed", range(10))
 def test_random_views_of_odd_shapes(images, seed):
     random = np.random.default_rng(seed)
@@ -121,6 +122,7 @@ def test_random_views_of_odd_shapes(images, seed):
         assert assert_same(loader, list(loader.reference())) == 3
 
 
+@pytest.mark.pixels
 @pytest.mark.parametrize("place", ["this machine", "emulated"])
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
 @pytest.mark.parametrize("dtype", [None, *DTYPES[:3]])
@@ -138,6 +140,7 @@ def test_dtypes_layouts_and_a_device(place, memory_format, dtype):
     assert "0 differ" in str(loader.verify())
 
 
+@pytest.mark.pixels
 @pytest.mark.parametrize("isa", core.isas())
 @pytest.mark.parametrize("layout", Layout)
 def test_every_instruction_set(isa, layout):
@@ -166,6 +169,7 @@ def alone(transform: Any, draws: Any, count: int) -> torch.Tensor:
     return made
 
 
+@pytest.mark.pixels
 def test_each_view_is_what_its_transform_alone_makes_of_its_draws():
     members = [simclr(), train(20), dino(30, (0.05, 0.2))]
     recipe = lower(T.Views(members))
@@ -195,6 +199,7 @@ def test_views_of_equal_transforms_differ():
     assert all(not torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
+@pytest.mark.pixels
 def test_without_targets_and_without_batches():
     """As torch collates and converts the samples of the dataset itself; these views draw nothing."""
     views = [evaluation(40, 32), T.Compose([T.Resize((9, 8)), T.ToImage()])]
@@ -210,6 +215,7 @@ def test_without_targets_and_without_batches():
                 assert "5 samples" in str(loader.verify(5))
 
 
+@pytest.mark.pixels
 def test_arrays():
     pixels = np.random.default_rng(0).integers(0, 256, (20, 30, 40, 3), dtype=np.uint8)
     crops: Sequence[Any] = [
@@ -221,6 +227,7 @@ def test_arrays():
     assert assert_same(loader, list(loader.reference())) == 4
 
 
+@pytest.mark.pixels
 def test_torchvisions_objects(torchvision):
     tv = torchvision.transforms
     crop = tv.Compose([tv.RandomResizedCrop(32), tv.RandomHorizontalFlip(), tv.ToTensor(), tv.Normalize(MEAN, STD)])
@@ -230,6 +237,7 @@ def test_torchvisions_objects(torchvision):
     assert_same(loader, DataLoader(blobs(12, T.Views([train(32)] * 2)), 6, seed=3))
 
 
+@pytest.mark.pixels
 def test_single_samples_are_of_torchvisions_class(torchvision):
     v2 = torchvision.transforms.v2
     crop = v2.Compose([v2.ToImage(), v2.CenterCrop(20)])
@@ -239,6 +247,7 @@ def test_single_samples_are_of_torchvisions_class(torchvision):
     assert_same(loader, list(TorchDataLoader(dataset, None)))
 
 
+@pytest.mark.pixels
 def test_timms_transforms():
     data = pytest.importorskip("timm.data")
     views = T.Views([data.create_transform(32, is_training=True, auto_augment=None, color_jitter=0.3)] * 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import random
 import warnings
 from collections.abc import Callable
@@ -12,18 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from drawn import COUNT, MOST, distance, rows_of
 from PIL import Image
 
 from headrace import transforms as T
 from headrace.lowering import lower
 from headrace.oracle.reference import reference_sample
-from headrace.randomness.draws import Draws
 
-#: Samples whose distributions are compared. For 100,000 of them, in some minutes:
-#: HEADRACE_DRAWS=100000 python -m pytest tests/python/randomness
-COUNT = int(os.environ.get("HEADRACE_DRAWS", "4000"))
-#: Above it, two samples of COUNT numbers of one distribution have a Kolmogorov-Smirnov distance once in 10,000 times.
-MOST = 2.23 * (2 / COUNT) ** 0.5
 HEIGHT, WIDTH = 6, 9
 PAINT = 200  # of the image: what is padded is 0
 
@@ -38,7 +32,7 @@ def ours(transform: Any) -> np.ndarray:
     """Sizes and places from the draws of a loader, (COUNT, 4)."""
     recipe = lower(T.Compose([transform, T.PILToTensor()]), native_only=True, may_vary=True)
     image = Image.new("L", (WIDTH, HEIGHT), PAINT)
-    rows = Draws(recipe.columns, 3).batch(0, np.arange(COUNT), np.zeros(COUNT, np.int64))
+    rows = rows_of(recipe)
     return np.array([measured(reference_sample(image, recipe, row)[0].numpy()) for row in rows])
 
 
@@ -48,16 +42,6 @@ def theirs(transform: Any) -> np.ndarray:
     torch.manual_seed(1)
     random.seed(1)
     return np.array([measured(np.asarray(transform(image))) for _ in range(COUNT)])
-
-
-def distance(a: np.ndarray, b: np.ndarray) -> float:
-    """The largest difference between the distribution functions of two samples, over all columns."""
-    found = []
-    for one, other in zip(a.T, b.T, strict=True):
-        at = np.union1d(one, other)
-        below = [np.searchsorted(np.sort(sample), at, side="right") / COUNT for sample in (one, other)]
-        found.append(float(np.abs(below[0] - below[1]).max()))
-    return max(found)
 
 
 #: A transform, and one with another distribution.

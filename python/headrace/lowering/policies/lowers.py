@@ -8,6 +8,7 @@ from typing import Any
 import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_images
+from headrace.lowering.policies import aug_mix
 from headrace.lowering.policies.choices import any_of, any_way
 from headrace.lowering.policies.operations import Operations
 from headrace.recipe.columns import Column
@@ -61,4 +62,5 @@ LOWERS: dict[str, Lower] = {
     "RandAugment": on_images(rand_augment),
     "TrivialAugmentWide": on_images(trivial_augment_wide),
     "AutoAugment": on_images(auto_augment),
+    **aug_mix.LOWERS,
 }

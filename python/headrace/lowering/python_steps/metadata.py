@@ -15,7 +15,7 @@ _KEEP = (
     *(S.CornerCrop, S.RandomResize, S.ScaleShorter, S.ScaleJitter, S.RandomKeepRatio),
     *(S.Affine, S.Rotate, S.RandomRotate, S.RandomAffine, S.RandomPerspective, S.PillowBlur),
 )
-_DROP = (S.Pad, S.ZoomOut, S.RandomPad, S.Brightness, S.Contrast, S.Hue, S.GaussianBlur, S.PermuteChannels)
+_DROP = (S.Pad, S.ZoomOut, S.RandomPad, S.Brightness, S.Contrast, S.Hue, S.GaussianBlur, S.PermuteChannels, S.SumChains)
 
 
 def carried(steps: Sequence[S.Step]) -> Carried:

@@ -21,7 +21,7 @@ from headrace.recipe import steps as S
 from headrace.recipe.columns import ChainWeights
 from headrace.transforms import Compose, PILToTensor
 
-pytestmark = [pytest.mark.pixels, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 COUNT = int(os.environ.get("HEADRACE_DRAWS", "20000"))
 #: Above it, two samples of COUNT numbers of one distribution have a Kolmogorov-Smirnov distance once in 10,000 times.
@@ -83,6 +83,7 @@ def fed_timm(policies: ModuleType, policy: Any, step: S.MixChains, row: list[flo
     monkeypatch.setattr(policies, "np", types.SimpleNamespace(**{**vars(np), "random": numbers}))
 
 
+@pytest.mark.pixels
 @pytest.mark.parametrize("interpolation", ["random", "one"])
 @pytest.mark.parametrize("spec", SPECS)
 def test_images_are_timms(policies, monkeypatch, images, spec, interpolation):
@@ -101,6 +102,7 @@ def test_images_are_timms(policies, monkeypatch, images, spec, interpolation):
         assert any((one != expected[0]).any() for one in expected) or min(image.size) < 4
 
 
+@pytest.mark.pixels
 def test_gray_images_and_half_turns(policies, images):
     """One channel; and rotations by exactly 180 degrees, which Pillow does as a transposition."""
     policy = policies.augment_and_mix_transform("augmix-m3-w2-mstd0", {"img_mean": 124})
@@ -115,6 +117,7 @@ def test_gray_images_and_half_turns(policies, images):
     assert loader.native and loader.verify(1)
 
 
+@pytest.mark.pixels
 def test_in_a_recipe(policies):
     """create_transform's, with the steps around it; two fields, whose columns lie one behind the other."""
     timm = pytest.importorskip("timm.data")

@@ -22,7 +22,7 @@ from headrace.recipe import steps as S
 from headrace.recipe.recipe import Recipe
 from headrace.transforms import Compose, PILToTensor
 
-pytestmark = [pytest.mark.pixels, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 COUNT = 100_000
 #: Above it, two samples of COUNT numbers of one distribution have a Kolmogorov-Smirnov distance once in 10,000 times.
@@ -63,6 +63,7 @@ SPECS = [
 ]
 
 
+@pytest.mark.pixels
 @pytest.mark.parametrize("filter", ["random", "one"])
 @pytest.mark.parametrize(("spec", "drawn"), SPECS, ids=[spec for spec, _ in SPECS])
 def test_each_operation_is_timms(policies, monkeypatch, images, spec, drawn, filter):
@@ -90,6 +91,7 @@ def test_each_operation_is_timms(policies, monkeypatch, images, spec, drawn, fil
     assert failed < len(ways)
 
 
+@pytest.mark.pixels
 def test_posterize_to_no_bits_is_pillows_error(policies):
     """Where timm's own operation raises, the sample fails with Pillow's words."""
     policy = policies.rand_augment_transform("rand-m10-mstd0.01-p1-n1-inc1")
@@ -105,6 +107,7 @@ def test_posterize_to_no_bits_is_pillows_error(policies):
         assert loader.verify(8)
 
 
+@pytest.mark.pixels
 @pytest.mark.parametrize("spec", ["original-mstd0.5", "originalr-mstd1.5", "v0r-mstd0.5", "v0-mstd101"])
 def test_auto_augment(policies, spec):
     """Through a loader, with the draws of the oracle; posterizing cannot fail."""

@@ -21,7 +21,7 @@ from headrace.recipe import steps as S
 from headrace.transforms import Compose, PILToTensor
 from support import pictures
 
-pytestmark = [pytest.mark.pixels, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 class Fed:
@@ -56,6 +56,7 @@ SPECS = [
 ]
 
 
+@pytest.mark.pixels
 @pytest.mark.parametrize("filter", ["random", "one"])
 @pytest.mark.parametrize("spec", SPECS)
 def test_rand_augment(policies, monkeypatch, images, spec, filter):
@@ -82,6 +83,7 @@ def keeps_bits(policies: ModuleType, operation: Any) -> bool:
     return bits > 0
 
 
+@pytest.mark.pixels
 @pytest.mark.parametrize("spec", ["original", "originalr", "v0r"])
 def test_auto_augment(policies, spec):
     """Through a loader; the draws of each part are those of the oracle."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
-import warnings
 from dataclasses import replace
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -20,16 +18,7 @@ from headrace.randomness.draws import Draws
 from headrace.recipe import steps as S
 from headrace.transforms import Compose, PILToTensor
 
-pytestmark = [pytest.mark.pixels, pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def timm(torchvision) -> ModuleType:
-    """timm.data, or a skip where it is not installed."""
-    pytest.importorskip("timm", exc_type=ImportError)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return importlib.import_module("timm.data")
+pytestmark = pytest.mark.slow
 
 
 RECIPES = {
@@ -54,6 +43,7 @@ def without_pillows_error(transform: object) -> None:
                 one.magnitude_max = 9.9
 
 
+@pytest.mark.pixels
 @pytest.mark.parametrize("name", RECIPES)
 def test_recipe(timm, name):
     transform = timm.create_transform(input_size=48, is_training=True, **RECIPES[name])
@@ -66,6 +56,7 @@ def test_recipe(timm, name):
     assert loader.verify(4)
 
 
+@pytest.mark.pixels
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 @pytest.mark.parametrize("size", [(1, 1), (2, 5), (40, 1), (33, 47)], ids=str)
 def test_blurs_are_pillows(mode, size):
@@ -134,6 +125,7 @@ def test_choices_by_weight_are_numpys(timm):
     assert sum(1 for _ in itertools.chain(*step.branches)) == 2 * kinds
 
 
+@pytest.mark.pixels
 def test_fields_draw_their_own_magnitudes(timm):
     """Two image fields of a sample: the columns of the second are moved behind those of the first."""
     policies = importlib.import_module("timm.data.auto_augment")

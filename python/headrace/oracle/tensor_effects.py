@@ -1,0 +1,50 @@
+"""The oracle's steps that torchvision does on byte tensors, by torch's own operations, and the sum of chains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from PIL import Image
+
+import headrace.recipe.steps as S
+from headrace.images.pil_tensor import pil_to_tensor, to_pil_image
+from headrace.oracle.containers import apply_all
+from headrace.oracle.steps import apply
+from headrace.pixels import tensor_augment
+
+
+@apply.register
+def _apply_saturation(step: S.TensorSaturation, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return to_pil_image(tensor_augment.saturation(pil_to_tensor(image)[None], step.factor, step.version)[0])
+
+
+@apply.register
+def _apply_contrast(step: S.TensorContrast, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return to_pil_image(tensor_augment.contrast(pil_to_tensor(image)[None], step.factor, step.version)[0])
+
+
+@apply.register
+def _apply_sharpness(step: S.TensorSharpness, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return to_pil_image(tensor_augment.sharpness(pil_to_tensor(image)[None], step.factor, step.version)[0])
+
+
+@apply.register
+def _apply_autocontrast(step: S.TensorAutocontrast, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    return to_pil_image(tensor_augment.autocontrast(pil_to_tensor(image)[None], step.version)[0])
+
+
+@apply.register
+def _apply_warp(step: S.TensorWarp, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    values = pil_to_tensor(image)[None]
+    return to_pil_image(tensor_augment.affine(values, step.matrix, step.filter, step.fill, step.version)[0])
+
+
+@apply.register
+def _apply_sum_chains(step: S.SumChains, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    *weights, own = np.array(draws[step.draw : step.draw + len(step.chains) + 1], np.float32).tolist()
+    total = own * pil_to_tensor(image)
+    for chain, weight in zip(step.chains, weights, strict=True):
+        total.add_(weight * pil_to_tensor(apply_all(chain, image, draws)))
+    return to_pil_image(total.to(torch.uint8))

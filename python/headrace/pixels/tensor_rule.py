@@ -1,0 +1,84 @@
+"""Finds where torch rounds a sum with a product once, by comparing the native arithmetic with torch's on this machine.
+
+torch's kernels fuse multiplications with additions on some processors, or as ``ATEN_CPU_CAPABILITY`` says; its library
+for matrices decides by itself. Floats before rounding are compared, because a byte rarely depends on the last bit.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+
+import numpy as np
+import torch
+
+from headrace.base.native import core
+from headrace.pixels import tensor_augment
+from headrace.recipe.tensor_steps import Rounding
+
+#: Matrices of a shear, a shift and rotations: none has all the same roundings in both ways.
+_MATRICES = (
+    (1.0, 0.1, 0.1, 0.0, 1.0, 0.0),
+    (1.0, 0.0, -7.0, 0.0, 1.0, 0.0),
+    (0.9396926, 0.3420201, 0.0, -0.3420201, 0.9396926, 0.0),
+    (0.9945219, -0.1045285, 0.0, 0.1045285, 0.9945219, 0.0),
+)
+#: A byte of Contrast depends on its place among the last elements of a row of this many.
+_AT_ONCE = 16
+_PARALLEL = 32768  # elements from which torch divides an operation among its threads
+
+
+@functools.cache
+def rounding(height: int, width: int) -> Rounding | None:
+    """Returns how torch rounds for images of this size; None if it has another arithmetic than the native code."""
+    sums, samples, places = _sums(), _samples(), _places(height, width)
+    return None if sums is None or samples is None or places is None else Rounding(sums, samples, places)
+
+
+def even(elements: int) -> bool:
+    """Whether torch treats all elements of an image alike where it adds a number to them.
+
+    Its loops for AVX2 round the last ``elements % 16`` in a mixed way, and each thread has last elements of its own.
+    """
+    threads = torch.get_num_threads() if elements >= _PARALLEL else 1
+    return not _sums() or elements % (_AT_ONCE * threads) == 0
+
+
+@functools.cache
+def _sums() -> bool | None:
+    random = np.random.default_rng(0)
+    first, second = (random.uniform(0, 255, 4096).astype(np.float32) for _ in range(2))
+    alpha = np.float32(0.587)
+    made = torch.from_numpy(first.copy()).add_(torch.from_numpy(second), alpha=float(alpha)).numpy()
+    # The product of two float32 is exact in float64, so the sum is rounded to float32 at most once more.
+    once = (first.astype(np.float64) + second.astype(np.float64) * np.float64(alpha)).astype(np.float32)
+    found = [np.array_equal(made, first + alpha * second), np.array_equal(made, once)]
+    return bool(found[1]) if sum(found) == 1 else None
+
+
+@functools.cache
+def _samples() -> bool | None:
+    pixels = np.random.default_rng(1).integers(0, 256, (41, 57, 4), dtype=np.uint8)
+    values = torch.from_numpy(pixels[..., :3].copy()).permute(2, 0, 1)[None].to(torch.float32)
+    places = [_places(41, 57)]
+    for once in (False, True):
+        if places[0] is not None and all(_sampled_as(once, pixels, values, one, places[0]) for one in _MATRICES):
+            return once
+    return None
+
+
+def _sampled_as(once: bool, pixels: np.ndarray, values: torch.Tensor, matrix: tuple[float, ...], places: bool) -> bool:
+    made = core.tensor_warp(pixels, matrix, places, once)[1]
+    expected = tensor_augment.sample(values, tensor_augment.grid(matrix, *pixels.shape[:2]), "bilinear")
+    return np.array_equal(made, expected[0].permute(1, 2, 0).numpy())
+
+
+@functools.cache
+def _places(height: int, width: int) -> bool | None:
+    pixels = np.zeros((height, width, 4), np.uint8)
+    for once in (False, True):
+        made = (core.tensor_warp(pixels, matrix, once, once)[0] for matrix in _MATRICES)
+        expected = (tensor_augment.grid(matrix, height, width)[0].numpy() for matrix in _MATRICES)
+        if all(itertools.starmap(np.array_equal, zip(made, expected, strict=True))):
+            return once
+    return None
