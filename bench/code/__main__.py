@@ -1,6 +1,7 @@
 """Times programs that open images themselves in torch's DataLoader and in headrace's, with only the import changed.
 
     python -m bench.code [--images DIR] [--rounds N] [--cores 1 2] [--only PROGRAM ...] [--out FILE]
+    python -m bench.code.page    # fills the pages' figures from bench/results/code.json
 
 Both loaders take turns, with as many persistent worker processes as cores. First their batches of an epoch must be
 equal, random numbers included. The figure is the ratio of the images a second of whole epochs: the median and the range
@@ -15,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import statistics
 import sys
 import tempfile
 import time
@@ -28,7 +28,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
 import headrace
-from bench.code import table
+from bench.code import page, table
 from bench.code.programs import PROGRAMS, Program
 
 BATCH = 32
@@ -116,20 +116,11 @@ def measure(program: Program, paths: list[Path], cores: int, rounds: int) -> dic
         return figures
 
 
-def shown(name: str, cores: int, figures: dict[str, Any]) -> str:
-    """One line of the table."""
-    ratios = [a / b for a, b in figures["seconds"]]
-    rates = [figures["images"] / statistics.median(column) for column in zip(*figures["seconds"], strict=True)]
-    spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-    mib = " / ".join("threads" if size is None else f"{size / 2**20:.0f}" for size in figures["memory"])
-    return f"| {name} | {cores} | {rates[0]:.0f} | {rates[1]:.0f} | {spread} | {mib} | {figures['opened']} |"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.code", description=__doc__.splitlines()[0])
     warnings.filterwarnings("ignore", "torch's DataLoader delivers")
     columns = "| program | cores | torch, images/s | headrace | ratio | MiB, torch / headrace | images opened |"
-    table.run(parser, PROGRAMS, measure, shown, columns=columns, key="programs")
+    table.run(parser, PROGRAMS, measure, page.line, columns=columns, key="programs")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
+from headrace.base.living import Living
+
 _MOST = 4  # a collate_fn shares Python's interpreter with the training loop
 _PARTING_S = 10.0  # time that a running collate_fn gets when the interpreter exits
 
@@ -64,14 +66,14 @@ def _serve(
         del method, batch
 
 
-_live: weakref.WeakSet[CollateThreads[Any]] = weakref.WeakSet()
-_started: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+_live: Living[CollateThreads[Any]] = Living()
+_started: Living[threading.Thread] = Living()
 
 
 @atexit.register
 def _close_all() -> None:
     # Daemon threads must not be inside torch or the core when the interpreter exits.
-    for one in list(_live):
+    for one in _live:
         one.close()
-    for thread in list(_started):
+    for thread in _started:
         thread.join(_PARTING_S)

@@ -103,15 +103,15 @@ class Collation:
         function = self._copy() if ahead else self._function
         views = StackedViews()
         with views:
-            made = self._made(function, self._samples(views, images, indices), position)
+            made = self._made(function, self._samples(views, images, indices), position, views)
         views.finish()
         return made
 
-    def _made(self, function: CollateFunction, samples: Any, position: int) -> Any:
+    def _made(self, function: CollateFunction, samples: Any, position: int, views: StackedViews) -> Any:
         uniform = _uniform(self._progress, position)
         mixing = programs.of_samples(function)
         with sample_randomness(uniform):
-            return function(samples) if mixing is None else mixing(samples, seed_of(uniform))
+            return function(samples) if mixing is None else mixing(samples, seed_of(uniform), views.stop)
 
     def _copy(self) -> CollateFunction:
         mine = self._copies.__dict__

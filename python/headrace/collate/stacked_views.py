@@ -58,6 +58,7 @@ class StackedViews(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self._stacks: list[_Stack] = []
+        self._watches = True
         self._modes: list[TorchFunctionMode] = []  # those active around this one
 
     def __enter__(self) -> StackedViews:
@@ -92,6 +93,11 @@ class StackedViews(TorchFunctionMode):
         # The caller's list is another one: a program may change it.
         return list(views)
 
+    def stop(self) -> None:
+        """Called when nothing uses the views any more, or keeps them: from now on no function of torch is watched, and
+        the batch may be written to."""
+        self._watches = False
+
     def finish(self) -> None:
         """Gives views that are still referred to a copy, if the batch was handed out. Call it after the program's code,
         without holding a view."""
@@ -102,6 +108,8 @@ class StackedViews(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if not self._watches:
+            return func(*args, **kwargs)
         if func is torch.stack and (whole := self._whole(*args, **kwargs)) is not None:
             return whole
         given = list(_tensors((args, kwargs)))

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from PIL import Image
+from torch.utils.data import default_collate
+from torch.utils.data._utils.collate import collate_tensor_fn, default_collate_fn_map
+from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from headrace.base.native import core
 from headrace.fallback.returned_blocks import Received, ReturnedBlocks, blocks_of
-from headrace.fallback.shared_blocks import SharedBlocks, is_possible, leaves, make_flags
+from headrace.fallback.shared_blocks import LEAST, SharedBlocks, is_possible, leaves, make_flags
+from headrace.mixing.new_batches import replacements
+from headrace.pillow import pixel_memory, sample_places
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.installing import deferred_here, install_for
+from headrace.pillow.sample_places import SamplePlaces
 
 
 @dataclass(frozen=True)
@@ -60,8 +68,11 @@ class InWorkers:
     ) -> None:
         self._counts = ImageCounts()
         self._worker, self._ahead = 0, ahead
+        self._samples = 0  # that are collated
         self._flags = make_flags(workers) if is_possible() else None
         self._blocks: SharedBlocks | None = None
+        self._is_default = collate_fn is default_collate
+        self._places: SamplePlaces | None = None
         self.start = self._install if init_fn is None else core.Composed(self._install, init_fn)
         self.collate = core.Composed(core.Composed(self._begin, collate_fn), self._finish)
 
@@ -75,13 +86,36 @@ class InWorkers:
         if self._flags is not None:
             self._blocks = SharedBlocks(self._flags, worker, self._ahead)
             self._blocks.install()
+            replacements(self._blocks.empty_like).replace()
+            if self._is_default and sample_places.is_possible():
+                places = SamplePlaces(self._blocks.unused, LEAST)
+                pixel_memory.use_again(places)
+                self._places = places
+                _MapDatasetFetcher([0], True, self.collate, False).fetch([0])  # type: ignore[no-untyped-call] # a list that nothing else refers to
         return worker
 
     def _begin(self, data: Any) -> Any:
+        pixel_memory.next_batch()
+        if self._places is not None:
+            self._samples = len(data) if isinstance(data, list) else 0
+            self._places.begin(data, sys.getrefcount(data))
+            if self._places.are_used() and default_collate_fn_map.get(torch.Tensor) is collate_tensor_fn:
+                default_collate_fn_map[torch.Tensor] = self._collate_tensors
         return data if self._blocks is None else self._blocks.begin(data)
+
+    def _collate_tensors(self, tensors: Any, *, collate_fn_map: Any = None) -> Any:
+        if self._places is not None and self._blocks is not None:
+            batch = self._places.batch_of(tensors)
+            if batch is not None and self._blocks.hand_over(batch):
+                return batch
+        return collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
 
     def _finish(self, batch: Any) -> Counted:
         _make_pixels(batch)
+        if self._places is not None:
+            self._places.finish(self._samples)
+            if default_collate_fn_map.get(torch.Tensor) == self._collate_tensors:
+                default_collate_fn_map[torch.Tensor] = collate_tensor_fn
         sent = [] if self._blocks is None else self._blocks.finish(batch)
         return Counted(batch, self._counts.take(), self._worker, sent)
 

@@ -35,6 +35,7 @@ class TorchEpochs:
         self._next = 0
         self._loaded: tuple[dict[str, Any], Saved] | None = None
         self._progress: TorchProgress | None = None  # of the newest epoch, until another one is requested
+        self._newest: tuple[int, Pace, ImageCounts] | None = None  # also while another one is requested
         self._begun: Any = None  # iterator begun by state_dict() before the caller's iter(loader)
         self._fresh: Any = None  # keeps an iterator without a requested batch alive: its workers' first states may come
         self._making: Making | None = None
@@ -71,12 +72,19 @@ class TorchEpochs:
     @property
     def images(self) -> ImageCounts:
         """The images of the newest epoch's batches so far."""
-        return ImageCounts() if self._progress is None else self._progress.images
+        return ImageCounts() if self._newest is None else self._newest[2]
 
     @property
     def pace(self) -> Pace | None:
         """The pace of the newest epoch; None before the first."""
-        return None if self._progress is None else self._progress.pace
+        return None if self._newest is None else self._newest[1]
+
+    @property
+    def place(self) -> tuple[int, int, bool]:
+        """Number of the newest epoch, batches handed out, and whether it has ended; zeros before the first."""
+        if self._progress is not None:
+            return self._progress.epoch, self._progress.position, self._progress.is_finished
+        return (0, 0, False) if self._newest is None else (self._newest[0], self._newest[1].batches, True)
 
     # ---- beginning it ------------------------------------------------------------------------------------------------
 
@@ -110,6 +118,7 @@ class TorchEpochs:
         if told:
             progress.draw()  # now, since two epochs may be begun before a batch of either is requested
         self._next, self._loaded, self._progress = epoch + 1, None, progress  # only now: a refused state is kept
+        self._newest = epoch, progress.pace, progress.images
         if have_states(loader) and is_stateful(loader.dataset):
             self._fresh, ours = iterator, weakref.ref(self)
             progress.when_requested = lambda asked: _let_go(ours(), asked)
@@ -176,7 +185,7 @@ class TorchEpochs:
     def __getstate__(self) -> dict[str, Any]:
         # A copy gets no iterators: each of the two counts its own progress.
         upcoming = self._next if self._begun is None or self._progress is None else self._progress.epoch
-        gone = dict.fromkeys(("_progress", "_begun", "_fresh", "_making"))
+        gone = dict.fromkeys(("_progress", "_newest", "_begun", "_fresh", "_making"))
         return {**vars(self), "_next": upcoming, **gone}
 
 

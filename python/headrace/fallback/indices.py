@@ -81,8 +81,10 @@ class IndexBatches:
         restore(sampler, place.sampler, "sampler")
         self._inner: _Inner | None = None
         if type(sampler) is BatchSampler:
-            state = place.iterator or {}
-            self._samples = state.get("samples_yielded", 0)
+            state = {} if place.iterator is None else place.iterator
+            self._samples = state.get("samples_yielded", 0) if isinstance(state, dict) else -1
+            if not isinstance(self._samples, int) or self._samples < 0:
+                raise ValueError(f"the state is damaged: the state of its batch sampler is {state!r:.80}")
             self._inner = _Inner(sampler.sampler, state, iterate)
             within = copy.copy(sampler)
             within.sampler = self._inner

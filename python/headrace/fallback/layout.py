@@ -172,7 +172,7 @@ def read(state: Any) -> Saved:
         return _read(state)
     except KeyError as missing:
         raise ValueError(f"the state lacks its entry {missing}") from None
-    except (TypeError, AttributeError) as error:
+    except (TypeError, AttributeError, IndexError, RuntimeError, OverflowError) as error:  # RuntimeError: of tensors
         raise ValueError(f"the state is damaged: {error}") from error
 
 
@@ -195,14 +195,14 @@ def _read(state: dict[str, Any]) -> Saved:
     ours = state.get(OURS)
     if ours is not None and ours["version"] != VERSION:
         raise ValueError(f"the state is of version {ours['version']}; this headrace reads version {VERSION}")
-    yielded = main["_sampler_iter_yielded"]
+    yielded = _count(main, "_sampler_iter_yielded")
     place = IndexPosition(0, yielded, (), main["_index_sampler_state"], _of_iterator(main["_sampler_iter_state"]))
     if place.has_states:
         place = IndexPosition(yielded, yielded, (), place.sampler, place.iterator)
     start = TorchStart(None, True, base_seed=main.get("_base_seed"))
     fits: dict[str, Any] = {}
     if ours is not None:
-        upto, missing, counts = ours["drawn"], tuple(ours["missing"]), ours.get("occurrences")
+        upto, missing, counts = _count(ours, "drawn"), tuple(ours["missing"]), ours.get("occurrences")
         place = IndexPosition(place.at, upto, missing, place.sampler, place.iterator, counts)
         random, late = ours["generators"], ours["generators_late"]
         start = TorchStart(
@@ -216,6 +216,9 @@ def _read(state: dict[str, Any]) -> Saved:
             ours["sampler_epoch"],
         )
         fits = dict(ours["fits"])
+        for name, value in fits.items():
+            if value is not None and not isinstance(value, int):  # such as a tensor, whose comparison is no condition
+                raise ValueError(f"the state is damaged: its {name} is {value!r:.80}, not an integer")
     last = int(snapshot.get("_last_yielded_worker_id", 0))
     step, since = int(step), int(since)
     saved = Saved(start, finished, place, step, since, int(num_workers), workers, last, fits)
@@ -223,6 +226,14 @@ def _read(state: dict[str, Any]) -> Saved:
         return saved
     # Without states no batch has to be made again: indices are drawn and skipped.
     return replace(saved, place=replace(place, upto=place.upto + since), step=step + since, since=0)
+
+
+def _count(held: dict[str, Any], name: str) -> int:
+    """Returns an entry that counts. Raises ValueError if it does not."""
+    value = held[name]
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"the state is damaged: its {name} is {value!r:.80}, not an integer >= 0")
+    return value
 
 
 def _worker(snapshot: dict[str, Any] | None) -> WorkerPlace:

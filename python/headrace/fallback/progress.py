@@ -179,6 +179,11 @@ class TorchProgress:
         return self.start.epoch or 0
 
     @property
+    def position(self) -> int:
+        """Number of batches handed out, with those before a resumed epoch."""
+        return self._count
+
+    @property
     def untouched(self) -> bool:
         """Whether no batch has been requested yet."""
         return self._count == 0

@@ -13,6 +13,7 @@ import torch
 from torch.utils.data import BatchSampler, IterDataPipe, SequentialSampler
 from torch.utils.data.distributed import DistributedSampler
 
+from headrace.epochs.order import restore_generator
 from headrace.epochs.sampler_state import is_stateful
 from headrace.sampler.seeded import Seeded
 
@@ -38,7 +39,7 @@ class Randomness:
         """Sets the generators to these states.
 
         Raises:
-            ValueError: the number of generators differs.
+            ValueError: the number of generators differs, or these are no states of generators.
         """
         if len(generators) != len(self.own):
             raise ValueError(
@@ -46,9 +47,9 @@ class Randomness:
                 f"(saved {len(self.own)}, now {len(generators)})"
             )
         for generator, state in zip(generators, self.own, strict=True):
-            generator.set_state(state)
+            restore_generator(generator, state)
         if self.default is not None:
-            torch.set_rng_state(self.default)
+            restore_generator(torch.default_generator, self.default)
 
     def same(self, other: Randomness) -> bool:
         """Returns whether the states are equal, so that nothing was drawn in between."""

@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image, JpegImagePlugin
 
 from headrace.base.native import core
+from headrace.pillow import pixel_memory
 from headrace.pillow.effects import applied
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.lazy_core import Operation
@@ -83,7 +84,7 @@ class FilePixels:
         _, _, width, height = plan.last["box"]
         channels = len(table)
         shape = (channels, height, width) if layout == "planar" else (height, width, channels)
-        out = np.empty(shape, table.dtype)
+        out = pixel_memory.empty(shape, table.dtype)
         steps = {"stages": plan.stages, "last": plan.last}
         self._crops += 1
         self._counts.crop(self._crops)
@@ -92,8 +93,9 @@ class FilePixels:
         else:
             if self._whole is None:
                 width, height = self._size
-                whole = core.decode_crop(self._data, 0, 0, width, height)
-                self._whole = np.frombuffer(whole, np.uint8).reshape(height, width, 4)
+                whole = pixel_memory.empty_for_a_while((height, width, 4), np.dtype(np.uint8))
+                core.decode_whole(self._data, whole)
+                self._whole = whole
             core.fuse(self._whole, steps, table, out, layout)
         self._count(None)
         return out

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from PIL import Image
 
+from headrace.pillow import pixel_memory
 from headrace.pillow.deferred_image import defer
 from headrace.pillow.image_counts import ImageCounts
 
@@ -151,7 +152,7 @@ def deferred_here(counts: ImageCounts) -> Iterator[None]:
 
 
 def install_for(counts: ImageCounts) -> None:
-    """Opens images deferred for the rest of this process's life.
+    """Opens images deferred for the rest of this process's life, and uses the memory of their values again.
 
     Args:
         counts: counts the images.
@@ -161,6 +162,7 @@ def install_for(counts: ImageCounts) -> None:
         opener.counts = counts
         opener.threads.clear()  # blocks of the process that this one was forked from
         opener.uses += 1
+        pixel_memory.use_again()
 
 
 def _put_in_place() -> _Opener:

@@ -266,7 +266,6 @@ def test_workers_of_a_process_with_deferred_images_count_their_own(files: list[P
 
 def test_another_version_of_torch_opens_images_as_usual(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(iterators, "missing_hook", lambda: "a method")
-    monkeypatch.setattr("headrace.loader.missing_hook", lambda: "a method")
     loader = headrace.DataLoader(OwnDataset(files[:2], _is_deferred), collate_fn=list)
     assert loader.route == "torch"
     assert [deferred for ((deferred, _),) in loader] == [False] * 2

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import gc
 import os
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import Dataset, IterableDataset, default_collate, get_worker_info
 
 import headrace
 from headrace.fallback import shared_blocks
-from headrace.fallback.returned_blocks import ReturnedBlocks, blocks_of
-from headrace.fallback.shared_blocks import SharedBlocks, make_flags
 
 pytestmark = [pytest.mark.filterwarnings("ignore:torch's DataLoader delivers"), pytest.mark.processes]
 VALUES = 1 << 16  # of a sample: four samples are above the least size of a block
@@ -139,6 +139,114 @@ def test_blocks_that_cannot_be_found_in_a_batch_are_not_used_again() -> None:
         assert holds(one.tensor, number)
 
 
+def scale(samples: list[Any]) -> torch.Tensor:
+    return default_collate(samples) * 1  # drops what default_collate has made, and returns memory of its own
+
+
+def test_dropped_memory_and_results_in_other_memory_share_few_blocks() -> None:
+    """torch would make two new storages a batch: one for default_collate, one for the result when it is sent."""
+    descriptors = headrace.DataLoader(Numbers(200), batch_size=4, num_workers=1, collate_fn=scale)
+    inodes = []
+    for number, batch in enumerate(descriptors):
+        assert holds(batch, number)
+        assert batch.untyped_storage().nbytes() == batch.nbytes
+        inodes.append(inode(batch))
+    assert len(inodes) == 50
+    # Blocks that eight batches did not need are given up, and replaced if they are needed again.
+    assert max(len(set(inodes[first : first + 8])) for first in range(43)) <= 6
+    assert len(set(inodes)) < 25
+
+
+class Own:
+    """A collate_fn that returns memory which other objects of the worker refer to."""
+
+    def __init__(self) -> None:
+        self.array, self.last = np.zeros((4, VALUES), np.float32), torch.zeros(4, VALUES)
+
+    def __call__(self, samples: list[Any]) -> Any:
+        made = default_collate(samples) * 1
+        self.last = made[1:]
+        self.array[...] = made
+        parts = torch.cat([made, made])
+        return {
+            "kept": made,
+            "array": torch.from_numpy(self.array),
+            "alias": [alias := made * 1, alias.view(-1)],
+            "halves": parts.view(2, 4, VALUES).unbind(),
+            "turned": (made * 1).T,
+            "strided": (made * 1)[:, ::2],
+            "double": [twice := made * 1, twice],
+            "needs": (made * 1).requires_grad_(),
+        }
+
+
+def test_memory_that_others_refer_to() -> None:
+    for number, batch in enumerate(loader_of(80, collate_fn=Own())):
+        for one in (batch["kept"], batch["array"], *batch["halves"], batch["turned"].T, *batch["double"]):
+            assert holds(one, number)
+        assert bool((batch["strided"] == batch["kept"][:, ::2]).all())
+        assert batch["turned"].stride() == (1, VALUES)
+        assert batch["double"][0] is batch["double"][1]
+        assert batch["needs"].requires_grad
+        batch["alias"][0].fill_(-1)
+        assert bool((batch["alias"][1] == -1).all())
+
+
+class SendingOn:
+    """A collate_fn that gives its batch to another process, and returns other values."""
+
+    def __init__(self, queue: Any) -> None:
+        self.queue, self.sent = queue, 0
+
+    def __call__(self, samples: list[Any]) -> torch.Tensor:
+        batch = default_collate(samples)
+        if not self.sent:
+            self.queue.put(batch)
+            time.sleep(0.5)  # the queue's thread sends it
+        self.sent += 1
+        return batch.sum(1)
+
+
+def test_memory_that_a_collate_fn_has_sent_is_not_used_again() -> None:
+    queue = torch.multiprocessing.get_context("fork").Queue()
+    loader = headrace.DataLoader(Numbers(80), batch_size=4, num_workers=1, collate_fn=SendingOn(queue))
+    iterator = iter(loader)
+    assert next(iterator).tolist() == [number * VALUES for number in range(4)]
+    batch = queue.get(timeout=60)
+    assert len(list(iterator)) == 19
+    assert holds(batch, 0)
+    queue.close()
+
+
+class Forking:
+    """A collate_fn whose child process looks at the first batch when the last one has been made."""
+
+    def __init__(self) -> None:
+        self.child, self.count = 0, 0
+
+    def __call__(self, samples: list[Any]) -> bool:
+        batch = default_collate(samples)
+        self.count += 1
+        if self.count == 1:
+            self.look, self.tell = os.pipe(), os.pipe()
+            self.child = os.fork()
+            if self.child == 0:
+                os.read(self.look[0], 1)
+                os.write(self.tell[1], b"1" if holds(batch, 0) else b"0")
+                os._exit(0)
+        if self.count < 10:
+            return True
+        os.write(self.look[1], b"x")
+        told = os.read(self.tell[0], 1)
+        os.waitpid(self.child, 0)
+        return told == b"1"
+
+
+def test_a_child_of_a_worker_keeps_what_it_inherits() -> None:
+    made = list(headrace.DataLoader(Numbers(40), batch_size=4, num_workers=1, collate_fn=Forking()))
+    assert made == [True] * 10
+
+
 def use(queue: Any, answers: Any) -> None:
     batch = queue.get()
     answers.put("got")
@@ -239,29 +347,7 @@ def test_a_collate_fn_that_fails_costs_no_other_batch() -> None:
     assert all(holds(batch, number) for number, batch in enumerate(iterator, 2))
 
 
-def test_memory_is_that_of_the_batches_on_their_way() -> None:
-    """As many blocks as batches are in flight, of the newest size."""
-    flags = make_flags(1)
-    blocks, returned = SharedBlocks(flags, 0, ahead=2), ReturnedBlocks(flags)
-    plain = torch.UntypedStorage._new_shared
-    try:
-        blocks.install()
-        for size in (1 << 18, 1 << 19, 1 << 20):
-            for _ in range(40):
-                blocks.begin(None)
-                batch = torch.empty(0, dtype=torch.uint8).set_(torch.UntypedStorage._new_shared(size))
-                sent = blocks.finish([batch])
-                assert len(sent) == 1
-                returned.received(blocks_of([batch], 0, sent))
-                del batch
-            newest = [block.storage.nbytes() == size for block in blocks._blocks]
-            assert len(newest) <= 5
-            assert newest[-1]
-    finally:
-        torch.UntypedStorage._new_shared = plain  # type: ignore[method-assign]
-
-
 def test_small_tensors_are_torchs(tmp_path: Path) -> None:
-    assert VALUES < shared_blocks._LEAST
+    assert VALUES < shared_blocks.LEAST
     inodes = [inode(batch) for batch in headrace.DataLoader(torch.arange(4000).view(-1, 10), 4, num_workers=1)]
     assert len(inodes) == 100

@@ -256,8 +256,8 @@ def test_torchs_loader_delivers_the_same_batches(T, photographs, torchvision, wo
 def test_many_crops_of_one_file_decode_it_once(file, monkeypatch):
     decoded = []
     native = headrace.pillow.file_pixels.core
-    crop, fuse = native.decode_crop, native.decode_fuse
-    monkeypatch.setattr(native, "decode_crop", lambda *box: decoded.append("whole") or crop(*box))
+    whole, fuse = native.decode_whole, native.decode_fuse
+    monkeypatch.setattr(native, "decode_whole", lambda *out: decoded.append("whole") or whole(*out))
     monkeypatch.setattr(native, "decode_fuse", lambda *plan: decoded.append("crop") or fuse(*plan))
     image, plain = headrace.pillow.open(file).convert("RGB"), Image.open(file).convert("RGB")
     for number in range(6):

@@ -1,0 +1,109 @@
+"""Fills the figures of `bench.code` in README.md, docs/from-your-code.md and bench/results/code.md from code.json.
+
+    python -m bench.code.page
+
+A row of a page is found by the first words of its first cell, or by all of them, where they end with a bar here; its
+last two cells are the ratios on one core and on two.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+RESULTS = REPOSITORY / "bench" / "results"
+#: page -> the first words of a row -> the program that it is about
+ROWS = {
+    "README.md": {
+        "own dataset, RandomResizedCrop": "train",
+        "the same with ColorJitter": "ColorJitter",
+        "the same with RandAugment": "RandAugment",
+        "DINOv2's 2 + 8 views": "DINOv2's recipe",
+        "own dataset, Resize": "eval",
+        "two views |": "two views",
+        "image and PNG mask |": "image and mask",
+        "image and PNG mask, [`Samples`]": "image and mask, as Samples",
+        "tar file, CLIP": "tar, CLIP",
+        "MixUp, CutMix in a collate_fn |": "MixUp, CutMix",
+    },
+    "docs/from-your-code.md": {
+        "a dataset of your own (paths": "train",
+        "the same with `Resize`": "eval",
+        "two views of an image (SimCLR": "two views",
+        "2 + 8 views (DINO)": "DINO's ten views",
+        "an image and its PNG mask": "image and mask",
+        "the same as [`headrace.Samples`]": "image and mask, as Samples",
+        "a table whose rows": "table",
+        "an `IterableDataset` over a tar file": "tar, CLIP",
+        "MixUp and CutMix in a `collate_fn` (": "MixUp, CutMix",
+        "the first with `ColorJitter`": "ColorJitter",
+        "the first with RandAugment": "RandAugment",
+        "SimCLR's recipe": "SimCLR's recipe",
+        "DINOv2's recipe": "DINOv2's recipe",
+        "a filter of Pillow's": "Python step",
+        "the same step in a recognised dataset": "Python step, in threads",
+        "NumPy steps on": "numpy",
+    },
+}
+_MEMORY = re.compile(r"took \d\.\d\d to \d\.\d\d times the memory")
+
+Programs = dict[str, dict[str, Any]]
+
+
+def figures() -> Programs:
+    """What was measured: "program, cores" -> figures."""
+    programs: Programs = json.loads((RESULTS / "code.json").read_text())["programs"]
+    return programs
+
+
+def ratio(found: dict[str, Any]) -> str:
+    """Torch's seconds divided by headrace's: median, minimum and maximum of the rounds."""
+    ratios = [a / b for a, b in found["seconds"]]
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+
+
+def line(name: str, cores: int, found: dict[str, Any]) -> str:
+    """One line of the table of results."""
+    rates = [found["images"] / statistics.median(column) for column in zip(*found["seconds"], strict=True)]
+    mib = " / ".join("threads" if size is None else f"{size / 2**20:.0f}" for size in found["memory"])
+    return f"| {name} | {cores} | {rates[0]:.0f} | {rates[1]:.0f} | {ratio(found)} | {mib} | {found['opened']} |"
+
+
+def filled(page: str, rows: dict[str, str], programs: Programs) -> str:
+    """Returns a page with the ratios of its rows, and with the range of the memory that the processes took.
+
+    Raises:
+        ValueError: a row of `rows` does not stand in the page exactly once.
+    """
+    for words, program in rows.items():
+        one, two = (ratio(programs[f"{program}, {cores}"]) for cores in (1, 2))
+        begin = re.escape(words.removesuffix(" |")) + ("" if words.endswith(" |") else ".*?")
+        row = re.compile(rf"^(\| {begin})( \| [\d.]+ \([^|]*\)){{2}} \|$", re.MULTILINE)
+        page, replaced = row.subn(lambda found, ends=f" | {one} | {two} |": found[1] + ends, page)  # type: ignore[misc]
+        if replaced != 1:
+            raise ValueError(f"{replaced} rows of the page begin with {words!r}")
+    shares = [ours / theirs for theirs, ours in (found["memory"] for found in programs.values()) if theirs and ours]
+    return _MEMORY.sub(f"took {min(shares):.2f} to {max(shares):.2f} times the memory", page)
+
+
+def table(text: str, programs: Programs) -> str:
+    """Returns the results' page with the lines of all programs below the head of its table."""
+    head = text.index("|---")
+    lines = [line(*key.rsplit(", ", 1), found) for key, found in programs.items()]  # type: ignore[arg-type]
+    return text[: text.index("\n", head) + 1] + "\n".join(lines) + "\n"
+
+
+def pages(programs: Programs) -> dict[Path, str]:
+    """The text that each page should have."""
+    made = {REPOSITORY / name: filled((REPOSITORY / name).read_text(), rows, programs) for name, rows in ROWS.items()}
+    results = RESULTS / "code.md"
+    return made | {results: table(results.read_text(), programs)}
+
+
+if __name__ == "__main__":
+    for path, text in pages(figures()).items():
+        path.write_text(text)

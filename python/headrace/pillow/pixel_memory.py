@@ -1,0 +1,150 @@
+"""Memory of finished pixels that is used again, in worker processes, when nothing refers to it any more.
+
+The samples of a batch are allocated and freed together. The C library returns so much memory to the kernel each time,
+which clears its pages for the next batch: a fifth of a worker's time. In other processes, whose memory is the user's,
+arrays are NumPy's.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from headrace.pillow.sample_places import SamplePlaces
+
+Array = np.ndarray[Any, Any]
+
+LEAST = 1 << 17  # bytes; the C library keeps smaller pieces itself
+MOST = 1 << 26  # bytes that are kept unused
+_BATCHES = 1  # for so many of them a piece is kept unused
+_CLASSES = 8  # sizes between two powers of two, so that images of about the same size use the same memory
+
+
+class _Piece:
+    """Lends memory to an array: NumPy refers to this object until nothing refers to the array or to a view of it."""
+
+    def __init__(self, of: PixelMemory, memory: Array, array: dict[str, Any]) -> None:
+        self._of, self._memory, self.__array_interface__ = of, memory, array
+
+    def __del__(self) -> None:
+        self._of.take_back(self._memory)
+
+
+class PixelMemory:
+    """Makes arrays. Any thread may make and free them.
+
+    Args:
+        places: of samples in their batches, which come first.
+    """
+
+    def __init__(self, places: SamplePlaces | None = None) -> None:
+        self._places = places
+        self._process = os.getpid()
+        self._lock = threading.RLock()  # the garbage collector may call `take_back` where this thread holds it
+        # By size, each with the number of the batch in which it was used; those used last at the end.
+        self._unused: OrderedDict[int, list[tuple[Array, int]]] = OrderedDict()
+        self._bytes = 0  # unused
+        self._batch = 0
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Returns an array, as ``numpy.empty``."""
+        if self._places is None or self._process != os.getpid():
+            return self._own(shape, dtype, _CLASSES)
+        array = self._places.take(shape, dtype)
+        if array is None:
+            array = self._own(shape, dtype, _CLASSES)
+            self._places.has_other(array)
+        return array
+
+    def empty_for_a_while(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """The same, for arrays of many sizes that are used one after the other: they share a piece of memory, whose
+        pages behind an array are not touched."""
+        return self._own(shape, dtype, 1)
+
+    def _own(self, shape: tuple[int, ...], dtype: np.dtype[Any], classes: int) -> Array:
+        needed = math.prod(shape) * dtype.itemsize
+        if needed < LEAST or self._process != os.getpid():
+            return np.empty(shape, dtype)
+        step = 1 << (needed - 1).bit_length() - classes.bit_length()
+        size = -(-needed // step) * step
+        memory = self._taken(size)
+        if memory is None:
+            # Not from the C library, which would keep it. The pages behind `needed` are never touched.
+            mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            memory = np.frombuffer(mapped, np.uint8)
+        array = {"shape": shape, "typestr": dtype.str, "version": 3, "data": (memory.ctypes.data, False)}
+        return np.asarray(_Piece(self, memory, array))
+
+    def take_back(self, memory: Array) -> None:
+        """Called when nothing refers to an array in `memory` any more."""
+        if self._process != os.getpid():  # a child; another thread of its parent may have held the lock
+            return
+        with self._lock:
+            self._unused.setdefault(memory.nbytes, []).append((memory, self._batch))
+            self._bytes += memory.nbytes
+            while self._bytes > MOST:
+                self._give_up(next(iter(self._unused)))  # not used for the longest time
+
+    def next_batch(self) -> None:
+        """Called when all samples of a batch have been made; gives up what the last batches did not need."""
+        with self._lock:
+            self._batch += 1
+            for size in list(self._unused):
+                while size in self._unused and self._unused[size][0][1] < self._batch - _BATCHES:
+                    self._give_up(size)
+
+    def unused(self) -> dict[int, int]:
+        """Returns the number of unused pieces of each size in bytes."""
+        with self._lock:
+            return {size: len(found) for size, found in self._unused.items()}
+
+    def _give_up(self, size: int) -> None:
+        pieces = self._unused[size]
+        del pieces[0]
+        self._bytes -= size
+        if not pieces:
+            del self._unused[size]
+
+    def _taken(self, size: int) -> Array | None:
+        with self._lock:
+            found = self._unused.get(size)
+            if found is None:
+                return None
+            memory, _ = found.pop()
+            self._bytes -= size
+            if found:
+                self._unused.move_to_end(size)
+            else:
+                del self._unused[size]
+            return memory
+
+
+_memory: PixelMemory | None = None
+
+
+def use_again(places: SamplePlaces | None = None) -> None:
+    """Makes `empty` use memory again in this process, and no longer in its parent's memory that a fork has copied."""
+    global _memory
+    _memory = PixelMemory(places)
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Returns an array, as ``numpy.empty``."""
+    return np.empty(shape, dtype) if _memory is None else _memory.empty(shape, dtype)
+
+
+def empty_for_a_while(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """See `PixelMemory.empty_for_a_while`."""
+    return np.empty(shape, dtype) if _memory is None else _memory.empty_for_a_while(shape, dtype)
+
+
+def next_batch() -> None:
+    """See `PixelMemory.next_batch`."""
+    if _memory is not None:
+        _memory.next_batch()
