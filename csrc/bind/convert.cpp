@@ -51,6 +51,14 @@ const std::map<std::string, Step::Kind> kEffects = {
     {"PermuteChannels", Step::Kind::kPermute}, {"SolarizeAdd", Step::Kind::kSolarizeAdd},
 };
 
+const std::map<std::string, Step::Kind> kTensorEffects = {
+    {"TensorSaturation", Step::Kind::kTensorSaturation},
+    {"TensorContrast", Step::Kind::kTensorContrast},
+    {"TensorSharpness", Step::Kind::kTensorSharpness},
+    {"TensorAutocontrast", Step::Kind::kTensorAutocontrast},
+    {"TensorWarp", Step::Kind::kTensorWarp},
+};
+
 const std::map<std::string, Step::Kind> kWarps = {
     {"RandomRotate", Step::Kind::kRandomRotate},
     {"RandomAffine", Step::Kind::kRandomAffine},
@@ -92,6 +100,23 @@ void read_boxes(const py::handle& from, Step& step) {
   } else if (!noise.empty()) {
     throw py::value_error("unknown noise " + noise);
   }
+}
+
+// What torchvision does with a byte tensor, and how torch rounds.
+void read_tensor_effect(const py::handle& from, Step& step) {
+  step.draw = kConstant;
+  step.first_version = py::cast<int>(from.attr("version")) == 1;
+  const py::handle rounding = from.attr("rounding");
+  step.fused = !step.first_version && py::cast<bool>(rounding.attr("sums"));
+  if (py::hasattr(from, "factor")) step.factor = py::cast<double>(from.attr("factor"));
+  if (py::hasattr(from, "channels")) step.one_channel = py::cast<int>(from.attr("channels")) == 1;
+  if (step.kind != Step::Kind::kTensorWarp) return;
+  step.fused = py::cast<bool>(rounding.attr("samples"));
+  step.fused_places = py::cast<bool>(rounding.attr("places"));
+  step.matrix = py::cast<std::array<double, 6>>(from.attr("matrix"));
+  step.filter = to_filter(from.attr("filter"));
+  step.filled = !from.attr("fill").is_none();
+  if (step.filled) step.color = py::cast<std::array<double, 3>>(from.attr("fill"));
 }
 
 Step to_step(const py::handle& from, int& erases);
@@ -252,10 +277,14 @@ Step to_step(const py::handle& from, int& erases) {
     if (kind == "OneOf" && (step.bounds.empty() || step.bounds.size() != step.branches.size())) {
       throw py::value_error("OneOf: as many bounds as branches, at least one");
     }
-  } else if (kind == "MixChains") {
+  } else if (const auto tensor = kTensorEffects.find(kind); tensor != kTensorEffects.end()) {
+    step.kind = tensor->second;
+    read_tensor_effect(from, step);
+  } else if (kind == "MixChains" || kind == "SumChains") {
     step.kind = Step::Kind::kMixChains;
     step.draw = integer("draw");
-    step.blended = py::cast<bool>(from.attr("blended"));
+    step.summed = kind == "SumChains";
+    step.blended = !step.summed && py::cast<bool>(from.attr("blended"));
     for (const py::handle chain : from.attr("chains")) step.branches.push_back(to_steps(chain, erases));
   } else if (kind == "Erase" || kind == "EraseBoxes") {
     step.kind = Step::Kind::kErase;

@@ -5,6 +5,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>  // in every file of this folder: with two casters for a type the linker would pick either
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,20 +24,37 @@ std::vector<T> to_vector(const pybind11::array_t<T, pybind11::array::c_style | p
   return {array.data(), array.data() + array.size()};
 }
 
+/// A contiguous array; another one is copied.
+template <class T>
+using Vector = pybind11::array_t<T, pybind11::array::c_style>;
+
+/// The elements of an array, not copied: valid as long as it lives.
+template <class T>
+std::span<const T> span_of(const Vector<T>& array) {
+  return {array.data(), static_cast<size_t>(array.size())};
+}
+
 /// The bytes of a contiguous buffer, not copied: valid as long as the result lives. Raises ValueError for another
 /// buffer.
 pybind11::buffer_info bytes_of(const pybind11::buffer& buffer);
+/// The bytes of such a buffer.
+inline std::span<const uint8_t> span_of(const pybind11::buffer_info& info) {
+  return {static_cast<const uint8_t*>(info.ptr), static_cast<size_t>(info.size * info.itemsize)};
+}
 
 /// Each adds its part to the module.
 void bind_columns(pybind11::module_& module);
 void bind_composed(pybind11::module_& module);
 void bind_jpeg(pybind11::module_& module);
+void bind_memory(pybind11::module_& module);
 void bind_mixing(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);
 void bind_packing(pybind11::module_& module);
+void bind_entry_points(pybind11::module_& module);
 void bind_pipeline(pybind11::module_& module);
 void bind_ranges(pybind11::module_& module);
 void bind_remote(pybind11::module_& module);
+void bind_caching(pybind11::module_& module);
 void bind_recorder(pybind11::module_& module);
 void bind_tar(pybind11::module_& module);
 void bind_textures(pybind11::module_& module);

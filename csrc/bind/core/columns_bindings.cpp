@@ -60,9 +60,9 @@ std::pair<std::vector<size_t>, size_t> gathered_bytes(std::vector<size_t> row_by
 // torch.save of a column does not save the others; they share the lease.
 py::list gathered(const HeldBatch& held, std::vector<size_t> row_bytes) {
   Batch& batch = *held.batch;
-  if (batch.slot == nullptr) throw std::logic_error("this batch has no slot, or it was handed out before");
+  const Lease slot = batch.slot.take();
+  if (slot == nullptr) throw std::logic_error("this batch has no slot, or it was handed out before");
   const auto samples = static_cast<size_t>(batch.size());
-  const Lease slot = std::exchange(batch.slot, nullptr);
   const GatherLayout layout(std::move(row_bytes));
   py::list columns;
   uint8_t* data = batch.memory;

@@ -28,10 +28,13 @@ PYBIND11_MODULE(_core, module) {
   headrace::bind_jpeg(module);
   headrace::bind_packing(module);
   headrace::bind_ops(module);
+  headrace::bind_entry_points(module);
+  headrace::bind_memory(module);
   headrace::bind_pipeline(module);
   headrace::bind_columns(module);
   headrace::bind_ranges(module);
   headrace::bind_remote(module);
+  headrace::bind_caching(module);
   headrace::bind_tar(module);
   headrace::bind_composed(module);
   headrace::bind_recorder(module);

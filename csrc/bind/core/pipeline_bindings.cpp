@@ -116,12 +116,13 @@ std::unique_ptr<HeldBatch> submit(const py::object& self, const py::object& tabl
   const std::shared_ptr<const BlobTable> blobs = own.keep(table);
   std::vector<int64_t> list = to_vector<int64_t>(rows);
   std::vector<double> numbers = to_vector<double>(draws);
+  std::shared_ptr<EntryPoints> entry_points = py::cast<PyBlobTable&>(table).entry_points;
   const auto address = memory.is_none() ? 0 : memory.attr("data_ptr")().cast<uintptr_t>();
   auto held = std::make_unique<HeldBatch>(memory, self);
   {
     const Unlocked unlocked;  // a device may have to finish an earlier batch first
-    held->batch =
-        own.pipeline->submit(blobs, std::move(list), std::move(numbers), {reinterpret_cast<uint8_t*>(address), stream});
+    held->batch = own.pipeline->submit(blobs, std::move(list), std::move(numbers),
+                                       {reinterpret_cast<uint8_t*>(address), stream}, std::move(entry_points));
   }
   return held;
 }
@@ -164,7 +165,8 @@ bool wait(PyPipeline& self, const HeldBatch& held, double seconds) {
 // still holds the batch.
 py::capsule tensor(const HeldBatch& held, const PipelineOptions& options, int samples, uint8_t type_code) {
   Batch& batch = *held.batch;
-  if (batch.slot == nullptr) throw std::logic_error("this batch has no slot, or it was handed out before");
+  Lease slot = batch.slot.take();
+  if (slot == nullptr) throw std::logic_error("this batch has no slot, or it was handed out before");
   const OutputStrides& strides = options.strides;
   const int64_t item = strides.element_bytes;
   std::array<int64_t, 4> shape = {samples, strides.channels, options.recipe.output.height, options.recipe.output.width};
@@ -174,34 +176,35 @@ py::capsule tensor(const HeldBatch& held, const PipelineOptions& options, int sa
     std::rotate(shape.begin() + 1, shape.begin() + 2, shape.end());
     std::rotate(steps.begin() + 1, steps.begin() + 2, steps.end());
   }
-  return slot_tensor(std::exchange(batch.slot, nullptr), batch.memory, {type_code, static_cast<uint8_t>(8 * item), 1},
-                     shape, steps);
+  return slot_tensor(std::move(slot), batch.memory, {type_code, static_cast<uint8_t>(8 * item), 1}, shape, steps);
 }
 
 // The sample at a position of a batch of different sizes, once: a tensor (C, H, W).
 py::capsule sized_tensor(const HeldBatch& held, const PipelineOptions& options, int place, uint8_t type_code) {
   SizedSample& made = held.batch->sized->at(static_cast<size_t>(place));
-  if (made.memory == nullptr) throw std::logic_error("this sample was not made, or it was handed out before");
+  Lease slot = made.memory.take();
+  if (slot == nullptr) throw std::logic_error("this sample was not made, or it was handed out before");
   const OutputStrides strides =
       strides_of(options.layout, options.strides.channels, made.size, options.strides.element_bytes);
   const int64_t item = strides.element_bytes;
   const std::array<int64_t, 3> shape = {strides.channels, made.size.height, made.size.width};
   const std::array<int64_t, 3> steps = {strides.channel_stride / item, strides.row_stride / item,
                                         strides.pixel_stride / item};
-  uint8_t* memory = made.memory.get();
-  return slot_tensor(std::exchange(made.memory, nullptr), memory, {type_code, static_cast<uint8_t>(8 * item), 1}, shape,
-                     steps);
+  uint8_t* memory = slot.get();
+  return slot_tensor(std::move(slot), memory, {type_code, static_cast<uint8_t>(8 * item), 1}, shape, steps);
 }
 
 template <auto pop>
 std::unique_ptr<HeldJob> next_job(const py::object& self, double seconds) {
-  auto& pipeline = *py::cast<PyPipeline&>(self).pipeline;
+  auto held = std::make_unique<HeldJob>(PythonJob{}, self);  // first: without memory no job is taken, and so none lost
   std::optional<PythonJob> job;
   {
     const Unlocked unlocked;
-    job = (pipeline.*pop)(std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3)));
+    job = (held->pipeline->*pop)(std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3)));
   }
-  return job ? std::make_unique<HeldJob>(std::move(*job), self) : nullptr;
+  if (!job) return nullptr;
+  held->job = std::move(*job);
+  return held;
 }
 
 // The image for a call, RGBX of shape (height, width, 4). Valid as long as the job.
@@ -269,6 +272,12 @@ void bind_pipeline(py::module_& module) {
       .def_static("of_pixels", &table_of_pixels, py::arg("images").noconvert())
       .def_static("of_parts", &table_of_parts, py::arg("parts"))
       .def_static("of_rows", &table_of_rows, py::arg("table"), py::arg("rows"))
+      .def(
+          "entered_by",
+          [](const PyBlobTable& self, std::shared_ptr<EntryPoints> points) {
+            return PyBlobTable{self.table, self.owner, std::move(points)};
+          },
+          py::arg("entry_points"), "The same table, whose JPEGs are entered at what is known and learned of them.")
       .def("__len__", [](const PyBlobTable& self) { return self.table->size(); });
 
   py::class_<HeldBatch>(module, "Batch")
@@ -362,7 +371,14 @@ void bind_pipeline(py::module_& module) {
              return found;
            })
       .def_property_readonly("bytes_read", [](const PyPipeline& self) { return self.pipeline->bytes_read(); })
-      .def_property_readonly("thread_ids", [](const PyPipeline& self) { return self.pipeline->thread_ids(); });
+      .def_property_readonly("thread_ids", [](const PyPipeline& self) { return self.pipeline->thread_ids(); })
+      .def(
+          "resize", [](PyPipeline& self, int threads) { self.pipeline->resize(threads); }, py::arg("threads"),
+          py::call_guard<Unlocked>())
+      .def_property_readonly("threads", [](const PyPipeline& self) { return self.pipeline->threads(); })
+      .def_property_readonly("asleep", [](const PyPipeline& self) { return self.pipeline->asleep(); })
+      .def(
+          "place", [](PyPipeline& self, const std::vector<int>& cpus) { self.pipeline->place(cpus); }, py::arg("cpus"));
 }
 
 }  // namespace headrace

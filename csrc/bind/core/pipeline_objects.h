@@ -3,12 +3,13 @@
 
 #include <pybind11/pybind11.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <new>
 #include <utility>
-#include <vector>
 
+#include "bind/core/distinct.h"
 #include "bind/unlocked.h"
 #include "core/pipeline/pipeline.h"
 
@@ -16,10 +17,11 @@ namespace headrace {
 
 namespace py = pybind11;
 
-/// A table and the Python objects whose memory it points into.
+/// A table, the Python objects whose memory it points into, and what is learned of its JPEGs.
 struct PyBlobTable {
   std::shared_ptr<const BlobTable> table;
   py::object owner;
+  std::shared_ptr<EntryPoints> entry_points = nullptr;  // of its JPEGs; null: none
 };
 
 constexpr auto kPatience = std::chrono::seconds(2);  // longer than decoding any image of usual size
@@ -39,18 +41,20 @@ struct PyPipeline {
     if (settled) return;
     // A thread is stuck, for example in a read from a file system that does not answer. All that it may use is leaked.
     (void)pipeline.release();
-    for (py::object& one : kept) (void)one.release();
+    for (py::object& one : kept.take()) (void)one.release();
   }
 
-  /// The native table of a PyBlobTable, which is kept alive as long as this.
+  /// The native table of a PyBlobTable, which is kept alive as long as this if it needs Python objects. Any thread.
   const std::shared_ptr<const BlobTable>& keep(const py::object& table) {
-    bool known = false;
-    for (const py::object& one : kept) known = known || one.is(table);
-    if (!known) kept.push_back(table);
-    return py::cast<PyBlobTable&>(table).table;
+    const auto& held = py::cast<PyBlobTable&>(table);
+    if (!held.owner.is_none()) kept.add(table);
+    return held.table;
   }
 
-  std::vector<py::object> kept;  // declared first: dropped last
+  struct SameObject {
+    bool operator()(const py::object& a, const py::object& b) const { return a.is(b); }
+  };
+  Distinct<py::object, SameObject> kept;  // declared first: dropped last
   std::unique_ptr<Pipeline> pipeline;
 };
 
@@ -59,14 +63,14 @@ struct PyPipeline {
 struct HeldBatch {
   std::shared_ptr<Batch> batch;
   py::object memory;  // None: the batch has a slot of the pipeline's ring, which workers own as well
-  py::object owner;   // the PyPipeline, kept alive to cancel; None without `memory`
 
   /// Constructed before the batch is submitted: nothing may throw after that.
-  HeldBatch(py::object brought, py::object pipeline) : memory(std::move(brought)), owner(std::move(pipeline)) {
-    if (memory.is_none()) owner = py::none();
+  HeldBatch(py::object brought, py::object pipeline) : memory(std::move(brought)) {
+    if (!memory.is_none()) owner_.store(pipeline.release().ptr());
   }
   ~HeldBatch() {
-    if (owner.is_none() || batch == nullptr) return;
+    const py::object owner = disown();
+    if (!owner || batch == nullptr) return;
     Pipeline& pipeline = *py::cast<PyPipeline&>(owner).pipeline;
     const Unlocked unlocked;
     pipeline.cancel(*batch);
@@ -75,11 +79,17 @@ struct HeldBatch {
   HeldBatch& operator=(const HeldBatch&) = delete;
 
   /// Returns the memory to the caller: the batch is not cancelled any more.
-  void release() { owner = py::none(); }
+  void release() { disown(); }
+
+ private:
+  /// Of several threads that call it, one gets the owner.
+  py::object disown() { return py::reinterpret_steal<py::object>(owner_.exchange(nullptr)); }
+
+  std::atomic<PyObject*> owner_{nullptr};  // the PyPipeline, kept alive to cancel; null without `memory`
 };
 
 /// A job that Python holds. Destroyed unfinished, for example after an interrupt between two calls, it returns to its
-/// queue.
+/// queue. One thread at a time may use it: a lane hands each job to one thread.
 struct HeldJob {
   PythonJob job;
   py::object owner;  // the PyPipeline, kept alive for that

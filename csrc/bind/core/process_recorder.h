@@ -7,7 +7,7 @@
 
 namespace headrace {
 
-/// A forked child has a new one, which is not recording. Needs the GIL.
+/// A forked child has a new one, which is not recording. Any thread.
 std::shared_ptr<Recorder> process_recorder();
 
 }  // namespace headrace

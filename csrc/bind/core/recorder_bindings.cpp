@@ -1,5 +1,8 @@
 // Binds the recorder of this process, and converts its spans to arrays.
 #include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -18,15 +21,30 @@ namespace py = pybind11;
 
 namespace headrace {
 
-std::shared_ptr<Recorder> process_recorder() {
-  struct Ours {
-    std::shared_ptr<Recorder> recorder = std::make_shared<Recorder>();
-    ForkGuard fork;
-  };
-  static auto* ours = new Ours;              // never freed: threads may outlive static objects
-  if (ours->fork.forked()) ours = new Ours;  // the old one's locks may stay held
-  return ours->recorder;
+namespace {
+
+// Of one process. Never freed: threads may outlive static objects, and a child of a fork has one of its own, because
+// the locks of its parent's may stay held.
+struct Ours {
+  std::shared_ptr<Recorder> recorder = std::make_shared<Recorder>();
+  ForkGuard fork;
+  std::mutex mutex;
+  std::set<std::string> names;  // guarded by mutex; of spans, which live as long as the process
+};
+
+Ours& ours() {
+  static std::atomic<Ours*> newest{new Ours};
+  Ours* now = newest.load();
+  while (now->fork.forked()) {
+    auto made = std::make_unique<Ours>();
+    if (newest.compare_exchange_strong(now, made.get())) return *made.release();
+  }
+  return *now;
 }
+
+}  // namespace
+
+std::shared_ptr<Recorder> process_recorder() { return ours().recorder; }
 
 namespace {
 
@@ -70,11 +88,15 @@ py::tuple stop() {
   return py::make_tuple(threads, recorder->dropped());
 }
 
-// Names of spans must live as long as the process, so this keeps one copy of each.
 void add(const std::string& name, int64_t begin_ns, int64_t end_ns) {
-  static auto* names = new std::set<std::string>;
-  const std::shared_ptr<Recorder> recorder = process_recorder();
-  if (recorder->recording()) recorder->add(names->insert(name).first->c_str(), begin_ns, end_ns);
+  Ours& process = ours();
+  if (!process.recorder->recording()) return;
+  const char* kept = nullptr;
+  {
+    const std::lock_guard lock(process.mutex);
+    kept = process.names.insert(name).first->c_str();
+  }
+  process.recorder->add(kept, begin_ns, end_ns);
 }
 
 }  // namespace

@@ -13,7 +13,8 @@
 
 #include "core/base/error.h"
 #include "core/base/geometry.h"
-#include "core/batch/slot_ring.h"
+#include "core/batch/lease_box.h"
+#include "core/scan/entry_points.h"
 #include "core/source/blob.h"
 
 namespace headrace {
@@ -31,7 +32,7 @@ inline constexpr const char* kNoMemory = "out of memory";
 
 /// A finished sample in memory of its own, where samples have different sizes.
 struct SizedSample {
-  Lease memory;  // null: not made, or handed out
+  LeaseBox memory;  // empty: not made, or handed out
   Size size;
 };
 
@@ -41,10 +42,11 @@ struct Batch {
   virtual ~Batch() = default;
 
   std::shared_ptr<const BlobTable> blobs;
-  std::vector<int64_t> rows;  // of the blob table, one a sample
-  std::vector<double> draws;  // [rows][recipe.draws]
-  std::vector<Size> sizes;    // of the samples' images before any step, for images that were opened; else {0, 0}
-  Lease slot;                 // owns `memory`; empty where the caller brought the memory
+  std::shared_ptr<EntryPoints> entry_points;  // of the JPEGs in `blobs`; null: none
+  std::vector<int64_t> rows;                  // of the blob table, one a sample
+  std::vector<double> draws;                  // [rows][recipe.draws]
+  std::vector<Size> sizes;  // of the samples' images before any step, for images that were opened; else {0, 0}
+  LeaseBox slot;            // owns `memory`; empty where the caller brought the memory, or it was handed out
   uint8_t* memory = nullptr;
   std::shared_ptr<std::vector<SizedSample>> sized;  // instead of `memory`, where samples have different sizes
 

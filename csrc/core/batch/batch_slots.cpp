@@ -1,13 +1,16 @@
 // Leases a slot for each batch, from a ring whose slots are as large as the largest batch so far.
 #include "core/batch/batch_slots.h"
 
+#include <utility>
+
 namespace headrace {
 
 void BatchSlots::prepare(Batch& batch, BatchMemory memory, size_t bytes) {
   batch.memory = memory.data;
   if (memory.data != nullptr) return;
-  batch.slot = acquire(bytes);
-  batch.memory = batch.slot.get();
+  Lease slot = acquire(bytes);
+  batch.memory = slot.get();
+  batch.slot.put(std::move(slot));
 }
 
 // Batches have one size, except for a smaller last one. A batch larger than all before starts a new ring.

@@ -1,35 +1,9 @@
-// Maps slots with mmap, on huge pages where the system grants them.
+// Keeps the free slots of one size. The memory itself is that of slot_memory.h.
 #include "core/batch/slot_ring.h"
 
-#include <sys/mman.h>
-
-#include <algorithm>
-#include <limits>
-#include <new>
+#include "core/batch/slot_memory.h"
 
 namespace headrace {
-namespace {
-
-constexpr size_t kPage = 4096;
-constexpr size_t kHugePage = size_t{2} << 20;
-
-size_t mapped_bytes(size_t bytes) {
-  const size_t grain = bytes >= kHugePage ? kHugePage : kPage;
-  return std::max(grain, (bytes + grain - 1) / grain * grain);
-}
-
-uint8_t* map_slot(size_t bytes) {
-  if (bytes > std::numeric_limits<ptrdiff_t>::max() - kHugePage) throw std::bad_alloc();  // mapped_bytes would overflow
-  void* memory = ::mmap(nullptr, mapped_bytes(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  // Advice only: without transparent huge pages the call fails, and small pages are used.
-  if (bytes >= kHugePage) ::madvise(memory, mapped_bytes(bytes), MADV_HUGEPAGE);
-  return static_cast<uint8_t*>(memory);
-}
-
-void unmap_slot(uint8_t* slot, size_t bytes) noexcept { ::munmap(slot, mapped_bytes(bytes)); }
-
-}  // namespace
 
 std::shared_ptr<SlotRing> SlotRing::make(size_t slot_bytes, size_t keep) {
   return std::shared_ptr<SlotRing>(new SlotRing(slot_bytes, keep));
@@ -37,7 +11,7 @@ std::shared_ptr<SlotRing> SlotRing::make(size_t slot_bytes, size_t keep) {
 
 SlotRing::~SlotRing() {
   if (fork_.forked()) return;  // the fork may have copied the list in the middle of a change
-  for (uint8_t* slot : free_) unmap_slot(slot, slot_bytes_);
+  for (uint8_t* slot : free_) leave_slot(slot, slot_bytes_);
 }
 
 Lease SlotRing::acquire() {
@@ -51,7 +25,7 @@ Lease SlotRing::acquire() {
     }
   }
   if (slot == nullptr) {
-    slot = map_slot(slot_bytes_);  // without the lock: other threads may take free slots meanwhile
+    slot = take_slot(slot_bytes_);  // without the lock: other threads may take free slots meanwhile
     const std::lock_guard lock(mutex_);
     ++slots_;
   }
@@ -61,6 +35,7 @@ Lease SlotRing::acquire() {
 void SlotRing::give_back(uint8_t* slot) noexcept {
   // In a forked child a thread that does not exist there may hold the lock. The memory is the child's own copy.
   if (fork_.forked()) return unmap_slot(slot, slot_bytes_);
+  bool retired = false;
   {
     const std::lock_guard lock(mutex_);
     if (free_.size() < keep_) {
@@ -68,8 +43,9 @@ void SlotRing::give_back(uint8_t* slot) noexcept {
       return;
     }
     --slots_;
+    retired = retired_;
   }
-  unmap_slot(slot, slot_bytes_);
+  retired ? leave_slot(slot, slot_bytes_) : unmap_slot(slot, slot_bytes_);
 }
 
 void SlotRing::retire() noexcept {
@@ -77,10 +53,11 @@ void SlotRing::retire() noexcept {
   {
     const std::lock_guard lock(mutex_);
     keep_ = 0;
+    retired_ = true;
     freed.swap(free_);
     slots_ -= freed.size();
   }
-  for (uint8_t* slot : freed) unmap_slot(slot, slot_bytes_);
+  for (uint8_t* slot : freed) leave_slot(slot, slot_bytes_);
 }
 
 size_t SlotRing::slots() const {

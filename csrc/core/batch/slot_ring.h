@@ -28,7 +28,7 @@ class SlotRing : public std::enable_shared_from_this<SlotRing> {
   /// A slot, 4096-byte aligned, with unspecified contents. Never blocks. Any thread. Throws std::bad_alloc.
   Lease acquire();
 
-  /// Unmaps the free slots, and from now on each slot that returns. Any thread.
+  /// Leaves the free slots, and from now on each slot that returns, to other rings (leave_slot). Any thread.
   void retire() noexcept;
 
   /// Size of a slot.
@@ -46,6 +46,7 @@ class SlotRing : public std::enable_shared_from_this<SlotRing> {
   std::vector<uint8_t*> free_;  // guarded by mutex_, as are keep_ and slots_
   size_t keep_;
   size_t slots_ = 0;
+  bool retired_ = false;  // guarded by mutex_
 };
 
 }  // namespace headrace

@@ -30,7 +30,8 @@ bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, cons
   const Plan plan = resolve(options_.recipe, draws, header.size);
   const Output out = output(*batch, sample, plan);
   RowSink& sink = fuser_.begin(plan, header.size, out);
-  decoder_.decode(bytes, header, decode_box(plan, header.size), sink, stats, [&] { finish(*batch, sample); });
+  decoder_.decode(bytes, header, decode_box(plan, header.size), sink, batch->entry_points.get(), stats,
+                  [&] { finish(*batch, sample); });
   return true;
 }
 

@@ -14,13 +14,13 @@ RgbxImage empty_image(Size size) {
 }  // namespace
 
 RgbxImage SegmentMaker::from_file(std::span<const uint8_t> bytes, const double* draws, const SampleOptions& options,
-                                  Size& opened) {
+                                  Size& opened, EntryPoints* entry_points) {
   const JpegHeader header = plain_header(bytes, options);
   opened = header.size;
   const Plan plan = resolve(options.recipe, draws, header.size);
   RgbxImage image = empty_image(plan.last.box.size());
   const Output output = rgbx_output(image.pixels.data(), image.size);
-  decoder_.decode(bytes, header, decode_box(plan, header.size), fuser_.begin(plan, header.size, output));
+  decoder_.decode(bytes, header, decode_box(plan, header.size), fuser_.begin(plan, header.size, output), entry_points);
   return image;
 }
 

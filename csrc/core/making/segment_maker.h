@@ -25,8 +25,9 @@ class SegmentMaker {
   explicit SegmentMaker(const Kernels& kernels) : decoder_(kernels.blocks), fuser_(kernels) {}
 
   /// Decodes a file and runs the steps before the recipe's first call; sets `opened` to the size of the file's image.
-  /// Throws NeedsPillow, or Error(kPlan).
-  RgbxImage from_file(std::span<const uint8_t> bytes, const double* draws, const SampleOptions& options, Size& opened);
+  /// Throws NeedsPillow, or Error(kPlan). `entry_points`: as in JpegDecoder::decode.
+  RgbxImage from_file(std::span<const uint8_t> bytes, const double* draws, const SampleOptions& options, Size& opened,
+                      EntryPoints* entry_points);
   /// Runs the steps from `from` up to the next call on an image. Throws Error(kPlan).
   RgbxImage from_pixels(const RawImage& image, const double* draws, const SampleOptions& options, size_t from);
 

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include "core/making/sample_maker.h"
 
@@ -20,8 +21,11 @@ class SizedMaker final : public SampleMaker {
     const OutputStrides& one = options_.strides;
     const OutputStrides strides = strides_of(options_.layout, one.channels, size, one.element_bytes);
     SizedSample& made = (*batch.sized)[static_cast<size_t>(batch.place(sample))];
-    made = {slots_.acquire(strides.sample_bytes), size};
-    return output_at(made.memory.get(), strides, options_, lut_);
+    Lease memory = slots_.acquire(strides.sample_bytes);
+    uint8_t* const to = memory.get();
+    made.size = size;
+    made.memory.put(std::move(memory));
+    return output_at(to, strides, options_, lut_);
   }
 
   SizedSlots& slots_;

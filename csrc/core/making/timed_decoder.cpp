@@ -44,15 +44,15 @@ JpegHeader TimedDecoder::header(std::span<const uint8_t> bytes, const SampleOpti
 }
 
 void TimedDecoder::decode(std::span<const uint8_t> bytes, const JpegHeader& header, Box box, RowSink& sink,
-                          StageStats& stats, const std::function<void()>& after) {
+                          EntryPoints* entry_points, StageStats& stats, const std::function<void()>& after) {
   if (!timed_) {
-    decoder_.decode(bytes, header, box, sink);
+    decoder_.decode(bytes, header, box, sink, entry_points);
     if (after) after();
     return;
   }
   TimedSink timed_sink(sink);
   const int64_t planned = now_ns();
-  decoder_.decode(bytes, header, box, timed_sink);
+  decoder_.decode(bytes, header, box, timed_sink, entry_points);
   // Decoding and resizing alternate every few rows. The spans show them one after the other, with their total times.
   const int64_t decoded = now_ns() - timed_sink.spent_ns();
   if (after) after();

@@ -1,6 +1,7 @@
 // The pipeline's methods for the consumer and for Python's threads.
 #include "core/pipeline/pipeline.h"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -18,9 +19,11 @@ Pipeline::~Pipeline() {
 }
 
 std::shared_ptr<Batch> Pipeline::submit(std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
-                                        std::vector<double> draws, BatchMemory memory) {
+                                        std::vector<double> draws, BatchMemory memory,
+                                        std::shared_ptr<EntryPoints> entry_points) {
   state_->check_process();
   auto batch = state_->new_batch();
+  batch->entry_points = std::move(entry_points);
   batch->fill(std::move(blobs), std::move(rows), std::move(draws), options().recipe.draws);
   state_->backend->prepare(*batch, memory);
   if (batch->size() > 0) state_->queue.push(batch);
@@ -33,9 +36,10 @@ std::shared_ptr<Batch> Pipeline::repair(const Batch& batch, std::vector<int> pla
   state_->check_process();
   auto second = state_->new_batch();
   second->fill(std::move(blobs), std::move(rows), std::move(draws), options().recipe.draws);
+  second->entry_points = batch.entry_points;
   second->places = std::move(places);
   second->room = batch.room;
-  second->slot = batch.slot;
+  second->slot.put(batch.slot.share());
   second->memory = batch.memory;
   second->sized = batch.sized;
   if (state_->device != nullptr) state_->device->prepare_repair(*second, batch);
@@ -61,7 +65,7 @@ void Pipeline::cancel(Batch& batch) {
   batch.cancelled.store(true);
   if (state_->fork.forked()) return;
   state_->wake();
-  if (batch.slot != nullptr) return;
+  if (!batch.slot.empty()) return;
   {
     std::unique_lock lock(state_->mutex);
     state_->changed.wait(lock, [&] { return batch.writers.load() == 0; });
@@ -128,8 +132,8 @@ void Pipeline::finish_elements(PythonJob& job, std::span<const uint8_t> elements
 void Pipeline::put_back(PythonJob& job) {
   if (job.batch == nullptr || state_->fork.forked()) return;
   PythonJob again = job;  // a copy: Python may still read the pixels of this one
-  job.batch = nullptr;
   (job.call < 0 ? state_->python.pillow : state_->python.calls).put_back(std::move(again));
+  job.batch = nullptr;  // last: where the queue has no memory for it, the job is still the caller's, who can fail it
 }
 
 void Pipeline::fail(PythonJob& job, std::string reason) {
@@ -170,11 +174,11 @@ std::vector<StageReport> Pipeline::stats() const {
   std::vector<StageReport> report(kClocks);
   for (size_t i = 0; i < kClocks; ++i) {
     report[i].stage = kClockNames[i];
-    for (const auto& worker : state_->workers) {
-      report[i].items += worker->stats.items[i].load(std::memory_order_relaxed);
-      report[i].busy_ns += worker->stats.busy_ns[i].load(std::memory_order_relaxed);
-      add_counts(worker->stats.durations[i], report[i].durations);
-    }
+    state_->each_worker([&](const SampleWorker& worker) {
+      report[i].items += worker.stats.items[i].load(std::memory_order_relaxed);
+      report[i].busy_ns += worker.stats.busy_ns[i].load(std::memory_order_relaxed);
+      add_counts(worker.stats.durations[i], report[i].durations);
+    });
   }
   for (StageReport& more : state_->python.stats()) report.push_back(std::move(more));
   if (state_->device != nullptr) {
@@ -186,17 +190,40 @@ std::vector<StageReport> Pipeline::stats() const {
 int64_t Pipeline::bytes_read() const {
   state_->check_process();
   int64_t bytes = 0;
-  for (const auto& worker : state_->workers) bytes += worker->stats.bytes.load(std::memory_order_relaxed);
+  state_->each_worker([&](const SampleWorker& one) { bytes += one.stats.bytes.load(std::memory_order_relaxed); });
   return bytes;
 }
 
 std::vector<int64_t> Pipeline::thread_ids() const {
   state_->check_process();
   std::vector<int64_t> ids;
-  for (const auto& worker : state_->workers) {
-    if (const int64_t id = worker->stats.thread.load(std::memory_order_relaxed); id != 0) ids.push_back(id);
-  }
+  state_->each_worker([&](const SampleWorker& one) {
+    if (const int64_t id = one.stats.thread.load(std::memory_order_relaxed); id != 0) ids.push_back(id);
+  });
   return ids;
+}
+
+void Pipeline::resize(int count) {
+  state_->check_process();
+  state_->resize(count);
+}
+
+int Pipeline::threads() const {
+  state_->check_process();
+  const std::lock_guard lock(state_->crew);
+  return state_->wanted;
+}
+
+int Pipeline::asleep() const {
+  state_->check_process();
+  const std::lock_guard lock(state_->crew);
+  return std::max(0, state_->threads.size() - state_->wanted);
+}
+
+void Pipeline::place(std::span<const int> cpus) {
+  state_->check_process();
+  const std::lock_guard lock(state_->crew);
+  state_->threads.place(cpus);
 }
 
 size_t Pipeline::slots() const {

@@ -43,10 +43,12 @@ class Pipeline {
 
   /// Queues a batch of rows of `blobs`. `draws`: [rows][recipe.draws]. `memory`: where to write the batch; it must live
   /// until the batch is ready or cancel() has returned. Null: memory of the backend. Throws as Batch::fill and
-  /// Backend::prepare do.
+  /// Backend::prepare do. `entry_points`: see Batch.
   std::shared_ptr<Batch> submit(std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
-                                std::vector<double> draws, BatchMemory memory);
-  /// Makes other samples at some positions (`places`) of a batch that is ready, ahead of all queued batches.
+                                std::vector<double> draws, BatchMemory memory,
+                                std::shared_ptr<EntryPoints> entry_points = nullptr);
+  /// Makes other samples at some positions (`places`) of a batch that is ready, ahead of all queued batches. They have
+  /// its entry points.
   std::shared_ptr<Batch> repair(const Batch& batch, std::vector<int> places, std::shared_ptr<const BlobTable> blobs,
                                 std::vector<int64_t> rows, std::vector<double> draws);
 
@@ -93,8 +95,17 @@ class Pipeline {
   std::vector<StageReport> stats() const;
   /// Bytes of the blobs that were read so far, from files or memory.
   int64_t bytes_read() const;
-  /// The threads that have begun, as the operating system numbers them.
+  /// The threads that have begun, as the operating system numbers them; also those that resize() took away.
   std::vector<int64_t> thread_ids() const;
+  /// Lets `count` threads, 1 or more, take samples: adds threads, or lets some sleep once they have finished their
+  /// samples. Batches do not depend on it. Does nothing after close(). Throws std::invalid_argument, std::system_error
+  /// where the system allows no more threads, and std::logic_error if the pipeline was made without threads.
+  void resize(int count);
+  /// Number of threads that take samples, and of those that resize() lets sleep.
+  int threads() const;
+  int asleep() const;
+  /// Restricts all threads, also those of later, to these CPUs. Throws std::system_error if they cannot run there.
+  void place(std::span<const int> cpus);
   /// See DeviceSide::trouble.
   std::string trouble() const;
   /// See Backend::slots.

@@ -1,9 +1,6 @@
 // Runs samples through the stages on the workers' threads and counts the samples that are left.
 #include "core/pipeline/pipeline_state.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <stdexcept>
 #include <string>
@@ -11,6 +8,7 @@
 
 #include "core/making/cpu_backend.h"
 #include "core/making/sized_backend.h"
+#include "core/platform/this_thread.h"
 
 namespace headrace {
 namespace {
@@ -33,19 +31,40 @@ Pipeline::State::State(PipelineOptions given)
       backend(backend_of(options)),
       device(backend->device_side()),
       python(options, kernels_of(options), *records),
-      workers(static_cast<size_t>(std::max(1, options.threads))) {
+      wanted(options.threads) {
   try {
     if (device != nullptr) device->start(*this);
-    for (auto& worker : workers) worker = new_worker();
-    threads.start(options.threads, [this](int i) {
-      records->name_thread("headrace worker", i);
-      work(*workers[static_cast<size_t>(i)]);
-    });
+    if (options.threads == 0) workers.push_back(new_worker());
+    start_threads(options.threads);
   } catch (...) {
     queue.close();  // the threads that did start have to return before their state is destroyed
     backend->retire();
     throw;
   }
+}
+
+void Pipeline::State::start_threads(int count) {
+  // A thread reads its worker while others may be added: it must not look it up.
+  while (workers.size() < static_cast<size_t>(count)) workers.push_back(new_worker());
+  std::vector<SampleWorker*> of_threads;
+  for (const auto& worker : workers) of_threads.push_back(worker.get());
+  threads.start(std::max(0, count - threads.size()), [this, of_threads](int i) {
+    records->name_thread("headrace worker", i);
+    work(*of_threads[static_cast<size_t>(i)], i);
+  });
+}
+
+void Pipeline::State::resize(int count) {
+  if (count < 1) throw std::invalid_argument("a pipeline with threads keeps at least one");
+  const std::lock_guard lock(crew);
+  if (options.threads == 0) throw std::logic_error("a pipeline without threads gets none");
+  {
+    const std::lock_guard also(mutex);
+    if (closed) return;  // threads that are added after this find the queue closed
+  }
+  start_threads(count);
+  wanted = count;
+  queue.want(count);
 }
 
 std::unique_ptr<SampleWorker> Pipeline::State::new_worker() {
@@ -54,13 +73,13 @@ std::unique_ptr<SampleWorker> Pipeline::State::new_worker() {
   return worker;
 }
 
-void Pipeline::State::work(SampleWorker& worker) {
-  worker.stats.thread.store(syscall(SYS_gettid), std::memory_order_relaxed);
+void Pipeline::State::work(SampleWorker& worker, int number) {
+  worker.stats.thread.store(this_thread_id(), std::memory_order_relaxed);
   if (device != nullptr) device->bind_thread();
   SampleQueue::Task task;
-  for (;;) {
+  while (queue.stand_by(task, number)) {
     const int64_t begin = now_ns();
-    if (!queue.pop(task, [this] { return device != nullptr && device->stealable(); })) return;
+    if (!queue.pop(task, [this] { return device != nullptr && device->stealable(); }, number)) return;
     worker.stats.add(Clock::kIdle, begin, now_ns());
     if (task.batch != nullptr) {
       make(worker, task.batch, task.sample);
@@ -71,9 +90,13 @@ void Pipeline::State::work(SampleWorker& worker) {
 }
 
 void Pipeline::State::make(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample) {
-  const Blob blob = batch->blobs->at(batch->rows[static_cast<size_t>(sample)]);
+  const int64_t row = batch->rows[static_cast<size_t>(sample)];
+  const Blob blob = batch->blobs->at(row);
   if (blob.raw.data != nullptr) return make_from_pixels(worker, batch, sample, blob.raw);
   if (blob.columns != nullptr) return gather(worker, batch, sample, blob);
+  if (read_ahead.active()) prepare_later(batch, sample);
+  const bool watched = ReadAhead::watched(row), mapped = blob.data != nullptr;
+  const int64_t waits = watched ? waits_of_this_thread() : 0;
   std::span<const uint8_t> bytes;
   bool handed_on = false;
   // Not counted as a writer: cancel() must not wait for a file system that does not answer.
@@ -85,9 +108,19 @@ void Pipeline::State::make(SampleWorker& worker, const std::shared_ptr<Batch>& b
       handed_on = true;
     }
   });
+  if (watched && !mapped) read_ahead.saw(waits_of_this_thread() > waits);
   if (handed_on) return;
   if (!known) return done(batch);
   make_from_file(worker, batch, sample, bytes, true);
+  // Bytes in mapped memory come from the disk when they are decoded.
+  if (watched && mapped) read_ahead.saw(waits_of_this_thread() > waits);
+}
+
+void Pipeline::State::prepare_later(const std::shared_ptr<Batch>& batch, int sample) {
+  const SampleQueue::Task later = queue.after({batch, sample}, ReadAhead::kDistance);
+  if (later.batch == nullptr) return;
+  const int64_t row = later.batch->rows[static_cast<size_t>(later.sample)];
+  if (!ReadAhead::watched(row)) prepare(later.batch->blobs->at(row));
 }
 
 void Pipeline::State::make_from_pixels(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,

@@ -16,6 +16,7 @@
 #include "core/pipeline/pipeline.h"
 #include "core/pipeline/python_desk.h"
 #include "core/pipeline/sample_queue.h"
+#include "core/source/read_ahead.h"
 
 namespace headrace {
 
@@ -64,6 +65,15 @@ struct Pipeline::State final : PipelineHooks {
     return true;
   }
 
+  /// See Pipeline::resize.
+  void resize(int count);
+  /// Calls `visit` with each worker, the inline one too; none is added meanwhile.
+  template <typename Visit>
+  void each_worker(Visit visit) const {
+    const std::lock_guard lock(crew);
+    for (const auto& worker : workers) visit(*worker);
+  }
+
   /// Wakes the threads in wait() and cancel(), which check their conditions again.
   void wake();
   /// Throws std::logic_error in a process forked after the construction.
@@ -75,17 +85,24 @@ struct Pipeline::State final : PipelineHooks {
   DeviceSide* const device;  // the backend's; null: batches lie in this machine's memory
   const ForkGuard fork;
   SampleQueue queue;
+  ReadAhead read_ahead;
   PythonDesk python;
   std::mutex mutex;
   std::condition_variable changed;  // some batch is ready or cancelled, or the pipeline is closed
   bool closed = false;              // guarded by mutex
   std::mutex inline_mutex;          // held in run_one(): two iterators may share a pipeline and its one worker
   Pool<SampleWorker> spare;         // for the threads that bring samples back from Python
+  mutable std::mutex crew;          // guards the three below, not what a worker does
+  int wanted;                       // number of threads that take samples
   std::vector<std::unique_ptr<SampleWorker>> workers;
   ThreadPool threads;
 
  private:
-  void work(SampleWorker& worker);
+  /// Adds threads up to `count`, and workers for them. Under `crew`, or before any other thread knows this.
+  void start_threads(int count);
+  void work(SampleWorker& worker, int number);
+  /// Prepares the read of a sample that comes later than this one.
+  void prepare_later(const std::shared_ptr<Batch>& batch, int sample);
   /// Makes a sample from its file's bytes, or hands it on: to the call lane, the Pillow lane or, if may_offload, the
   /// device. The thread that finishes a sample counts it, see done().
   void make_from_file(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,

@@ -20,7 +20,9 @@ void PythonDesk::call_next(const std::shared_ptr<Batch>& batch, int sample, size
 void PythonDesk::call_with_file(const std::shared_ptr<Batch>& batch, int sample, std::span<const uint8_t> bytes,
                                 const double* draws) {
   Size& opened = batch->sizes[static_cast<size_t>(sample)];
-  call_next(batch, sample, 0, [&](SegmentMaker& maker) { return maker.from_file(bytes, draws, options_, opened); });
+  call_next(batch, sample, 0, [&](SegmentMaker& maker) {
+    return maker.from_file(bytes, draws, options_, opened, batch->entry_points.get());
+  });
 }
 
 void PythonDesk::call_with_pixels(const std::shared_ptr<Batch>& batch, int sample, size_t from, const RawImage& image,

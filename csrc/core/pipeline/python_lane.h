@@ -75,15 +75,20 @@ class PythonLane {
     return jobs_.size();
   }
 
-  /// Drops queued jobs and wakes all waiting threads.
-  void close() {
-    std::deque<PythonJob> dropped;  // destroyed without the lock
+  /// Drops queued jobs and wakes all waiting threads. Allocates nothing: destructors call it.
+  void close() noexcept {
     {
       const std::lock_guard lock(mutex_);
       closed_ = true;
-      dropped.swap(jobs_);
     }
     changed_.notify_all();
+    for (;;) {
+      PythonJob dropped;  // destroyed without the lock
+      const std::lock_guard lock(mutex_);
+      if (jobs_.empty()) return;
+      dropped = std::move(jobs_.front());
+      jobs_.pop_front();
+    }
   }
 
  private:

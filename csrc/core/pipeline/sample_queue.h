@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -40,18 +41,50 @@ class SampleQueue {
   }
 
   /// Sets the task to the next sample, of its own batch while that has one. Blocks while there is none; where
-  /// `other_work()` is true then, returns with a task that has no batch. False after close(). `other_work` is called
-  /// under the queue's lock.
+  /// `other_work()` is true then, or the worker with number `worker` is not wanted any more, returns with a task that
+  /// has no batch. False after close(). `other_work` is called under the queue's lock.
   template <class OtherWork>
-  bool pop(Task& task, OtherWork other_work) {
-    return advance(task, true, other_work);
+  bool pop(Task& task, OtherWork other_work, int worker = 0) {
+    return advance(task, true, worker, other_work);
   }
   bool pop(Task& task) {
     return pop(task, [] { return false; });
   }
+  /// Wants the workers with numbers below `count`, 1 or more; at first all.
+  void want(int count) {
+    {
+      const std::lock_guard lock(mutex_);
+      wanted_.store(count, std::memory_order_relaxed);
+    }
+    changed_.notify_all();  // those that are not wanted any more go on to stand_by()
+    wanted_again_.notify_all();
+  }
+  /// Called by a worker between two samples: lets its batch go and blocks while the worker is not wanted. False after
+  /// close(). It has to do other work, if there is any, after a pop() without a batch: wake() may have meant it.
+  bool stand_by(Task& task, int worker) {
+    if (wanted(worker)) return true;
+    task.batch = nullptr;
+    std::unique_lock lock(mutex_);
+    wanted_again_.wait(lock, [&] { return closed() || wanted(worker); });
+    return !closed();
+  }
   /// Never blocks: false where there is no sample.
   bool try_pop(Task& task) {
-    return advance(task, false, [] { return false; });
+    return advance(task, false, 0, [] { return false; });
+  }
+
+  /// The sample that comes `distance` samples after the task's; one without a batch where so many are not queued.
+  Task after(const Task& task, int distance) {
+    int sample = task.sample + distance;
+    if (sample < task.batch->size()) return {task.batch, sample};
+    sample -= task.batch->size();
+    const std::lock_guard lock(mutex_);
+    for (const auto& batch : batches_) {
+      if (batch == task.batch) continue;
+      if (sample < batch->size()) return {batch, sample};
+      sample -= batch->size();
+    }
+    return {};
   }
 
   /// Wakes one waiting thread: `other_work()` has become true.
@@ -71,29 +104,35 @@ class SampleQueue {
       batches_.clear();
     }
     changed_.notify_all();
+    wanted_again_.notify_all();
   }
 
  private:
+  bool wanted(int worker) const { return worker < wanted_.load(std::memory_order_relaxed); }
   bool closed() const { return closed_.load(std::memory_order_relaxed); }
 
   template <class OtherWork>
-  bool advance(Task& task, bool block, OtherWork other_work) {
+  bool advance(Task& task, bool block, int worker, OtherWork other_work) {
     for (;;) {
       if (task.batch != nullptr && !closed() && (task.sample = task.batch->claim()) >= 0) return true;
       std::unique_lock lock(mutex_);
       if (!batches_.empty() && batches_.front() == task.batch) batches_.pop_front();  // claim() found it exhausted
       task.batch = nullptr;
-      if (block) changed_.wait(lock, [&] { return closed() || !batches_.empty() || other_work(); });
+      const auto leaves = [&] { return !wanted(worker) || other_work(); };
+      if (block) changed_.wait(lock, [&] { return closed() || !batches_.empty() || leaves(); });
       if (closed()) return false;
-      if (batches_.empty()) return block;
+      // A batch may have come between want() and this thread's waking: it is for the workers that are wanted.
+      if (batches_.empty() || !wanted(worker)) return block;
       task.batch = batches_.front();
     }
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::condition_variable wanted_again_;        // apart from changed_: wake() must reach a worker that is wanted
   std::deque<std::shared_ptr<Batch>> batches_;  // guarded by mutex_
   std::atomic<bool> closed_{false};             // set under mutex_
+  std::atomic<int> wanted_{std::numeric_limits<int>::max()};  // set under mutex_
 };
 
 }  // namespace headrace

@@ -35,7 +35,7 @@ bool ViewsMaker::make(std::span<const uint8_t> bytes, const double* draws, const
   for (const auto& view : views_) {
     tee_.add(decode_box(view->plan, header.size), view->fuser.begin(view->plan, header.size, view->output));
   }
-  decoder_.decode(bytes, header, tee_.box(), tee_, stats);
+  decoder_.decode(bytes, header, tee_.box(), tee_, batch->entry_points.get(), stats);
   return true;
 }
 

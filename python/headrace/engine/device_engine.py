@@ -88,6 +88,9 @@ class FusedEngine(_DeviceEngine):
         self._warned = False  # that the decoder refuses every file
         super().__init__(recipe, layout, threads=decoding_threads(destination, threads), slots_kept=slots_kept)
 
+    def resize(self, threads: int) -> None:
+        super().resize(decoding_threads(self._destination, threads))
+
     def _make_backend(self, lut: np.ndarray[Any, Any], samples: dict[str, Any], slots_kept: int) -> Any:
         index = self._destination.device.index or 0
         calls = CALLS.get(self._destination.decoder)

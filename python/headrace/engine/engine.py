@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -237,7 +237,23 @@ class Engine:
         stages = {name: (items, ns) for name, items, ns in self._pipeline.stats()}
         durations, size = self._pipeline.durations(), self._pipeline.bytes_read
         python = tuple(one for lane in self._lanes for one in lane.thread_ids())
-        return Counters(stages, durations, size, tuple(self._pipeline.thread_ids), python)
+        return Counters(stages, durations, size, tuple(self._pipeline.thread_ids), python, self._pipeline.asleep)
+
+    def resize(self, threads: int) -> None:
+        """Lets this many native threads work, 1 or more; batches do not depend on it. Does nothing after `close`.
+
+        Raises:
+            RuntimeError: the system allows no more threads, or the engine was made without any.
+        """
+        self._pipeline.resize(threads)
+        for lane in self._lanes:
+            lane.resize(threads)
+
+    def place(self, cores: Sequence[int]) -> None:
+        """Makes the native threads and the Python threads, also those of later, run on these cores only."""
+        self._pipeline.place(list(cores))
+        for lane in self._lanes:
+            lane.place(cores)
 
     @property
     def engines(self) -> int:

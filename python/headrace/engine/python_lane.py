@@ -6,15 +6,15 @@ import atexit
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from headrace.base.living import Living
 from headrace.base.native import core
+from headrace.base.system import bind_thread
 
 # Daemon threads must not be inside the core when the interpreter exits: it would end them in the middle of C++ code.
-_live: weakref.WeakSet[PythonLane] = weakref.WeakSet()
-_started: weakref.WeakSet[threading.Thread] = (
-    weakref.WeakSet()
-)  # threads may outlive their lane if it was closed without a join
+_live: Living[PythonLane] = Living()
+_started: Living[threading.Thread] = Living()  # threads may outlive their lane if it was closed without a join
 _PATIENCE_S = 3600.0  # bounds one wait for a job; close() wakes waiting threads at once
 _PARTING_S = 10.0  # time that a running job gets at interpreter exit; it may never end
 _here = threading.local()  # the pipeline that this thread serves
@@ -24,7 +24,8 @@ class PythonLane:
     """Takes jobs from the pipeline and returns their results. Each subclass handles one kind of job.
 
     The first thread starts with the lane. A thread that finds more jobs waiting starts another, up to `threads`.
-    With 0 threads none starts, and `run_waiting` runs jobs in the caller's thread.
+    One that finds more threads than are wanted ends after its job. With 0 threads none starts, and `run_waiting` runs
+    jobs in the caller's thread.
     """
 
     name = ""
@@ -36,6 +37,7 @@ class PythonLane:
         self._lock = threading.Lock()
         self._waits = True
         self._threads: list[threading.Thread] = []
+        self._cores: frozenset[int] = frozenset()
         self._errors: dict[int, dict[int, BaseException]] = {}  # by batch id and sample
         if threads > 0:
             _live.add(self)
@@ -65,12 +67,35 @@ class PythonLane:
             thread.start()
             self._threads.append(thread)
             _started.add(thread)
+            if self._cores:
+                _bind(thread, self._cores)
 
     def _start_another(self) -> None:
         try:
             self._start_one()
         except RuntimeError:  # the system allows no more threads: continue with the present ones
             self._limit = len(self._threads)
+
+    def resize(self, threads: int) -> None:
+        """Allows this many threads, 1 or more; those beyond end after their next job. Does nothing if the jobs run in
+        the caller's thread."""
+        if self._limit > 0:
+            self._limit = threads
+
+    def place(self, cores: Iterable[int]) -> None:
+        """Makes the threads, also those of later, run on these cores only."""
+        with self._lock:
+            self._cores = frozenset(cores)
+            for thread in self._threads:
+                _bind(thread, self._cores)
+
+    def _leave(self) -> bool:
+        """Returns whether the calling thread has to end, because fewer are wanted; then it does not count any more."""
+        with self._lock:
+            if len(self._threads) <= self._limit:
+                return False
+            self._threads.remove(threading.current_thread())
+            return True
 
     @property
     def threads(self) -> int:
@@ -125,7 +150,7 @@ class PythonLane:
         # The threads do not exist in a forked child. Without threads nothing is looked up: where another module holds
         # __main__, as dill does, its objects are deleted when the globals of this module are gone.
         if self._threads and self._pid == os.getpid():
-            for thread in self._threads:
+            for thread in list(self._threads):
                 if thread is not threading.current_thread():
                     thread.join(seconds)
 
@@ -147,13 +172,20 @@ def _serve(
         if lane._waiting() > 0:
             lane._start_another()
         lane._do(job)
+        if lane._leave():
+            return
         del lane, job
+
+
+def _bind(thread: threading.Thread, cores: frozenset[int]) -> None:
+    if thread.native_id is not None:
+        bind_thread(thread.native_id, cores)
 
 
 @atexit.register
 def _close_all() -> None:
-    for lane in list(_live):
+    for lane in _live:
         lane.abandon_steps()
         lane.close()
-    for thread in list(_started):
+    for thread in _started:
         thread.join(_PARTING_S)

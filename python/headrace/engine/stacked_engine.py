@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -161,6 +161,14 @@ class StackedEngine(Engine):
     def counters(self) -> Counters:
         """Returns the counters of the images' engines; those of gathered rows if there is no image."""
         return summed(one.counters() for one in (self._images() or self._parts).values())
+
+    def resize(self, threads: int) -> None:
+        for engine in self._parts.values():
+            engine.resize(threads)
+
+    def place(self, cores: Sequence[int]) -> None:
+        for engine in self._parts.values():
+            engine.place(cores)
 
     @property
     def engines(self) -> int:

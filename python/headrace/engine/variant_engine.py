@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ class VariantEngine(Engine):
         self._metadata: Callable[[int], dict[Any, Any]] | None = None
         self._closed = False
         self._workers: WorkerValues | None = None
+        self._cores: tuple[int, ...] = ()
 
     def work_as(self, workers: WorkerValues) -> None:
         self._workers = self._workers or workers
@@ -88,6 +89,8 @@ class VariantEngine(Engine):
                 made.read_metadata(self._metadata)
             if self._workers is not None:
                 made.work_as(self._workers)
+            if self._cores:
+                made.place(self._cores)
         return self._engines[variant]
 
     @staticmethod
@@ -117,7 +120,18 @@ class VariantEngine(Engine):
         self._of(flight).cancel(flight)
 
     def counters(self) -> Counters:
-        return summed(one.counters() for one in self._engines.values())
+        return summed(one.counters() for one in list(self._engines.values()))  # another thread may add one
+
+    def resize(self, threads: int) -> None:
+        """Lets this many threads work in each engine, also in those that are made later."""
+        self._options["threads"] = threads
+        for engine in self._engines.values():
+            engine.resize(threads)
+
+    def place(self, cores: Sequence[int]) -> None:
+        self._cores = tuple(cores)
+        for engine in self._engines.values():
+            engine.place(cores)
 
     @property
     def slots(self) -> int:

@@ -4,6 +4,7 @@ device."""
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -148,6 +149,14 @@ class SeparateViews(Engine):
 
     def counters(self) -> Counters:
         return summed(one.counters() for one in self._engines)
+
+    def resize(self, threads: int) -> None:
+        for engine in self._engines:
+            engine.resize(threads)
+
+    def place(self, cores: Sequence[int]) -> None:
+        for engine in self._engines:
+            engine.place(cores)
 
     @property
     def slots(self) -> int:

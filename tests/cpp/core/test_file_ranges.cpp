@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/platform/file_time.h"
 #include "core/source/file_ranges.h"
 #include "core/source/reader.h"
 #include "support/temporary_folder.h"
@@ -43,7 +44,7 @@ struct Shards {
       paths += path + '\0';
       struct stat info{};
       REQUIRE(stat(path.c_str(), &info) == 0);
-      stamps.push_back({bytes.size(), int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec});
+      stamps.push_back({bytes.size(), modified_ns(info)});
     }
     for (size_t row = 0; row < files * each; ++row) {
       const size_t length = row * 7919 % (kFileBytes / 2);

@@ -96,7 +96,7 @@ TEST_CASE(
     "windows of single warps: the same bytes as of whole ones, from nothing but the box, in every order of arrival") {
   std::vector<uint8_t> entries = identity();
   std::vector<std::unique_ptr<Fuser>> fusers;
-  for (const char* name : {"scalar", "avx2", "avx512"}) {
+  for (const char* name : {"scalar", "avx2", "avx512", "neon"}) {
     if (const Kernels* set = kernels_named(name)) fusers.push_back(std::make_unique<Fuser>(*set));
   }
   int smaller = 0;
@@ -141,7 +141,7 @@ TEST_CASE(
 TEST_CASE("plans give the same bytes on every set, in every order of arrival, with a Fuser used before") {
   std::vector<uint8_t> entries(kMaxLutBytes);
   std::vector<std::unique_ptr<Fuser>> fusers;
-  for (const char* name : {"scalar", "avx2", "avx512"}) {
+  for (const char* name : {"scalar", "avx2", "avx512", "neon"}) {
     if (const Kernels* set = kernels_named(name)) fusers.push_back(std::make_unique<Fuser>(*set));
   }
   for (int i = 0; i < 3000; ++i) {

@@ -168,6 +168,29 @@ TEST_CASE("chains are mixed on one real image, by the draws behind the step's fi
   }
 }
 
+TEST_CASE("steps on tensors become effects with torch's roundings of factors, and chains that are summed up") {
+  const Step warp{.kind = Kind::kTensorWarp,
+                  .filter = Filter::kBilinear,
+                  .matrix = {1, 0.1, 2, 0, 1, 3},
+                  .first_version = true,
+                  .fused_places = true,
+                  .filled = true,
+                  .color = {1, 2, 3.5}};
+  const Step contrast{
+      .kind = Kind::kTensorContrast, .draw = kConstant, .factor = 1.9, .fused = true, .one_channel = true};
+  const Step sum{.kind = Kind::kMixChains, .draw = 1, .summed = true, .branches = {{contrast}, {flip(0)}}};
+  CHECK_THROWS_AS(plan_of({sum}, {4, 2}, {4, 2}, {0, 0.5, 0.25, 0.125}), Error);
+  const Step mix{.kind = Kind::kMixChains, .draw = 1, .summed = true, .branches = {{contrast}, {warp}}};
+  const Plan plan = plan_of({mix}, {4, 2}, {4, 2}, {0, 0.5, 0.25, 0.125});
+  const ChainMix& made = plan.chain_mixes.at(0);
+  CHECK((made.summed && !made.blended && made.factor == 0.125f));
+  const Effect one = made.chains.at(0).effects.at(0);
+  CHECK((one.kind == Does::kTensorContrast && one.factor == 1.9f && one.rest == float(1.0 - 1.9)));
+  CHECK(one.amount == (kFused | kOneChannel));
+  const TensorWarp expected{{1, 0.1f, 2, 0, 1, 3}, true, true, true, false, true, {1, 2, 3.5f}};
+  CHECK(plan.tensor_warps.at(0) == expected);
+}
+
 TEST_CASE("permutations come in the order of itertools") {
   const Step all{.kind = Kind::kShuffled,
                  .branches = {{of(Kind::kInvert)}, {of(Kind::kEqualize)}, {of(Kind::kAutocontrast)}}};

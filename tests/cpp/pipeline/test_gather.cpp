@@ -85,7 +85,7 @@ TEST_CASE("rows are gathered into the caller's memory") {
   Bytes memory(GatherLayout({kWide, kNarrow}).batch_bytes(2));
   const auto batch = begin(pipeline, arrays.table, {8, 1}, memory.data());
   REQUIRE(complete(pipeline, *batch));
-  CHECK(batch->slot == nullptr);
+  CHECK(batch->slot.empty());
   check(*batch, {{&arrays, 8}, {&arrays, 1}});
 }
 

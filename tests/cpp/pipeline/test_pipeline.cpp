@@ -92,7 +92,7 @@ TEST_CASE("a batch goes into the caller's memory where there is some") {
   const auto batch = submit(pipeline, Images::all().table, rows, 1, memory.data());
   REQUIRE(complete(pipeline, *batch));
   CHECK(memory == expected(training(0), rows));
-  CHECK(batch->slot == nullptr);
+  CHECK(batch->slot.empty());
   CHECK(pipeline.slots() == 0);
 }
 

@@ -22,7 +22,7 @@ TEST_CASE("of a cancelled batch nothing more is begun, and the others are delive
   const auto held = submit(pipeline, files.table, {Images::kCount});
   auto cancelled = submit(pipeline, files.table, some_rows(1000));
   const auto wanted = submit(pipeline, files.table, some_rows(6));
-  const std::weak_ptr<uint8_t> slot = cancelled->slot;
+  const std::weak_ptr<uint8_t> slot = cancelled->slot.share();
   pipeline.cancel(*cancelled);
   CHECK(cancelled->remaining == 1000);
   cancelled.reset();
@@ -170,7 +170,7 @@ TEST_CASE("slots are used again; who keeps batches gets more, unchanged even whe
       const auto batch = submit(pipeline, Images::all().table, some_rows(4, i), static_cast<uint32_t>(i));
       REQUIRE(complete(pipeline, *batch));
       copies.push_back(contents(pipeline, *batch));
-      kept.push_back(batch->slot);
+      kept.push_back(batch->slot.share());
     }
     CHECK(pipeline.slots() >= 10);
     for (int i = 0; i < 10; ++i) REQUIRE(complete(pipeline, *submit(pipeline, Images::all().table, some_rows(4, i))));
@@ -184,7 +184,7 @@ TEST_CASE("a forked child is told so, may drop what it inherited, and can make i
   const Bytes truth = expected(training(0), rows);
   auto done = submit(*pipeline, Images::all().table, rows);
   REQUIRE(complete(*pipeline, *done));
-  Lease lease = done->slot;
+  Lease lease = done->slot.share();
   auto flying = submit(*pipeline, Images::all().table, some_rows(200));
   // AddressSanitizer's allocator may be locked by a busy thread when the process forks, and stays so in the child.
   if (kAddressSanitizer) REQUIRE(complete(*pipeline, *flying));

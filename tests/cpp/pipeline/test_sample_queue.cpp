@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/pipeline/sample_queue.h"
@@ -40,6 +41,24 @@ TEST_CASE("samples come batch by batch, in order") {
     CHECK(task.sample == i);
   }
   CHECK_FALSE(queue.try_pop(task));
+}
+
+TEST_CASE("the sample that comes so many later may lie in a later batch") {
+  SampleQueue queue;
+  const auto first = batch_of(3), second = batch_of(1), third = batch_of(2);
+  for (const auto& batch : {first, second, third}) queue.push(batch);
+  Task task;
+  REQUIRE(queue.pop(task));
+  const auto at = [&](int distance) {
+    const Task found = queue.after(task, distance);
+    return std::pair(found.batch, found.sample);
+  };
+  CHECK(at(2) == std::pair(first, 2));
+  CHECK(at(3) == std::pair(second, 0));
+  CHECK(at(5) == std::pair(third, 1));
+  CHECK(at(6).first == nullptr);
+  while (task.batch != second) REQUIRE(queue.pop(task));  // the first batch has left the queue
+  CHECK(at(2) == std::pair(third, 1));
 }
 
 TEST_CASE("workers share a batch before anybody begins the next") {
@@ -124,6 +143,47 @@ TEST_CASE("a sleeping worker is woken by a batch, and by close") {
   queue.close();
   for (std::thread& worker : workers) worker.join();
   CHECK(taken == 4);
+}
+
+TEST_CASE("a worker that is not wanted lets its batch go, and the others take the rest of it") {
+  SampleQueue queue;
+  const auto batch = batch_of(3);
+  queue.push(batch);
+  Task first, second;
+  const auto no_work = [] { return false; };
+  REQUIRE(queue.pop(first, no_work, 0));
+  REQUIRE(queue.pop(second, no_work, 1));
+  queue.want(1);
+  std::thread sleeper([&] { CHECK_FALSE(queue.stand_by(second, 1)); });  // until the queue is closed
+  REQUIRE(queue.stand_by(first, 0));
+  REQUIRE(queue.pop(first, no_work, 0));
+  CHECK(first.sample == 2);
+  queue.close();
+  sleeper.join();
+  CHECK(second.batch == nullptr);
+}
+
+TEST_CASE("a worker that waits for a sample leaves when it is not wanted any more") {
+  SampleQueue queue;
+  std::thread waiting([&] {
+    Task task;
+    CHECK(queue.pop(task, [] { return false; }, 1));
+    CHECK(task.batch == nullptr);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  queue.want(1);
+  waiting.join();
+}
+
+TEST_CASE("a worker that is not wanted takes no sample of a batch that is queued already") {
+  SampleQueue queue;
+  queue.want(1);
+  queue.push(batch_of(2));
+  Task task;
+  CHECK(queue.pop(task, [] { return false; }, 1));
+  CHECK(task.batch == nullptr);
+  CHECK(queue.pop(task, [] { return false; }, 0));
+  CHECK(task.sample == 0);
 }
 
 TEST_CASE("many workers and feeders: each sample is taken once") {

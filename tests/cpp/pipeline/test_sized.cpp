@@ -28,7 +28,8 @@ PipelineOptions whole(int threads, Layout layout) {
 }
 
 void check(const SizedSample& made, const Bytes& rgbx, Size size, Layout layout) {
-  REQUIRE(made.memory != nullptr);
+  const Lease memory = made.memory.share();
+  REQUIRE(memory != nullptr);
   CHECK(made.size == size);
   const OutputStrides strides = strides_of(layout, 3, size, 1);
   int different = 0;
@@ -37,7 +38,7 @@ void check(const SizedSample& made, const Bytes& rgbx, Size size, Layout layout)
       for (int c = 0; c < 3; ++c) {
         const auto from = (static_cast<size_t>(y) * static_cast<size_t>(size.width) + static_cast<size_t>(x)) * 4;
         const ptrdiff_t to = c * strides.channel_stride + y * strides.row_stride + x * strides.pixel_stride;
-        different += made.memory.get()[to] != rgbx[from + static_cast<size_t>(c)];
+        different += memory.get()[to] != rgbx[from + static_cast<size_t>(c)];
       }
     }
   }
@@ -105,7 +106,9 @@ TEST_CASE("samples outlive the pipeline") {
     Pipeline pipeline(whole(2, Layout::kPlanar));
     const auto batch = pipeline.submit(images.table, {3, 4}, {}, {});
     REQUIRE(complete(pipeline, *batch));
-    kept = std::move((*batch->sized)[1]);
+    SizedSample& made = (*batch->sized)[1];
+    kept.memory.put(made.memory.take());
+    kept.size = made.size;
   }
   check(kept, images.pixels[4], images.sizes[4], Layout::kPlanar);
 }
