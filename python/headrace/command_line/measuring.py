@@ -1,4 +1,4 @@
-"""headrace bench and report."""
+"""headrace bench, tune, report and top."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from headrace.command_line.values import DATASET, RECIPE, Commands, count, seconds
+from headrace.command_line.values import DATASET, RECIPE, Commands, cores, count, seconds, size
 
 
 def add(commands: Commands[Any]) -> None:
@@ -25,6 +25,16 @@ def add(commands: Commands[Any]) -> None:
     race.add_argument("--png", type=Path, metavar="FILE", help="write a plot (needs matplotlib)")
     race.set_defaults(run=_bench)
 
+    tuned = commands.add_parser("tune", help="find num_workers and prefetch_factor for your dataset on this machine")
+    tuned.add_argument("dataset", metavar="DATASET", help=DATASET)
+    tuned.add_argument("--seconds", type=seconds, default=30.0, metavar="S", help="in all, about; default: 30")
+    tuned.add_argument("--cores", type=cores, metavar="C", help="to use at most; default: those of this process")
+    tuned.add_argument("--memory", type=size, metavar="BYTES", help="of batches; default: an eighth of what is free")
+    tuned.add_argument("--batch-size", type=count, default=64, metavar="N", help="default: 64")
+    tuned.add_argument("--recipe", metavar="CODE", help=RECIPE)
+    tuned.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
+    tuned.set_defaults(run=_tune)
+
     page = commands.add_parser("report", help="write one HTML page about the loading of a dataset, or about a trace")
     what = page.add_mutually_exclusive_group(required=True)
     what.add_argument("dataset", metavar="DATASET", nargs="?", help=DATASET)
@@ -36,6 +46,15 @@ def add(commands: Commands[Any]) -> None:
     page.add_argument("--recipe", metavar="CODE", help=RECIPE)
     page.set_defaults(run=_report)
 
+    live = commands.add_parser("top", help="show what the loaders of running processes do, and what limits them")
+    number = "processes that publish, or that started such ones; default: all of this user"
+    live.add_argument("pids", type=count, nargs="*", metavar="PID", help=number)
+    live.add_argument("--every", type=seconds, default=1.0, metavar="S", help="between two looks; default: 1")
+    live.add_argument("--once", action="store_true", help="print one look, and end")
+    live.add_argument("--json", action="store_true", help="print all figures of one look as JSON, and end")
+    live.add_argument("--folder", type=Path, metavar="DIR", help="the folder that headrace.publish() was given")
+    live.set_defaults(run=_top)
+
 
 def _bench(args: argparse.Namespace) -> int:
     from headrace.commands import bench
@@ -45,9 +64,23 @@ def _bench(args: argparse.Namespace) -> int:
     return bench.run(args.dataset, plan, files)
 
 
+def _tune(args: argparse.Namespace) -> int:
+    from headrace.commands import tune
+
+    return tune.run(
+        args.dataset, tune.Plan(args.seconds, args.cores, args.memory, args.batch_size, args.recipe), args.json
+    )
+
+
 def _report(args: argparse.Namespace) -> int:
     from headrace.commands import report
 
     if args.profile is not None:
         return report.of_trace(args.profile, args.out)
     return report.of_dataset(args.dataset, args.out, args.recipe, args.workers, args.batch_size, args.batches)
+
+
+def _top(args: argparse.Namespace) -> int:
+    from headrace.commands import top
+
+    return top.run(args.pids, args.folder, args.every, args.once, args.json)

@@ -45,7 +45,13 @@ def add(commands: Commands[Any]) -> None:
     pack.set_defaults(run=_pack, refuse=pack.error)
 
     index = commands.add_parser("index", help="join the shards of a pack, or index tar shards")
-    index.add_argument("folder", type=Path, metavar="DST", help="a folder of shards")
+    index.add_argument(
+        "shards", metavar="DST", help="a folder of shards, or shards as TarShards takes them: {000..146}"
+    )
+    out = (
+        "write the indexes of all shards to one file, such as headrace.index.npz beside them, so that a bucket of many "
+    )
+    index.add_argument("--out", type=Path, metavar="FILE", help=out + "shards is opened with one request")
     index.set_defaults(run=_index)
 
 
@@ -70,4 +76,4 @@ def _pack(args: argparse.Namespace) -> int:
 def _index(args: argparse.Namespace) -> int:
     from headrace.commands import index
 
-    return index.run(args.folder)
+    return index.run(args.shards, args.out)

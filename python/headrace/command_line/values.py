@@ -21,15 +21,24 @@ def count(text: str) -> int:
     return int(text)
 
 
-def seconds(text: str) -> float:
-    """A duration above 0."""
+def _above_zero(text: str, what: str) -> float:
     try:
         number = float(text)
     except ValueError:
         number = 0.0
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of {what} above 0")
     return number
+
+
+def seconds(text: str) -> float:
+    """A duration above 0."""
+    return _above_zero(text, "seconds")
+
+
+def cores(text: str) -> float:
+    """A number of CPU cores above 0."""
+    return _above_zero(text, "cores")
 
 
 def size(text: str) -> int:

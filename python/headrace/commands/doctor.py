@@ -6,8 +6,9 @@ import os
 import sys
 from collections.abc import Iterator
 
+from headrace.base import control_group
 from headrace.base.cores import usable_cores
-from headrace.commands.checks import control_group, gpu, machine, pixels
+from headrace.commands.checks import gpu, machine, pixels
 from headrace.commands.checks.finding import Check, Finding
 from headrace.commands.given import GivenError, source_of
 from headrace.scanning import report

@@ -12,9 +12,12 @@ from headrace.delivery.stacking import Stacked
 from headrace.engine.engine import Engine
 from headrace.engine.sized_engine import SizedEngine
 from headrace.epochs.order import OrderedBatch
+from headrace.fallback.epochs import TorchEpochs
 from headrace.insight import gathered, report, stacked, stats, verification
 from headrace.insight.verification import Epoch, ReferenceLoader, Report
 from headrace.pillow.image_counts import ImageCounts
+from headrace.tuning.told import Tuned, told
+from headrace.tuning.workers import why_fixed
 
 
 def reference_loader(settings: Settings, route: Threaded, epoch: Epoch) -> ReferenceLoader:
@@ -55,15 +58,29 @@ def explain(settings: Settings, route: Route, deferred: ImageCounts | None) -> r
         deferred: the images of torch's newest epoch so far; None if images are not opened deferred.
     """
     if isinstance(route, Fallback):
-        return report.explain_torch(settings, reasons(settings), deferred)
-    if isinstance(route, Gathered):
-        return gathered.explain(settings, route)
-    if isinstance(route, Stacked):
-        return stacked.explain(settings, route)
-    return report.explain(settings, route)
+        table = report.explain_torch(settings, reasons(settings), deferred)
+    elif isinstance(route, Gathered):
+        table = gathered.explain(settings, route)
+    elif isinstance(route, Stacked):
+        table = stacked.explain(settings, route)
+    else:
+        table = report.explain(settings, route)
+    return report.Explanation((*table.lines, *report.chosen(settings, tuned(settings, route))))
 
 
-def collect(settings: Settings, route: Threaded, runner: Runner) -> stats.Stats:
-    """Returns the statistics of the newest epoch."""
+def tuned(settings: Settings, route: Route) -> Tuned | None:
+    """Returns what the loader chose itself; None if its numbers are given."""
+    return told(settings.tuner, why_fixed(settings) if isinstance(route, Fallback) else "")
+
+
+def collect(settings: Settings, route: Threaded, runner: Runner, judged: bool = True) -> stats.Stats:
+    """Returns the statistics of the newest epoch; see `stats.collect`."""
     far = route.source.ahead_bytes > 0
-    return stats.collect(runner.engine, runner.progress, settings, collate_threads(settings, route), far)
+    found = stats.collect(runner.engine, runner.progress, settings, collate_threads(settings, route), far, judged)
+    return replace(found, tuned=tuned(settings, route))
+
+
+def collect_torch(settings: Settings, route: Fallback, epochs: TorchEpochs, judged: bool = True) -> stats.Stats:
+    """Returns the statistics of the newest epoch that torch delivered; see `stats.collect`."""
+    found = stats.of_torch(settings.num_workers, epochs.images, epochs.pace, judged)
+    return replace(found, tuned=tuned(settings, route))

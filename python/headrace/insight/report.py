@@ -23,6 +23,8 @@ from headrace.pillow.image_counts import ImageCounts
 from headrace.pixels import pillow_rule
 from headrace.recipe.recipe import Recipe
 from headrace.sources import BlobDataset
+from headrace.tuning.affinity import in_words
+from headrace.tuning.told import Tuned
 
 _TABLE = "https://headrace.github.io/headrace/transforms/#every-transform"
 
@@ -192,6 +194,14 @@ def _images(deferred: ImageCounts | None) -> Part:
         return Part("images", "Python", "opened by Pillow as usual")
     how = "those of PIL.Image.open are decoded, cropped and resized natively, when pixels are needed"
     return Part("images", "native", f"{how}; so far {deferred}")
+
+
+def chosen(settings: Settings, tuned: Tuned | None) -> list[Part]:
+    """Returns the numbers that the loader chose itself, and the cores of its threads; nothing without either."""
+    lines = [] if tuned is None else [Part("num_workers", "auto", str(tuned).partition(": ")[2])]
+    if settings.cores:
+        lines.append(Part("cpu_affinity", "native", f"threads run on cores {in_words(settings.cores)}"))
+    return lines
 
 
 def ranks(settings: Settings) -> list[Part]:

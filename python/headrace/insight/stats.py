@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from headrace.base.cores import allowed_cores, cpu_quota
+from headrace.caching.counts import Kept
+from headrace.caching.local import kept
 from headrace.delivery.settings import Settings
 from headrace.engine.engine import Engine
+from headrace.entries.entry_points import Entries
 from headrace.epochs.state import Progress
 from headrace.pace.counters import Counters
 from headrace.pace.durations import Durations, percentile
@@ -15,6 +18,7 @@ from headrace.pace.pace import Pace
 from headrace.pillow.image_counts import ImageCounts
 from headrace.remote.fetchers import traffic
 from headrace.remote.traffic import Traffic
+from headrace.tuning.told import Tuned
 from headrace.verdict.load import STAGES, Setting
 from headrace.verdict.verdict import Verdict, judge
 
@@ -88,6 +92,11 @@ class Stats:
             "submit", which is the order and the random numbers.
         remote: if samples were read from other machines: requests, retries, and how many samples the caches had; of all
             loaders of this process.
+        cache: if a dataset of this process keeps the bytes of local files: how many samples were found; of all loaders
+            of the process.
+        tuned: with ``num_workers="auto"``: the numbers that were chosen, and why.
+        entry_points: of all loaders that share them.
+        samples: handed out; 0 where torch delivers, whose batches may be anything.
     """
 
     stages: tuple[Stage, ...]
@@ -108,9 +117,16 @@ class Stats:
 
     def as_dict(self) -> dict[str, Any]:
         """Returns all values as nested dicts, for a logger or JSON."""
-        return asdict(self)
+        values = asdict(replace(self, images=None))
+        if self.images is not None:
+            values["images"] = {"native": self.images.native, "by_pillow": dict(self.images.by_pillow)}
+        return values
 
     remote: Traffic | None = None
+    cache: Kept | None = None
+    tuned: Tuned | None = None
+    entry_points: Entries | None = None
+    samples: int = 0
 
     def __str__(self) -> str:
         if self.images is not None:
@@ -127,11 +143,16 @@ class Stats:
         )
         if self.remote is not None:
             lines.append(str(self.remote))
+        if self.cache is not None:
+            lines.append(str(self.cache))
+        if self.entry_points is not None:
+            lines.append(str(self.entry_points))
         return "\n".join((*lines, *self._consumer(), str(self.verdict)))
 
     def _consumer(self) -> list[str]:
         named = (("the consumer's own steps", self.steps), ("its calls of next()", self.waits))
-        return [
+        chosen = [] if self.tuned is None else [str(self.tuned)]
+        return chosen + [
             f"{name}: {one.total_s:.3f} s, p50 {one.p50_ms:.3f} ms, p99 {one.p99_ms:.3f} ms"
             for name, one in named
             if one.batches
@@ -143,13 +164,21 @@ def _cores() -> float:
     return float(allowed_cores()) if quota is None else min(float(allowed_cores()), quota)
 
 
-def collect(engine: Engine | None, progress: Progress | None, settings: Settings, collating: int, far: bool) -> Stats:
+def collect(
+    engine: Engine | None,
+    progress: Progress | None,
+    settings: Settings,
+    collating: int,
+    far: bool,
+    judged: bool = True,
+) -> Stats:
     """Returns the statistics of an epoch from the counters of an engine, which may be closed.
 
     Args:
         settings: of the loader; an engine of several parts has as many threads for each.
         collating: number of threads that call the collate_fn.
         far: whether samples lie in other machines.
+        judged: whether there is a verdict; otherwise that is "nothing yet".
     """
     threads = settings.num_workers * (1 if engine is None else engine.engines)
     nothing = judge([], [], Setting(threads, _cores()))
@@ -159,7 +188,7 @@ def collect(engine: Engine | None, progress: Progress | None, settings: Settings
     if not counted.stages:  # a VariantEngine without a batch has no engines
         return Stats((), 0.0, 0.0, threads, nothing)
     # Of samples of several fields only the threads for images are counted; of engines for each size, one works.
-    counting = min(threads, len(counted.workers)) if counted.workers else threads
+    counting = min(threads, counted.working) if counted.working else threads
     setting = Setting(counting, _cores(), settings.depth, collating)
     stages = _stages(counted)
     typical = {one.name: one.items * one.p50_ms for one in stages if one.name in STAGES}
@@ -169,12 +198,15 @@ def collect(engine: Engine | None, progress: Progress | None, settings: Settings
         counted.stages["idle"][1] / 1e9,
         pace.waited_ns / 1e9,
         threads,
-        judge(pace.marks, list(pace.recent), setting, typical),
+        judge(list(pace.marks) if judged else [], list(pace.recent), setting, typical),
         None,
         counted.bytes_read,
         *_spreads(pace),
         {**python, **{name: ns / 1e9 for name, ns in pace.parts().items()}},
         traffic() if far else None,
+        kept(),
+        entry_points=None if settings.entry_points is None else settings.entry_points.counts(),
+        samples=pace.samples,
     )
 
 
@@ -200,11 +232,11 @@ def _stages(counted: Counters) -> tuple[Stage, ...]:
     return tuple(stages)
 
 
-def of_torch(workers: int, images: ImageCounts, pace: Pace | None) -> Stats:
+def of_torch(workers: int, images: ImageCounts, pace: Pace | None, judged: bool = True) -> Stats:
     """Returns the statistics of a loader whose batches torch delivers: counts of images, and the consumer's times."""
     setting = Setting(workers, _cores(), native=False)
     if pace is None:
         return Stats((), 0.0, 0.0, workers, judge([], [], setting), images)
-    verdict = judge(pace.marks, list(pace.recent), setting)
+    verdict = judge(list(pace.marks) if judged else [], list(pace.recent), setting)
     steps, waits = _spreads(pace)
     return Stats((), 0.0, waits.total_s, workers, verdict, images, 0, steps, waits)

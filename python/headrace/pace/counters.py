@@ -19,6 +19,7 @@ class Counters:
         durations: durations of the timed items by stage, in the buckets of `headrace.pace.durations`.
         bytes_read: bytes of the samples that were read, from files or memory.
         workers: native threads, as the operating system numbers them.
+        asleep: how many of them were taken away and do nothing.
         python: threads in which Pillow and Python steps run; none where the consumer's thread runs them.
     """
 
@@ -27,6 +28,12 @@ class Counters:
     bytes_read: int = 0
     workers: tuple[int, ...] = ()
     python: tuple[int, ...] = ()
+    asleep: int = 0
+
+    @property
+    def working(self) -> int:
+        """Number of native threads that take samples."""
+        return len(self.workers) - self.asleep
 
     def since(self, before: Counters) -> Counters:
         """Returns what was counted since `before`, with the threads of now."""
@@ -35,7 +42,7 @@ class Counters:
             items_then, ns_then = before.stages.get(name, (0, 0))
             stages[name] = items - items_then, ns - ns_then
         durations = {name: one - before.durations.get(name, 0) for name, one in self.durations.items()}
-        return Counters(stages, durations, self.bytes_read - before.bytes_read, self.workers, self.python)
+        return Counters(stages, durations, self.bytes_read - before.bytes_read, self.workers, self.python, self.asleep)
 
 
 def summed(parts: Iterable[Counters]) -> Counters:
@@ -43,7 +50,7 @@ def summed(parts: Iterable[Counters]) -> Counters:
     items: Counter[str] = Counter()
     busy: Counter[str] = Counter()
     durations: dict[str, Any] = {}
-    size = 0
+    size = asleep = 0
     workers: list[int] = []
     python: list[int] = []
     for one in parts:
@@ -53,7 +60,8 @@ def summed(parts: Iterable[Counters]) -> Counters:
         for name, counts in one.durations.items():
             durations[name] = counts + durations.get(name, 0)
         size += one.bytes_read
+        asleep += one.asleep
         workers.extend(one.workers)
         python.extend(one.python)
     stages = {name: (items[name], busy[name]) for name in items}
-    return Counters(stages, durations, size, tuple(workers), tuple(python))
+    return Counters(stages, durations, size, tuple(workers), tuple(python), asleep)

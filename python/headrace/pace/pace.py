@@ -95,6 +95,7 @@ class Pace:
         marks: totals in order.
         steps, waits: durations of the consumer's own steps and of its calls of ``next()``.
         recent: the newest steps.
+        samples: number of samples handed out.
     """
 
     def __init__(self, look: Callable[[], Seen]) -> None:
@@ -102,7 +103,7 @@ class Pace:
         self.steps, self.waits = Durations(), Durations()
         self.recent: deque[Step] = deque(maxlen=_RECENT)
         self.stepped_ns = self.waited_ns = 0
-        self.batches = 0
+        self.batches = self.samples = 0
         self._look: Callable[[], Seen] | None = look
         self._parts: dict[tuple[int, str], int] = {}  # by thread: each has one writer
         self._sums = [0, 0, 0]
@@ -113,16 +114,18 @@ class Pace:
         key = threading.get_ident(), part
         self._parts[key] = self._parts.get(key, 0) + ns
 
-    def handed_out(self, begin_ns: int, end_ns: int, blocked_ns: int, *, steady: bool = True) -> None:
+    def handed_out(self, begin_ns: int, end_ns: int, blocked_ns: int, *, steady: bool = True, samples: int = 0) -> None:
         """Counts a batch that is about to be returned.
 
         Args:
             begin_ns, end_ns: when it was asked for, and now.
             blocked_ns: part of this time in which the consumer's thread waited for others, or made the batch itself.
             steady: whether further batches are in flight; at the end of an epoch the threads run dry.
+            samples: number of its samples; 0: not known.
         """
         last, self._last_ns = self._last_ns, end_ns
         self.batches += 1
+        self.samples += samples
         self.waits.add(end_ns - begin_ns)
         self.waited_ns += end_ns - begin_ns
         if last == 0:
@@ -147,11 +150,24 @@ class Pace:
             parts[part] = parts.get(part, 0) + ns
         return parts
 
-    def _mark(self, now_ns: int) -> None:
-        if self._look is None:
-            return
+    def quiet_ns(self) -> int:
+        """Returns the time since the newest batch was handed out; 0 before the first."""
+        last = self._last_ns
+        return time.perf_counter_ns() - last if last else 0
+
+    def look(self, now_ns: int) -> Mark | None:
+        """Returns all totals of now; None after `end`. Called in the consumer's thread."""
+        look = self._look  # read once: another thread may close the loader meanwhile
+        if look is None:
+            return None
         steps, caller = Step(*self._sums), of_threads((threading.get_native_id(),))
-        self.marks.append(Mark(now_ns, self.batches, steps, self.parts(), self._look(), time.process_time_ns(), caller))
+        return Mark(now_ns, self.batches, steps, self.parts(), look(), time.process_time_ns(), caller)
+
+    def _mark(self, now_ns: int) -> None:
+        mark = self.look(now_ns)
+        if mark is None:
+            return
+        self.marks.append(mark)
         if len(self.marks) > _MOST_MARKS:
             del self.marks[1::2]
             self._interval_ns *= 2

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from headrace.commands.checks import control_group, gpu, machine
+from headrace.base import control_group
+from headrace.commands.checks import gpu, machine
 from headrace.commands.doctor import findings
 
 GIB = 2**30

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import threading
 import time
 from typing import Any
@@ -13,6 +14,8 @@ import torch
 from headrace import Blobs, DataLoader, ImageFolder, VerificationError
 from headrace import transforms as T
 from headrace.base.native import core
+from headrace.insight.stats import of_torch
+from headrace.pillow.image_counts import ImageCounts
 from support import PHOTOS, TENSOR, assert_same, blobs, evaluation, pictures, train, truncated, write_folder
 
 
@@ -216,3 +219,12 @@ def test_verify_finds_wrong_targets():
 def test_verify_takes_a_number_of_batches(n):
     with pytest.raises((TypeError, ValueError), match="n must be"):
         DataLoader(blobs()).verify(n)
+
+
+def test_the_stats_of_torchs_epochs_fit_into_json():
+    counts = ImageCounts(3)
+    for reason in ("mode P", "mode P", "not a JPEG"):
+        counts.count(reason)
+    values = of_torch(1, counts, None).as_dict()
+    assert values["images"] == {"native": 3, "by_pillow": {"mode P": 2, "not a JPEG": 1}}
+    assert json.loads(json.dumps(values))["images"] == values["images"]

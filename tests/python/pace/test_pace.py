@@ -109,3 +109,18 @@ def test_time_is_counted_by_part_in_any_thread_and_a_pace_can_be_copied():
     copied = copy.deepcopy(pace)
     run(copied, 30, 1.0)
     assert copied.marks == [] and copied.batches == 30 and pace.batches == 0
+
+
+def test_a_mark_survives_the_end_by_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`close()` in another thread ends the pace while the first batch is being counted."""
+    pace = Pace(lambda: Seen({}, {}, NEVER, NEVER, 0))
+
+    def ended_meanwhile(threads: tuple[int, ...]) -> Scheduled:
+        pace.end()
+        return NEVER
+
+    monkeypatch.setattr("headrace.pace.pace.of_threads", ended_meanwhile)
+    pace.handed_out(1, 2, 0, steady=True)
+    assert len(pace.marks) == 1
+    pace.handed_out(3, 4, 0, steady=True)
+    assert len(pace.marks) == 1

@@ -1,0 +1,1 @@
+"""num_workers="auto" against fixed values."""

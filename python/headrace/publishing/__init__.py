@@ -1,0 +1,1 @@
+"""What the loaders of this process do, told to others: `headrace top`, Prometheus, OpenTelemetry."""

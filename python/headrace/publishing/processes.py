@@ -1,0 +1,66 @@
+"""Facts about processes, from /proc."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+_PROC = Path("/proc")
+
+
+class Process(NamedTuple):
+    """A process that has not ended.
+
+    Attributes:
+        started: when it began, in clock ticks since the machine started. With the number it identifies the process:
+            numbers are used again.
+    """
+
+    pid: int
+    parent: int
+    started: int
+
+
+def process(pid: int) -> Process | None:
+    """Returns the process with a number; None if there is none, it has ended, or it is hidden from this user."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return None
+    state, *values = text.rpartition(")")[2].split()  # the name before it may hold spaces and brackets
+    return None if state in "ZX" else Process(pid, int(values[0]), int(values[18]))
+
+
+def owner(pid: int) -> int | None:
+    """Returns the user that a process runs as; None if there is no such process."""
+    try:
+        return (_PROC / str(pid)).stat().st_uid
+    except OSError:
+        return None
+
+
+def command(pid: int) -> str:
+    """Returns the command line of a process; "" if it is not known."""
+    try:
+        raw = (_PROC / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return ""
+    return " ".join(raw.decode(errors="replace").rstrip("\0").split("\0"))
+
+
+def descends(pid: int, ancestor: int) -> bool:
+    """Returns whether a process was started by another one, or by processes that this one started."""
+    known: Process | None = process(pid)
+    while known is not None and known.parent > 0:
+        if known.parent == ancestor:
+            return True
+        known = process(known.parent)
+    return False
+
+
+def namespace() -> int:
+    """Returns a number for the space in which the numbers of processes are unique: a container has its own."""
+    try:
+        return (_PROC / "self/ns/pid").stat().st_ino
+    except OSError:
+        return 0

@@ -1,0 +1,1 @@
+"""Settings of a loader, measured in turn on one dataset."""

@@ -1,0 +1,1 @@
+"""headrace top: what the loaders of other processes do."""

@@ -1,0 +1,1 @@
+"""Numbers of threads and of batches ahead, found while a loader works."""

@@ -1,0 +1,205 @@
+"""The tuner's choices on simulated pipelines: near the best fixed value, in time, under noise, within the budget."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from headrace.tuning.budget import Budget
+from headrace.tuning.tuner import Choice, Tuner, Window
+from headrace.verdict.load import Load, Setting
+
+BATCH = 32
+PLENTY = 2**34
+
+
+@dataclass
+class Pipeline:
+    """A pipeline of which one batch takes known times.
+
+    Attributes:
+        cores: that its threads share.
+        cpu, stuck: seconds of a sample on a core, and in a wait without one.
+        step: the consumer's seconds between batches.
+        python: seconds of a sample in Python steps, which exclude each other.
+        crowding: the share that each thread beyond the cores costs.
+        gaps: share of the time that threads are idle for want of batches, at depth 1.
+    """
+
+    cores: float = 2.0
+    cpu: float = 0.0
+    stuck: float = 0.0
+    step: float = 0.0
+    python: float = 0.0
+    crowding: float = 0.0
+    gaps: float = 0.0
+    noise: Callable[[], float] = field(default=lambda: 1.0)
+
+    def rate(self, choice: Choice) -> float:
+        """Samples a second."""
+        rates = [choice.threads / (self.cpu + self.stuck)]
+        if self.cpu:
+            beyond = max(0.0, choice.threads * self.cpu / (self.cpu + self.stuck) - self.cores)
+            rates.append(self.cores / self.cpu * (1 - self.crowding * beyond))
+        if self.python:
+            rates.append(1 / self.python)
+        making = min(rates) * (1 - self.gaps / choice.depth)
+        return min(making, BATCH / self.step if self.step else making)
+
+    def window(self, choice: Choice, seconds: float = 0.3) -> Window:
+        rate = self.rate(choice) * self.noise()
+        period = BATCH / rate
+        busy = self.cpu * BATCH + self.stuck * BATCH
+        load = Load(
+            Setting(choice.threads, self.cores, choice.depth),
+            1,
+            period,
+            self.step,
+            max(0.0, period - self.step),
+            cpu=self.cpu * BATCH,
+            stuck=self.stuck * BATCH,
+            idle=max(0.0, choice.threads * period - busy),
+            lanes={"python": self.python * BATCH} if self.python else {},
+            python_cpu=self.python * BATCH,
+        )
+        return Window(seconds, load, max(0.0, period - self.step) / period, rate, rate / BATCH)
+
+
+def run(pipeline: Pipeline, tuner: Tuner, seconds: float) -> None:
+    """Gives the tuner windows for some time; a change costs a tenth of a second."""
+    spent = 0.0
+    while spent < seconds:
+        before = tuner.choice
+        window = pipeline.window(before)
+        tuner.heed(window)
+        spent += window.seconds + (0.1 if tuner.choice != before else 0.0)
+
+
+def tuner_of(cores: float = 2.0, memory: int = PLENTY, depth: int | None = None) -> Tuner:
+    return Tuner(lambda: Budget(cores, memory), depth)
+
+
+def best(pipeline: Pipeline, tuner: Tuner) -> float:
+    """The rate of the best fixed choice."""
+    return max(pipeline.rate(Choice(threads, depth)) for threads in range(1, tuner.most + 1) for depth in (1, 2, 4, 8))
+
+
+SITUATIONS = {
+    "decoding": Pipeline(cpu=0.01, crowding=0.02),
+    "a slow store": Pipeline(cpu=0.001, stuck=0.05),
+    "a slow store and decoding": Pipeline(cpu=0.01, stuck=0.03),
+    "one core of quota": Pipeline(cores=1.0, cpu=0.01, crowding=0.1),
+    "a Python step": Pipeline(cpu=0.001, python=0.01),
+    "gaps between batches": Pipeline(cpu=0.01, gaps=0.8),
+    "more threads are slower": Pipeline(cores=8.0, cpu=0.001, python=0.01, crowding=0.3),
+}
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_near_the_best_fixed_choice_within_thirty_seconds_under_noise(name: str) -> None:
+    pipeline = SITUATIONS[name]
+    misses = 0
+    for seed in range(100):
+        draw = random.Random(seed)
+        noisy = replace(pipeline, noise=lambda draw=draw: draw.gauss(1.0, 0.02))
+        tuner = tuner_of(pipeline.cores)
+        run(noisy, tuner, 30.0)
+        misses += pipeline.rate(tuner.choice) < 0.95 * best(pipeline, tuner)
+    assert misses <= 5, f"{misses} of 100"
+
+
+def test_what_does_not_help_is_taken_back_and_not_tried_at_once_again() -> None:
+    tuner = tuner_of()
+    run(Pipeline(cpu=0.01, crowding=0.1), tuner, 20.0)
+    assert tuner.choice == tuner.first == Choice(2, 2)
+    assert tuner.settled
+    tried = [one.after for one in tuner.trials]
+    assert len(tried) == len(set(tried))
+    assert not any(one.kept for one in tuner.trials)
+    run(Pipeline(cpu=0.01, crowding=0.1), tuner, 60.0)
+    assert len(tuner.trials) > len(tried)  # after a pause
+
+
+def test_a_consumer_that_does_not_wait_is_left_alone() -> None:
+    tuner = tuner_of()
+    run(Pipeline(cpu=0.001, step=1.0), tuner, 100.0)
+    assert tuner.choice == tuner.first
+    assert not tuner.trials
+    assert tuner.settled
+
+
+def test_another_load_is_tuned_anew_without_a_pause() -> None:
+    tuner = tuner_of()
+    run(Pipeline(cpu=0.01, crowding=0.1), tuner, 10.0)
+    slow = Pipeline(cpu=0.001, stuck=0.05)
+    run(slow, tuner, 15.0)
+    assert slow.rate(tuner.choice) > 0.9 * best(slow, tuner)
+
+
+def test_a_depth_that_is_given_stays() -> None:
+    tuner = tuner_of(depth=3)
+    run(Pipeline(cpu=0.01, gaps=0.8), tuner, 30.0)
+    assert tuner.choice.depth == 3
+    tuner.allow(2**40)
+    assert tuner.choice.depth == 3
+
+
+def test_memory_bounds_the_depth() -> None:
+    tuner = tuner_of(memory=400)
+    tuner.allow(100)
+    run(Pipeline(cpu=0.01, gaps=0.8), tuner, 30.0)
+    assert tuner.choice.depth == 3
+    tuner.allow(200)  # a larger batch
+    assert tuner.choice.depth == 1
+
+
+def test_the_system_may_refuse_threads() -> None:
+    tuner = tuner_of()
+    pipeline = Pipeline(cpu=0.001, stuck=0.05)
+    while tuner.choice.threads == 2:
+        tuner.heed(pipeline.window(tuner.choice))
+    tuner.refuse_more(2)
+    run(pipeline, tuner, 10.0)
+    assert tuner.choice.threads <= 2
+
+
+def test_an_epoch_that_ends_within_a_trial_drops_it() -> None:
+    tuner = tuner_of()
+    pipeline = Pipeline(cpu=0.001, stuck=0.05)
+    tuner.heed(pipeline.window(tuner.choice))
+    assert tuner.choice == Choice(4, 2)
+    tuner.begin_epoch()
+    assert tuner.choice == Choice(2, 2)
+    assert not tuner.trials
+
+
+def test_the_budget_is_looked_at_again_with_each_epoch() -> None:
+    cores = [8.0]
+    tuner = Tuner(_Cores(cores), None)
+    tuner.choose(Choice(64, 2))
+    cores[0] = 1.0
+    tuner.begin_epoch()
+    assert tuner.choice.threads == tuner.most == 16
+
+
+@dataclass
+class _Cores:
+    cores: list[float]
+
+    def __call__(self) -> Budget:
+        return Budget(self.cores[0], PLENTY)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_copy_goes_on_from_the_choice_and_has_trials_of_its_own(copied: Callable[[Tuner], Tuner]) -> None:
+    tuner = Tuner(_Cores([2.0]), 5)
+    tuner.choose(Choice(7, 5))
+    other = copied(tuner)
+    assert (other.choice, other.fixed_depth) == (Choice(7, 5), True)
+    other.choose(Choice(1, 5))
+    assert tuner.choice == Choice(7, 5)
