@@ -12,8 +12,8 @@ PYTEST := $(PY) -m pytest -n auto --dist worksteal
 # The commit whose speed `make speed` compares with.
 BASE ?= HEAD~1
 
-.PHONY: demo quick speed test test-python test-cpp test-pillow test-site check format bench bench-peers sanitize fuzz wheel \
-  gpu-check gpu-bench docs clean
+.PHONY: demo quick speed test test-python test-cpp test-portable test-aarch64 test-pillow test-site check format bench bench-peers sanitize asan tsan fuzz \
+  wheel gpu-check gpu-bench docs clean
 
 demo: $(VENV)/.installed
 	$(PY) -m headrace.demo
@@ -33,8 +33,18 @@ speed: $(VENV)/.installed
 
 test-cpp: $(VENV)/.system-tests
 	cmake --preset dev >/dev/null
-	cmake --build --preset dev -j
+	cmake --build --preset dev -j $$(nproc)
 	ctest --test-dir build/dev --output-on-failure -j $$(nproc)
+
+# The C++ tests without the functions that only Linux has.
+test-portable: $(VENV)/.system-tests
+	cmake --preset portable >/dev/null
+	cmake --build --preset portable -j $$(nproc)
+	ctest --test-dir build/portable --output-on-failure -j $$(nproc)
+
+# The C++ tests and the pipeline for 64-bit Arm, cross-compiled on Debian and run under qemu-user; elsewhere one sentence.
+test-aarch64: $(VENV)/.system-tests
+	tools/aarch64/check.sh
 
 # The pixels with another Pillow (its order of passes differs), in the same environment.
 test-pillow: $(VENV)/.installed $(VENV)/.tools
@@ -62,13 +72,14 @@ bench-peers: $(VENV)/.installed
 	VENV=$(VENV) bench/install_peers.sh
 
 # C++ tests and the pipeline over files of all kinds, under ASan + UBSan and under TSan.
-sanitize: $(VENV)/.system-tests
-	for kind in asan tsan; do \
-	  cmake --preset $$kind >/dev/null && cmake --build --preset $$kind -j && \
-	  ctest --test-dir build/$$kind --output-on-failure -j $$(nproc) && \
-	  for data in python/headrace/photos ../shared/data/hard_dev; do \
-	    if [ -d $$data ]; then build/$$kind/headrace_corpus $$data 4 || exit 1; fi; \
-	  done || exit 1; \
+sanitize: asan tsan
+
+asan tsan: $(VENV)/.system-tests
+	cmake --preset $@ >/dev/null
+	cmake --build --preset $@ -j $$(nproc)
+	ctest --test-dir build/$@ --output-on-failure -j $$(nproc)
+	for data in python/headrace/photos ../shared/data/hard_dev; do \
+	  if [ -d $$data ]; then build/$@/headrace_corpus $$data 4 || exit 1; fi; \
 	done
 
 fuzz:

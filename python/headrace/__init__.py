@@ -10,22 +10,26 @@ if TYPE_CHECKING:
     from headrace.base.errors import SampleError, VerificationError
     from headrace.columns.dataset import Columns
     from headrace.columns.tokens import token_columns
+    from headrace.entries.entry_points import EntryPoints
     from headrace.insight.profiler import profile
     from headrace.key_values.dataset import LMDB
     from headrace.loader import DataLoader
     from headrace.lowering import LoweringError
     from headrace.ops import functions as ops
+    from headrace.publishing.publish import publish
     from headrace.remote.cache import Cache
     from headrace.remote.network import Network
     from headrace.samples.dataset import Samples
     from headrace.shards.dataset import TarShards
     from headrace.sources import Arrays, Blobs, ImageFiles, ImageFolder
+    from headrace.streams.dataset import TarStream
     from headrace.tables.arrow import Arrow
     from headrace.tables.hugging_face import from_hf
     from headrace.tables.litdata import LitData
     from headrace.tables.mds import MDS
     from headrace.tables.parquet import Parquet
     from headrace.tables.zip_archive import Zip
+    from headrace.tuning.budget import Auto
 
 __version__ = "0.1.0"
 __all__ = [
@@ -33,10 +37,12 @@ __all__ = [
     "MDS",
     "Arrays",
     "Arrow",
+    "Auto",
     "Blobs",
     "Cache",
     "Columns",
     "DataLoader",
+    "EntryPoints",
     "ImageFiles",
     "ImageFolder",
     "LitData",
@@ -46,12 +52,14 @@ __all__ = [
     "SampleError",
     "Samples",
     "TarShards",
+    "TarStream",
     "VerificationError",
     "Zip",
     "from_hf",
     "ops",
     "pillow",
     "profile",
+    "publish",
     "sampler",
     "token_columns",
     "transforms",
@@ -65,10 +73,12 @@ _MODULES = {
     "MDS": "tables.mds",
     "Arrays": "sources",
     "Arrow": "tables.arrow",
+    "Auto": "tuning.budget",
     "Blobs": "sources",
     "Cache": "remote.cache",
     "Columns": "columns.dataset",
     "DataLoader": "loader",
+    "EntryPoints": "entries.entry_points",
     "ImageFiles": "sources",
     "ImageFolder": "sources",
     "LoweringError": "lowering",
@@ -77,10 +87,12 @@ _MODULES = {
     "SampleError": "base.errors",
     "Samples": "samples.dataset",
     "TarShards": "shards.dataset",
+    "TarStream": "streams.dataset",
     "VerificationError": "base.errors",
     "Zip": "tables.zip_archive",
     "from_hf": "tables.hugging_face",
     "profile": "insight.profiler",
+    "publish": "publishing.publish",
     "token_columns": "columns.tokens",
 }
 

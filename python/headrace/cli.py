@@ -1,4 +1,4 @@
-"""The command line: ``headrace demo | verify | bench | report | pack | index | doctor``."""
+"""The command line: ``headrace demo | verify | bench | tune | report | top | pack | index | doctor``."""
 
 from __future__ import annotations
 

@@ -1,41 +1,45 @@
-"""The public DataLoader: torch's arguments and behaviour, batches made by headrace's threads."""
+"""The public DataLoader: torch's arguments and behaviour, batches made by headrace's threads.
+
+Methods import what they use: a program that imports the class waits for none of it before it has a loader.
+"""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, Sampler
 
-from headrace.base.errors import SampleError
 from headrace.base.whole_number import whole_number
-from headrace.base.world import warn_of_whole_reads
-from headrace.delivery import arguments, routing
-from headrace.delivery.copies import Copies
-from headrace.delivery.faults import OnError
-from headrace.delivery.out_transform import OutTransform, TransformedBatches
-from headrace.delivery.routing import Fallback, Threaded
-from headrace.delivery.runner import Runner
-from headrace.delivery.settings import OwnAttributes, OwnSettings, Settings
-from headrace.engine.engine import Engine
-from headrace.epochs import state
-from headrace.epochs.epochs import Epochs
-from headrace.epochs.order import OrderedBatch
-from headrace.epochs.samplers import Samplers, shard
-from headrace.fallback.epochs import TorchEpochs
-from headrace.fallback.iterators import missing_hook
-from headrace.insight import of_route, report, stats, verification
-from headrace.insight.headroom import HeadroomLoop
+from headrace.delivery.attributes import OnError, OutTransform, OwnAttributes
+from headrace.insight.of_loader import Insight
 from headrace.page.reports import Reports
+from headrace.streams.loaders import Streamed, sampled_world
+from headrace.tuning.attributes import ChosenNumbers, first_number, tuner_of
+
+if not hasattr(torch, "accelerator"):  # torch 2.6 brought it, and the arguments that the loader hands on
+    raise ImportError(f"headrace needs torch 2.6 or newer, not {torch.__version__}: pip install --upgrade torch")
+
+if TYPE_CHECKING:
+    from headrace.base.errors import SampleError
+    from headrace.delivery import routing
+    from headrace.delivery.settings import OwnSettings, Settings
+    from headrace.engine.engine import Engine
+    from headrace.entries.entry_points import EntryPoints
+    from headrace.epochs import state
+    from headrace.epochs.order import OrderedBatch
+    from headrace.fallback.epochs import TorchEpochs
+    from headrace.tuning.budget import Auto
 
 _T_co = TypeVar("_T_co", covariant=True)
 
 
-class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
+class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, TorchDataLoader[_T_co]):
     """Drop-in replacement for ``torch.utils.data.DataLoader`` that makes image batches in native threads, bit for bit.
 
     If the native path does not support the dataset, its transform, the ``collate_fn`` or a ``worker_init_fn``, torch's
@@ -48,12 +52,15 @@ class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
 
     Args:
         dataset: natively supported are ``headrace.ImageFolder``, ``ImageFiles``, ``Blobs``, ``Arrays``, ``Columns``,
-            torchvision's image folders, CIFAR and MNIST datasets, their ``Subset`` and ``ConcatDataset``, ``Samples``
-            and ``StackDataset``, with transforms of ``headrace.transforms`` or torchvision's of the same names.
+            ``TarStream``, torchvision's image folders, CIFAR and MNIST datasets, their ``Subset`` and
+            ``ConcatDataset``, ``Samples`` and ``StackDataset``, with transforms of ``headrace.transforms`` or
+            torchvision's of the same names.
         batch_size, shuffle, sampler, batch_sampler, drop_last, timeout, generator, persistent_workers: as in torch.
-        num_workers: number of native threads. 0: the caller's thread makes each batch when it is requested.
-        prefetch_factor: batches in flight beyond the one in use (default 2). All threads work on one batch, so memory
-            is bounded by ``prefetch_factor + 1`` batches and those that the caller keeps.
+        num_workers: number of native threads. 0: the caller's thread makes each batch when it is requested. ``"auto"``:
+            the loader finds the number while it works, within the cores and the memory of this rank, or those of a
+            ``headrace.Auto``; the attribute is the number of now.
+        prefetch_factor: batches in flight beyond the one in use (default 2, or as ``"auto"`` finds). All threads work
+            on one batch, so memory is bounded by ``prefetch_factor + 1`` batches and those that the caller keeps.
         pin_memory: makes batches in pinned memory if there is an accelerator.
         in_order: accepted as in torch; batches come in order even if it is False.
         collate_fn: as in torch; its samples are views of a finished batch, and torch's random numbers in it are seeded.
@@ -88,12 +95,17 @@ class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
         out_transform: called on each batch as it is handed out, on the batch's device and in the caller's thread:
             MixUp, CutMix, a kornia module. Its random numbers follow from seed, epoch and batch on the native path.
             torchvision's MixUp and CutMix, and ``lambda batch: mix(*batch)`` with timm's Mixup, overwrite a CPU batch.
+        cpu_affinity: cores that the loader's threads run on, or ``"gpu"``: those of the GPU's NUMA node.
+        entry_points: bytes of memory, such as ``"1 GB"``, or a `headrace.EntryPoints`: where the rows of JPEGs begin is
+            learned in the first epoch, and later ones read fewer codes. None: nothing is learned.
 
     Raises:
         TypeError: an argument of headrace's own needs the native path, but torch delivers; the message says why.
         ValueError: the arguments contradict each other, as in torch.
         RuntimeError: there is no such device.
     """
+
+    _own: OwnSettings
 
     def __init__(
         self,
@@ -102,7 +114,7 @@ class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
         shuffle: bool | None = None,
         sampler: Sampler[Any] | Iterable[Any] | None = None,
         batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None = None,
-        num_workers: int = 0,
+        num_workers: int | str | Auto = 0,
         collate_fn: Callable[[list[Any]], Any] | None = None,
         pin_memory: bool = False,
         drop_last: bool = False,
@@ -129,30 +141,35 @@ class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
         out_transform: OutTransform | None = None,
         snapshot_every_n_steps: int | None = 1,
         deferred_images: bool = True,
+        cpu_affinity: Sequence[int] | Literal["gpu"] | None = None,
+        entry_points: EntryPoints | int | str | None = None,
     ) -> None:
-        given = Samplers(shuffle, sampler, batch_sampler)
-        own: dict[str, Any] = {"seed": seed, "device": device, "decoder": decoder, "deterministic": deterministic}
-        own |= {"dtype": dtype, "memory_format": memory_format, "on_error": on_error, "max_errors": max_errors}
-        own |= {"out_transform": out_transform, "distributed": distributed}
-        own |= {"snapshot_every_n_steps": snapshot_every_n_steps, "deferred_images": deferred_images}
+        from headrace.delivery import arguments, routing
+        from headrace.delivery.runner import Runner
+        from headrace.delivery.settings import OwnSettings
+        from headrace.epochs.epochs import Epochs
+        from headrace.epochs.samplers import Samplers, shard
+
+        own, given = OwnSettings.among(locals()), Samplers(shuffle, sampler, batch_sampler)
         self._own = OwnSettings.of(dataset, given, generator, rank, world_size, own)
+        self._tuner = tuner_of(num_workers, prefetch_factor, self._own.cores, self._own.destination.way)
         batches = routing.Batches.of(batch_size, batch_sampler)
         self._route = routing.decide(dataset, batches, collate_fn, worker_init_fn, dtype)
-        if isinstance(self._route, Fallback):
+        if isinstance(self._route, routing.Fallback):
             self._own.refuse_native_only(self._route.reason, _DEFAULTS)
         else:
             self._route.check(self._own, _DEFAULTS)
             arguments.warn_of_no_effect(multiprocessing_context, pin_memory_device)
             arguments.check_types(sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
             arguments.check_pinning(pin_memory, self._own.destination.device, self._own.destination.way)
-        sharded = shard(dataset, self._own.world, given, drop_last, self._own.seed, generator)
+        sharded = shard(dataset, sampled_world(dataset, self._own.world), given, drop_last, self._own.seed, generator)
         super().__init__(
             dataset,
             batch_size,
             sharded.shuffle,
             sharded.sampler,
             sharded.batch_sampler,
-            num_workers,
+            first_number(num_workers, self._tuner),
             collate_fn,
             pin_memory,
             drop_last,
@@ -167,16 +184,18 @@ class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
         )
         # Attributes named like the arguments, as in torch: Lightning recreates a loader from these.
         vars(self).update(vars(self._own))
-        self._torch_epochs = TorchEpochs(self.seed, self.world.rank)
-        if not isinstance(self._route, Fallback):
+        self._remember(num_workers, prefetch_factor)
+        if not isinstance(self._route, routing.Fallback):
             samples = len(self._route.source)
             arguments.warn_of_empty_epoch(samples, self.batch_size, drop_last, self.world)
-            self._epochs = Epochs(self, samples, self.seed, keeps_base_seed=persistent_workers)
+            self._epochs = Epochs(self._ordered(), samples, self.seed, keeps_base_seed=persistent_workers)
         self._runner = Runner()
 
     @property
     def native(self) -> bool:
         """Whether headrace's threads deliver the batches. If not, torch's DataLoader does; ``explain()`` says why."""
+        from headrace.delivery.routing import Fallback
+
         return not isinstance(self._route, Fallback)
 
     @property
@@ -185,17 +204,30 @@ class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
         opens get native pixels; ``"torch"``: torch's DataLoader delivers with Pillow's pixels."""
         if self.native:
             return "native"
+        from headrace.fallback.iterators import missing_hook
+
         return "deferred" if self.deferred_images and missing_hook() is None else "torch"
+
+    @functools.cached_property
+    def _torch_epochs(self) -> TorchEpochs:
+        """The epochs that torch delivers; a loader that stays native has none."""
+        from headrace.fallback.epochs import TorchEpochs
+
+        return TorchEpochs(self.seed, self.world.rank)
 
     def _settings(self) -> Settings:
         """Returns all arguments with their current values."""
+        from headrace.delivery.settings import Settings
+
         return Settings.now(self._own, self)
 
     def _renewed_route(self) -> routing.Route:
         """Returns the route after checking the dataset and mutable arguments for changes; may switch to torch."""
-        if not isinstance(self._route, Fallback):
+        from headrace.delivery import routing
+
+        if not isinstance(self._route, routing.Fallback):
             route = routing.renewed(self._route, self._settings())
-            if isinstance(route, Fallback):
+            if isinstance(route, routing.Fallback):
                 self._own.refuse_native_only(route.reason, _DEFAULTS)
                 if self._epochs.resumes:
                     raise RuntimeError(
@@ -204,12 +236,14 @@ class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
                     )
                 self._torch_epochs.go_on(self._epochs.upcoming)
             else:
-                self._epochs.follow(self)
+                self._epochs.follow(self._ordered())
             self._route = route
         return self._route
 
-    def _native_route(self, what: str) -> Threaded:
+    def _native_route(self, what: str) -> routing.Threaded:
         """Returns the native route. Raises RuntimeError if torch delivers; the message names `what`."""
+        from headrace.delivery.routing import Fallback
+
         route = self._renewed_route()
         if isinstance(route, Fallback):
             route.refuse(what)
@@ -232,10 +266,7 @@ class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
         return bool(self._auto_collation)
 
     def peek_epoch(self, batches: int | None = None) -> tuple[state.Progress, list[OrderedBatch]]:
-        """Returns seed and order (the first `batches`, or all) of the epoch that the next ``iter(loader)`` delivers.
-
-        Leaves the states of torch's generators unchanged.
-        """
+        """Returns seed and order (of `batches`, or all) of the next ``iter(loader)``; keeps torch's generators."""
         self._native_route("peek_epoch()")
         return self._epochs.peek(batches)
 
@@ -281,15 +312,25 @@ class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
     # ---- iteration ---------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        from headrace.base.world import warn_of_whole_reads
+        from headrace.delivery import routing
+        from headrace.delivery.out_transform import TransformedBatches
+
         self.world.check(self.distributed)
+        published = self._publish_epoch()
         if self.reads_whole:
             warn_of_whole_reads()
         route = self._renewed_route()
-        if isinstance(route, Fallback):
+        if isinstance(route, routing.Fallback):
             routing.warn_of_torch(route.reason, deferred=self.route == "deferred")
+            from headrace.tuning import workers
+
+            workers.choose(self, self._torch_epochs.pace)
             batches = self._torch_epochs.begin(self, super().__iter__)
             return batches if self.out_transform is None else TransformedBatches(batches, self.out_transform)
-        return self._runner.begin(self._settings(), route, self._epochs)
+        iterator = self._runner.begin(self._settings(), route, self._epochs)
+        iterator.loader = self if published else None
+        return iterator
 
     def _get_iterator(self) -> Any:
         """Called by torch's ``__iter__`` if torch delivers."""
@@ -304,7 +345,8 @@ class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
         """Ends the threads of all iterators and discards their batches in flight. ``iter(loader)`` starts new ones."""
         self._runner.close()
         self._iterator = None  # torch's, with its persistent workers
-        self._torch_epochs.close()
+        if "_torch_epochs" in vars(self):
+            self._torch_epochs.close()
 
     def check_worker_number_rationality(self) -> None:
         """Warns only if torch delivers: unlike processes, threads beyond the cores are cheap and hide slow disks."""
@@ -320,12 +362,13 @@ class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
         of the generators of the loader and of torch's samplers. A custom sampler must draw from these, or derive its
         order from ``set_epoch``, or have ``state_dict`` and ``load_state_dict``.
         """
+        from headrace.delivery import routing
+
         # Changes since the epoch began apply to the next epoch.
-        begun = not isinstance(self._route, Fallback) and self._epochs.under_way
-        route = self._route if begun else self._renewed_route()
-        if isinstance(route, Fallback):
+        route = self._route if self.native and self._epochs.under_way else self._renewed_route()
+        if isinstance(route, routing.Fallback):
             return self._torch_epochs.state_dict(self)
-        return state.save(routing.identity(route, self.seed, self._epochs), self._epochs.position())
+        return routing.save(route, self.seed, self._epochs)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Makes the next ``iter(loader)`` resume from `state_dict`, with any number of workers and ranks.
@@ -335,58 +378,12 @@ class DataLoader(OwnAttributes, Copies, Reports, TorchDataLoader[_T_co]):
         Raises:
             ValueError: the state belongs to another dataset, batch size, recipe, seed, sampling or Pillow rule.
         """
+        from headrace.delivery import routing
+
         route = self._renewed_route()
-        if isinstance(route, Fallback):
+        if isinstance(route, routing.Fallback):
             return self._torch_epochs.load_state_dict(self, state_dict)
-        self._epochs.resume(state.load(state_dict, routing.identity(route, self.seed, self._epochs)))
-
-    # ---- proof and insight -------------------------------------------------------------------------------------------
-
-    def reference(self) -> TorchDataLoader[Any]:
-        """Returns the oracle: a torch DataLoader over Pillow that delivers the batches of the next ``iter(loader)``.
-
-        Raises:
-            RuntimeError: torch delivers this loader's batches.
-        """
-        route = self._native_route("reference()")
-        return of_route.reference_loader(self._settings(), route, self._epochs.peek())
-
-    def verify(self, n: int = 4) -> verification.Report:
-        """Compares the first `n` batches of the next epoch with the oracle's, bit for bit. The loader's state is kept.
-
-        Returns:
-            A report with the counts of what was compared; print it.
-
-        Raises:
-            VerificationError: the batches differ; the message names the first sample that does.
-            RuntimeError: torch delivers this loader's batches.
-            ValueError: `n` is not a positive int.
-        """
-        route, settings = self._native_route("verify()"), self._settings()
-        verification.check_count(n)
-        engine = self._runner.new_engine(settings, route, slots_kept=2)
-        return of_route.verify(settings, route, self._epochs.peek(n), engine)
-
-    def explain(self) -> report.Explanation:
-        """Returns a table of what runs natively, what runs in Python, and why; print it."""
-        route = self._renewed_route()
-        deferred = self._torch_epochs.images if self.route == "deferred" else None
-        return of_route.explain(self._settings(), route, deferred)
-
-    def stats(self) -> stats.Stats:
-        """Returns the times of the newest epoch's stages, steps and waits, and a verdict on them; print it."""
-        if isinstance(self._route, Fallback):
-            return stats.of_torch(self.num_workers, self._torch_epochs.images, self._torch_epochs.pace)
-        return of_route.collect(self._settings(), self._route, self._runner)
-
-    def headroom(self, batches: int = 50) -> HeadroomLoop:
-        """Returns an iterator that tells how much faster the loop around it would be with a perfect loader.
-
-        It begins an epoch and yields `batches` of its batches, then as many that are ready: the newest ones again. Run
-        the training step on each, with a copy of the model, and print the iterator's ``result`` behind the loop.
-        Raises ValueError if `batches` is no int from 4 up, and RuntimeError if the epoch has fewer batches.
-        """
-        return HeadroomLoop(self, batches)
+        routing.resume(route, self.seed, self._epochs, state_dict)
 
     @property
     def errors(self) -> list[SampleError]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import warnings
 from pathlib import Path
 from types import ModuleType
 
@@ -24,6 +26,11 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default")
 __all__ = ["place"]  # a fixture, too
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Runs the longest tests first: the last minutes are then many short ones, which the workers share out."""
+    items.sort(key=lambda item: item.get_closest_marker("trainers") is None)
+
+
 @pytest.fixture(autouse=True)
 def _said_already(monkeypatch: pytest.MonkeyPatch) -> None:
     """Marks the warnings that come once per process as issued: pytest would turn them into errors."""
@@ -38,6 +45,15 @@ def torchvision() -> ModuleType:
         return import_torchvision()
     except ImportError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def timm(torchvision: ModuleType) -> ModuleType:
+    """timm.data, or a skip where timm is not installed."""
+    pytest.importorskip("timm", exc_type=ImportError)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return importlib.import_module("timm.data")
 
 
 @pytest.fixture(params=["v1", "v2"])

@@ -4,9 +4,24 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <cerrno>
+#include <new>
 #include <string>
+#include <system_error>
+
+#include "core/platform/this_thread.h"
+#include "core/platform/thread_cpus.h"
 
 namespace headrace {
+namespace {
+
+void place_thread(std::thread& thread, std::span<const int> cpus) {
+  const int error = restrict_thread(thread, cpus);
+  if (error == ENOMEM) throw std::bad_alloc();
+  if (error != 0) throw std::system_error(error, std::generic_category(), "the threads cannot run on these CPUs");
+}
+
+}  // namespace
 
 void ThreadPool::start(int count, const std::function<void(int)>& body) {
   // Threads inherit this mask, so signals such as SIGINT go to the main thread, where Python handles them.
@@ -14,25 +29,42 @@ void ThreadPool::start(int count, const std::function<void(int)>& body) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    threads_.reserve(static_cast<size_t>(count));
-    for (int i = 0; i < count; ++i) {
-      threads_.emplace_back([this, body, i] {
-        body(i);
-        const std::lock_guard lock(mutex_);
-        --running_;
-        ended_.notify_all();
-      });
+    const int before_these = size();
+    threads_.reserve(static_cast<size_t>(before_these + count));
+    for (int i = before_these; i < before_these + count; ++i) {
+      try {
+        threads_.emplace_back([this, body, i] {
+          name_this_thread("headrace-" + std::to_string(i));
+          body(i);
+          const std::lock_guard lock(mutex_);
+          --running_;
+          ended_.notify_all();
+        });
+      } catch (const std::system_error& error) {
+        // what() of the library's own error is the text of its code alone.
+        throw std::system_error(error.code(), "thread " + std::to_string(i + 1 - before_these) + " of " +
+                                                  std::to_string(count) +
+                                                  " cannot start; use fewer workers, or raise the limit of processes "
+                                                  "(ulimit -u, pids.max of the control group)");
+      }
       {
         const std::lock_guard lock(mutex_);
         ++running_;  // may be negative before this: the thread can end first
       }
-      pthread_setname_np(threads_.back().native_handle(), ("headrace-" + std::to_string(i)).substr(0, 15).c_str());
+      if (!cpus_.empty()) place_thread(threads_.back(), cpus_);
     }
   } catch (...) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void ThreadPool::place(std::span<const int> cpus) {
+  if (!cpus.empty()) {
+    for (std::thread& thread : threads_) place_thread(thread, cpus);
+  }
+  cpus_.assign(cpus.begin(), cpus.end());
 }
 
 bool ThreadPool::wait(std::chrono::milliseconds patience) {

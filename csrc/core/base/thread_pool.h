@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -18,9 +19,12 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  /// Starts `count` threads; thread i runs body(i), which must not throw. Once, from the owner's thread. Throws
-  /// std::system_error if a thread cannot start; those that did start continue.
+  /// Starts `count` more threads; the i-th of all runs body(i), which must not throw. One call at a time, with place()
+  /// and size(). Throws std::system_error if a thread cannot start; those that did start continue.
   void start(int count, const std::function<void(int)>& body);
+  /// Restricts the threads, and those that start later, to these CPUs, which the operating system numbers; none: to no
+  /// CPUs in particular any more, for those that start later. Throws std::system_error if no thread may run there.
+  void place(std::span<const int> cpus);
   void join();
   /// Waits until every function has returned; false if `patience` runs out first. Any thread.
   bool wait(std::chrono::milliseconds patience);
@@ -31,6 +35,7 @@ class ThreadPool {
   std::condition_variable ended_;
   int running_ = 0;  // guarded by mutex_
   std::vector<std::thread> threads_;
+  std::vector<int> cpus_;  // none: threads inherit the CPUs of the thread that starts them
 };
 
 }  // namespace headrace

@@ -1,14 +1,12 @@
 // Each thread fills a buffer of its own, which lives until the recording ends, even if the thread ends before.
 #include "core/trace/recorder.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <new>
 #include <utility>
 
 #include "core/base/clock.h"
+#include "core/platform/this_thread.h"
 
 namespace headrace {
 namespace {
@@ -23,7 +21,7 @@ uint64_t next_recording() {
 struct Recorder::Track {
   Track(std::string name, int64_t began) : started_ns(began) {
     said.thread = std::move(name);
-    said.tid = syscall(SYS_gettid);
+    said.tid = this_thread_id();
   }
 
   const int64_t started_ns;

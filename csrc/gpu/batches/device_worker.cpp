@@ -60,12 +60,12 @@ void DeviceWorker::make_job(std::span<const uint8_t> bytes, const JpegHeader& he
   if (fits_kernel(plan)) {
     const PlaneLayout layout = plane_layout(header, box);
     const StagedBytes to = stager.take(layout.bytes);
-    planes_.decode(bytes, header, layout, to.host);
+    planes_.decode(bytes, header, layout, to.host, batch.entry_points.get());
     stats.add(Clock::kDecode, planned, now_ns());
     job = builder_.build(plan, layout.at(to.device), stager);
   } else {
     job = finished_here(plan, stager, [&](const Plan& here, const Output& output) {
-      rows_.decode(bytes, header, box, fuser_.begin(here, header.size, output));
+      rows_.decode(bytes, header, box, fuser_.begin(here, header.size, output), batch.entry_points.get());
     });
     stats.add(Clock::kDecode, planned, now_ns());
   }

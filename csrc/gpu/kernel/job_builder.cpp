@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "core/fuse/taker.h"
-#include "core/warp/warp_job.h"
+#include "core/warp/warp_math.h"
 
 namespace headrace {
 namespace {
@@ -64,7 +64,7 @@ bool fits_kernel(const Plan& plan) {
   for (const PlanStage& stage : plan.stages) {
     const auto fits = [&](const Effect& one) {  // its image has the size of the stage's, also between two effects
       if (one.kind == Effect::Kind::kWarp) return plan.warps[static_cast<size_t>(one.amount)].out == stage.resize;
-      return one.kind != Effect::Kind::kBoxBlur && one.kind != Effect::Kind::kMixChains;
+      return one.kind < Effect::Kind::kBoxBlur;  // mixes of chains and effects on tensors come behind it
     };
     if (!std::ranges::all_of(stage.effects, fits)) return false;
   }

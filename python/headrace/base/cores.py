@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+
+from headrace.base.system import allowed_cpus
 
 _ROOT = Path("/")
 _HIERARCHY_1 = ("cpu,cpuacct", "cpu")  # mount points of the cpu controller in cgroups version 1
@@ -24,7 +25,7 @@ def usable_cores() -> int:
 
 def allowed_cores() -> int:
     """Returns the number of CPUs in this thread's affinity."""
-    return len(os.sched_getaffinity(0))
+    return len(allowed_cpus())
 
 
 @functools.cache  # reads files, and quotas rarely change while a process runs

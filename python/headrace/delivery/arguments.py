@@ -14,6 +14,7 @@ from headrace.base.world import World
 from headrace.delivery import faults
 from headrace.engine.layout import Layout
 from headrace.recipe.recipe import DTYPES, Recipe
+from headrace.tuning.budget import Auto
 
 
 def warn_of_no_effect(multiprocessing_context: Any, pin_memory_device: str) -> None:
@@ -59,7 +60,8 @@ def check_types(
     Raises:
         TypeError: an argument has the wrong type.
     """
-    for name, value in (("num_workers", num_workers), ("prefetch_factor", prefetch_factor)):
+    number = None if Auto.of(num_workers) is not None else num_workers
+    for name, value in (("num_workers", number), ("prefetch_factor", prefetch_factor)):
         if value is not None and not isinstance(value, bool):  # torch accepts bools as 0 and 1
             whole_number(name, value)
     for name, value in (("sampler", sampler), ("batch_sampler", batch_sampler)):

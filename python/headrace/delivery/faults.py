@@ -5,12 +5,12 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections.abc import Sequence
-from typing import Literal, NoReturn, Protocol, get_args
+from typing import NoReturn, Protocol, get_args
 
 from headrace.base.errors import SampleError, native_cause, sample_error, with_causes
+from headrace.delivery.attributes import OnError
 from headrace.engine.engine import Failure
 
-OnError = Literal["raise", "skip", "replace"]
 ON_ERROR: tuple[OnError, ...] = get_args(OnError)
 
 
@@ -67,7 +67,8 @@ class FaultLog:
                 noted.append(error)
         if self._max_errors is not None and len(noted) > self._max_errors:
             most = f"more than max_errors={self._max_errors}"
-            self.give_up(f"{len(noted)} samples of this epoch could not be made, {most}")
+            what = "1 sample" if len(noted) == 1 else f"{len(noted)} samples"
+            self.give_up(f"{what} of this epoch could not be made, {most}")
 
     def give_up(self, why: str) -> NoReturn:
         """Raises RuntimeError, caused by the last error, and suppresses the warning at the end of the epoch."""

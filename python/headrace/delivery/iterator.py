@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
 from torch.utils.data import default_convert
 
 from headrace.base.errors import SampleError
+from headrace.base.living import Living
 from headrace.base.native import core
 from headrace.base.recording import span
 from headrace.collate.collate_threads import CollateThreads
@@ -29,6 +29,9 @@ from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
 from headrace.pace.pace import Pace, Spending
 from headrace.randomness.draws import Draws
+
+if TYPE_CHECKING:
+    from headrace.tuning.of_epoch import Tuning
 
 _FOREVER_S = 1e9
 _CLOSED = "this iterator was closed before its end; iter(loader) makes a new one"
@@ -77,7 +80,12 @@ class NativeIterator:
     Any number of threads may call ``next()``; each batch is handed out once. If a Python step calls ``next()`` while
     its own batch is being made in the waiting thread, it gets the following batch. A state counts the batches that
     ``next()`` has returned.
+
+    Attributes:
+        loader: the loader, which lives as long as this iterator where its figures are published; otherwise None.
     """
+
+    loader: Any = None
 
     def __init__(
         self,
@@ -110,9 +118,19 @@ class NativeIterator:
         self._exhausted = self._closed = False
         progress.pace = self._pace = Pace(Looking(engine, self._collating, progress.before))
         self._blocked_ns = 0  # of the current next()
+        self._tuning = None if for_comparison else self._tuning_of_epoch(collate_threads)
         _live.add(self)
         if settings.depth > 0:
             self._line.fill()
+
+    def _tuning_of_epoch(self, collate_threads: int) -> Tuning | None:
+        """What changes threads and prefetch during this epoch; None if their numbers are given."""
+        tuner = self._settings.tuner
+        if tuner is None:
+            return None
+        from headrace.tuning.of_epoch import Tuning
+
+        return Tuning(tuner, self._pace, self._engine, self._line, collate_threads)
 
     def __iter__(self) -> NativeIterator:
         return self
@@ -149,7 +167,10 @@ class NativeIterator:
                 batch = self._out(batch, self._progress.number(begun.delivery.number))
         end = time.perf_counter_ns()
         core.add_span("__next__", begin, end)
-        self._pace.handed_out(begin, end, self._blocked_ns, steady=not self._line.ended)
+        count = len(results.indices)
+        self._pace.handed_out(begin, end, self._blocked_ns, steady=not self._line.ended, samples=count)
+        if self._tuning is not None:
+            self._tuning.handed_out(batch, end)
         return begun, batch
 
     def _heed_the_epoch(self) -> None:
@@ -194,7 +215,7 @@ class NativeIterator:
     def _wait(self, flight: Flight) -> None:
         try:
             with span("wait"):
-                ready = self._engine.wait(flight, self._timeout() or _FOREVER_S)
+                ready = (self._tuning or self._engine).wait(flight, self._timeout() or _FOREVER_S)
             if ready:
                 return
             if self._closed or self._engine.closed:
@@ -362,11 +383,11 @@ class NativeIterator:
         raise TypeError("an iterator over batches cannot be pickled; pickle the loader, or its state_dict()")
 
 
-_live: weakref.WeakSet[NativeIterator] = weakref.WeakSet()
+_live: Living[NativeIterator] = Living()
 
 
 def _forget_the_parents_threads() -> None:
-    for one in list(_live):
+    for one in _live:
         one._turn = threading.RLock()  # a thread that does not exist in the child may have held it
 
 

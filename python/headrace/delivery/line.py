@@ -19,6 +19,7 @@ from headrace.epochs.delivery import Delivery, settle
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
 from headrace.randomness.draws import Draws
+from headrace.streams.source import StreamTable
 
 # Errors after which the batch stays the next one: memory may be available when it is requested again.
 MAY_PASS = (MemoryError, torch.OutOfMemoryError)
@@ -31,7 +32,7 @@ class Line:
 
     Args:
         table: where the samples lie; what the engine's `submit` takes.
-        ahead: number of batches to begin beyond the one that is due.
+        ahead: number of batches to begin beyond the one that is due; may be changed.
         submitted: called with the results, yet to be awaited, of each batch that is submitted.
     """
 
@@ -45,8 +46,11 @@ class Line:
         ahead: int,
         submitted: Callable[[Results], None],
     ) -> None:
-        self._table, self._engine, self._progress, self._ahead = table, engine, progress, ahead
+        self._table, self._engine, self._progress, self.ahead = table, engine, progress, ahead
         self._submitted = submitted
+        # Most batches that `fill` begins beyond the one that is due; None: `ahead`. The sampler of a stream waits for
+        # the bytes of each batch that it names, and the first batch is not to wait for those behind it.
+        self._reach = 0 if isinstance(table, StreamTable) else None
         self._line: tuple[Begun, ...] = ()
         self._begin(order, draws)
 
@@ -65,12 +69,13 @@ class Line:
         self._begin(order, self._draws.with_seed(self._progress.seed))
 
     def fill(self) -> None:
-        """Begins batches until the one that is due and `ahead` more are in the line."""
+        """Begins batches until the one that is due and `ahead` more are in the line; of a stream, two at a time."""
         progress = self._progress
         progress.settled, progress.deliveries = settle(progress.settled, progress.deliveries)
         self._line = tuple([one for one in self._line if not one.delivery.settled])
         with span("submit"):
-            while sum(one.taker is None for one in self._line) <= self._ahead:
+            ahead = self.ahead if self._reach is None else min(self._reach, self.ahead)
+            while sum(one.taker is None for one in self._line) <= ahead:
                 begun = self._next_begun()
                 if begun is None:
                     return
@@ -117,7 +122,8 @@ class Line:
         ordered = begun.ordered
         if begun.draws is None:
             begun.draws = self._draws.batch(self._progress.epoch, ordered.indices, ordered.occurrences)
-        flight = self._engine.submit(self._table, ordered.indices, begun.draws)
+        table = self._table.of(ordered.indices) if isinstance(self._table, StreamTable) else self._table
+        flight = self._engine.submit(table, ordered.indices, begun.draws)
         results = begun.results = Results(flight, begun.delivery.number, ordered.indices)
         self._submitted(results)
         return results
@@ -131,6 +137,7 @@ class Line:
         begun = next((one for one in self._line if one.taker is None), None)
         if begun is not None:
             begun.taker = taker
+            self._reach = None if self._reach is None or self._reach >= self.ahead else self._reach + 1
         elif self._error is not None:
             raise self._error
         return begun

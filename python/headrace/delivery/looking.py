@@ -24,4 +24,4 @@ class Looking:
         counted = self._engine.counters().since(self._before)
         workers, python = of_threads(counted.workers), of_threads([*counted.python, *self._collating.thread_ids()])
         stages, items = ({name: both[i] for name, both in counted.stages.items()} for i in (1, 0))
-        return Seen(stages, items, workers, python, len(counted.workers))
+        return Seen(stages, items, workers, python, counted.working)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from headrace.delivery.attributes import OutTransform
 from headrace.epochs.state import Progress
 from headrace.mixing import programs
 from headrace.randomness.draws import BatchUse, batch_uniform
 from headrace.randomness.python_randomness import sample_randomness
-
-OutTransform = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)

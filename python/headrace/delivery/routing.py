@@ -29,6 +29,8 @@ from headrace.recipe.columns import AnyColumn
 from headrace.recipe.recipe import Recipe
 from headrace.samples.source import StackedSource, as_stacked
 from headrace.sources import BlobDataset, NotNative, Variant, as_source
+from headrace.streams.loaders import stream_source
+from headrace.streams.source import StreamSource
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,10 @@ class Native:
     def check(self, own: OwnSettings, defaults: Mapping[str, Any]) -> None:
         """Raises ValueError if a setting does not fit the recipe."""
         check_replaceable(self.recipe, own.on_error)
+        if own.on_error == "replace" and isinstance(self.source, StreamSource):
+            raise ValueError(
+                'on_error="replace" takes the next sample of the dataset, which a stream has not read yet; use "skip"'
+            )
 
     @property
     def product(self) -> Recipe:
@@ -179,7 +185,7 @@ def renewed(route: Threaded, settings: Settings) -> Route:
             return route.renewed(
                 settings.dataset, lambda part, source: _renewed(part, source, settings, may_vary=False)
             )
-        source = route.source if route.source.is_current() else as_source(settings.dataset)
+        source = route.source if route.source.is_current() else _source_of(settings.dataset)
         check_length(len(route.source), len(source))
         return _renewed(route, source, settings, may_vary=not batches.stack(settings.collate_fn))
     except (NotNative, LoweringError) as error:
@@ -252,7 +258,12 @@ def _threaded(dataset: Any, dtype: torch.dtype | None, *, may_vary: bool) -> Thr
     if fields is not None:
         return stacked(fields, lambda source: _native(source, dtype, may_vary=False))
     columns = as_columns(dataset)
-    return Gathered(columns) if columns is not None else _native(as_source(dataset), dtype, may_vary=may_vary)
+    return Gathered(columns) if columns is not None else _native(_source_of(dataset), dtype, may_vary=may_vary)
+
+
+def _source_of(dataset: Any) -> BlobDataset:
+    stream = stream_source(dataset)
+    return as_source(dataset) if stream is None else stream
 
 
 def _native(source: BlobDataset, dtype: torch.dtype | None, *, may_vary: bool) -> Native:
@@ -265,6 +276,8 @@ def _native(source: BlobDataset, dtype: torch.dtype | None, *, may_vary: bool) -
                 "the datasets of the ConcatDataset have transforms with different results; give them the same "
                 "transform and mode"
             )
+    if first.variants and isinstance(source, StreamSource):
+        raise NotNative("the transforms depend on the size of each image, which a stream does not know ahead")
     return Native(source, first, _lowered(variants, first), torch.get_default_dtype())
 
 
@@ -300,7 +313,17 @@ def _same(now: tuple[Lowered, ...], then: tuple[Lowered, ...], *, kept: bool) ->
     )
 
 
-def identity(route: Threaded, seed: int | None, epochs: Epochs) -> state.Identity:
+def save(route: Threaded, seed: int | None, epochs: Epochs) -> dict[str, Any]:
+    """Returns the state of a loader with this route."""
+    return state.save(_identity(route, seed, epochs), epochs.position())
+
+
+def resume(route: Threaded, seed: int | None, epochs: Epochs, saved: dict[str, Any]) -> None:
+    """Makes the next epoch of a loader with this route go on from a state."""
+    epochs.resume(state.load(saved, _identity(route, seed, epochs)))
+
+
+def _identity(route: Threaded, seed: int | None, epochs: Epochs) -> state.Identity:
     """Returns what a state of a loader with this route belongs to."""
     recipe = None if isinstance(route, Gathered) else route.recipe
     return state.Identity.of(seed, len(route.source), route.fingerprint, epochs.order(), recipe, epochs.generators)

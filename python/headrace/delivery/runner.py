@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from headrace.base.errors import SampleError
+from headrace.base.living import Living
 from headrace.base.native import core
 from headrace.collate import collation
 from headrace.delivery.arguments import can_pin, check_iterable, check_replaceable
@@ -24,6 +24,7 @@ from headrace.engine.stacked_engine import StackedEngine
 from headrace.engine.variant_engine import VariantEngine
 from headrace.engine.views_engine import make_views_engine
 from headrace.engine.worker_info import WorkerValues
+from headrace.entries.entry_points import EntryPoints
 from headrace.epochs.epochs import Epochs
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.samplers import sizes_known_to
@@ -49,9 +50,11 @@ class Runner:
     def __init__(self) -> None:
         self.engine: Engine | None = None
         self.progress: Progress | None = None
-        self._iterators: weakref.WeakSet[NativeIterator] = weakref.WeakSet()
+        self._iterators: Living[NativeIterator] = Living()
         self._table: tuple[AnySource, core.BlobTable | Tables] | None = None
         self._variants: tuple[BlobDataset, Recipe, Any] | None = None
+        self._entry_points: EntryPoints | None = None
+        self._memory: core.SlotKeeper | None = None
 
     def begin(self, settings: Settings, route: Threaded, epochs: Epochs) -> NativeIterator:
         """Returns the iterator of the next epoch."""
@@ -61,15 +64,22 @@ class Runner:
         # A device's pinned memory and decoders are too expensive to make for each epoch.
         keeps_engine = settings.persistent_workers or settings.destination.way == "fused"
         engine = self.engine if keeps_engine else None
+        if self._memory is None:
+            self._memory = core.SlotKeeper()
         if engine is None or not engine.fits(route.product):
             # `depth` batches in flight, the one just returned, and the one before it, which the caller drops next.
-            engine = self.new_engine(settings, route, slots_kept=settings.depth + 2, pin=pin)
+            engine = self.new_engine(settings, route, slots_kept=settings.most_depth + 2, pin=pin)
         far = source.ahead_bytes > 0  # its table has connections of this process, which may be a forked one
         if self._table is None or self._table[0] is not source or far:
-            self._table = source, checked_table(source) if isinstance(source, BlobDataset) else source.blob_table()
+            self._table = source, _table_of(source, settings)
+        self._entry_points = settings.entry_points
+        if self._entry_points is not None:
+            self._entry_points.save()  # what the epoch before has learned
         progress, own_order = epochs.begin()
         order: Iterator[OrderedBatch] = Announced(own_order, source) if far else own_order
         progress.before = engine.counters()
+        if settings.cores:
+            engine.place(settings.cores)
         if settings.num_workers > 0:
             engine.work_as(WorkerValues(settings.num_workers, progress.seed, settings.dataset))
         made = self._collation(settings, route, progress)
@@ -131,11 +141,14 @@ class Runner:
         return [] if self.progress is None else self.progress.errors
 
     def close(self) -> None:
-        """Ends the threads of all iterators and discards their batches in flight."""
-        for iterator in list(self._iterators):
+        """Ends the threads of all iterators, discards their batches in flight, and returns kept memory."""
+        for iterator in self._iterators:
             iterator.close()
         if self.engine is not None:
             self.engine.close()
+        self._memory = None
+        if self._entry_points is not None:
+            self._entry_points.save()
 
     def __getstate__(self) -> dict[str, Any]:
         # Threads and memory are not copied: a copy makes its own.
@@ -143,6 +156,18 @@ class Runner:
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(vars(Runner()), **kept)
+
+
+def _table_of(source: AnySource, settings: Settings) -> core.BlobTable | Tables:
+    """Returns the source's table; of images, with what is known of the rows of JPEGs."""
+    points = settings.entry_points
+    if isinstance(source, BlobDataset):
+        table = checked_table(source)
+        return table if points is None else table.entered_by(points.native)
+    made = source.blob_table()
+    if points is None or not isinstance(made, Tables):
+        return made
+    return Tables({name: one.entered_by(points.native) for name, one in made.parts.items()}, made.rows)
 
 
 def _announcing(renew: Renew, source: AnySource) -> Renew:

@@ -4,30 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils.data import IterableDataset
 
 from headrace.base.world import World
 from headrace.delivery import arguments
-from headrace.delivery.faults import OnError
-from headrace.delivery.out_transform import OutTransform
+from headrace.delivery.attributes import OnError, OutTransform
 from headrace.engine import destination as destinations
 from headrace.engine.destination import Destination
 from headrace.engine.layout import Layout
+from headrace.entries.entry_points import EntryPoints, checked_entry_points
 from headrace.epochs.samplers import Samplers
+from headrace.tuning import affinity
 
-_OF_IMAGES = ("device", "decoder", "deterministic", "dtype", "memory_format")
-_NATIVE_ONLY = (*_OF_IMAGES, "on_error")
+if TYPE_CHECKING:
+    from headrace.tuning.tuner import Tuner
+
+_OF_IMAGES = ("device", "decoder", "deterministic", "dtype", "memory_format", "entry_points")
+_NATIVE_ONLY = (*_OF_IMAGES, "on_error", "cpu_affinity")
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnSettings:
-    """headrace's own arguments, as given; in a distributed job `seed` defaults to 0.
+    """headrace's own arguments, as given; in a distributed job `seed` defaults to 0, and bytes for `entry_points` are
+    an object.
 
     Attributes:
         destination: `device`, `decoder` and `deterministic`, resolved.
+        cores: `cpu_affinity`, resolved; none if it was not given.
         world: the ranks that the order is sharded over.
         reads_whole: whether every rank of a job reads all samples, because no argument shards the order.
     """
@@ -44,9 +50,17 @@ class OwnSettings:
     distributed: bool
     snapshot_every_n_steps: int | None
     deferred_images: bool
+    cpu_affinity: Any
+    entry_points: EntryPoints | None
     destination: Destination
+    cores: tuple[int, ...]
     world: World
     reads_whole: bool
+
+    @classmethod
+    def among(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the arguments that `of` takes as `own`, of all those of a loader, by name."""
+        return {one.name: given[one.name] for one in fields(cls) if one.name in given}
 
     @classmethod
     def of(
@@ -68,14 +82,16 @@ class OwnSettings:
             TypeError, ValueError, RuntimeError: see DataLoader.
         """
         arguments.check_own_arguments(own)
+        own["entry_points"] = checked_entry_points(own["entry_points"])
         destination = destinations.resolve(own["device"], own["decoder"], own["deterministic"])
+        cores = affinity.resolve(own["cpu_affinity"], destination.device)
         world = World.requested(rank, world_size, own["distributed"])
         reads_whole = not (given.any or world.given or own["distributed"] or isinstance(dataset, IterableDataset))
         if own["seed"] is not None:
             own["seed"] = int(own["seed"])
         elif generator is None and world.is_job:
             own["seed"] = 0  # as in torch's DistributedSampler: all ranks must agree on the order
-        return cls(**own, destination=destination, world=world, reads_whole=reads_whole)
+        return cls(**own, destination=destination, cores=cores, world=world, reads_whole=reads_whole)
 
     @property
     def layout(self) -> Layout:
@@ -115,6 +131,7 @@ class Settings(OwnSettings):
 
     Attributes:
         batched: whether samples are grouped into batches: False for ``batch_size=None``.
+        tuner: chooses `num_workers`, and `prefetch_factor` if that is not given; None if both are.
     """
 
     dataset: Any
@@ -129,6 +146,7 @@ class Settings(OwnSettings):
     prefetch_factor: int | None
     persistent_workers: bool
     batched: bool
+    tuner: Tuner | None
 
     @classmethod
     def now(cls, own: OwnSettings, loader: Any) -> Settings:
@@ -142,31 +160,11 @@ class Settings(OwnSettings):
         return max(1, self.prefetch_factor or 1) if self.num_workers > 0 else 0
 
     @property
+    def most_depth(self) -> int:
+        """The largest `depth` of an epoch that begins now."""
+        return self.depth if self.tuner is None else max(self.depth, self.tuner.most_depth)
+
+    @property
     def ranks(self) -> int:
         """Number of ranks that step together."""
         return max(self.world.size, getattr(self.sampler, "num_replicas", 1))
-
-
-class OwnAttributes:
-    """The attributes of a loader that mirror its own settings; each can be set once."""
-
-    seed: int | None
-    device: Any
-    decoder: str
-    deterministic: bool
-    dtype: torch.dtype | None
-    memory_format: torch.memory_format
-    on_error: OnError
-    max_errors: int | None
-    out_transform: OutTransform | None
-    distributed: bool
-    snapshot_every_n_steps: int | None
-    deferred_images: bool
-    destination: Destination
-    world: World
-    reads_whole: bool
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in OwnSettings.__dataclass_fields__ and name in vars(self):
-            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
-        super().__setattr__(name, value)

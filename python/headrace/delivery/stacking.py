@@ -15,7 +15,7 @@ import torch
 from headrace.delivery.gathering import Gathered, check_length
 from headrace.delivery.settings import OwnSettings
 from headrace.lowering import LoweringError, drawn_by
-from headrace.recipe.columns import AnyColumn, ChainWeights, Column, Normal, PolicyNumber, WarpNumber
+from headrace.recipe.columns import AnyColumn, ChainWeights, Column, Normal, PolicyNumber, SumWeights, WarpNumber
 from headrace.recipe.recipe import Recipe
 from headrace.samples.source import StackedSource, as_stacked
 from headrace.sources import BlobDataset, NotNative
@@ -182,6 +182,6 @@ def _moved(column: AnyColumn, by: int) -> AnyColumn:
         magnitude = replace(column.magnitude, draw=column.magnitude.draw + by)
         among = None if column.among is None else (column.among[0] + by, *column.among[1:])
         return replace(column, magnitude=magnitude, way=column.way + by, among=among)
-    if isinstance(column, (ChainWeights, WarpNumber)):
+    if isinstance(column, (ChainWeights, SumWeights, WarpNumber)):
         return replace(column, drawn=column.drawn + by, first=column.first + by)
     return replace(column, sigma=column.sigma + by, first=column.first + by)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import statistics
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import DataLoader, ImageFolder
 from headrace.base.cores import usable_cores
+from headrace.base.system import allowed_cpus, bind_thread, can_bind
 from headrace.demo import recipes
 from headrace.demo.equality import same_batches
 from headrace.insight import machine
@@ -32,12 +32,12 @@ class NoOpponentError(RuntimeError):
 @contextmanager
 def limited_to(cpus: set[int]) -> Iterator[None]:
     """Restricts this thread, and the threads and processes that it starts, to these CPUs."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cpus)
+    before = allowed_cpus()
+    bind_thread(0, cpus)
     try:
         yield
     finally:
-        os.sched_setaffinity(0, before)
+        bind_thread(0, before)
 
 
 def loaders(root: Path, workers: int) -> dict[str, Any]:
@@ -56,9 +56,11 @@ def race(root: Path, rounds: int, seconds: float) -> dict[tuple[str, int], list[
 
     Raises:
         AssertionError: the batches of the two loaders differ.
-        NoOpponentError: torch's loader cannot run its workers here.
+        NoOpponentError: torch's loader cannot run its workers here, or the system cannot limit it to some cores.
     """
-    allowed = sorted(os.sched_getaffinity(0))
+    if not can_bind():
+        raise NoOpponentError("this operating system cannot limit a process to some cores, as the comparison needs")
+    allowed = sorted(allowed_cpus())
     counts = (1, 2) if usable_cores() > 1 else (1,)
     evaluation = ImageFolder(root, recipes.evaluation())
     batches = same_batches(TorchDataLoader(evaluation, BATCH), DataLoader(evaluation, BATCH, num_workers=counts[-1]))

@@ -35,9 +35,17 @@ class RandomState:
         return cls(tuple(one.get_state() for one in generators), torch.get_rng_state())
 
     def restore(self, generators: Sequence[torch.Generator]) -> None:
-        torch.set_rng_state(self.default)
+        restore_generator(torch.default_generator, self.default)
         for generator, state in zip(generators, self.own, strict=True):
-            generator.set_state(state)
+            restore_generator(generator, state)
+
+
+def restore_generator(generator: torch.Generator, state: torch.Tensor) -> None:
+    """Sets a generator to a saved state. Raises ValueError if it is not a state of such a generator."""
+    try:
+        generator.set_state(state)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"the state is damaged: it holds no state of a torch.Generator: {error}") from error
 
 
 def generators_of(loader_generator: torch.Generator | None, samplers: Iterable[Any]) -> tuple[torch.Generator, ...]:
@@ -79,11 +87,13 @@ class Cut:
         batch_size: batch size of one rank. None: the items are batches themselves.
         drop_last: whether to drop an incomplete batch.
         share: this rank's part of the order.
+        of_rank: rank and number of ranks where the order is this rank's alone.
     """
 
     batch_size: int | None
     drop_last: bool = False
     share: Share[Any] = field(default_factory=Share)
+    of_rank: tuple[int, int] = (0, 1)
 
     @property
     def stride(self) -> int:

@@ -128,7 +128,8 @@ def order_of(sampler: Any, batch_sampler: Any, length: int, seed: int | None) ->
     # one rank's share cuts that share into batches.
     if type(outer) is BatchSampler and (outer.sampler is sampler or _is_sharded(outer.sampler)):
         batch_size, drop_last, outer = outer.batch_size, outer.drop_last, outer.sampler
-    cut = Cut(batch_size, drop_last, outer.share if _is_sharded(outer) else Share())
+    of_rank = outer.of_rank if is_headrace_sampler(outer) else (0, 1)
+    cut = Cut(batch_size, drop_last, outer.share if _is_sharded(outer) else Share(), of_rank)
     return Order(outer, names_each_once(outer, length), cut, _name(outer, seed))
 
 

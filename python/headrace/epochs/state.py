@@ -110,7 +110,8 @@ class Progress:
     def number(self, position: int) -> int:
         """Returns the number of this rank's batch `position` among the batches of all ranks in the epoch."""
         share = self.cut.share
-        return self.offset // (self.cut.batch_size or 1) + position * share.world_size + share.rank
+        rank, ranks = (share.rank, share.world_size) if share.world_size > 1 else self.cut.of_rank
+        return self.offset // (self.cut.batch_size or 1) + position * ranks + rank
 
     @property
     def position(self) -> int:
@@ -164,7 +165,7 @@ def load(state: Any, identity: Identity) -> Resume:
     Raises:
         ValueError: the state belongs to another loader, or is damaged; the message names what differs.
     """
-    if not isinstance(state, dict) or state.get("version") != VERSION:
+    if not isinstance(state, dict) or not _is_count(state.get("version")) or state["version"] != VERSION:
         where = " (loaders whose batches torch delivers have another format)" if isinstance(state, dict) else ""
         raise ValueError(f"this is not a state of headrace's native path, version {VERSION}{where}: {state!r:.80}")
     try:
@@ -178,9 +179,9 @@ def load(state: Any, identity: Identity) -> Resume:
             raise ValueError(f"the state is damaged: its {name} is {value!r:.80}, not {what}")
     another_world = saved["world_size"] != identity.world_size
     for name, now in vars(identity).items():
-        if name == "world_size" or (name == "batch_size" and another_world and now and saved[name]):
+        if name == "world_size" or (name == "batch_size" and another_world and now and _is_count(saved[name], 1)):
             continue  # with another world size the batch size may change too, to keep the global batch size
-        if saved[name] != now:
+        if isinstance(saved[name], torch.Tensor) or saved[name] != now:  # a tensor's comparison is another tensor
             raise ValueError(f"the state does not fit: {_REASONS[name]} (saved {saved[name]!r}, now {now!r})")
     random = RandomState(tuple(kept["generator_states"]), kept["default_generator_state"])
     start = Start(random=random, **{name: kept[name] for name in _START})
@@ -199,6 +200,15 @@ def _is_number_or_none(value: Any) -> bool:
 
 def _is_generator_state(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.dtype == torch.uint8 and value.ndim == 1
+
+
+def _is_default_generator_state(value: Any) -> bool:
+    """Whether torch's default generator, which is the CPU's, takes it; those of other devices have other states."""
+    try:
+        torch.Generator().set_state(value)
+    except (RuntimeError, TypeError):
+        return False
+    return True
 
 
 def _is_sampler_state(value: Any) -> bool:
@@ -221,7 +231,7 @@ _ENTRIES: dict[str, tuple[str, Callable[[Any], bool]]] = {
         "a list of uint8 tensors",
         lambda value: isinstance(value, (list, tuple)) and all(map(_is_generator_state, value)),
     ),
-    "default_generator_state": ("a uint8 tensor", _is_generator_state),
+    "default_generator_state": ("a state of torch's default generator", _is_default_generator_state),
     "sampler_state": ("a sampler's state or None", _is_sampler_state),
 }
 

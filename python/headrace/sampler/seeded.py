@@ -20,6 +20,8 @@ class Seeded:
 
     epoch = 0
     unique = True  # whether an epoch yields no sample twice
+    # Rank and number of ranks where each rank has an order of its own, instead of a share of one order of all.
+    of_rank: tuple[int, int] = (0, 1)
     _requested: int | None = None  # the argument of set_epoch, until a loader has adopted it
 
     def set_epoch(self, epoch: int) -> None:

@@ -24,7 +24,9 @@ struct Case {
   PipelineOptions options;
   std::shared_ptr<const BlobTable> table;
   Rows rows = some_rows(Images::kCount);
-  Bytes wanted;  // the bytes of a batch
+  Bytes wanted;         // the bytes of a batch
+  bool learns = false;  // where the rows of the JPEGs begin
+  bool closes = false;  // the pipeline is destroyed while allocations fail
 };
 
 /// Does what Python's thread does for a file that is not a plain JPEG. Without memory it tries again.
@@ -69,6 +71,7 @@ void check_batch(const Pipeline& pipeline, Batch& batch, const Bytes& wanted) {
 
 /// Makes a batch while allocations fail, and then another one. Returns whether an allocation failed.
 bool run(const Case& one, int first, int count) {
+  const auto points = one.learns ? std::make_shared<EntryPoints>(size_t{1} << 20) : nullptr;
   std::optional<Pipeline> pipeline;
   std::shared_ptr<Batch> batch;
   bool failed = false;
@@ -82,17 +85,20 @@ bool run(const Case& one, int first, int count) {
     bool ended = true;
     try {
       pipeline.emplace(std::move(options));
-      batch = pipeline->submit(one.table, std::move(rows), std::move(draws), {nullptr, 0});
+      batch = pipeline->submit(one.table, std::move(rows), std::move(draws), {nullptr, 0}, points);
       ended = complete_with_python(*pipeline, *batch);
+      if (one.closes) pipeline.reset();
     } catch (const std::bad_alloc&) {
+      if (one.closes) pipeline.reset();
     }
     sound.emplace();
     REQUIRE(ended);
     failed = failing.failed() > 0;
   }
-  if (batch != nullptr) check_batch(*pipeline, *batch, one.wanted);
   if (!pipeline) return failed;
-  const auto next = submit(*pipeline, one.table, one.rows);
+  if (batch != nullptr) check_batch(*pipeline, *batch, one.wanted);
+  const auto next =
+      pipeline->submit(one.table, one.rows, draws_of(one.rows, one.options.recipe.draws), {nullptr, 0}, points);
   REQUIRE(complete_with_python(*pipeline, *next));
   CHECK(next->take_failures().empty());
   CHECK(contents(*pipeline, *next) == one.wanted);
@@ -128,6 +134,16 @@ TEST_CASE("each allocation fails once: training from files") {
 
 TEST_CASE("each allocation fails once: effects") {
   for (const int threads : {0, 2}) fail_each({.options = retouched(threads), .table = Images::all().table}, 1);
+}
+
+TEST_CASE("each allocation fails once: the rows of JPEGs are learned, and used by the next batch") {
+  for (const int threads : {0, 2})
+    fail_each({.options = crops(threads), .table = Images::all().table, .learns = true}, 1);
+}
+
+TEST_CASE("each allocation fails once: a pipeline is destroyed") {
+  for (const int threads : {0, 2})
+    fail_each({.options = crops(threads), .table = Images::all().table, .closes = true}, 1);
 }
 
 TEST_CASE("three allocations in a row fail: the report of a failure has no memory either") {

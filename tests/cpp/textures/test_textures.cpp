@@ -109,7 +109,7 @@ TEST_CASE("two bands of everything are the luma, at any size") {
   PlanMaker maker(5);
   for (const Size size : {Size{1, 1}, Size{2, 3}, Size{9, 1}, Size{1, 12}, Size{35, 66}, Size{53, 22}, Size{64, 17}}) {
     const auto image = image_of(size, [&](int, int, int) { return maker.between(0, 255); });
-    for (const char* name : {"scalar", "avx2", "avx512"}) {
+    for (const char* name : {"scalar", "avx2", "avx512", "neon"}) {
       const Kernels* set = kernels_named(name);
       if (set == nullptr) continue;
       const Made made(size, image, *set, {0, 1, 0, 1});
@@ -132,7 +132,7 @@ TEST_CASE("the sets make the same bytes") {
     const auto image = image_of(size, [&](int, int, int) { return maker.between(0, 255); });
     const Made truth(size, image, scalar());
     CHECK(truth.tidy());
-    for (const char* name : {"avx2", "avx512"}) {
+    for (const char* name : {"avx2", "avx512", "neon"}) {
       const Kernels* set = kernels_named(name);
       if (set == nullptr) continue;
       const Made made(size, image, *set);

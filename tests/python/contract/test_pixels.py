@@ -15,7 +15,7 @@ from headrace.recipe.steps import FILTERS
 from places import EMULATED_MOST, Place
 from support import TENSOR, assert_same, blobs, evaluation, silent_pillow, train
 
-pytestmark = [pytest.mark.pixels, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -37,22 +37,26 @@ def compare(place: Any, data: Any, **options: Any) -> int:
         return assert_same(place.fetched(loader), expected)
 
 
+@pytest.mark.pixels
 def test_every_file_in_training(files, place):
     taken = [path for path in files if place.takes(path)]
     assert compare(place, dataset(taken, train(64)), shuffle=True) == -(-len(taken) // 16)
 
 
+@pytest.mark.pixels
 def test_every_file_in_evaluation(files, place):
     taken = [path for path in files if place.takes(path)]
     small = T.Compose([T.Resize(72), T.CenterCrop(64), *TENSOR])
     assert compare(place, dataset(taken, small)) == -(-len(taken) // 16)
 
 
+@pytest.mark.pixels
 @pytest.mark.parametrize("recipe", [train(), evaluation()], ids=["train", "evaluation"])
 def test_recipes_of_usual_size(photographs, place, recipe):
     compare(place, dataset(photographs, recipe), shuffle=True)
 
 
+@pytest.mark.pixels
 @pytest.mark.parametrize("filter", FILTERS)
 def test_every_filter_and_both_orders_of_passes(mixture, place, filter):
     mode = T.InterpolationMode(filter)
@@ -69,6 +73,7 @@ PADDED += [T.RandomCrop((70, 90), padding=12, padding_mode=mode) for mode in ("r
 PADDED += [T.RandomCrop(150, pad_if_needed=True, fill=77), T.RandomCrop(64, padding=200)]
 
 
+@pytest.mark.pixels
 @pytest.mark.parametrize(
     "steps",
     [
@@ -85,6 +90,7 @@ def test_every_other_step(mixture, place, steps):
     compare(place, dataset(mixture, T.Compose([*steps, *TENSOR])))
 
 
+@pytest.mark.pixels
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=str)
 def test_every_dtype_and_layout(place, dtype, memory_format):

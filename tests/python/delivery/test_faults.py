@@ -125,6 +125,8 @@ def test_max_errors(policy):
     assert isinstance(raised.value.__cause__, SampleError)
     with pytest.raises(RuntimeError, match="closed before its end"):
         next(iterator)
+    with pytest.raises(RuntimeError, match="1 sample of this epoch could not be made"):
+        next(iter(faulty_loader(policy, 1, 5, 9, max_errors=0)))
     exactly = faulty_loader(policy, 1, 5, 9, max_errors=3)
     with pytest.warns(UserWarning, match="3 samples"):
         assert len(list(exactly)) == 3

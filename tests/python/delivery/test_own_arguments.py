@@ -25,6 +25,7 @@ OWN: dict[str, Any] = {
     "max_errors": 3,
     "distributed": True,
     "out_transform": print,
+    "cpu_affinity": [0],
 }
 
 

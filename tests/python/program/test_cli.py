@@ -84,14 +84,14 @@ def test_a_wrong_setting_is_one_sentence(arguments: list[str]) -> None:
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.startswith("headrace: HEADRACE_ISA=nonsense: ")
-    assert done.stderr.endswith("use scalar, avx2 or avx512, or unset it\n")
+    assert done.stderr.endswith("use scalar, avx2, avx512 or neon, or unset it\n")
     assert done.stderr.count("\n") == 1
 
 
 def test_a_wrong_setting_is_a_value_error_at_import() -> None:
     done = command("-c", "from headrace import ImageFolder", HEADRACE_ISA="nonsense")
     assert done.returncode == 1
-    said = "HEADRACE_ISA=nonsense: this processor or build lacks it; use scalar, avx2 or avx512, or unset it"
+    said = "HEADRACE_ISA=nonsense: this processor or build lacks it; use scalar, avx2, avx512 or neon, or unset it"
     assert done.stderr.splitlines()[-1] == f"ValueError: {said}"
     assert "RuntimeError" not in done.stderr
 

@@ -1,0 +1,64 @@
+"""Calls of the operating system that only Linux has, and what is done elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def allowed_cpus(process: int = 0) -> set[int]:
+    """Returns the CPUs that a process, or with 0 the calling thread, may run on; elsewhere all of the machine.
+
+    Raises:
+        OSError: there is no such process, or it may not be asked about.
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return os.sched_getaffinity(process)
+    return set(range(os.cpu_count() or 1))
+
+
+def can_bind() -> bool:
+    """Whether threads can be bound to CPUs."""
+    return hasattr(os, "sched_setaffinity")
+
+
+def bind_thread(thread: int, cpus: Iterable[int]) -> None:
+    """Binds a thread to CPUs; does nothing if it has just ended, or where threads cannot be bound.
+
+    Args:
+        thread: as the operating system numbers it; 0: the calling one.
+
+    Raises:
+        OSError: it may run on none of the CPUs.
+    """
+    if can_bind():
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(thread, cpus)
+
+
+def forget_cached(file: int, begin: int, length: int) -> None:
+    """Asks the system to drop a part of an open file from memory; elsewhere does nothing."""
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(file, begin, length, os.POSIX_FADV_DONTNEED)
+
+
+def is_cached(file: int, at: int) -> bool | None:
+    """Returns whether a byte of an open file can be read without its disk; None if the system cannot tell."""
+    try:
+        return os.preadv(file, [bytearray(1)], at, os.RWF_NOWAIT) > 0
+    except BlockingIOError:
+        return False
+    except (OSError, AttributeError):  # such as tmpfs, and systems without RWF_NOWAIT
+        return None
+
+
+def path_of(file: int, root: Path = Path("/")) -> Path:
+    """Returns a path that opens an open file again, which needs no name; elsewhere one that duplicates its descriptor.
+
+    Args:
+        root: root of the file system, which holds ``proc/self/fd`` on Linux.
+    """
+    folder = root / "proc/self/fd"
+    return (folder if folder.is_dir() else root / "dev/fd") / str(file)

@@ -1,0 +1,102 @@
+"""What ``from headrace import DataLoader`` imports, and which rooms a plain loader never does."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from dataclasses import fields
+
+import pytest
+
+from headrace.delivery.attributes import OwnAttributes
+from headrace.delivery.settings import OwnSettings
+
+#: All of them. What a method needs, it imports: add no room here that a program may never use.
+FOR_THE_CLASS = {
+    "headrace",
+    "headrace.base",
+    "headrace.base.whole_number",
+    "headrace.delivery",
+    "headrace.delivery.attributes",
+    "headrace.insight",
+    "headrace.insight.of_loader",
+    "headrace.loader",
+    "headrace.page",
+    "headrace.page.reports",
+    "headrace.streams",
+    "headrace.streams.loaders",
+    "headrace.tuning",
+    "headrace.tuning.attributes",
+}
+
+#: Rooms that an epoch of JPEG files does not need.
+NOT_FOR_AN_EPOCH = {
+    "headrace.command_line",
+    "headrace.commands",
+    "headrace.comparison",
+    "headrace.demo",
+    "headrace.fallback",
+    "headrace.key_values",
+    "headrace.opening",
+    "headrace.ops",
+    "headrace.oracle",
+    "headrace.pack",
+    "headrace.pillow",
+    "headrace.scanning",
+    "headrace.shards",
+    "headrace.tables",
+    "headrace.verdict",
+}
+
+CLASS = """
+import sys, torch
+before = set(sys.modules)
+from headrace import DataLoader
+print(sorted(set(sys.modules) - before))
+"""
+
+EPOCH = """
+import io, sys, torch
+from PIL import Image
+from headrace import Blobs, DataLoader, transforms
+file = io.BytesIO()
+Image.new("RGB", (40, 30)).save(file, "JPEG")
+transform = transforms.Compose([transforms.RandomResizedCrop(16), transforms.ToTensor()])
+loader = DataLoader(Blobs([file.getvalue()] * 4, transform=transform), 2, shuffle=True, num_workers=1)
+assert loader.native and len(list(loader)) == 2
+loader.close()
+print(sorted(sys.modules))
+"""
+
+
+def modules_of(code: str) -> set[str]:
+    """The names of modules that a new process prints."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return set(ast.literal_eval(done.stdout))
+
+
+@pytest.mark.processes
+def test_the_class_alone_imports_little() -> None:
+    assert modules_of(CLASS) == FOR_THE_CLASS
+
+
+@pytest.mark.processes
+def test_an_epoch_imports_no_room_that_it_does_not_need() -> None:
+    modules = modules_of(EPOCH)
+    assert "headrace.engine.engine" in modules
+    assert modules & NOT_FOR_AN_EPOCH == set()
+    assert not [name for name in modules if name.split(".")[0] in ("torchvision", "timm", "transformers", "fsspec")]
+
+
+@pytest.mark.processes
+def test_a_torch_that_is_too_old_is_refused_in_one_sentence() -> None:
+    code = "import torch; del torch.accelerator; torch.__version__ = '2.5.1'; from headrace import DataLoader"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    said = "ImportError: headrace needs torch 2.6 or newer, not 2.5.1: pip install --upgrade torch"
+    assert done.returncode == 1 and done.stderr.splitlines()[-1] == said
+
+
+def test_each_own_setting_is_an_attribute_that_is_set_once() -> None:
+    assert {one.name for one in fields(OwnSettings)} == set(OwnAttributes.__annotations__) - {"_own"}
