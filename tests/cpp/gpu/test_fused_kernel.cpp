@@ -95,7 +95,7 @@ TEST_CASE("with effects and erased boxes the emulated kernels write the CPU's by
   std::vector<uint8_t> values(size_t(4 + kNoiseLevels) * 3 * 4);
   for (uint8_t& byte : values) byte = static_cast<uint8_t>(maker.between(0, 255));
   int retouched = 0;
-  for (int i = 0; i < 700; ++i) {
+  for (int i = 0; i < 800; ++i) {
     CAPTURE(i);
     const Size size{maker.between(1, 120), maker.between(1, 120)};
     const std::vector<uint8_t> pixels = maker.image(size);
