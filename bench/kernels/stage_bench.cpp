@@ -1,7 +1,7 @@
 // Times the stages of samples on one thread: the header, the plan with its tables, the decode, and the resize and
-// store.
+// store. Beside them the ceiling: libjpeg-turbo decoding just the same boxes, as bench/ceiling does.
 //
-//   stage_bench FOLDER [train|val [ROUNDS [float32|float16|uint8 [header|begin|decode|whole]]]]
+//   stage_bench FOLDER [train|val [ROUNDS [float32|float16|uint8 [header|begin|decode|whole|ceiling]]]]
 //
 // Reads all JPEGs below FOLDER that headrace decodes natively. Each round runs every stage on every file in turn;
 // printed is the CPU time of the thread, the fastest round of each file, summed over the files and divided by their
@@ -27,14 +27,15 @@
 #include "core/fuse/fuse.h"
 #include "core/jpeg/jpeg_header.h"
 #include "core/kernels/kernels.h"
+#include "library_crop.h"
 
 namespace {
 
 using namespace headrace;
 
 constexpr int kEdge = 224, kShorter = 256, kRing = 64;
-enum Stage_ { kHeader, kBegin, kDecode, kWhole, kStages };
-constexpr const char* kNames[kStages] = {"header", "begin", "decode", "whole"};
+enum Stage_ { kHeader, kBegin, kDecode, kWhole, kCeiling, kStages };
+constexpr const char* kNames[kStages] = {"header", "begin", "decode", "whole", "ceiling"};
 
 struct NullSink final : RowSink {
   void push(const uint8_t* /*rows*/, size_t /*stride*/, int /*count*/) override {}
@@ -157,6 +158,7 @@ int main(int argc, char** argv) {
   Fuser fuser(kernels());
   JpegDecoder decoder(kernels().blocks);
   NullSink nothing;
+  LibraryCrop library;
   size_t place = 0;
   const auto run = [&](int stage, const Sample& s) {
     const Output output{ring + place++ % kRing * strides.sample_bytes,
@@ -168,6 +170,7 @@ int main(int argc, char** argv) {
     if (stage == kBegin) (void)fuser.begin(s.plan, s.header.size, output);
     if (stage == kDecode) decoder.decode(s.bytes, s.header, s.box, nothing);
     if (stage == kWhole) decoder.decode(s.bytes, s.header, s.box, fuser.begin(s.plan, s.header.size, output));
+    if (stage == kCeiling) library.decode(s.bytes, s.box);
   };
 
   std::vector<double> best(samples.size() * kStages, std::numeric_limits<double>::infinity());
@@ -193,5 +196,6 @@ int main(int argc, char** argv) {
   std::printf("%s %s %s: %zu files, %.0f bytes, %.0f pixels decoded; us a sample:", kernels().name, recipe.c_str(),
               dtype.c_str(), samples.size(), scan_bytes / n, box_pixels / n);
   for (size_t stage = 0; stage < kStages; ++stage) std::printf(" %s %.1f", kNames[stage], sum[stage] / n);
-  std::printf(", resize and store %.1f\n", (sum[kWhole] - sum[kDecode] - sum[kHeader] - sum[kBegin]) / n);
+  std::printf(", resize and store %.1f, ceiling / whole %.3f\n",
+              (sum[kWhole] - sum[kDecode] - sum[kHeader] - sum[kBegin]) / n, sum[kCeiling] / sum[kWhole]);
 }
