@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from headrace.base.native import core
@@ -74,14 +76,14 @@ class ByteMixing:
         """Returns each sample's values times `share`, plus those of the sample before it times ``1 - share``."""
         with torch._C.DisableTorchFunction():  # modes of the calling thread would see each of these
             made = self._empty(batch)
-            self._table.mix(batch.numpy(), made.numpy(), share, 1.0 - share)
+            self._table.mix(batch.numpy(), _elements(made), share, 1.0 - share)
         return made
 
     def cut(self, batch: torch.Tensor, box: tuple[int, int, int, int]) -> torch.Tensor:
         """Returns each sample's values, and within the box those of the sample before it."""
         with torch._C.DisableTorchFunction():
             made = self._empty(batch)
-            self._table.cut(batch.numpy(), made.numpy(), tuple(map(int, box)))
+            self._table.cut(batch.numpy(), _elements(made), tuple(map(int, box)))
         return made
 
     def _empty(self, batch: torch.Tensor) -> torch.Tensor:
@@ -89,6 +91,12 @@ class ByteMixing:
             return torch.empty(batch.shape, dtype=torch.float32, device="cpu", pin_memory=True)
         storage = self._storages.take(batch.numel() * torch.float32.itemsize)
         return torch.empty(0, dtype=torch.float32, device="cpu").set_(storage, 0, batch.shape)
+
+
+def _elements(made: torch.Tensor) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Returns the memory of a contiguous tensor. ``made.numpy()`` would leave a storage that nothing may resize."""
+    elements = (ctypes.c_float * made.numel()).from_address(made.data_ptr())
+    return np.frombuffer(elements, np.float32).reshape(made.shape)
 
 
 def _unchanged(images: torch.Tensor) -> torch.Tensor:
