@@ -1,0 +1,10 @@
+// The loops from bytes to normalised float32 for AVX-512.
+#if defined(__x86_64__) || defined(_M_X64)
+#include "core/byte_mixing/loops_vector.h"
+
+namespace headrace {
+
+const ByteLoops kAvx512ByteLoops{plain, mixed};
+
+}  // namespace headrace
+#endif
