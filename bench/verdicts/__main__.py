@@ -17,11 +17,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from bench.machine import describe
+from bench.verdicts.control_groups import limited
 from bench.verdicts.slow_reads import library, set_delay
 
 _WARM_UP = 3
@@ -80,45 +82,22 @@ def one(name: str, seconds: float, turns: int) -> dict[str, Any]:
             burner.wait()
 
 
-def limited(quota: float) -> Path | None:
-    """Returns a new control group with a CPU quota; None where that is not allowed."""
-    for top, limits in (
-        (Path("/sys/fs/cgroup/cpu"), {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(round(quota * 100_000))}),
-        (Path("/sys/fs/cgroup"), {"cpu.max": f"{round(quota * 100_000)} 100000"}),
-    ):
-        group = top / f"headrace-bench-{os.getpid()}"
-        try:
-            group.mkdir()
-            for name, value in limits.items():
-                (group / name).write_text(value)
-        except OSError:
-            if group.exists():
-                group.rmdir()
-            continue
-        return group
-    return None
-
-
 def in_a_process(name: str, quota: float, options: argparse.Namespace) -> dict[str, Any] | None:
     """Judges a situation in a process of its own; None where it cannot be built here."""
-    group = limited(quota) if quota else None
-    if quota and group is None:
-        return None
-
-    def join() -> None:
-        if group is not None:
-            (group / "cgroup.procs").write_text(str(os.getpid()))
-
     command = [sys.executable, "-m", "bench.verdicts", "--one", name, "--seconds", str(options.seconds)]
     command += ["--turns", str(options.turns)]
     environment = os.environ | {"LD_PRELOAD": str(library()), "PYTHONWARNINGS": "ignore"}
-    try:
+    with limited(quota) if quota else nullcontext() as group:
+        if quota and group is None:
+            return None
+
+        def join() -> None:
+            if group is not None:
+                (group / "cgroup.procs").write_text(str(os.getpid()))
+
         done = subprocess.run(
             command, env=environment, preexec_fn=join, capture_output=True, text=True, timeout=180, check=False
         )
-    finally:
-        if group is not None:
-            group.rmdir()
     if done.returncode:
         raise RuntimeError(f"{name}: {done.stderr[-2000:]}")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
