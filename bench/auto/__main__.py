@@ -71,10 +71,11 @@ def told(found: dict[str, Any]) -> str:
     share = ", ".join(f"{number}: {one:.2f}" for number, one in found["of_best"].items())
     ratios = found["ratios"]
     at, choice = found["chosen"][-1]
+    own = "" if found["own_group"] else ", no control group of its own"
     lines = [
         f"{found['case']}: threads {share} of the best, {found['best']}",
         f"  auto {found['auto_of_best']:.2f} of the best ({ratios[0]:.2f} to {ratios[-1]:.2f}, {len(ratios)} rounds); "
-        f"{choice}, chosen after {at:.1f} s; load {found['load']:.1f}{'' if found['own_group'] else ', no control group of its own'}",
+        f"{choice}, chosen after {at:.1f} s; load {found['load']:.1f}{own}",
         f"  {found['tuned']}",
     ]
     if found["throttled"] is not None:

@@ -35,7 +35,7 @@ def tar(where: Path) -> Any:
                     member = tarfile.TarInfo(f"{number:06}.{suffix}")
                     member.size = len(data)
                     shard.addfile(member, io.BytesIO(data))
-    return headrace.TarShards(str(path), recipe(128))
+    return headrace.TarShards(str(path), transform=recipe(128))
 
 
 def raw(where: Path) -> Any:

@@ -13,6 +13,7 @@ from bench.verdicts.slow_reads import set_delay
 
 BATCH = 64
 _WARM_UP_S, _WARM_UP = 0.25, 4
+_EPOCH = 10_000_000
 
 
 def turn(loader: Any, seconds: float) -> float:
@@ -49,6 +50,7 @@ def alone(loader: Any, seconds: float) -> list[tuple[float, str]]:
 def one(name: str, rounds: int, seconds: float, auto_seconds: float) -> dict[str, Any]:
     """Returns the speeds of each contender, round by round, and what the loader chose."""
     import torch
+    from torch.utils.data import RandomSampler
 
     import headrace
 
@@ -57,7 +59,10 @@ def one(name: str, rounds: int, seconds: float, auto_seconds: float) -> dict[str
     with tempfile.TemporaryDirectory() as where:
 
         def loader(number: Any) -> Any:
-            return headrace.DataLoader(case.make(Path(where)), BATCH, shuffle=True, num_workers=number, seed=1)
+            dataset = case.make(Path(where))
+            # With replacement, so that an epoch is long: a short one is never tuned.
+            sampler: Any = RandomSampler(dataset, replacement=True, num_samples=_EPOCH)
+            return headrace.DataLoader(dataset, BATCH, sampler=sampler, num_workers=number, seed=1)
 
         loaders = {str(number): loader(number) for number in ("auto", *case.threads)}
         auto = loaders["auto"]

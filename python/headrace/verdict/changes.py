@@ -22,7 +22,8 @@ class Change:
 
     Attributes:
         name: "threads", "prefetch", "storage", "smaller images", "plain JPEG", "native step", "collate_fn",
-            "out_transform", "cores" (more of them) or "free cores" (other programs use them now).
+            "out_transform", "submit", "hand_over", "cores" (more of them) or "free cores" (other programs use them
+            now).
         advice: what to do, in words.
         gain: the time from batch to batch now, divided by that after the change.
     """
@@ -111,8 +112,14 @@ def _less_work(load: Load) -> Iterator[Change]:
                 blocked=max(0.0, load.blocked - lanes[lane]) if setting.threads == 0 else load.blocked,
             )
             yield Change(name, advice, _gain(load, after))
-    for part, advice in (("collate_fn", "a lighter collate_fn"), ("out_transform", "a lighter out_transform")):
-        if load.handed.get(part):
+    for part, advice in (
+        ("collate_fn", "a lighter collate_fn"),
+        ("out_transform", "a lighter out_transform"),
+        ("submit", "a sampler that computes less for each index"),
+        ("hand_over", "a lighter target_transform, or labels as an array of integers"),
+    ):
+        users = part in ("collate_fn", "out_transform")  # of the loader's own parts only a large one is the user's code
+        if load.handed.get(part, 0.0) > (0.0 if users else load.step):
             rest_of = {one: seconds for one, seconds in load.handed.items() if one != part}
             after = replace(load, handed=rest_of, other_cpu=max(0.0, load.other_cpu - load.handed[part]))
             yield Change(part, advice, _gain(load, after))

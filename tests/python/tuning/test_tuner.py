@@ -168,13 +168,26 @@ def test_the_system_may_refuse_threads() -> None:
     assert tuner.choice.threads <= 2
 
 
-def test_an_epoch_that_ends_within_a_trial_drops_it() -> None:
+def test_a_trial_goes_on_in_the_next_epoch() -> None:
+    """Epochs of one window each: a trial that each epoch dropped would be begun again for ever."""
     tuner = tuner_of()
     pipeline = Pipeline(cpu=0.001, stuck=0.05)
-    tuner.heed(pipeline.window(tuner.choice))
-    assert tuner.choice == Choice(4, 2)
+    for _ in range(60):
+        tuner.begin_epoch()
+        tuner.heed(pipeline.window(tuner.choice))
+    assert tuner.choice.threads >= 16
+    assert any(one.kept for one in tuner.trials)
+
+
+def test_a_trial_that_a_smaller_budget_forbids_is_dropped() -> None:
+    cores = [2.0]
+    tuner = Tuner(_Cores(cores), None)
+    tuner.choose(Choice(16, 2))
+    tuner.heed(Pipeline(cpu=0.001, stuck=0.5).window(tuner.choice))
+    assert tuner.choice == Choice(32, 2)
+    cores[0] = 1.0  # at most 16 threads
     tuner.begin_epoch()
-    assert tuner.choice == Choice(2, 2)
+    assert tuner.choice == Choice(16, 2)
     assert not tuner.trials
 
 

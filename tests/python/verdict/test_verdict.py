@@ -105,6 +105,14 @@ def test_a_step_that_holds_the_interpreter_gains_nothing_from_threads():
     assert gains(waiting)["threads"] > 4
 
 
+@pytest.mark.parametrize("part", ["submit", "hand_over"])
+def test_what_the_caller_computes_for_each_batch_is_a_change_if_it_takes_long(part):
+    computing = dataclasses.replace(CONSUMING, step=0.005, handed={part: 0.0245}, cpu=0.004, other_cpu=0.0295)
+    best = verdict(computing).change
+    assert best is not None and best.name == part and best.gain == pytest.approx(0.030 / 0.0055)
+    assert part not in gains(dataclasses.replace(computing, step=0.02, handed={part: 0.0095}))
+
+
 def test_other_programs_take_cores():
     slowed = dataclasses.replace(DECODING, period=0.020, blocked=0.0185, delayed=0.020)
     assert free_cores(slowed) == pytest.approx(1.0)
