@@ -128,7 +128,7 @@ class Tuner:
         self.choice = self._base = self._base._replace(threads=min(self._base.threads, self.most))
 
     def begin_epoch(self, epoch: object = None) -> None:
-        """Looks at the budget again. A trial under way goes on, as epochs may be shorter than a trial, unless the budget
+        """Looks at the budget again. A trial under way goes on, as epochs may be shorter than one, unless the budget
         forbids its choice.
 
         Args:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from headrace.tuning.budget import Budget
+from headrace.tuning.told import NOTHING_MEASURED, told
 from headrace.tuning.tuner import Choice, Tuner, Window
 from headrace.verdict.load import Load, Setting
 
@@ -177,6 +178,15 @@ def test_a_trial_goes_on_in_the_next_epoch() -> None:
         tuner.heed(pipeline.window(tuner.choice))
     assert tuner.choice.threads >= 16
     assert any(one.kept for one in tuner.trials)
+
+
+def test_epochs_too_short_to_measure_are_told() -> None:
+    tuner = tuner_of()
+    for _ in range(3):
+        tuner.begin_epoch()
+    assert str(told(tuner)).endswith(NOTHING_MEASURED)
+    tuner.heed(Pipeline(cpu=0.001, stuck=0.05).window(tuner.choice))
+    assert "searching" in str(told(tuner))
 
 
 def test_a_trial_that_a_smaller_budget_forbids_is_dropped() -> None:
