@@ -190,14 +190,14 @@ def test_epochs_too_short_to_measure_are_told() -> None:
 
 
 def test_a_trial_that_a_smaller_budget_forbids_is_dropped() -> None:
-    cores = [2.0]
+    cores = [4.0]
     tuner = Tuner(_Cores(cores), None)
-    tuner.choose(Choice(16, 2))
-    tuner.heed(Pipeline(cpu=0.001, stuck=0.5).window(tuner.choice))
-    assert tuner.choice == Choice(32, 2)
-    cores[0] = 1.0  # at most 16 threads
+    tuner.choose(Choice(32, 2))
+    tuner.heed(Pipeline(cpu=0.001, stuck=1.0).window(tuner.choice))
+    assert tuner.choice == Choice(64, 2)
+    cores[0] = 1.0  # at most 32 threads
     tuner.begin_epoch()
-    assert tuner.choice == Choice(16, 2)
+    assert tuner.choice == Choice(32, 2)
     assert not tuner.trials
 
 
@@ -207,7 +207,7 @@ def test_the_budget_is_looked_at_again_with_each_epoch() -> None:
     tuner.choose(Choice(64, 2))
     cores[0] = 1.0
     tuner.begin_epoch()
-    assert tuner.choice.threads == tuner.most == 16
+    assert tuner.choice.threads == tuner.most == 32
 
 
 @dataclass
