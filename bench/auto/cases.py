@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import numpy as np
 import headrace
 from bench.verdicts.material import Burning, encoded, files, memory, recipe
 
-SAMPLES = 20_000
 SLOW_READ_S = 0.01
+QUOTA = 1.0
+_MEMBERS, _ROWS = 5_000, 8_000
 
 
 def folder(where: Path) -> Any:
@@ -23,23 +25,25 @@ def folder(where: Path) -> Any:
 
 
 def tar(where: Path) -> Any:
-    """JPEGs in tar shards."""
+    """JPEGs in a tar shard."""
     images = encoded(256)
     path = where / "shard-000000.tar"
-    with tarfile.open(path, "w") as shard:
-        for number in range(600):
-            for suffix, data in (("jpg", images[number % len(images)]), ("cls", str(number % 10).encode())):
-                member = tarfile.TarInfo(f"{number:06}.{suffix}")
-                member.size = len(data)
-                shard.addfile(member, io.BytesIO(data))
-    return headrace.TarShards(str(path), recipe(128))
+    if not path.exists():
+        with tarfile.open(path, "w") as shard:
+            for number in range(_MEMBERS):
+                for suffix, data in (("jpg", images[number % len(images)]), ("cls", str(number % 10).encode())):
+                    member = tarfile.TarInfo(f"{number:06}.{suffix}")
+                    member.size = len(data)
+                    shard.addfile(member, io.BytesIO(data))
+    return headrace.TarShards(str(path), transform=recipe(128))
 
 
 def raw(where: Path) -> Any:
     """Rows of a mapped array of float32, copied as they are."""
     path = where / "rows.npy"
-    np.save(path, np.zeros((SAMPLES // 4, 3, 64, 64), np.float32))
-    return headrace.Columns({"images": np.load(path, mmap_mode="r"), "labels": np.arange(SAMPLES // 4)})
+    if not path.exists():
+        np.save(path, np.zeros((_ROWS, 3, 64, 64), np.float32))
+    return headrace.Columns({"images": np.load(path, mmap_mode="r"), "labels": np.arange(_ROWS)})
 
 
 def slow(where: Path) -> Any:
@@ -52,11 +56,27 @@ def python(where: Path) -> Any:
     return memory(256, 128, Burning(0.001))
 
 
-#: By name: what makes the dataset, the delay of each read in seconds, and the numbers of threads of the sweep.
-CASES: dict[str, tuple[Callable[[Path], Any], float, tuple[int, ...]]] = {
-    "folder": (folder, 0.0, (1, 2, 3, 4, 8)),
-    "tar": (tar, 0.0, (1, 2, 3, 4, 8)),
-    "raw": (raw, 0.0, (1, 2, 3, 4, 8)),
-    "slow store": (slow, SLOW_READ_S, (1, 2, 4, 8, 16, 32)),
-    "python": (python, 0.0, (1, 2, 3, 4, 8)),
+@dataclass(frozen=True)
+class Case:
+    """Attributes:
+    make: makes the dataset, from a folder for its files.
+    threads: the fixed numbers of the sweep.
+    delay: of each read, in seconds.
+    quota: cores of the control group; 0: none.
+    """
+
+    make: Callable[[Path], Any]
+    threads: tuple[int, ...] = (1, 2, 3, 4, 8)
+    delay: float = 0.0
+    quota: float = 0.0
+
+
+_PLAIN = {
+    "folder": Case(folder),
+    "tar": Case(tar),
+    "raw": Case(raw),
+    "slow store": Case(slow, (1, 2, 4, 8, 16, 32), SLOW_READ_S),
+    "python": Case(python),
 }
+#: By name: each dataset without a quota, and with one.
+CASES = _PLAIN | {f"{name}, quota": replace(case, quota=QUOTA) for name, case in _PLAIN.items()}

@@ -1,9 +1,11 @@
 """Judges built situations, each in a process of its own, and compares expected gains with measured ones.
 
-    python -m bench.verdicts [--rounds 5] [--seconds 2] [--only decode quota ...] [--out NAME.json]
+    python -m bench.verdicts [--rounds 5] [--seconds 2] [--only decode quota ...] [--out NAME.json] [--markdown NAME.md]
 
-Prints how often each verdict was right, what was said instead, how sure it was, and, where the advised change can be
-made here, the expected and the measured gain (before and after in turn, the median of `--turns` pairs).
+Prints how often each verdict was right, what was said instead, how sure it was, and, where the advised change (or one
+that is named beside it) can be made here, the expected and the measured gain: before and after in turn, the median of
+`--turns` pairs. `--markdown` writes these as the table of docs/waiting.md. Each process has a control group of its own
+where one can be made, so that its share of a busy machine does not depend on its number of threads.
 """
 
 from __future__ import annotations
@@ -16,13 +18,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from bench.machine import describe
+from bench.verdicts.control_groups import limited
 from bench.verdicts.slow_reads import library, set_delay
+from bench.verdicts.tables import before_and_after, summary
+from headrace.verdict.changes import Change
+from headrace.verdict.verdict import Verdict
 
 _WARM_UP = 3
 
@@ -43,6 +49,13 @@ def ms_a_batch(loader: Any, step: Any, seconds: float) -> float:
     return 1e3 * timed / max(1, batches)
 
 
+def advised(verdict: Verdict, possible: Collection[str]) -> Change | None:
+    """Returns the change that can be made here: the advised one, or else the next best of those that were named."""
+    known = [*([verdict.change] if verdict.change is not None else []), *verdict.others]
+    known.append(Change("perfect loader", "", verdict.ceiling))
+    return next((one for one in known if one.name in possible), None)
+
+
 def one(name: str, seconds: float, turns: int) -> dict[str, Any]:
     """Judges a situation in this process."""
     import torch
@@ -61,18 +74,20 @@ def one(name: str, seconds: float, turns: int) -> dict[str, Any]:
             before = [ms_a_batch(loader, situation.step(), seconds)]
             verdict = loader.stats().verdict
             found = {"situation": name, "bottleneck": verdict.bottleneck, "certainty": verdict.certainty}
-            found |= {"text": str(verdict), "expected": None, "measured": None}
-            change = verdict.change
-            found |= {"change": change.name if change else ""}
-            if change is not None and change.name in situation.changed:
-                after = []
+            found |= {"text": str(verdict), "change": verdict.change.name if verdict.change else ""}
+            made = advised(verdict, situation.changed)
+            if made is not None:
+                after, cpus = [], os.sched_getaffinity(0)
                 for _ in range(turns):
                     set_delay(situation.slow_reads)
-                    changed = situation.changed[change.name](Path(folder), change.advice)
+                    changed = situation.changed[made.name](Path(folder), made.advice)
                     after.append(ms_a_batch(changed, situation.step(), seconds))
+                    os.sched_setaffinity(0, cpus)
                     set_delay(situation.slow_reads)
                     before.append(ms_a_batch(loader, situation.step(), seconds))
-                found |= {"expected": change.gain, "measured": median(before) / median(after)}
+                found |= {"made": made.name, "advice": made.advice, "expected": made.gain}
+                found |= {"before_ms": before[1:], "after_ms": after}
+                found |= {"measured": median(one / other for one, other in zip(before[1:], after, strict=True))}
             return found
     finally:
         for burner in burners:
@@ -80,78 +95,26 @@ def one(name: str, seconds: float, turns: int) -> dict[str, Any]:
             burner.wait()
 
 
-def limited(quota: float) -> Path | None:
-    """Returns a new control group with a CPU quota; None where that is not allowed."""
-    for top, limits in (
-        (Path("/sys/fs/cgroup/cpu"), {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(round(quota * 100_000))}),
-        (Path("/sys/fs/cgroup"), {"cpu.max": f"{round(quota * 100_000)} 100000"}),
-    ):
-        group = top / f"headrace-bench-{os.getpid()}"
-        try:
-            group.mkdir()
-            for name, value in limits.items():
-                (group / name).write_text(value)
-        except OSError:
-            if group.exists():
-                group.rmdir()
-            continue
-        return group
-    return None
-
-
 def in_a_process(name: str, quota: float, options: argparse.Namespace) -> dict[str, Any] | None:
     """Judges a situation in a process of its own; None where it cannot be built here."""
-    group = limited(quota) if quota else None
-    if quota and group is None:
-        return None
-
-    def join() -> None:
-        if group is not None:
-            (group / "cgroup.procs").write_text(str(os.getpid()))
-
     command = [sys.executable, "-m", "bench.verdicts", "--one", name, "--seconds", str(options.seconds)]
     command += ["--turns", str(options.turns)]
     environment = os.environ | {"LD_PRELOAD": str(library()), "PYTHONWARNINGS": "ignore"}
-    try:
+    with limited(quota) as group:
+        if quota and group is None:
+            return None
+
+        def join() -> None:
+            if group is not None:
+                (group / "cgroup.procs").write_text(str(os.getpid()))
+
         done = subprocess.run(
             command, env=environment, preexec_fn=join, capture_output=True, text=True, timeout=180, check=False
         )
-    finally:
-        if group is not None:
-            group.rmdir()
     if done.returncode:
         raise RuntimeError(f"{name}: {done.stderr[-2000:]}")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
-
-
-def summary(found: list[dict[str, Any]]) -> str:
-    """The table, and the counts of right, wrong and confidently wrong verdicts."""
-    from bench.verdicts.situations import SITUATIONS
-
-    lines = [f"{'situation':<24}{'right':>8}  said instead; change; expected -> measured gain"]
-    right = sure_and_wrong = 0
-    for name, situation in SITUATIONS.items():
-        mine = [one for one in found if one["situation"] == name]
-        if not mine:
-            continue
-        good = [one for one in mine if one["bottleneck"] in situation.bottleneck]
-        right += len(good)
-        bad = [one for one in mine if one not in good]
-        sure_and_wrong += sum(one["certainty"] == "sure" for one in bad)
-        said = Counter(f"{one['bottleneck']} ({one['certainty']})" for one in bad)
-        changed = Counter(one["change"] or "none" for one in mine)
-        gains = [f"{one['expected']:.2f} -> {one['measured']:.2f}" for one in mine if one["expected"]]
-        rest = "; ".join((str(dict(said)) if said else "-", str(dict(changed)), ", ".join(gains)))
-        lines.append(f"{name:<24}{len(good):>4}/{len(mine):<3}  {rest}")
-    # Other programs may be there in any situation.
-    right_advice = {name: (*(situation.advice or ("",)), "free cores") for name, situation in SITUATIONS.items()}
-    wrong_change = [one for one in found if one["change"] not in right_advice[one["situation"]]]
-    close = [one for one in found if one["expected"] and abs(one["expected"] / one["measured"] - 1) <= 0.2]
-    asked = [one for one in found if one["expected"]]
-    lines.append(f"right: {right} of {len(found)}; sure and wrong: {sure_and_wrong}; other advice: {len(wrong_change)}")
-    lines.append(f"gains within 20%: {len(close)} of {len(asked)}")
-    return "\n".join(lines)
 
 
 def main() -> None:
@@ -162,6 +125,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
     if options.one:
         print(json.dumps(one(options.one, options.seconds, options.turns)))
@@ -182,6 +146,8 @@ def main() -> None:
                 print(f"{name}: {judged['text']}\n", file=sys.stderr, flush=True)
     finally:  # what there is, also after an interrupt
         print(summary(found))
+        if options.markdown:
+            options.markdown.write_text(before_and_after(found))
         if options.out:
             options.out.write_text(json.dumps({"machine": describe(), "found": found}, indent=1) + "\n")
 

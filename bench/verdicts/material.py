@@ -114,5 +114,17 @@ class SlowSampler(torch.utils.data.Sampler[int]):
         return _SAMPLES
 
 
+def slow_label(label: int) -> int:
+    burn(0.002)
+    return label
+
+
+def labelled(target_transform: Any = None) -> headrace.Blobs:
+    """Small images in memory, with labels."""
+    images = encoded(64)
+    blobs = [images[i % len(images)] for i in range(_SAMPLES)]
+    return headrace.Blobs(blobs, list(range(_SAMPLES)), recipe(64), target_transform)
+
+
 def columns() -> headrace.Columns:
     return headrace.Columns({"tokens": np.zeros((_SAMPLES, 64), np.int64)})

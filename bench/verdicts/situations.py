@@ -4,6 +4,7 @@ can be made here."""
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ class Situation:
         bottleneck: names that are right.
         advice: names of changes that are right; empty: none is.
         changed: makes the loader after a change, by the change's name; called with the folder and its advice.
+            "perfect loader" is the change where the loader needs none: batches that are ready.
         step: the consumer's own work for one batch.
         slow_reads: seconds that each read takes.
         pinned: cores that the process may use; 0: all.
@@ -76,6 +78,26 @@ def sleeping(seconds: float) -> Callable[[], Step]:
     return lambda: partial(time.sleep, seconds)
 
 
+def ready(dataset: Callable[[], Any], **options: Any) -> dict[str, Callable[[Path, str], Any]]:
+    """The change of a consumer's situation: one batch again and again, which takes no time to make."""
+
+    def perfect(folder: Path, advice: str) -> Any:
+        batches = iter(loader(dataset(), **options))
+        return itertools.repeat(next(batches), 100_000)
+
+    return {"perfect loader": perfect}
+
+
+def unbound(dataset: Callable[[Path], Any]) -> dict[str, Callable[[Path, str], Any]]:
+    """The change of a process that was bound to one core: two, and the threads of the advice."""
+
+    def freed(folder: Path, advice: str) -> Any:
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+        return loader(dataset(folder), **setting(advice.rpartition(" ")[2]))
+
+    return {"cores": freed}
+
+
 def jittery() -> Step:
     steps: Iterator[float] = itertools.cycle([0.004] * 7 + [0.1])
     return lambda: time.sleep(next(steps))
@@ -101,6 +123,7 @@ _DECODE, _RESIZE, _SMALL = _memory(500, 64), _memory(64, 700), _memory(64, 64)
 _COLLATE = {"batch_size": 8, "collate_fn": m.slow_collate}
 _HALF = {"smaller images": lambda folder, advice: loader(m.memory(250, 64))}
 _HALF_OF_LARGE = {"smaller images": lambda folder, advice: loader(m.memory(800, 64), batch_size=4)}
+_ONE = {"batch_size": 8, "num_workers": 1}
 _NATIVE_STEP = {"native step": lambda folder, advice: loader(_SMALL(folder))}
 
 SITUATIONS: dict[str, Situation] = {
@@ -115,6 +138,9 @@ SITUATIONS: dict[str, Situation] = {
         _of(_memory(1600, 64), batch_size=4), ("decode",), ("smaller images", "cores", "free cores"), _HALF_OF_LARGE
     ),
     "resize": Situation(_of(_RESIZE), ("resize",), ("cores", "free cores")),
+    "resize on one core": Situation(
+        _of(_RESIZE, **_ONE), ("resize",), ("cores", "free cores"), unbound(_RESIZE), pinned=1
+    ),
     "slow disk": Situation(
         _of(_files(96, 64)), ("read",), ("threads", "storage"), variants(_files(96, 64)) | fast_storage(_files(96, 64)),
         slow_reads=0.004,
@@ -138,9 +164,11 @@ SITUATIONS: dict[str, Situation] = {
         _of(_SMALL, num_workers=0, collate_fn=m.slow_collate), ("collate_fn",), ("collate_fn", "threads", "free cores"),
         {"collate_fn": lambda folder, advice: loader(_SMALL(folder), num_workers=0)},
     ),
-    "waiting consumer": Situation(_of(_SMALL), ("consumer",), (), step=sleeping(0.02)),
+    "waiting consumer": Situation(
+        _of(_SMALL), ("consumer",), (), ready(lambda: m.memory(64, 64)), step=sleeping(0.02)
+    ),
     "computing consumer": Situation(
-        _of(_SMALL), ("consumer",), (), step=lambda: partial(m.burn, 0.02)
+        _of(_SMALL), ("consumer",), (), ready(lambda: m.memory(64, 64)), step=lambda: partial(m.burn, 0.02)
     ),
     "jittery consumer": Situation(
         _of(_files(64, 64), prefetch_factor=1), ("prefetch",), ("prefetch", "storage", "threads"),
@@ -160,8 +188,18 @@ SITUATIONS: dict[str, Situation] = {
         _of(_memory(300, 64, kind="PNG")), ("pillow",), ("plain JPEG", "free cores"),
         {"plain JPEG": lambda folder, advice: loader(m.memory(300, 64))},
     ),
-    "slow sampler": Situation(_of(_SMALL, sampler=m.SlowSampler()), ("submit",), ()),
+    "slow sampler": Situation(
+        _of(_SMALL, sampler=m.SlowSampler()), ("submit",), ("submit",),
+        {"submit": lambda folder, advice: loader(_SMALL(folder))},
+    ),
+    "slow labels": Situation(
+        _of(lambda folder: m.labelled(m.slow_label)), ("hand_over",), ("hand_over",),
+        {"hand_over": lambda folder, advice: loader(m.labelled())},
+    ),
     "torch's workers": Situation(_of(_own(500, 64)), ("workers",), ("cores", "free cores", "threads")),
+    "one of torch's workers": Situation(
+        _of(_own(500, 64), num_workers=1), ("workers",), ("threads", "free cores"), variants(_own(500, 64))
+    ),
     "torch's workers wait": Situation(
         _of(_own(64, 64, 0.01)), ("waiting workers",), ("threads", "storage"), variants(_own(64, 64, 0.01))
     ),

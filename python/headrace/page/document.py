@@ -159,7 +159,8 @@ def _slowest(facts: Facts) -> str:
          f"{one.decode_ms:.1f}")
         for one in facts.slowest
     ]  # fmt: skip
-    return f"<p>Of the files above, read and decoded one by one in one thread.</p>{table(heads, rows, 4)}"
+    made = table(heads, rows, 4)
+    return f"<p>Of the files above, read and decoded one by one in one thread.</p><div class=slowest>{made}</div>"
 
 
 def _failed(facts: Facts) -> str:
@@ -171,7 +172,11 @@ def _failed(facts: Facts) -> str:
 
 
 def _about(facts: Facts) -> str:
-    machine = ((name.replace("_", " "), value) for name, value in facts.machine.items() if value is not None)
+    machine = (
+        ("memory", f"{value} GiB") if name == "memory_gib" else (name.replace("_", " "), value)
+        for name, value in facts.machine.items()
+        if value is not None
+    )
     rows = [*facts.about, *machine]
     if facts.explanation:
         what = f"<details><summary>What runs where</summary><pre>{text(facts.explanation)}</pre></details>"

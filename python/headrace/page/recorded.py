@@ -16,6 +16,7 @@ import torch
 from headrace.base.errors import SampleError
 from headrace.insight.profiler import profile
 from headrace.page.facts import Facts, Progress
+from headrace.verdict.verdict import NOTHING_YET
 
 Step = Callable[[Any], Any]
 
@@ -49,8 +50,12 @@ def record(loader: Any, facts: Facts, batches: int, step: Step | None) -> Any:
     if recording.dropped:
         facts.notes.append(f"{recording.dropped:,} spans are missing from the timeline: there were too many.")
     own = loader.stats()
-    has_own = bool(own.stages) and own.bottleneck != "nothing yet"
+    has_own = bool(own.stages) and own.bottleneck != NOTHING_YET
     facts.verdict = verdict_of(own if has_own else newest)
+    if not times and facts.failed:
+        facts.notes.append(f"No batch could be made: {len(facts.failed)} failed, with the reasons below.")
+    elif not has_own and newest.bottleneck == NOTHING_YET and len(times) < batches:
+        facts.notes.append(f"The epoch has only {len(times)} batches: a smaller batch size gives enough for a verdict.")
     if has_own:
         facts.notes.append("The verdict is about the newest epoch that this loader delivered.")
     elif step is None:

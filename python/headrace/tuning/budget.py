@@ -20,7 +20,7 @@ from headrace.base.system import allowed_cpus
 _ROOT = Path("/")
 _PER_NODE = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE")  # of torchrun, of Open MPI
 _SHARE = 8  # an eighth of the memory that is free
-_MOST_A_CORE, _MOST = 16, 64  # threads that wait for storage need no core
+_MOST_A_CORE, _LEAST, _MOST = 16, 32, 64  # threads that wait for storage need no core, so a quota hardly bounds them
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Budget:
     @property
     def most(self) -> int:
         """The largest number of threads."""
-        return max(self.first, min(_MOST, _MOST_A_CORE * self.first))
+        return max(self.first, min(_MOST, max(_LEAST, _MOST_A_CORE * self.first)))
 
     def depth(self, batch_bytes: int) -> int:
         """Returns the largest number of batches beyond the one in use."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from headrace.tuning.tuner import Trial, Tuner
 
+NOTHING_MEASURED = "nothing measured yet: that takes half a second within one epoch"
 _SHOWN = 3  # trials
 
 
@@ -19,7 +20,7 @@ class Tuned:
         first: the two numbers at the beginning.
         why: where the first number of threads comes from.
         trials: the newest changes that were tried, with their measured gains; the oldest first.
-        state: "searching", "settled", or why the number does not change.
+        state: "searching", "settled", that nothing was measured yet, or why the number does not change.
     """
 
     threads: int
@@ -45,7 +46,9 @@ def told(tuner: Tuner | None, fixed: str = "") -> Tuned | None:
     """
     if tuner is None:
         return None
-    state = f"fixed, because {fixed}" if fixed else "settled" if tuner.settled else "searching"
+    state = "settled" if tuner.settled else "searching" if tuner.measured else NOTHING_MEASURED
+    if fixed:
+        state = f"fixed, because {fixed}"
     threads, depth = tuner.choice
     first = tuner.first.threads, tuner.first.depth
     return Tuned(threads, depth, first, tuner.budget.why, tuple(tuner.trials), state)

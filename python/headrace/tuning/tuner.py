@@ -86,6 +86,7 @@ class Tuner:
         first: the choice at the beginning.
         trials: the newest trials.
         settled: whether nothing is left to try for now.
+        measured: whether any window was measured; short epochs have none.
         epoch: stands for what measures the newest epoch.
     """
 
@@ -95,7 +96,7 @@ class Tuner:
         self.fixed_depth = depth is not None
         self.choice = self.first = Choice(budget.first, FIRST_DEPTH if depth is None else depth)
         self.trials: deque[Trial] = deque(maxlen=_KEPT)
-        self.settled = False
+        self.settled = self.measured = False
         self.epoch: object = None
         self.most = budget.most
         self._most_depth = self.choice.depth if depth is not None else _MOST_DEPTH
@@ -127,16 +128,19 @@ class Tuner:
         self.choice = self._base = self._base._replace(threads=min(self._base.threads, self.most))
 
     def begin_epoch(self, epoch: object = None) -> None:
-        """Drops a trial that the end of an epoch has cut off, and looks at the budget again.
+        """Looks at the budget again. A trial under way goes on, as epochs may be shorter than one, unless the budget
+        forbids its choice.
 
         Args:
             epoch: stands for what calls `heed` from now on.
         """
         self.epoch = epoch
-        self._end_trial()
         self.budget = self._budget_now()
         self.most = self.budget.most
-        self.choose(self._base._replace(threads=min(self._base.threads, self.most)))
+        if max(self._base.threads, self._tried.threads) > self.most:
+            self._end_trial()
+        if not self._windows:
+            self.choose(self._base._replace(threads=min(self._base.threads, self.most)))
 
     def choose(self, choice: Choice) -> None:
         """Sets the choice in force."""
@@ -167,6 +171,7 @@ class Tuner:
 
     def heed(self, window: Window) -> None:
         """Takes a window in which `choice` was in force, and may change `choice`."""
+        self.measured = True
         if self._windows:
             self._go_on(window)
             return

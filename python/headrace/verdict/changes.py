@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from headrace.pace.pace import Step
 from headrace.verdict.load import Load
-from headrace.verdict.model import free_cores, period, simulated, terms, with_threads
+from headrace.verdict.model import free_cores, is_crowded, period, simulated, terms, with_threads
 from headrace.verdict.words import cores_in_words
 
 _ENOUGH = 0.03  # a smaller setting is advised if it comes this close to the best
@@ -22,7 +22,8 @@ class Change:
 
     Attributes:
         name: "threads", "prefetch", "storage", "smaller images", "plain JPEG", "native step", "collate_fn",
-            "out_transform", "cores" (more of them) or "free cores" (other programs use them now).
+            "out_transform", "submit", "hand_over", "cores" (more of them) or "free cores" (other programs use them
+            now).
         advice: what to do, in words.
         gain: the time from batch to batch now, divided by that after the change.
     """
@@ -105,17 +106,32 @@ def _less_work(load: Load) -> Iterator[Change]:
             rest = 1 - lanes[lane] / busy
             after = replace(
                 load,
+                handed=load.handed if lane == "pillow" else _without_waits(load),
                 lanes={one: seconds for one, seconds in lanes.items() if one != lane},
                 python_cpu=load.python_cpu * rest,
                 python_delayed=load.python_delayed * rest,
                 blocked=max(0.0, load.blocked - lanes[lane]) if setting.threads == 0 else load.blocked,
             )
             yield Change(name, advice, _gain(load, after))
-    for part, advice in (("collate_fn", "a lighter collate_fn"), ("out_transform", "a lighter out_transform")):
-        if load.handed.get(part):
+    for part, advice in (
+        ("collate_fn", "a lighter collate_fn"),
+        ("out_transform", "a lighter out_transform"),
+        ("submit", "a sampler that computes less for each index"),
+        ("hand_over", "a lighter target_transform, or labels as an array of integers"),
+    ):
+        users = part in ("collate_fn", "out_transform")  # of the loader's own parts only a large one is the user's code
+        if load.handed.get(part, 0.0) > (0.0 if users else load.step) and (users or not is_crowded(load)):
             rest_of = {one: seconds for one, seconds in load.handed.items() if one != part}
             after = replace(load, handed=rest_of, other_cpu=max(0.0, load.other_cpu - load.handed[part]))
             yield Change(part, advice, _gain(load, after))
+
+
+def _without_waits(load: Load) -> dict[str, float]:
+    """Returns what the consumer's thread does in ``next()`` if no Python thread keeps the interpreter: the loader's own
+    parts then take no longer than its time on a core."""
+    parts = {name: seconds for name, seconds in load.handed.items() if name in ("submit", "hand_over")}
+    share = min(1.0, load.other_cpu / sum(parts.values())) if sum(parts.values()) else 1.0
+    return {**load.handed, **{name: seconds * share for name, seconds in parts.items()}}
 
 
 def _cores(load: Load) -> Iterator[Change]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import resource
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
 import torch
 
 from headrace.base import control_group
+from headrace.base.cores import cpu_quota
 from headrace.commands.checks import gpu, machine
 from headrace.commands.doctor import findings
+from headrace.insight.machine import describe
+from headrace.pace.scheduled import NEVER, of_threads
+from headrace.tuning.budget import Auto, budget_of
 
 GIB = 2**30
 
@@ -27,6 +33,37 @@ def test_every_check_says_what_it_means_in_one_line():
     for finding in findings():
         assert finding.means and "\n" not in finding.means and len(finding.means) <= 78
         assert finding.subject in str(finding) and finding.means in str(finding)
+
+
+def test_facts_that_may_not_be_read(monkeypatch):
+    """A sandbox without /proc and /sys: every check and the description of the machine go on without them."""
+    real_text, real_open = Path.read_text, io.open
+
+    def forbidden(path):
+        if str(path).startswith(("/proc/", "/sys/")):
+            raise PermissionError(13, "Permission denied", str(path))
+
+    def read_text(path, *args, **options):
+        forbidden(path)
+        return real_text(path, *args, **options)
+
+    def opened(path, *args, **options):
+        forbidden(path)
+        return real_open(path, *args, **options)
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    monkeypatch.setattr("builtins.open", opened)
+    with pytest.raises(PermissionError):
+        Path("/proc/self/cgroup").read_text()
+    found = list(findings())
+    assert all(one.means and "\n" not in one.means for one in found)
+    assert not [one for one in found if one.level == "wrong" and one.subject in ("cores", "memory", "control groups")]
+    cpu_quota.cache_clear()
+    told = describe()
+    cpu_quota.cache_clear()
+    assert told["cpu"] and told["usable_cores"] >= 1 and told["quota"] is None
+    assert budget_of(Auto()).most >= 1
+    assert of_threads((threading.get_native_id(),)) == NEVER
 
 
 def test_control_groups_of_version_2(tmp_path):

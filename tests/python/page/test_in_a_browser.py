@@ -72,6 +72,8 @@ def test_the_page_fits_and_its_script_runs(browser: Any, page: Path, width: str,
         "return new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size"
     )
     assert drawn > 5  # colours
+    hidden = "const e = document.querySelector('.slowest .scroll'); return e.scrollWidth - e.clientWidth"
+    assert browser.execute_script(hidden) <= 0  # no figure of the slowest files lies outside
     assert [one for one in browser.get_log("browser") if one["level"] == "SEVERE"] == []
 
 

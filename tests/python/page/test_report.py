@@ -264,6 +264,25 @@ def test_the_command_goes_on_without_broken_files(tmp_path, capsys):
     assert page.count("image file is truncated") == 30 and "and 10 more; headrace doctor" in page
 
 
+def test_a_dataset_of_broken_files_alone(tmp_path, capsys):
+    (tmp_path / "data" / "a").mkdir(parents=True)
+    for number in range(6):
+        (tmp_path / "data" / "a" / f"{number}.jpg").write_bytes(b"no image")
+    out = tmp_path / "r.html"
+    assert main(["report", str(tmp_path / "data"), "-o", str(out), "--batch-size", "2", "--recipe", "train"]) == 0
+    assert capsys.readouterr().out == f"{out}\n"
+    page = out.read_text()
+    assert "No batch could be made: 6 failed, with the reasons below." in page
+    assert all(f"{number}.jpg" in page for number in range(6)) and "cannot identify image file" in page
+
+
+def test_a_small_epoch_says_how_to_get_a_verdict(tmp_path):
+    out = tmp_path / "r.html"
+    loader = DataLoader(ImageFolder(write_folder(tmp_path / "data", 12), train(32)), 6, num_workers=1)
+    loader.report(out)
+    assert "The epoch has only 2 batches: a smaller batch size gives enough for a verdict." in out.read_text()
+
+
 def test_rows_of_columns_have_a_page(tmp_path):
     rows = headrace.Columns({"x": np.arange(60, dtype=np.float32).reshape(20, 3)})
     DataLoader(rows, 4, num_workers=1).report(tmp_path / "c.html")

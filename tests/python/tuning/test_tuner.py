@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from headrace.tuning.budget import Budget
+from headrace.tuning.told import NOTHING_MEASURED, told
 from headrace.tuning.tuner import Choice, Tuner, Window
 from headrace.verdict.load import Load, Setting
 
@@ -168,13 +169,35 @@ def test_the_system_may_refuse_threads() -> None:
     assert tuner.choice.threads <= 2
 
 
-def test_an_epoch_that_ends_within_a_trial_drops_it() -> None:
+def test_a_trial_goes_on_in_the_next_epoch() -> None:
+    """Epochs of one window each: a trial that each epoch dropped would be begun again for ever."""
     tuner = tuner_of()
     pipeline = Pipeline(cpu=0.001, stuck=0.05)
-    tuner.heed(pipeline.window(tuner.choice))
-    assert tuner.choice == Choice(4, 2)
+    for _ in range(60):
+        tuner.begin_epoch()
+        tuner.heed(pipeline.window(tuner.choice))
+    assert tuner.choice.threads >= 16
+    assert any(one.kept for one in tuner.trials)
+
+
+def test_epochs_too_short_to_measure_are_told() -> None:
+    tuner = tuner_of()
+    for _ in range(3):
+        tuner.begin_epoch()
+    assert str(told(tuner)).endswith(NOTHING_MEASURED)
+    tuner.heed(Pipeline(cpu=0.001, stuck=0.05).window(tuner.choice))
+    assert "searching" in str(told(tuner))
+
+
+def test_a_trial_that_a_smaller_budget_forbids_is_dropped() -> None:
+    cores = [4.0]
+    tuner = Tuner(_Cores(cores), None)
+    tuner.choose(Choice(32, 2))
+    tuner.heed(Pipeline(cpu=0.001, stuck=1.0).window(tuner.choice))
+    assert tuner.choice == Choice(64, 2)
+    cores[0] = 1.0  # at most 32 threads
     tuner.begin_epoch()
-    assert tuner.choice == Choice(2, 2)
+    assert tuner.choice == Choice(32, 2)
     assert not tuner.trials
 
 
@@ -184,7 +207,7 @@ def test_the_budget_is_looked_at_again_with_each_epoch() -> None:
     tuner.choose(Choice(64, 2))
     cores[0] = 1.0
     tuner.begin_epoch()
-    assert tuner.choice.threads == tuner.most == 16
+    assert tuner.choice.threads == tuner.most == 32
 
 
 @dataclass

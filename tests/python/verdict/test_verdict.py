@@ -82,6 +82,7 @@ def test_threads_that_starve_the_consumer_are_the_bottleneck_not_the_consumer():
     assert verdict(starved).bottleneck == "decode"
     waking = dataclasses.replace(starved, delayed=0.0, runnable=5.0)  # woken in vain, they compete for the cores, too
     assert verdict(waking).bottleneck == "decode"
+    assert "submit" not in gains(starved)
     alone = dataclasses.replace(starved, delayed=0.0, runnable=1.0)  # other programs starve it
     assert verdict(alone).bottleneck == "submit"
 
@@ -103,6 +104,24 @@ def test_a_step_that_holds_the_interpreter_gains_nothing_from_threads():
     assert gains(computing).get("threads", 1.0) < 1.05 and gains(computing)["native step"] > 5
     waiting = dataclasses.replace(computing, python_cpu=0.0002)
     assert gains(waiting)["threads"] > 4
+
+
+@pytest.mark.parametrize("part", ["submit", "hand_over"])
+def test_what_the_caller_computes_for_each_batch_is_a_change_if_it_takes_long(part):
+    computing = dataclasses.replace(CONSUMING, step=0.005, handed={part: 0.0245}, cpu=0.004, other_cpu=0.0295)
+    best = verdict(computing).change
+    assert best is not None and best.name == part and best.gain == pytest.approx(0.030 / 0.0055)
+    assert part not in gains(dataclasses.replace(computing, step=0.02, handed={part: 0.0095}))
+
+
+def test_a_wait_for_the_interpreter_goes_with_the_step_that_keeps_it():
+    keeping = Load(
+        TWO, 100, 0.024, 0.0004, 0.004, {"submit": 0.019, "hand_over": 0.0006}, lanes={"python": 0.047},
+        python_cpu=0.023, idle=0.048, other_cpu=0.0005,
+    )  # fmt: skip
+    assert gains(keeping)["native step"] == pytest.approx(0.024 / (0.0009 + 0.0005), rel=0.01)
+    decoders = dataclasses.replace(keeping, lanes={"pillow": 0.047})  # they do not keep it
+    assert gains(decoders)["plain JPEG"] == pytest.approx(0.024 / (0.020 + 0.0005), rel=0.01)
 
 
 def test_other_programs_take_cores():
