@@ -299,7 +299,7 @@ _COLOURS_OF_TENSORS = [
 
 
 def on_bytes(w: Words) -> list[str]:
-    """Draws transforms in v2's tensor order: a conversion first, then geometry and colours by torch's kernels for bytes."""
+    """Draws transforms in v2's tensor order: a conversion, then geometry and colours by torch's kernels for bytes."""
     made = ["v2.ToImage()"]
     antialiased: tuple[str, ...] = ("bilinear", "bicubic")
     choices: list[Any] = [
