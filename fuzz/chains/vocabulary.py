@@ -286,8 +286,20 @@ def endings(w: Words) -> list[str]:
     return made
 
 
+_COLOURS_OF_TENSORS = [
+    *(
+        "v2.RandomAdjustSharpness(1.7)",
+        "v2.RandomAdjustSharpness(0.2)",
+        "v2.RandomPosterize(0)",
+        "v2.RandomPosterize(3)",
+    ),
+    *("v2.RandomSolarize(127.5)", "v2.RandomGrayscale(0.6)", "v2.RandomInvert()", "v2.RandomAutocontrast()"),
+    "v2.RandomEqualize()",
+]
+
+
 def on_bytes(w: Words) -> list[str]:
-    """Draws transforms in v2's tensor order: a conversion first, then geometry by torch's kernels for bytes."""
+    """Draws transforms in v2's tensor order: a conversion, then geometry and colours by torch's kernels for bytes."""
     made = ["v2.ToImage()"]
     antialiased: tuple[str, ...] = ("bilinear", "bicubic")
     choices: list[Any] = [
@@ -300,6 +312,8 @@ def on_bytes(w: Words) -> list[str]:
     ]
     made += [w.draw.choice(choices)() for _ in range(w.draw.randint(1, 3))]
     made.append(f"v2.CenterCrop({w.size()})")
+    if w.draw.random() < 0.5:
+        made += w.draw.sample(_COLOURS_OF_TENSORS, w.draw.randint(1, 3))
     if w.draw.random() < 0.6:
         made.append("v2.ToDtype(torch.float32, scale=True)")
     return made

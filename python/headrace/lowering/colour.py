@@ -1,4 +1,4 @@
-"""Lowers the transforms that change the colours of a PIL image."""
+"""Lowers the transforms that change the colours of a PIL image, and of a byte tensor those in `tensors`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from PIL import Image, ImageOps
 import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.lowering.containers import add_shuffled
-from headrace.lowering.images import Lower, on_images
+from headrace.lowering.images import Lower, on_either, on_images
+from headrace.lowering.tensors import colour as of_tensors
 from headrace.recipe.columns import Column
 
 _FACTORS: dict[str, Callable[[int], S.Step]] = {
@@ -103,18 +104,21 @@ def _when(step: Callable[[Any], S.Step]) -> Lower:
     def lower(builder: Builder, transform: Any, library: str) -> str:
         return builder.add(S.When(float(transform.p), (step(transform),), builder.draw(Column())))
 
-    return on_images(lower)
+    return lower
 
 
-LOWERS: dict[str, Lower] = {
-    "ColorJitter": on_images(color_jitter),
-    "RandomGrayscale": on_images(random_grayscale),
-    "RandomChannelPermutation": on_images(random_channel_permutation),
-    "RandomPhotometricDistort": on_images(random_photometric_distort),
+_OF_IMAGES: dict[str, Lower] = {
+    "RandomGrayscale": random_grayscale,
     "RandomAdjustSharpness": _when(sharpness),
     "RandomInvert": _when(lambda transform: S.Invert()),
     "RandomPosterize": _when(lambda transform: posterized(operator.index(transform.bits))),
     "RandomSolarize": _when(lambda transform: S.Solarize(float(transform.threshold))),
     "RandomAutocontrast": _when(lambda transform: S.Autocontrast()),
     "RandomEqualize": _when(lambda transform: S.Equalize()),
+}
+LOWERS: dict[str, Lower] = {
+    "ColorJitter": on_images(color_jitter),
+    "RandomChannelPermutation": on_either(random_channel_permutation, random_channel_permutation),
+    "RandomPhotometricDistort": on_images(random_photometric_distort),
+    **{name: on_either(lower, of_tensors.LOWERS[name]) for name, lower in _OF_IMAGES.items()},
 }

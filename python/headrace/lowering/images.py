@@ -1,9 +1,11 @@
-"""Refuses, on a tensor, the transforms whose native twin works on PIL images."""
+"""Refuses, on a tensor, the transforms whose native twin works on PIL images, unless they have one for bytes, too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+
+import torch
 
 from headrace.lowering.builder import Builder
 
@@ -29,3 +31,16 @@ def on_images(lower: Lower) -> Lower:
         return lower(builder, transform, library)
 
     return checked
+
+
+def on_either(of_images: Lower, of_bytes: Lower) -> Lower:
+    """Wraps two functions: `of_bytes` lowers the transform of a uint8 tensor, which torchvision's own objects take."""
+    checked = on_images(of_images)
+
+    def lower(builder: Builder, transform: Any, library: str) -> str:
+        plain = type(builder.values) is torch.Tensor  # of others, such as tv_tensors, version 1 makes plain ones
+        if builder.holds_bytes and (library == "v2" or (library == "v1" and plain)):
+            return of_bytes(builder, transform, library)
+        return checked(builder, transform, library)
+
+    return lower

@@ -90,7 +90,11 @@ class ColorJitter(Transform):
 
 
 def _drawn(bounds: Sequence[float] | None) -> float | None:
-    return None if bounds is None else torch.empty(1).uniform_(bounds[0], bounds[1]).item()
+    return None if bounds is None else _between(bounds)
+
+
+def _between(bounds: Sequence[float]) -> float:
+    return torch.empty(1).uniform_(bounds[0], bounds[1]).item()
 
 
 _ADJUST: tuple[Callable[[Image.Image, float], Image.Image], ...] = (
@@ -165,7 +169,7 @@ class RandomPhotometricDistort(Transform):
         channels = common_shape(flat_inputs)[0]
         params: dict[str, Any] = {}
         for name in ("brightness", "contrast", "saturation", "hue"):
-            params[f"{name}_factor"] = _drawn(getattr(self, name)) if torch.rand(1) < self.p else None
+            params[f"{name}_factor"] = _between(getattr(self, name)) if torch.rand(1) < self.p else None
         params["contrast_before"] = bool(torch.rand(()) < 0.5)
         params["channel_permutation"] = torch.randperm(channels) if torch.rand(1) < self.p else None
         return params

@@ -124,7 +124,7 @@ class ScaleJitter(_DrawnResize):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         height, width = common_size(flat_inputs)
-        low, high = self.scale_range
+        low, high = self.scale_range[0], self.scale_range[1]
         scale = low + torch.rand(1) * (high - low)  # a tensor, for torchvision's roundings to float32
         target = self.target_size[1], self.target_size[0]
         return {"size": drawn_boxes.jittered(height, width, target, scale)}
@@ -161,7 +161,7 @@ class RandomZoomOut(RandomTransform):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         height, width = common_size(flat_inputs)
-        low, high = self.side_range
+        low, high = self.side_range[0], self.side_range[1]
         factor = low + torch.rand(1) * (high - low)  # tensors, for torchvision's roundings to float32
         left, top = torch.rand(2)
         return {"padding": list(drawn_boxes.zoomed_out(height, width, factor, left, top))}

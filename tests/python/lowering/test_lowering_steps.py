@@ -159,8 +159,8 @@ def test_refusals(T):
     tensor = [T.CenterCrop(8), T.PILToTensor()]
     for steps, message in (
         ([*tensor, T.ColorJitter(0.3)], r"step 3, ColorJitter\(.*other pixels than Pillow's; put it before PILToTenso"),
-        ([*tensor, T.RandomGrayscale()], r"step 3, RandomGrayscale\(.*other pixels than Pillow's; put it before"),
-        ([*tensor, T.RandomEqualize()], r"step 3, RandomEqualize\(.*with no native twin; put it before PILToTensor"),
+        ([*tensor, T.ColorJitter(0.4)], r"step 3, ColorJitter\(.*other pixels than Pillow's; put it before"),
+        ([*tensor, T.RandomRotation(9)], r"step 3, RandomRotation\(.*with no native twin; put it before PILToTensor"),
         (
             [*tensor, T.Pad(2, 0, "reflect")],
             r"step 3, Pad\(.*(no native twin; put it|mirrors a tensor's)",

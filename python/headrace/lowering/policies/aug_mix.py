@@ -1,4 +1,4 @@
-"""Lowers torchvision's AugMix of a PIL image."""
+"""Lowers torchvision's AugMix, of a PIL image or of a byte tensor."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import Any
 
 import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
-from headrace.lowering.images import Lower, on_images
+from headrace.lowering.images import Lower, on_either
 from headrace.lowering.policies.choices import any_of, any_way
 from headrace.lowering.policies.operations import Steps
 from headrace.lowering.policies.tensor_operations import TensorOperations
 from headrace.recipe.columns import Column, SumWeights
 
+_BINS = 10  # of the magnitudes, of which the first `severity` can be drawn
 _ANY_DEPTH = 3  # of the chains, if their depth is drawn
 _MOST_MIXED = 64  # operations: each has two columns
 _LEAST_ALPHA = 0.2  # gamma variates of smaller ones can be smaller than any float32, which torch replaces
@@ -24,8 +25,8 @@ def aug_mix(builder: Builder, transform: Any, library: str) -> str:
     count = width * (depth if depth > 0 else _ANY_DEPTH)
     if not 1 <= count <= _MOST_MIXED:
         builder.refuse(f"mixes {count} operations; natively between 1 and {_MOST_MIXED} of them")
-    operations = TensorOperations(builder, transform, library)
-    every = operations.every()
+    operations = TensorOperations(builder, transform, library, _BINS, int(transform.severity))
+    every = [operations.lower(name, None) for name in operations.names]
     chains = tuple(_chain(builder, every, depth) for _ in range(width))
     drawn = builder.draw(Column())
     first = builder.draw(*[SumWeights(drawn, drawn + 1, width, alpha)] * (width + 1))
@@ -50,4 +51,4 @@ def _operation(builder: Builder, every: list[list[Steps]]) -> S.Step:
     return any_of([any_way(one, way) for one in every], chosen)
 
 
-LOWERS: dict[str, Lower] = {"AugMix": on_images(aug_mix)}
+LOWERS: dict[str, Lower] = {"AugMix": on_either(aug_mix, aug_mix)}

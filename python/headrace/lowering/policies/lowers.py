@@ -1,4 +1,4 @@
-"""Lowers RandAugment, TrivialAugmentWide and AutoAugment of a PIL image to choices among constant steps."""
+"""Lowers RandAugment, TrivialAugmentWide and AutoAugment to choices among constant steps."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
-from headrace.lowering.images import Lower, on_images
+from headrace.lowering.images import Lower, on_either
 from headrace.lowering.policies import aug_mix
 from headrace.lowering.policies.choices import any_of, any_way
 from headrace.lowering.policies.operations import Operations
+from headrace.lowering.policies.tensor_operations import TensorOperations
 from headrace.recipe.columns import Column
 
 _BINS_OF_LEARNED = 10  # of AutoAugment's magnitudes
@@ -19,7 +20,7 @@ _BINS_OF_LEARNED = 10  # of AutoAugment's magnitudes
 def rand_augment(builder: Builder, transform: Any, library: str) -> str:
     if transform.num_ops == 0:
         return "nothing"
-    operations = Operations(builder, transform, library, transform.num_magnitude_bins)
+    operations = _operations(builder, transform, library, transform.num_magnitude_bins)
     every = [operations.lower(name, transform.magnitude) for name in operations.names]
     for _ in range(transform.num_ops):
         chosen, sign = builder.draw(Column()), builder.draw(Column())
@@ -29,7 +30,7 @@ def rand_augment(builder: Builder, transform: Any, library: str) -> str:
 
 
 def trivial_augment_wide(builder: Builder, transform: Any, library: str) -> str:
-    operations = Operations(builder, transform, library, transform.num_magnitude_bins)
+    operations = _operations(builder, transform, library, transform.num_magnitude_bins)
     chosen, way = builder.draw(Column()), builder.draw(Column())
     every = [any_way(operations.lower(name, None), way) for name in operations.names]
     builder.add(any_of(every, chosen))
@@ -37,7 +38,7 @@ def trivial_augment_wide(builder: Builder, transform: Any, library: str) -> str:
 
 
 def auto_augment(builder: Builder, transform: Any, library: str) -> str:
-    operations = Operations(builder, transform, library, _BINS_OF_LEARNED)
+    operations = _operations(builder, transform, library, _BINS_OF_LEARNED)
     pairs = transform.policies if library == "v1" else transform._policies
     chosen = builder.draw(Column())
     draws = [(builder.draw(Column()), builder.draw(Column())) for _ in range(2)]
@@ -54,13 +55,19 @@ def auto_augment(builder: Builder, transform: Any, library: str) -> str:
     return f"native one of {len(branches)} pairs of operations, the policy for {transform.policy.value}"
 
 
+def _operations(builder: Builder, transform: Any, library: str, bins: int) -> Operations | TensorOperations:
+    """Returns the operations of images, or of byte tensors where the image is one at this point."""
+    kind = Operations if builder.values is None else TensorOperations
+    return kind(builder, transform, library, bins)
+
+
 def _list(names: Sequence[str]) -> str:
     return f"{len(names)} operations ({', '.join(names)})"
 
 
 LOWERS: dict[str, Lower] = {
-    "RandAugment": on_images(rand_augment),
-    "TrivialAugmentWide": on_images(trivial_augment_wide),
-    "AutoAugment": on_images(auto_augment),
+    "RandAugment": on_either(rand_augment, rand_augment),
+    "TrivialAugmentWide": on_either(trivial_augment_wide, trivial_augment_wide),
+    "AutoAugment": on_either(auto_augment, auto_augment),
     **aug_mix.LOWERS,
 }

@@ -15,6 +15,8 @@ from headrace.transforms import filter_name
 from headrace.transforms.policies.operations import affine_matrix
 
 Steps = tuple[S.Step, ...]
+#: Of one operation; None: it has none.
+Magnitudes = list[float] | None
 
 _FACTORS: dict[str, Callable[[S.Constant], S.Step]] = {
     "Brightness": S.Brightness,
@@ -33,6 +35,32 @@ WARPS = ("nearest", "bilinear", "bicubic")
 _ANY_SIZES = ((224, 224), (31, 470))  # of images, to find out whether magnitudes depend on the size
 
 
+def space_of(transform: Any, library: str, bins: int, size: tuple[int, int]) -> dict[str, tuple[Magnitudes, bool]]:
+    """Returns the magnitudes of each operation, as a policy itself computes them, and whether it has a sign."""
+    if library == "v1":
+        sized = () if type(transform).__name__ == "TrivialAugmentWide" else (size,)
+        given = transform._augmentation_space(bins, *sized)
+        return {name: (found.tolist() if found.ndim else None, signed) for name, (found, signed) in given.items()}
+    whole = getattr(transform, "all_ops", True)
+    functions = transform._AUGMENTATION_SPACE if whole else transform._PARTIAL_AUGMENTATION_SPACE
+    made = {}
+    for name, (of_bins, signed) in functions.items():
+        found = of_bins(bins, *size)
+        made[name] = (None if found is None else found.tolist(), signed)
+    return made
+
+
+def ways_of(builder: Builder, magnitudes: list[float], signed: bool, bin: int | None) -> list[float]:
+    """Returns the equally probable magnitudes with their signs, of magnitude number `bin` or of all (None)."""
+    chosen = magnitudes if bin is None else magnitudes[bin:][:1] if -len(magnitudes) <= bin else []
+    if not chosen:
+        builder.refuse(f"has no magnitude number {bin or 0}: there are {len(magnitudes)}")
+    ways = []
+    for magnitude in chosen:
+        ways += [-magnitude, magnitude] if signed else [magnitude]
+    return ways
+
+
 class Operations:
     """Lowers the operations of a policy.
 
@@ -49,7 +77,7 @@ class Operations:
         self._transform = transform
         self._bins = bins
         sizes = _ANY_SIZES if builder.size is None else (builder.size,)
-        self._spaces = [self._space(size) for size in sizes]
+        self._spaces = [space_of(transform, library, bins, size) for size in sizes]
         self._filter = filter_name(transform.interpolation)
         fill = transform.fill
         if library != "v1":
@@ -76,25 +104,7 @@ class Operations:
                 f"{name} moves an image by a share of its size, and the size of the image is not known here; put it "
                 "behind RandomResizedCrop, Resize((height, width)) or CenterCrop"
             )
-        magnitudes = found if bin is None else found[bin:][:1] if -len(found) <= bin else []
-        if not magnitudes:
-            self._builder.refuse(f"has no magnitude number {bin or 0}: there are {len(found)}")
-        ways = []
-        for magnitude in magnitudes:
-            ways += [-magnitude, magnitude] if signed else [magnitude]
-        return [self._steps(name, way) for way in ways]
-
-    def _space(self, size: tuple[int, int]) -> dict[str, tuple[list[float] | None, bool]]:
-        """Returns the magnitudes of each operation, as the object itself computes them, and whether it has a sign."""
-        if self._library == "v1":
-            sized = () if type(self._transform).__name__ == "TrivialAugmentWide" else (size,)
-            given = self._transform._augmentation_space(self._bins, *sized)
-            return {name: (found.tolist() if found.ndim else None, signed) for name, (found, signed) in given.items()}
-        made = {}
-        for name, (of_bins, signed) in self._transform._AUGMENTATION_SPACE.items():
-            found = of_bins(self._bins, *size)
-            made[name] = (None if found is None else found.tolist(), signed)
-        return made
+        return [self._steps(name, way) for way in ways_of(self._builder, found, signed, bin)]
 
     def _steps(self, name: str, magnitude: float) -> Steps:
         if name in _PLAIN:

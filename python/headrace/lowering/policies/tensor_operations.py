@@ -1,4 +1,7 @@
-"""The operations of torchvision's AugMix, which works on byte tensors, for each of their magnitudes and signs."""
+"""One operation of torchvision's policies on byte tensors as native steps, for each of its magnitudes and signs.
+
+AugMix works on tensors always, the other policies where a step before them makes one.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,14 @@ import torch
 
 import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
-from headrace.lowering.policies.operations import Steps
+from headrace.lowering.policies.operations import Steps, space_of, ways_of
+from headrace.lowering.tensors.colour import posterized
 from headrace.pixels import tensor_rule, warps
 from headrace.transforms import filter_name
 
 #: Up to here torch's float32 sum of the bytes is exact: 2^24 / 255.
 _MOST_SUMMED = 65793
-_BINS = 10
+_PLAIN: dict[str, Steps] = {"Identity": (), "Equalize": (S.Equalize(),), "Invert": (S.Invert(),)}
 
 
 class TensorOperations:
@@ -24,11 +28,13 @@ class TensorOperations:
 
     Args:
         builder: refuses the transform where torch's arithmetic on this machine is not the native one.
-        transform: torchvision's AugMix.
+        transform: torchvision's policy.
         library: "v1" or "v2".
+        bins: number of magnitudes that each operation is asked for.
+        most: number of them that can be drawn.
     """
 
-    def __init__(self, builder: Builder, transform: Any, library: str) -> None:
+    def __init__(self, builder: Builder, transform: Any, library: str, bins: int, most: int | None = None) -> None:
         self._builder = builder
         self._version = 1 if library == "v1" else 2
         if builder.size is None:
@@ -45,21 +51,26 @@ class TensorOperations:
         if self._filter not in ("nearest", "bilinear"):
             builder.refuse(f"maps tensors with the filter {self._filter}, which torchvision supports for images only")
         self._fill = self._fill_of(transform)
-        self._severity = int(transform.severity)
-        self._space = self._space_of(transform)
-
-    def every(self) -> list[list[Steps]]:
-        """Returns the operations, and for each what it can do: its equally probable magnitudes and signs."""
-        return [self._ways(name) for name in self._space]
+        self._most = most
+        self._space = space_of(transform, library, bins, self._size)
 
     @property
     def names(self) -> Sequence[str]:
         """The operations, in torchvision's order."""
         return tuple(self._space)
 
+    def lower(self, name: str, bin: int | None) -> list[Steps]:
+        """Returns what an operation can do, as `Operations.lower`."""
+        found, signed = self._space[name]
+        if found is None:
+            return [self._steps(name, 0.0)]
+        return [self._steps(name, way) for way in ways_of(self._builder, found[: self._most], signed, bin)]
+
     def _fill_of(self, transform: Any) -> tuple[float, float, float] | None:
         fill = transform.fill
         if self._version == 2:
+            if self._builder.values is not None and transform._fill.keys() != {"others"}:
+                self._builder.refuse("fill depends on the class of the image; on a tensor give one fill for all")
             fill = transform._fill.get(torch.Tensor, transform._fill.get("others"))
         if fill is None:
             return None
@@ -69,36 +80,14 @@ class TensorOperations:
         red, green, blue = values if len(values) == 3 else values * 3
         return red, green, blue
 
-    def _space_of(self, transform: Any) -> dict[str, tuple[list[float] | None, bool]]:
-        """Returns the magnitudes of each operation, as the object itself computes them, and whether it has a sign."""
-        if self._version == 1:
-            given = transform._augmentation_space(_BINS, self._size)
-            return {name: (found.tolist() if found.ndim else None, signed) for name, (found, signed) in given.items()}
-        space = transform._AUGMENTATION_SPACE if transform.all_ops else transform._PARTIAL_AUGMENTATION_SPACE
-        made = {}
-        for name, (of_bins, signed) in space.items():
-            found = of_bins(_BINS, *self._size)
-            made[name] = (None if found is None else found.tolist(), signed)
-        return made
-
-    def _ways(self, name: str) -> list[Steps]:
-        magnitudes, signed = self._space[name]
-        if magnitudes is None:
-            return [self._steps(name, 0.0)]
-        ways = []
-        for magnitude in magnitudes[: self._severity]:
-            ways += [-magnitude, magnitude] if signed else [magnitude]
-        return [self._steps(name, way) for way in ways]
-
     def _steps(self, name: str, magnitude: float) -> Steps:
         version, rounding = self._version, self._rounding
+        if name in _PLAIN:
+            return _PLAIN[name]
         if name == "AutoContrast":
             return (S.TensorAutocontrast(version, rounding),)
-        if name == "Equalize":
-            return (S.Equalize(),)
         if name == "Posterize":
-            bits = int(magnitude)  # 0 bits, which Pillow 13 refuses, are black
-            return (S.Posterize(bits) if bits > 0 else S.Brightness(S.Constant(0.0)),)
+            return (posterized(int(magnitude)),)
         if name == "Solarize":  # v2's magnitudes are shares of the largest value; torch compares in float32
             threshold = magnitude if version == 1 else 255.0 * magnitude
             return (S.Solarize(torch.tensor(threshold, dtype=torch.float32, device="cpu").item()),)
@@ -106,10 +95,17 @@ class TensorOperations:
             return self._by_factor(name, 1.0 + magnitude)
         if name not in _MATRICES:
             self._builder.refuse(f"has an operation {name} that has no native twin")
+        if name == "Rotate" and version == 2 and self._quarters(magnitude):
+            return (S.Rotate(magnitude % 360, "nearest", (0, 0, 0)),)
         matrix = _MATRICES[name](magnitude, *self._size, version)
         if matrix is None:
             return ()
         return (S.TensorWarp(version, rounding, tuple(matrix), self._filter, self._fill),)
+
+    def _quarters(self, angle: float) -> bool:
+        """Whether torchvision v2 turns the image by moving pixels, as Pillow does then."""
+        height, width = self._size
+        return angle % 360 == 180 or (height == width and angle % 360 in (90, 270))
 
     def _by_factor(self, name: str, factor: float) -> Steps:
         version, rounding, channels = self._version, self._rounding, self._builder.channels

@@ -57,13 +57,15 @@ class _Policy(Transform):
     def _augmented(self, image: Image.Image) -> Image.Image:
         raise NotImplementedError
 
-    def _operation(self, image: Image.Image, name: str, bins: int, number: int | None) -> Image.Image:
-        """Applies an operation, after drawing its sign. `number`: its bin; None: a random one, if it has bins."""
+    def _operation(
+        self, image: Image.Image, name: str, bins: int, number: int = 0, *, drawn: bool = False
+    ) -> Image.Image:
+        """Applies an operation, after drawing its sign. `number`: its bin; `drawn`: a random one, if it has bins."""
         of_bins, signed = self._AUGMENTATION_SPACE[name]
         found = of_bins(bins, image.height, image.width)
         magnitude = 0.0
         if found is not None:
-            magnitude = float(found[int(torch.randint(bins, ())) if number is None else number])
+            magnitude = float(found[int(torch.randint(bins, ())) if drawn else number])
             if signed and torch.rand(()) <= 0.5:
                 magnitude *= -1
         return operate(image, name, magnitude, self.interpolation, fill_of(self._fill, type(image)))
@@ -139,7 +141,7 @@ class TrivialAugmentWide(_Policy):
         self.num_magnitude_bins = num_magnitude_bins
 
     def _augmented(self, image: Image.Image) -> Image.Image:
-        return self._operation(image, self._any_name(), self.num_magnitude_bins, None)
+        return self._operation(image, self._any_name(), self.num_magnitude_bins, drawn=True)
 
 
 class AutoAugment(_Policy):

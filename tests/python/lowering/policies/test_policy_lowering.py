@@ -78,7 +78,8 @@ def test_refusals(torchvision, T):
     with pytest.raises(LoweringError, match="has forward hooks or a replaced method"):
         recipe_of(T, replaced)
     with pytest.raises(LoweringError, match=r"works on a tensor here, .*put it before PILToTensor"):
-        lower(T.Compose([T.CenterCrop(8), T.PILToTensor(), T.AutoAugment()]), native_only=True)
+        floats = [T.PILToTensor(), T.ConvertImageDtype(torch.float32)]
+        lower(T.Compose([T.CenterCrop(8), *floats, T.AutoAugment()]), native_only=True)
 
 
 def test_an_operation_of_ones_own_is_refused(torchvision, monkeypatch):

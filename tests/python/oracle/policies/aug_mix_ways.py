@@ -84,8 +84,8 @@ def _chosen(steps: tuple[S.Step, ...], row: list[float]) -> list[tuple[int, int,
     return made
 
 
-def fed(policy: Any, recipe: Recipe, image: Image.Image, row: list[float], monkeypatch: Any) -> Image.Image:
-    """What torchvision's AugMix makes of an image if it draws what a row of draws says."""
+def fed(policy: Any, recipe: Recipe, image: Image.Image, row: list[float], monkeypatch: Any, given: Any = None) -> Any:
+    """What torchvision's AugMix makes of an image, or of the tensor `given`, if it draws what a row of draws says."""
     (step,) = recipe.steps
     space = list(space_of(policy, image).values())
     numbers: list[int] = []
@@ -100,18 +100,18 @@ def fed(policy: Any, recipe: Recipe, image: Image.Image, row: list[float], monke
             signs += [way % 2 == 0] if signed else []
             if signed and not hasattr(policy, "_AUGMENTATION_SPACE"):  # v1 draws the sign by randint, too
                 numbers.append(signs.pop())
-    return _run(policy, step, image, row, numbers, signs, monkeypatch)
+    return _run(policy, step, image if given is None else given, row, numbers, signs, monkeypatch)
 
 
 def _run(
     policy: Any,
     step: S.SumChains,
-    image: Image.Image,
+    image: Any,
     row: list[float],
     numbers: list[int],
     signs: list[bool],
     patch: Any,
-) -> Image.Image:
+) -> Any:
     *weights, own = row[step.draw : step.draw + len(step.chains) + 1]
     shares = iter([[own, 1.0], weights])
 

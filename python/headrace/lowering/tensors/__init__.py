@@ -1,0 +1,1 @@
+"""Lowers transforms of byte tensors that PIL images have another arithmetic for."""
