@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import headrace
-from headrace.pillow.deferred_image import DeferredImage
+from headrace.pillow.deferred_image import DeferredJpeg
 from support import descriptors
 
 
@@ -89,13 +89,15 @@ def test_another_library_patches_open_before_and_after(file, monkeypatch):
 
     monkeypatch.setattr(Image, "open", patched(plain, "before"))
     with headrace.pillow.deferred():
-        assert isinstance(Image.open(file), DeferredImage)
+        with Image.open(file) as first:
+            assert isinstance(first, DeferredJpeg)
         inside = Image.open
         Image.open = patched(inside, "after")
         image = Image.open(io.BytesIO(file.read_bytes()))
-        assert isinstance(image, DeferredImage)
+        assert isinstance(image, DeferredJpeg)
     assert seen == ["before", "after", "before"]
-    assert not isinstance(Image.open(file), DeferredImage)  # the other library's function is still in place
+    with Image.open(file) as last:
+        assert not isinstance(last, DeferredJpeg)  # the other library's function is still in place
     assert seen[3:] == ["after", "before"]
     with headrace.pillow.deferred(), Image.open(file) as again:
         assert again.convert("RGB").tobytes() == plain(file).convert("RGB").tobytes()
