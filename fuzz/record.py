@@ -23,7 +23,7 @@ import torch
 
 ABOUT = (
     "python -m fuzz.record: executions of each fuzzer and what they found, summed over runs; seconds: "
-    "of wall-clock time, at nice 15. "
+    "of wall-clock time, at a low priority. "
     "The findings of a run were mended, with a test, before the next."
 )
 

@@ -58,7 +58,7 @@ class _Policy(Transform):
         raise NotImplementedError
 
     def _operation(
-        self, image: Image.Image, name: str, bins: int, number: int = 0, *, drawn: bool = False
+        self, image: Image.Image, name: str, bins: int, number: Any = 0, *, drawn: bool = False
     ) -> Image.Image:
         """Applies an operation, after drawing its sign. `number`: its bin; `drawn`: a random one, if it has bins."""
         of_bins, signed = self._AUGMENTATION_SPACE[name]
