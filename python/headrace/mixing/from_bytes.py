@@ -96,7 +96,7 @@ class ByteMixing:
 def _elements(made: torch.Tensor) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Returns the memory of a contiguous tensor. ``made.numpy()`` would leave a storage that nothing may resize."""
     elements = (ctypes.c_float * made.numel()).from_address(made.data_ptr())
-    return np.frombuffer(elements, np.float32).reshape(made.shape)
+    return np.frombuffer(memoryview(elements), np.float32).reshape(made.shape)
 
 
 def _unchanged(images: torch.Tensor) -> torch.Tensor:

@@ -156,3 +156,36 @@ TEST_CASE("the sets agree on every colour, and leave what lies beside the pixels
     }
   }
 }
+
+TEST_CASE("the sets agree on torchvision's effects of every colour, and on rows of every length to their last pixel") {
+  PlanMaker maker(33);
+  const EffectLoops& plain = *kernels_named("scalar")->effects;
+  std::vector<uint8_t> colours(size_t{65536} * kPixelBytes);
+  for (int red = 0; red < 256; red += kCaseStep) {
+    for (size_t i = 0; i < 65536; ++i) {
+      const uint8_t pixel[] = {static_cast<uint8_t>(red), static_cast<uint8_t>(i), static_cast<uint8_t>(i >> 8), 0};
+      std::memcpy(&colours[i * kPixelBytes], pixel, kPixelBytes);
+    }
+    for (const Kernels* set : sets()) {
+      for (const bool once : {false, true}) {
+        const size_t count = 65536 - static_cast<size_t>(maker.between(0, 16));
+        REQUIRE(set->effects->tensor_gray_sum(colours.data(), count, once) ==
+                plain.tensor_gray_sum(colours.data(), count, once));
+      }
+    }
+  }
+  for (size_t count = 2; count <= 130; ++count) {
+    const std::vector<uint8_t> a = noise(maker, count * kPixelBytes), b = noise(maker, count * kPixelBytes),
+                               c = noise(maker, count * kPixelBytes);
+    const uint8_t* rows[] = {a.data(), b.data(), c.data()};
+    for (const Kernels* set : sets()) {
+      for (const int flags : {0, int{kFirstVersion}, int{kFused}}) {
+        std::vector<uint8_t> want(count * kPixelBytes, 0xA5), got = want;
+        plain.tensor_sharpen(rows, count, 1.7F, -0.7F, flags, want.data());
+        set->effects->tensor_sharpen(rows, count, 1.7F, -0.7F, flags, got.data());
+        for (size_t i = 3; i < want.size(); i += kPixelBytes) want[i] = got[i] = 0;
+        REQUIRE(want == got);
+      }
+    }
+  }
+}
