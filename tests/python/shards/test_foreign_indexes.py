@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 import os
+import sqlite3
 import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from foreign_writers import LIES, WRITERS, Row, dali, lie, rows
+from foreign_writers import LIES, WRITERS, Row, dali, energon, lie, rows
 from headrace import TarShards
 from headrace.base.native import core
 from headrace.shards.tar_index import TarIndex, index_of
@@ -138,3 +139,31 @@ def test_lists_of_wids(shard, tmp_path):
     index.write_text('{"wids_version": 1, "datasets": [{"source_url": "x"}]}')
     with pytest.raises(ValueError, match="names other lists"):
         TarShards(index)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_any_bytes_of_an_index_may_lie(shard, kind):
+    """Nothing but the right places of members comes of it, and no error; names may differ, as they are not all read."""
+    own = index_of(str(shard), "")
+    good = WRITERS[kind](shard, rows(shard)).read_bytes()
+    path = shard.with_name("part-0.idx") if kind == "dali" else shard.parent.parent / ".nv-meta" / "index.sqlite"
+    random = np.random.default_rng(17)
+    for _ in range(150):
+        data = bytearray(good[: random.integers(len(good))] if random.random() < 0.2 else good)
+        for place in random.integers(0, max(len(data), 1), random.integers(1, 4)).tolist():
+            data[place : place + 1] = random.bytes(1)
+        path.write_bytes(data)
+        found = index_of(str(shard), None)
+        assert np.array_equal(found.offset, own.offset)
+        shard.with_name(shard.name + ".index.npz").unlink()
+
+
+def test_a_database_with_an_endless_view_is_passed_over(shard):
+    index = energon(shard, rows(shard))
+    base = sqlite3.connect(index)
+    base.execute("ALTER TABLE sample_parts RENAME TO kept")
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+    base.execute(f"CREATE VIEW sample_parts AS SELECT * FROM kept WHERE (SELECT count(*) FROM ({endless})) > 0")
+    base.commit()
+    base.close()
+    assert len(index_of(str(shard), None).sample) == 24
