@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import io
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -30,6 +31,7 @@ import torch
 
 import headrace
 from bench.contenders._common import import_torchvision, torchvision_transform
+from bench.machine import describe
 from headrace.cli import main as headrace_command
 from headrace.remote.fetchers import close_all
 
@@ -133,13 +135,16 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--latency", type=float, default=30.0, help="milliseconds added to each request")
     parser.add_argument("--shards", type=int, default=1000)
+    parser.add_argument("--samples", type=int, default=1024, help="of an epoch at least: the images are repeated")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     import_torchvision()
     paths = sorted(path for path in options.images.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
+    paths *= -(-options.samples // len(paths))  # a short epoch measures its first requests, not the steady state
     latency_s = options.latency / 1000
     shares = steady(paths, options.cores, options.rounds, latency_s) if options.rounds else {}
-    figures: dict[str, Any] = {"shares of local": shares}
+    figures: dict[str, Any] = {"machine": describe(), "load": os.getloadavg(), "samples": len(paths)}
+    figures |= {"latency ms": options.latency, "shares of local": shares}
     for kind, values in shares.items():
         print(f"{kind:<8}{statistics.median(values):.2f} of local ({min(values):.2f} to {max(values):.2f})")
     times = [first_batches(paths, options.cores, options.shards, latency_s) for _ in range(min(3, options.rounds) or 1)]

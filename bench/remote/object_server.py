@@ -48,11 +48,13 @@ class ObjectServer:
     Attributes:
         url: of the root, without a slash at its end.
         counts: requests by method and path, and faults by name.
+        bytes_of: bytes of the answers to GET, by path.
     """
 
     def __init__(self, root: Path, faults: Faults | None = None, seed: int = 0) -> None:
         self.root, self.faults = root, faults or Faults()
         self.counts: Counter[str] = Counter()
+        self.bytes_of: Counter[str] = Counter()
         self._random = random.Random(seed)
         self._connections: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()  # asyncio itself refers to tasks weakly
@@ -157,6 +159,7 @@ class ObjectServer:
         with file.open("rb") as opened:
             opened.seek(begin)
             body = opened.read(end - begin)
+        self.bytes_of[path] += len(body)
         if self._happens("short"):
             body = body[: len(body) // 2]
         if self._happens("reset"):

@@ -32,14 +32,14 @@ def loader(dataset: Any, cores: int) -> headrace.DataLoader:
     return headrace.DataLoader(dataset, BATCH, True, num_workers=cores, seed=0, drop_last=True)
 
 
-def rate(batches: Iterable[Any]) -> float:
-    """Images a second of two epochs."""
+def rate(batches: Iterable[Any]) -> tuple[float, float]:
+    """Images a second of two epochs, and CPU seconds of this process (not of workers that are processes) an image."""
     count = 0
-    start = time.perf_counter()
+    start, spent = time.perf_counter(), time.process_time()
     for _ in range(2):
         for batch in batches:
             count += len(batch["image"] if isinstance(batch, dict) else batch[0])
-    return count / (time.perf_counter() - start)
+    return count / (time.perf_counter() - start), (time.process_time() - spent) / count
 
 
 def upright(path: Path) -> bool:
@@ -55,9 +55,9 @@ def check_equal(ours: headrace.DataLoader, files: headrace.DataLoader) -> None:
             sys.exit("the batches differ")
 
 
-def turn(contenders: list[Iterable[Any]], first: int) -> list[float]:
-    """The rate of each contender, beginning with another one in each round."""
-    rates = [0.0] * len(contenders)
+def turn(contenders: list[Iterable[Any]], first: int) -> list[tuple[float, float]]:
+    """The figures of each contender, beginning with another one in each round."""
+    rates = [(0.0, 0.0)] * len(contenders)
     for i in range(len(contenders)):
         now = (first + i) % len(contenders)
         rates[now] = rate(contenders[now])
@@ -91,10 +91,12 @@ def measure(store: Store, paths: list[Path], cores: int, rounds: int) -> dict[st
             missing = str(error)
         for one in contenders:
             rate(one)  # starts workers
-        rates = [turn(contenders, first) for first in range(rounds)]
+        turns = [turn(contenders, first) for first in range(rounds)]
+        rates = [[one[0] for one in each] for each in turns]
+        spent = [[one[1] for one in each[:2]] for each in turns]
         for one in mine:
             one.close()
-        return {"rates": rates, "missing": missing}
+        return {"rates": rates, "cpu_seconds": spent, "missing": missing}
 
 
 def shown(name: str, cores: int, figures: dict[str, Any]) -> str:
@@ -106,12 +108,17 @@ def shown(name: str, cores: int, figures: dict[str, Any]) -> str:
 
     middle = [statistics.median(column) for column in zip(*figures["rates"], strict=True)]
     own = f"{middle[3]:.0f} | {ratio(1, 3)}" if len(middle) > 3 else f"{figures['missing'] or 'none'} | none"
-    return f"| {name} | {cores} | {middle[1]:.0f} | {ratio(1, 0)} | {middle[2]:.0f} | {own} |"
+    shares = [files / mine for files, mine in figures["cpu_seconds"]]
+    spent = f"{statistics.median(shares):.2f} ({min(shares):.2f} to {max(shares):.2f})"
+    return f"| {name} | {cores} | {middle[1]:.0f} | {ratio(1, 0)} | {spent} | {middle[2]:.0f} | {own} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.storage", description=__doc__.splitlines()[0])
-    columns = "| storage | cores | headrace, images/s | / its files | torch, files | its own loader | headrace / it |"
+    columns = (
+        "| storage | cores | headrace, images/s | / its files | the same by CPU time | torch, files | its own loader "
+        "| headrace / it |"
+    )
     table.run(parser, STORES, measure, shown, columns=columns, key="stores")
 
 

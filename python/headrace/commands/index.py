@@ -49,7 +49,7 @@ def _write(paths: list[str], shards: str, out: Path) -> int:
         raise ValueError("two shards of different folders have one name: write a joined index for each folder")
     if is_url(paths[0]):
         files = remote_shards(paths, None, None, None)
-        indexes = remote_indexes(files, None)
+        indexes = remote_indexes(files, None, adopt=False)
         stamps = files.stamps or []
     else:
         indexes = [index_of(path, None) for path in paths]

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from headrace.shards.remote_index import is_joined_index, remote_indexes, remote
 from headrace.shards.tar_index import TarIndex, index_of
 from headrace.shards.urls import Urls, shard_paths
 from headrace.shards.values import INTEGERS, Together, Values, asked_names, checked_decoder
+from headrace.shards.wids import FarLists
 from headrace.sources.ranges import Ranges
 
 IMAGES = ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "pnm", "bmp", "tif", "tiff", "gif")
@@ -40,7 +42,8 @@ class TarShards(Ranges):
 
     Args:
         urls: shards: a path or a URL, or a list of them. A string may hold ``{000..146}``, ``{a,b}``, a pattern
-            (``train-*.tar``), and several of these joined by ``::``. A ``.json`` file is a list of shards of wids.
+            (``train-*.tar``), and several of these joined by ``::``. A ``.json`` file or URL is a list of shards of
+            wids; the list's URL must lie where its shards do.
         image: extensions of the images; of several in a sample, the first one in this order is taken. A string may
             hold several: ``"jpg;png"``.
         label: an extension, a list of them (the label is a dict), ``"__key__"`` (the sample's key), or None.
@@ -51,8 +54,8 @@ class TarShards(Ranges):
             its folder cannot be written to; for URLs, read from beside the shard, and kept in the cache's folder.
             False: nowhere. A path or a URL that ends in ``.npz``: a joined index of shards that are URLs, which
             ``headrace index SHARDS --out FILE`` writes; beside 16 shards or more, ``headrace.index.npz`` is looked for.
-            Unless it is False, indexes of DALI's ``wds2idx`` and of Energon that fit a local shard are
-            read in place of the shard's headers.
+            Unless it is False, indexes of DALI's ``wds2idx`` and of Energon that fit a shard are read in place of the
+            shard's headers; one beside a URL that does not fit is a warning, and the shard is read once, whole.
         missing: what to do with samples that lack the image or a label: ``"raise"``, or ``"skip"``.
         allow_pickle: whether labels may be unpickled (``pkl``, ``pickle``, ``pyd``), which runs code from the shard.
         mode: as in ``ImageFiles``.
@@ -88,13 +91,16 @@ class TarShards(Ranges):
     ) -> None:
         images, labels = asked_names(image, label, target_transform, missing)
         decoders = {name: checked_decoder(name, allow_pickle) for name in labels if name != KEY}
-        shards = shard_paths(urls)
+        lists = FarLists(storage_options, network)
+        shards = shard_paths(urls, lists)
         wanted = {"image": images, **{name: (name,) for name in decoders}}
         files: list[str] | RemoteFiles = shards
         if is_url(shards[0]):
             files = remote_shards(shards, storage_options, checked_cache(cache), network)
             shards = files.shown
-            found = joined(shards, _checked(shards, remote_indexes(files, _folder(index))), wanted, missing == "skip")
+            indexes = remote_indexes(files, _folder(index))
+            lists.check(files)
+            found = joined(shards, _checked(shards, indexes), wanted, missing == "skip")
         elif storage_options is not None or network is not None:
             raise ValueError("storage_options and network are for URLs, and these shards are files")
         elif isinstance(index, (str, os.PathLike)) and is_joined_index(os.fspath(index)):
@@ -114,7 +120,7 @@ class TarShards(Ranges):
             cache=checked_local(cache) if files is shards else None,
         )
         self.keys: Sequence[str] = found.keys
-        self._upright = upright
+        self._upright, self._unread = upright, False
         parts: dict[str, Any] = {}
         for name in labels:
             if name == KEY:
@@ -130,11 +136,22 @@ class TarShards(Ranges):
             self._values = [part for part in parts.values() if isinstance(part, Values)]
             self._labels = parts[label] if isinstance(label, str) else Together(parts)
             self._plain = isinstance(self._labels, np.ndarray)
+            self._unread = isinstance(label, str) and label != KEY and found.fields[label].unread
             self.target_transform = target_transform
 
     def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
         values = self._values if self.has_targets else []
         return super().expect(indices, wait) + sum(one.expect(indices, wait) for one in values)
+
+    def numbers_to_hash(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
+        # Fingerprints are those of an index that holds the numbers: which one was there must not matter to a state.
+        if not self._unread or self.target_transform is not None:
+            return super().numbers_to_hash(indices)
+        values = self._values[0]
+        values.expect(indices)
+        with suppress(ValueError):  # no numbers
+            return np.array([values[int(index)] for index in indices], np.int64)
+        return None
 
     @property
     def upright(self) -> bool:

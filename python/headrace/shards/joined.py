@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.base.native import core
+from headrace.shards.foreign import UNREAD
 from headrace.shards.tar_index import TarIndex
 from headrace.shards.values import INTEGERS, Names
 from headrace.sources.packed_paths import PackedPaths
@@ -23,7 +24,8 @@ class Field:
         extensions: those that are wanted, the preferred one first.
         choice: the number of each sample's extension among them, uint8 (n,).
         offset, length: the place of its bytes in the shard, uint64 (n,).
-        number: the whole numbers that the bytes spell, int64 (n,); None if some spell none.
+        number: the whole numbers that the bytes spell, int64 (n,); None if some spell none, or were not read.
+        unread: whether some were not read, and all others spell a whole number.
     """
 
     extensions: tuple[str, ...]
@@ -31,6 +33,7 @@ class Field:
     offset: npt.NDArray[np.uint64]
     length: npt.NDArray[np.uint64]
     number: npt.NDArray[np.int64] | None
+    unread: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,6 @@ def _field(
 def _chosen(field: Field, chosen: Any) -> Field:
     number = None if field.number is None else field.number[chosen]
     whole = number is not None and not (number == core.NO_NUMBER).any()
-    return Field(
-        field.extensions, field.choice[chosen], field.offset[chosen], field.length[chosen], number if whole else None
-    )
+    unread = whole and bool(np.any(number == UNREAD))
+    places = field.choice[chosen], field.offset[chosen], field.length[chosen]
+    return Field(field.extensions, *places, number if whole and not unread else None, unread)

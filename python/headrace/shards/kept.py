@@ -13,8 +13,8 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from headrace.shards.headers import is_header_of
 from headrace.shards.joined import Field, Joined
-from headrace.shards.tar_index import is_header_of
 from headrace.sources.packed_paths import PackedPaths
 from headrace.sources.ranges import stamps_of
 

@@ -25,11 +25,11 @@ from headrace.remote.doors.answers import Stamp
 from headrace.remote.files import RemoteFiles
 from headrace.remote.network import Network
 from headrace.remote.urls import is_url, named, shown
+from headrace.shards.foreign_remote import ForeignIndexes, copy_object
+from headrace.shards.headers import BLOCK, is_header
 from headrace.shards.joined_index import NAME, Known, unpacked
-from headrace.shards.tar_index import BLOCK, TarIndex, is_header, parsed, read_index, store
+from headrace.shards.tar_index import TarIndex, parsed, read_index, store
 
-_PIECE = 8 << 20  # bytes of a request when a whole shard is read
-_PIECES = 4  # of these requests for one shard in flight
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the folder for temporary files may lie elsewhere
 _MANY = 16  # shards for which a joined index is looked for
 _TRIED = 16  # shards of a joined index that are compared with it
@@ -52,12 +52,13 @@ def _check(lead: bytes, length: int) -> str:
     return "the index does not fit the shard: no member of this length begins there; remove the index beside the shard"
 
 
-def remote_indexes(files: RemoteFiles, folder: str | None) -> list[TarIndex]:
+def remote_indexes(files: RemoteFiles, folder: str | None, *, adopt: bool = True) -> list[TarIndex]:
     """Returns the index of each shard.
 
     Args:
         folder: where indexes are kept here. None: in the cache's folder, if there is one. "": nowhere; then what lies
             beside the shards is not read either. Or a joined index, a path or a URL.
+        adopt: whether an index of another program is taken, if it fits. Its whole numbers are UNREAD.
 
     Raises:
         OSError: a shard cannot be read.
@@ -68,7 +69,7 @@ def remote_indexes(files: RemoteFiles, folder: str | None) -> list[TarIndex]:
     if folder is None or is_joined_index(folder):
         known = _joined(files, folder)
         folder = None
-    maker = _Maker(files, folder != "")
+    maker = _Maker(files, folder != "", adopt)
     if not known and folder is None and len(files.urls) >= _MANY and fetcher.disk is None:
         known = fetcher.wait(maker.all_beside())
         known = known if _changed(files, known) is None else {}
@@ -89,14 +90,21 @@ def remote_indexes(files: RemoteFiles, folder: str | None) -> list[TarIndex]:
                 return made
 
             pairs = zip(files.urls, stamps, strict=True)
-            tasks = [asyncio.ensure_future(one(number, *pair)) for number, pair in enumerate(pairs)]
-            try:
-                return list(await asyncio.gather(*tasks))
-            finally:
-                for task in tasks:
-                    task.cancel()
+            async with maker.foreign:
+                tasks = [asyncio.ensure_future(one(number, *pair)) for number, pair in enumerate(pairs)]
+                try:
+                    return list(await asyncio.gather(*tasks))
+                finally:
+                    for task in tasks:
+                        task.cancel()
 
         made: list[TarIndex] = fetcher.wait(all_of_them())
+    if unfit := maker.foreign.unfit:
+        warnings.warn(
+            f"{len(unfit)} indexes beside the shards do not fit them, first {shown(unfit[0])}: these shards were read "
+            "whole instead; write the indexes again, or remove them",
+            stacklevel=4,
+        )
     return made
 
 
@@ -167,8 +175,10 @@ def _base(url: str) -> str:
 class _Maker:
     """Finds or makes indexes, in the fetcher's loop."""
 
-    def __init__(self, files: RemoteFiles, beside: bool) -> None:
+    def __init__(self, files: RemoteFiles, beside: bool, adopt: bool) -> None:
         self._urls, self._options, self._fetcher, self._beside = files.urls, files.options, files.fetcher, beside
+        self.foreign = ForeignIndexes(files.fetcher, files.options)
+        self._adopt = beside and adopt
         self.kept: Path | None = None  # the folder of indexes that are kept here
         self._seen: dict[str, TarIndex | None] = {}  # what lies beside the shards, as far as that was looked for
         self._turns = asyncio.Semaphore(_SHARDS)
@@ -187,6 +197,8 @@ class _Maker:
             if index is not None and int(index.stamp[0]) == stamp.size:
                 return index
         index = await self._found_beside(url, stamp) if self._beside else None
+        if index is None and self._adopt and (index := await self.foreign.index_of(url, stamp)) is not None:
+            return index  # not kept: it lacks the whole numbers
         if index is None:
             async with self._turns:
                 index = await self._made(url, stamp)
@@ -223,28 +235,11 @@ class _Maker:
     async def _made_in(self, folder: Path | None, url: str, stamp: Stamp) -> TarIndex:
         disk = self._fetcher.disk
         with tempfile.TemporaryFile(dir=folder) as file:
-            await self._copy(url, stamp, file.fileno())
+            await copy_object(self._fetcher, url, self._options, stamp, file.fileno())
             index = await asyncio.to_thread(read_index, str(path_of(file.fileno())), shown(url))
             if disk is not None and (beginning := disk.beginning(url, stamp)):
                 await asyncio.to_thread(_fill, disk, beginning, index, file.fileno())
         return TarIndex(**{**vars(index), "stamp": np.array([stamp.size, 0], np.int64)})
-
-    async def _copy(self, url: str, stamp: Stamp, file: int) -> None:
-        turns = asyncio.Semaphore(_PIECES)
-
-        async def piece(begin: int) -> None:
-            async with turns:
-                end = min(begin + _PIECE, stamp.size)
-                data = await self._fetcher.read(url, self._options, begin, end, stamp)
-                await asyncio.to_thread(_write, file, data, begin)
-
-        await asyncio.gather(*(piece(begin) for begin in range(0, stamp.size, _PIECE)))
-
-
-def _write(file: int, data: bytes, begin: int) -> None:
-    done = 0
-    while done < len(data):  # a disk that becomes full takes a part, and raises at the next call
-        done += os.pwrite(file, memoryview(data)[done:], begin + done)
 
 
 def _fill(disk: DiskCache, beginning: str, index: TarIndex, file: int) -> None:

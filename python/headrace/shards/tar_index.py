@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from headrace.base.native import core
 from headrace.shards.foreign import foreign_index
+from headrace.shards.headers import is_header_of
 from headrace.shards.stored_arrays import stored_arrays
 from headrace.sources.ranges import stamp_of
 
 _VERSION = 1
-BLOCK = 512
 _TRIED = 4  # members of a sidecar whose headers are compared with the shard
 
 
@@ -78,10 +78,11 @@ def read_index(path: str, name: str) -> TarIndex:
         made = core.tar_samples(os.fsencode(path))
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
-    return _index(made)
+    return index_from(made)
 
 
-def _index(made: dict[str, Any]) -> TarIndex:
+def index_from(made: dict[str, Any]) -> TarIndex:
+    """Returns the index of the fields that ``core.tar_samples`` makes."""
     return TarIndex(
         **{
             **made,
@@ -97,7 +98,7 @@ def _adopted(path: str) -> TarIndex | None:
     """Returns an index made from another program's, if there is one beside the shard and it fits."""
     if (made := foreign_index(path)) is None:
         return None
-    index = _index(made)
+    index = index_from(made)
     with suppress(OSError, ValueError):
         return index if is_consistent(index) and _fits(index, path) else None
     return None
@@ -181,26 +182,3 @@ def _fits(index: TarIndex, path: str) -> bool:
             if not is_header_of(file.fileno(), int(index.offset[place]), int(index.length[place]), name):
                 return False
     return True
-
-
-def is_header_of(file: int, offset: int, length: int, name: str) -> bool:
-    """Whether the header of a member lies in front of its bytes, and has its name where this header holds it. The case
-    of letters is not compared."""
-    block = os.pread(file, BLOCK, offset - BLOCK)
-    if not is_header(block, length):
-        return False
-    whole = os.fsencode(name)
-    own = block[:100].split(b"\0")[0]
-    # Longer names, and in some formats those that are not ASCII, lie in headers of their own.
-    return len(whole) >= 100 or not whole.isascii() or whole.lower().endswith(own.lower())
-
-
-def is_header(block: bytes, length: int) -> bool:
-    """Whether a block is the header of a member of so many bytes. Raises ValueError where it holds no numbers."""
-    if len(block) != BLOCK or _octal(block[148:156]) != sum(block[:148]) + sum(block[156:]) + 8 * 32:
-        return False
-    return bool(block[124] & 0x80) or _octal(block[124:136]) == length
-
-
-def _octal(field: bytes) -> int:
-    return int(field.split(b"\0")[0].strip() or b"0", 8)

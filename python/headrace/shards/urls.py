@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from headrace.remote.urls import all_urls, is_url, shown
-from headrace.shards.wids import listed_shards
+from headrace.shards.wids import FarLists, listed_shards
 
 Urls = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -17,13 +17,14 @@ _RANGE = re.compile(r"(\d+)\.\.(\d+)$")
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):")
 
 
-def shard_paths(urls: Urls) -> list[str]:
+def shard_paths(urls: Urls, far: FarLists | None = None) -> list[str]:
     """Returns the absolute paths of the shards, or their URLs, in order.
 
     Args:
         urls: a path, or several. A string may hold ``{000..012}`` and ``{a,b}``, a pattern of `glob`, whose files are
-            sorted, and several of these joined by ``::``. A ``Path`` is taken as it is. A ``.json`` file is a list
-            of shards of wids.
+            sorted, and several of these joined by ``::``. A ``Path`` is taken as it is. A ``.json`` file or URL is a
+            list of shards of wids.
+        far: reads lists that are URLs, and takes the sizes that lists give; None: without credentials.
 
     Raises:
         ValueError: there is no shard, a brace is not closed, a pattern is a URL, or shards lie here and elsewhere.
@@ -31,7 +32,9 @@ def shard_paths(urls: Urls) -> list[str]:
     """
     given = [urls] if isinstance(urls, (str, os.PathLike)) else list(urls)
     named = [path for one in given for path in (_named(one) if isinstance(one, str) else [os.fspath(one)])]
-    paths = [path for one in named for path in (listed_shards(one) if one.endswith(".json") else [one])]
+    far = far or FarLists(None, None)
+    lists = (listed_shards(one, far) if one.partition("?")[0].endswith(".json") else [one] for one in named)
+    paths = list(itertools.chain.from_iterable(lists))
     if not paths:
         raise ValueError("no shards are given")
     return paths if all_urls(paths) else [os.path.abspath(path) for path in paths]  # noqa: PTH100 - no resolve()

@@ -4,34 +4,95 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from headrace.remote.files import RemoteFiles
+from headrace.remote.network import Network
+from headrace.remote.urls import host, is_url, shown
 
 
-def listed_shards(path: str) -> list[str]:
+class FarLists:
+    """Lists that lie in other machines, and the sizes that lists give for shards that do.
+
+    Args:
+        options, network: as for the shards.
+
+    Attributes:
+        sizes: of shards, by their URLs, and the list that says so.
+    """
+
+    def __init__(self, options: Mapping[str, Any] | None, network: Network | None) -> None:
+        self._options, self._network = options, network
+        self.sizes: dict[str, tuple[int, str]] = {}
+
+    def read(self, url: str) -> bytes:
+        """Returns the bytes of a list. Raises OSError."""
+        return RemoteFiles([url], self._options, None, self._network).read(0, 0, None)
+
+    def check(self, files: RemoteFiles) -> None:
+        """Raises ValueError if a shard has another size than its list says. The stamps of the shards are known."""
+        for url, stamp in zip(files.urls, files.stamps or (), strict=bool(files.stamps)):
+            size, said = self.sizes.get(url, (stamp.size, ""))
+            if size != stamp.size:
+                raise ValueError(_other_size(shown(url), stamp.size, said, size))
+
+
+def listed_shards(path: str, far: FarLists) -> list[str]:
     """Returns the shards that a JSON file of wids lists, relative to its folder, in its order.
+
+    Args:
+        path: a path or a URL.
+        far: takes the sizes of shards that are URLs.
 
     Raises:
         OSError: the file cannot be read, or a shard is not there.
-        ValueError: it is no such list, it names other lists, or a shard has another size than it says.
+        ValueError: it is no such list, it names other lists, or a shard has another size than it says. Or a list in
+            another machine names shards in a third one, which must not see the credentials, or here.
     """
+    there, title = is_url(path), shown(path) if is_url(path) else path
+    data = far.read(path) if there else Path(path).read_bytes()
     try:
-        held = json.loads(Path(path).read_bytes())
+        held = json.loads(data)
         if held["wids_version"] != 1 or held.get("datasets"):
-            raise ValueError(f"{path} names other lists, or is of another version than 1; give the shards themselves")
+            raise ValueError(f"{title} names other lists, or is of another version than 1; give the shards themselves")
         shards = [(str(one["url"]), one.get("filesize")) for one in held["shardlist"]]
-    except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is no list of shards of wids: {error!r}") from error
-    base = str(held.get("base") or "")
+        base = str(held.get("base") or "")
+    except (KeyError, TypeError, AttributeError, UnicodeDecodeError, RecursionError, json.JSONDecodeError) as error:
+        raise ValueError(f"{title} is no list of shards of wids: {error!r}") from error
     found = []
     for url, size in shards:
         named = url if "://" in url or not base else f"{base.rstrip('/')}/{url}"
-        if "://" in named and not named.startswith("file://"):
-            raise ValueError(f"{path} lists {named}, which is no local file; copy the shards to a disk first")
-        shard = os.path.join(os.path.dirname(path), named.removeprefix("file://"))  # noqa: PTH118, PTH120 - strings
-        if size is not None and os.stat(shard).st_size != size:  # noqa: PTH116 - a string
-            raise ValueError(
-                f"{shard} has {os.stat(shard).st_size} bytes, but {path} says {size}: it is incomplete, or it was "  # noqa: PTH116
-                "written again; copy it again, or give the shards themselves"
-            )
+        shard = _far(named, path, title) if there else named
+        if is_url(shard):
+            if size is not None:
+                far.sizes[shard] = size, title
+        else:
+            shard = os.path.join(os.path.dirname(path), shard.removeprefix("file://"))  # noqa: PTH118, PTH120 - strings
+            if size is not None and os.stat(shard).st_size != size:  # noqa: PTH116 - a string
+                raise ValueError(_other_size(shard, os.stat(shard).st_size, path, size))  # noqa: PTH116
         found.append(shard)
     return found
+
+
+def _far(named: str, path: str, title: str) -> str:
+    """Returns the URL of a shard that a list in another machine names."""
+    if is_url(named):
+        if host(named) != host(path):
+            raise ValueError(
+                f"{title} lists {shown(named)}, in another place than itself: give the shards themselves, if "
+                "storage_options may be sent there"
+            )
+        return named
+    if "://" in named or named.startswith("/"):
+        raise ValueError(f"{title} lists a file of this machine: {named}; give the shards themselves")
+    head, mark, query = path.partition("?")
+    return f"{head.rpartition('/')[0]}/{named}{mark}{query}"
+
+
+def _other_size(shard: str, size: int, said: str, expected: Any) -> str:
+    return (
+        f"{shard} has {size} bytes, but {said} says {expected}: it is incomplete, or it was written again; copy it "
+        "again, or give the shards themselves"
+    )

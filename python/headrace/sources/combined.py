@@ -84,6 +84,9 @@ class Selection(BlobDataset):
     def numbers(self, indices: Int64s) -> Int64s | None:
         return self.base.numbers(self.rows[indices])
 
+    def numbers_to_hash(self, indices: Int64s) -> Int64s | None:
+        return self.base.numbers_to_hash(self.rows[indices])
+
     @property
     def ahead_bytes(self) -> int:
         return self.base.ahead_bytes
@@ -172,9 +175,16 @@ class Joined(BlobDataset):
         return part.target(row)
 
     def numbers(self, indices: Int64s) -> Int64s | None:
+        return self._gathered(indices, BlobDataset.numbers.__name__)
+
+    def numbers_to_hash(self, indices: Int64s) -> Int64s | None:
+        return self._gathered(indices, BlobDataset.numbers_to_hash.__name__)
+
+    def _gathered(self, indices: Int64s, name: str) -> Int64s | None:
+        """Returns what a method of the parts returns for these samples; None if it is None for one of the parts."""
         made = np.empty(len(indices), dtype=np.int64)
         for part, places, rows in self._by_part(indices):
-            some = part.numbers(rows)
+            some = getattr(part, name)(rows)
             if some is None:
                 return None
             made[places] = some

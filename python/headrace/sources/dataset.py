@@ -119,11 +119,15 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         are plain ints.
         """
         places = np.unique(np.linspace(0, len(self) - 1, _LOOKED_AT).astype(np.int64))
-        numbers = self.numbers(places) if self.has_targets else None
+        numbers = self.numbers_to_hash(places) if self.has_targets else None
         digest = hashlib.sha256(repr((len(self), None if numbers is None else numbers.tolist())).encode())
         for place in places.tolist():
             digest.update(self.identity(place).encode(errors="surrogateescape") + b"\0")
         return digest.hexdigest()[:16]
+
+    def numbers_to_hash(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, Any] | None:
+        """Returns the targets that `fingerprint` covers, if they are plain ints; otherwise None."""
+        return self.numbers(indices)
 
     def location(self, index: int) -> str:
         """Returns where the sample is stored, for messages: its path, if it has one."""

@@ -16,6 +16,7 @@ from headrace.shards.dataset import IMAGES
 from headrace.shards.remote_index import remote_shards
 from headrace.shards.urls import Urls, shard_paths
 from headrace.shards.values import asked_names, checked_decoder
+from headrace.shards.wids import FarLists
 from headrace.streams.numbers import MOST_SHARDS
 from headrace.streams.plan import Plan
 from headrace.streams.sampler import StreamSampler
@@ -69,7 +70,7 @@ class TarStream(IterableDataset[Any]):
         network: Network | None = None,
     ) -> None:
         images, names = asked_names(image, label, target_transform, missing)
-        shards = shard_paths(urls)
+        shards = shard_paths(urls, FarLists(storage_options, network))
         if not is_url(shards[0]):
             raise ValueError(
                 f"{os.fspath(shards[0])} is a file: TarStream reads URLs; TarShards reads files, in any order"
