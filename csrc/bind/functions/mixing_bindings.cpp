@@ -1,14 +1,10 @@
-// Binds the mixing of batches for headrace.mixing: in place, and of bytes into new ones.
+// Binds the mixing of finished batches, in place, for headrace.mixing.
 #include <algorithm>
 #include <array>
-#include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "bind/convert.h"
 #include "bind/unlocked.h"
-#include "core/byte_mixing/byte_mixing.h"
 #include "core/kernels/kernels.h"
 #include "core/mixing/mixing.h"
 
@@ -67,58 +63,6 @@ void move_boxes(py::array boxes, bool mirrored) {
   (mirrored ? mirror_boxes : roll_boxes)(all);
 }
 
-using Bytes = py::array_t<uint8_t, py::array::c_style>;
-using Floats = py::array_t<float, py::array::c_style>;
-
-/// A table of normalised float32, [3][256].
-class PyByteTable {
- public:
-  PyByteTable(std::vector<float> entries, const Normalisation& by) : entries_(std::move(entries)), by_(by) {}
-
-  void mix(const Bytes& bytes, Floats out, float share, float rest, const std::string& isa) const {
-    const ByteBatch batch = to_batch(bytes, out);
-    const ByteLoops& loops = loops_of(isa);
-    const Unlocked unlocked;
-    mix_bytes(batch, {entries_.data(), by_}, share, rest, loops);
-  }
-
-  void cut(const Bytes& bytes, Floats out, const std::array<size_t, 4>& box, const std::string& isa) const {
-    const ByteBatch batch = to_batch(bytes, out);
-    const auto [left, top, right, bottom] = box;
-    if (right > batch.width || bottom > batch.height) throw py::value_error("box: within the images");
-    const ByteLoops& loops = loops_of(isa);
-    const Unlocked unlocked;
-    cut_bytes(batch, {entries_.data(), by_}, {left, top, right, bottom}, loops);
-  }
-
- private:
-  static const ByteLoops& loops_of(const std::string& isa) {
-    const Kernels* named = named_kernels(isa);
-    return byte_loops((named != nullptr ? *named : kernels()).name);
-  }
-
-  static ByteBatch to_batch(const Bytes& bytes, Floats& out) {
-    const bool fits = bytes.ndim() == 4 && out.ndim() == 4 && bytes.shape(1) == 3 &&
-                      std::equal(bytes.shape(), bytes.shape() + 4, out.shape());
-    if (!fits) throw py::value_error("bytes and out: both (n, 3, height, width)");
-    return {.bytes = bytes.data(),
-            .to = out.mutable_data(),
-            .samples = static_cast<size_t>(bytes.shape(0)),
-            .height = static_cast<size_t>(bytes.shape(2)),
-            .width = static_cast<size_t>(bytes.shape(3))};
-  }
-
-  std::vector<float> entries_;
-  Normalisation by_;
-};
-
-std::unique_ptr<PyByteTable> byte_table(const Floats& entries) {
-  if (entries.ndim() != 2 || entries.shape(0) != 3 || entries.shape(1) != 256) return nullptr;
-  const std::optional<Normalisation> found = find_normalisation(entries.data());
-  if (!found) return nullptr;
-  return std::make_unique<PyByteTable>(std::vector<float>(entries.data(), entries.data() + entries.size()), *found);
-}
-
 }  // namespace
 
 void bind_mixing(py::module_& module) {
@@ -127,14 +71,6 @@ void bind_mixing(py::module_& module) {
              "Mixes each sample with the one before it or, mirrored, with the one at its place from the end.");
   module.def("move_boxes", &move_boxes, py::arg("boxes").noconvert(), py::kw_only(), py::arg("mirrored"),
              "Gives each sample the box of the one before it or, mirrored, of the one at its place from the end.");
-  py::class_<PyByteTable>(module, "ByteTable", "A table of bytes' elements whose arithmetic is known.")
-      .def_static("of", &byte_table, py::arg("entries"),
-                  "The table of entries (3, 256); None if they are no normalisation.")
-      .def("mix", &PyByteTable::mix, py::arg("bytes").noconvert(), py::arg("out").noconvert(), py::arg("share"),
-           py::arg("rest"), py::arg("isa") = "",
-           "Writes each sample's elements times `share`, plus those of the one before it times `rest`.")
-      .def("cut", &PyByteTable::cut, py::arg("bytes").noconvert(), py::arg("out").noconvert(), py::arg("box"),
-           py::arg("isa") = "", "Writes each sample's elements, and within the box those of the one before it.");
 }
 
 }  // namespace headrace

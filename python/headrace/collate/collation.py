@@ -17,7 +17,6 @@ from headrace.engine.sized_engine import Sized
 from headrace.epochs.state import Progress
 from headrace.lowering.python_steps.reach import Reach
 from headrace.mixing import programs
-from headrace.mixing.from_bytes import ByteMixing
 from headrace.randomness.draws import BatchUse, batch_uniform
 from headrace.randomness.python_randomness import sample_randomness, seed_of
 
@@ -28,8 +27,6 @@ class Source(Protocol):
     """The part of a source that a collate_fn's samples need."""
 
     def sample_of(self, made: Any, index: int) -> Any: ...
-
-    def targets_of(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any: ...
 
 
 def is_default(collate_fn: CollateFunction | None, batched: bool) -> bool:
@@ -83,22 +80,14 @@ class Collation:
         function: the collate_fn.
         kinds: the classes of a sample's tensors: one for all, or a list, tuple or dict of them where a sample is one.
         progress: of the epoch; its seed and epoch number seed the random numbers.
-        of_bytes: what makes the values of finished batches, where these are bytes; else None.
     """
 
     def __init__(
-        self,
-        function: CollateFunction,
-        source: Source,
-        kinds: Any,
-        batched: bool,
-        progress: Progress,
-        of_bytes: ByteMixing | None = None,
+        self, function: CollateFunction, source: Source, kinds: Any, batched: bool, progress: Progress
     ) -> None:
         self._function = function
         self._source, self._kinds = source, kinds
         self._batched, self._progress = batched, progress
-        self._of_bytes = of_bytes
         self._copies = threading.local()
 
     def __call__(self, images: Any, indices: np.ndarray[Any, Any], position: int, *, ahead: bool = False) -> Any:
@@ -112,31 +101,11 @@ class Collation:
                 of torch's workers.
         """
         function = self._copy() if ahead else self._function
-        if self._of_bytes is not None:
-            made = self._mixed(self._of_bytes, function, images, indices, position)
-            if made is not None:
-                return made
-            images = self._of_bytes.plain(images)
         views = StackedViews()
         with views:
             made = self._made(function, self._samples(views, images, indices), position, views)
         views.finish()
         return made
-
-    def _mixed(
-        self,
-        of_bytes: ByteMixing,
-        function: CollateFunction,
-        images: torch.Tensor,
-        indices: np.ndarray[Any, Any],
-        position: int,
-    ) -> Any:
-        try:
-            labels = self._source.targets_of(indices)
-        except Exception:  # default_collate's own error follows
-            return None
-        with sample_randomness(_uniform(self._progress, position)):
-            return of_bytes.mixed(function, images, labels)
 
     def _made(self, function: CollateFunction, samples: Any, position: int, views: StackedViews) -> Any:
         uniform = _uniform(self._progress, position)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 from headrace.base.errors import SampleError
@@ -14,7 +13,7 @@ from headrace.delivery.arguments import can_pin, check_iterable, check_replaceab
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.iterator import NativeIterator
 from headrace.delivery.out_transform import seeded
-from headrace.delivery.routing import AnySource, Native, Threaded
+from headrace.delivery.routing import AnySource, Threaded
 from headrace.delivery.settings import Settings
 from headrace.delivery.stacking import Stacked
 from headrace.engine.device_engine import make_engine
@@ -30,7 +29,6 @@ from headrace.epochs.epochs import Epochs
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.samplers import sizes_known_to
 from headrace.epochs.state import Progress
-from headrace.mixing.from_bytes import ByteMixing
 from headrace.randomness.draws import Draws
 from headrace.recipe.aspect_sizes import nearest_of
 from headrace.recipe.recipe import Recipe
@@ -57,7 +55,6 @@ class Runner:
         self._variants: tuple[BlobDataset, Recipe, Any] | None = None
         self._entry_points: EntryPoints | None = None
         self._memory: core.SlotKeeper | None = None
-        self._bytes: tuple[Any, Recipe, ByteMixing | None] | None = None
 
     def begin(self, settings: Settings, route: Threaded, epochs: Epochs) -> NativeIterator:
         """Returns the iterator of the next epoch."""
@@ -69,14 +66,9 @@ class Runner:
         engine = self.engine if keeps_engine else None
         if self._memory is None:
             self._memory = core.SlotKeeper()
-        of_bytes = self._byte_mixing(settings, route, pin)
-        made_first = (
-            route if of_bytes is None or not isinstance(route, Native) else replace(route, recipe=of_bytes.recipe)
-        )
-        if engine is None or not engine.fits(made_first.product):
+        if engine is None or not engine.fits(route.product):
             # `depth` batches in flight, the one just returned, and the one before it, which the caller drops next.
-            in_pinned = pin and of_bytes is None
-            engine = self.new_engine(settings, made_first, slots_kept=settings.most_depth + 2, pin=in_pinned)
+            engine = self.new_engine(settings, route, slots_kept=settings.most_depth + 2, pin=pin)
         far = source.ahead_bytes > 0  # its table has connections of this process, which may be a forked one
         if self._table is None or self._table[0] is not source or far:
             self._table = source, _table_of(source, settings)
@@ -90,7 +82,7 @@ class Runner:
             engine.place(settings.cores)
         if settings.num_workers > 0:
             engine.work_as(WorkerValues(settings.num_workers, progress.seed, settings.dataset))
-        made = self._collation(settings, route, progress, of_bytes)
+        made = self._collation(settings, route, progress)
         iterator = NativeIterator(
             source,
             self._table[1],
@@ -109,26 +101,12 @@ class Runner:
         self._iterators.add(iterator)
         return iterator
 
-    def _byte_mixing(self, settings: Settings, route: Threaded, pin: bool) -> ByteMixing | None:
-        """Returns what mixes the batches of a route while they are bytes; None if the collate_fn gets them finished."""
-        function = settings.collate_fn
-        if function is None or not settings.batched or settings.destination.way != "memory":
-            return None
-        if not isinstance(route, Native) or not route.source.has_targets:
-            return None
-        if self._bytes is None or self._bytes[0] is not function or self._bytes[1] is not route.recipe:
-            made = ByteMixing.of(function, route.recipe, settings.layout, kept=settings.most_depth + 2, pin=pin)
-            self._bytes = function, route.recipe, made
-        return self._bytes[2]
-
     @staticmethod
-    def _collation(
-        settings: Settings, route: Threaded, progress: Progress, of_bytes: ByteMixing | None
-    ) -> collation.Collation | None:
+    def _collation(settings: Settings, route: Threaded, progress: Progress) -> collation.Collation | None:
         function = settings.collate_fn
         if function is None or collation.is_default(function, settings.batched):
             return None
-        return collation.Collation(function, route.source, route.kinds, settings.batched, progress, of_bytes)
+        return collation.Collation(function, route.source, route.kinds, settings.batched, progress)
 
     def new_engine(self, settings: Settings, route: Threaded, *, slots_kept: int, pin: bool = False) -> Engine:
         """Returns an engine (threads and memory) for the batches of a route."""
@@ -168,7 +146,7 @@ class Runner:
             iterator.close()
         if self.engine is not None:
             self.engine.close()
-        self._memory = self._bytes = None
+        self._memory = None
         if self._entry_points is not None:
             self._entry_points.save()
 

@@ -124,7 +124,7 @@ def collating(settings: Settings, *, ahead: bool = True) -> list[Part]:
     threads = ahead and settings.num_workers > 0 and settings.destination.way == "memory"
     where = "Python threads" if threads else "the caller's thread"
     mixes = programs.of_samples(settings.collate_fn) is not None
-    what = "mixes the finished batch natively" if mixes else "on views of the finished batch"
+    what = "mixes the finished batch in place, natively" if mixes else "on views of the finished batch"
     return [Part("collate_fn", "Python", f"{name} in {where}, {what}")]
 
 

@@ -50,16 +50,6 @@ def of_samples(function: Callable[[Any], Any]) -> Callable[..., Any] | None:
     return mixed
 
 
-def torchvisions_mix(function: Callable[[Any], Any]) -> Any:
-    """Returns the transform of a collate_fn that is ``return mix(*default_collate(samples))`` with one of torchvision's
-    that `of_samples` names; None for others."""
-    names = _names_in(function)
-    if names is None or len(names) != 2 or value_of_name(function, names[1]) is not default_collate:
-        return None
-    mix = value_of_name(function, names[0])
-    return mix if torchvision_mixes.is_known(mix) else None
-
-
 def _nothing() -> None:
     pass
 
