@@ -6,11 +6,11 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from recorded_loaders import BATCHES, BY_PILLOW, LOADERS, SAMPLES, make, totals
 
 import headrace
 from headrace import DataLoader
 from headrace.insight.timeline import ThreadTimeline
-from recorded_loaders import BATCHES, BY_PILLOW, LOADERS, SAMPLES, make, totals
 from support import assert_same
 
 

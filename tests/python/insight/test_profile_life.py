@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 import pytest
+from recorded_loaders import BATCH, BATCHES, SAMPLES, make, totals
 
 import headrace
 from headrace import DataLoader
 from headrace.base.native import core
-from recorded_loaders import BATCH, BATCHES, SAMPLES, make, totals
 from support import blobs, eventually, output_of
 
 

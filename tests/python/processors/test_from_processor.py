@@ -6,12 +6,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import hf_processors
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-import hf_processors
 from headrace import Blobs, DataLoader, ImageFiles, Samples
 from headrace import transforms as T
 from own_dataset import OwnDataset

@@ -6,11 +6,11 @@ import importlib
 import re
 from typing import Any
 
+import hf_processors
 import pytest
 import torch
 from PIL import Image
 
-import hf_processors
 from headrace import DataLoader
 from headrace import transforms as T
 from headrace.lowering import LoweringError, lower

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from eager import MODES, both, image_of, made
 from PIL import Image
 
 import headrace.transforms as H
-from eager import MODES, both, image_of, made
 
 pytestmark = pytest.mark.slow
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import torch
+from eager import both, image_of
 from PIL import Image
 from test_transforms import CALLS
 
 import headrace.transforms as H
-from eager import both, image_of
 from headrace import Blobs, DataLoader
 from headrace.lowering import LoweringError, lower
 from support import assert_same, pictures

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from eager import both, image_of, made
 from PIL import Image
 
 import headrace.transforms as H
-from eager import both, image_of, made
 
 Pair = namedtuple("Pair", "image label")
 
