@@ -129,7 +129,7 @@ class Files:
                 pass
             except Exception:
                 return f"{reader.__module__}: {traceback.format_exc()} for {data!r:.3000}"
-        if reader is plain_list:  # its unpickler is told of a class, and refuses it
+        if reader is plain_list:  # its find_class is called for a class, and refuses it
             seen = [one for one in seen if not one.startswith("pickle.find_class")]
         return f"{reader.__module__}: {seen} for {data!r:.3000}" if seen else ""
 

@@ -51,7 +51,7 @@ class Writer:
         self._thread.start()
 
     def go_on(self) -> None:
-        """Begins anew in a process that was forked since; its parent goes on with its own file."""
+        """In a forked child, starts a writer with a file of its own; the parent keeps writing to its file."""
         if self._pid != os.getpid():
             try:
                 self._begin()

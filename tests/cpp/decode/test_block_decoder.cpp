@@ -29,15 +29,6 @@ Box random_box(Random& random, int width, int height) {
   return box;
 }
 
-Bytes part(const Bytes& whole, int width, Box box) {
-  Bytes pixels;
-  for (int y = box.y; y < box.y + box.height; ++y) {
-    const auto row = whole.begin() + (ptrdiff_t{y} * width + box.x) * kPixelBytes;
-    pixels.insert(pixels.end(), row, row + ptrdiff_t{box.width} * kPixelBytes);
-  }
-  return pixels;
-}
-
 /// The pixels, or none where the decoder leaves the file to Pillow.
 Bytes verdict(const BlockLoops* loops, const Bytes& jpeg, const JpegHeader& header, Box box) {
   try {
@@ -78,7 +69,7 @@ TEST_CASE("boxes in images of several rows and chunks of MCUs, whatever the samp
           CAPTURE(box.y);
           CAPTURE(box.width);
           CAPTURE(box.height);
-          REQUIRE(decode_box(set, jpeg, header, box) == part(whole, size.width, box));
+          REQUIRE(decode_box(set, jpeg, header, box) == part_of(whole, size.width, box));
         }
     }
 }
@@ -105,7 +96,7 @@ TEST_CASE("damage is left to Pillow, or lies beside the box and changes no pixel
       CAPTURE(box.y);
       CAPTURE(box.height);
       const Bytes given = verdict(block_sets().back(), bad, header, box);
-      if (!given.empty()) REQUIRE(given == part(decode_whole(bad), options.width, box));  // which conceals damage
+      if (!given.empty()) REQUIRE(given == part_of(decode_whole(bad), options.width, box));  // which conceals damage
       apart += given.empty() != of_library.empty();
       ++(given.empty() ? refused : decoded);
     }

@@ -31,15 +31,6 @@ Box random_box(Random& random, int width, int height) {
   return box;
 }
 
-Bytes part(const Bytes& whole, int width, Box box) {
-  Bytes pixels;
-  for (int y = box.y; y < box.y + box.height; ++y) {
-    const auto row = whole.begin() + (ptrdiff_t{y} * width + box.x) * kPixelBytes;
-    pixels.insert(pixels.end(), row, row + ptrdiff_t{box.width} * kPixelBytes);
-  }
-  return pixels;
-}
-
 struct Kind {
   std::vector<int> h, v;
 };
@@ -116,7 +107,7 @@ TEST_CASE("boxes have the pixels of a full decode, in images of several strips")
         CAPTURE(box.height);
         BoxSink sink(box.width);
         decoder.decode(jpeg, header, box, sink);
-        REQUIRE(sink.pixels == part(whole, 611, box));
+        REQUIRE(sink.pixels == part_of(whole, 611, box));
       }
     }
   }

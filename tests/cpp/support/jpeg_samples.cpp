@@ -141,6 +141,15 @@ std::vector<uint8_t> decode_whole(const std::vector<uint8_t>& jpeg) {
   return pixels;
 }
 
+std::vector<uint8_t> part_of(const std::vector<uint8_t>& whole, int width, Box box) {
+  std::vector<uint8_t> pixels;
+  for (int y = box.y; y < box.y + box.height; ++y) {
+    const auto row = whole.begin() + (ptrdiff_t{y} * width + box.x) * kPixelBytes;
+    pixels.insert(pixels.end(), row, row + ptrdiff_t{box.width} * kPixelBytes);
+  }
+  return pixels;
+}
+
 std::vector<uint8_t> with_segment(const std::vector<uint8_t>& jpeg, int marker, const std::string& body) {
   const size_t length = body.size() + 2;
   const std::array<uint8_t, 4> head{0xFF, static_cast<uint8_t>(marker), static_cast<uint8_t>(length >> 8),

@@ -44,6 +44,9 @@ std::vector<uint8_t> make_jpeg_of_blocks(int width, int height, const std::vecto
 /// RGBX, rows without gaps. Pillow's settings: ISLOW, fancy upsampling.
 std::vector<uint8_t> decode_whole(const std::vector<uint8_t>& jpeg);
 
+/// The pixels of a box of what `decode_whole` returned for an image of this width.
+std::vector<uint8_t> part_of(const std::vector<uint8_t>& whole, int width, Box box);
+
 /// Keeps the rows of a box, without gaps.
 struct BoxSink : RowSink {
   explicit BoxSink(int box_width = 0) : width(box_width) {}
