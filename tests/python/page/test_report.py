@@ -53,7 +53,9 @@ def test_the_page_of_a_loader(tmp_path):
     progress = data["progress"]
     assert progress["counts"] == [4] * 5 and progress["times_s"] == sorted(progress["times_s"])
     assert f"<b>{progress['per_second']:,.0f} samples/s</b>" in page
-    assert {lane["thread"] for lane in data["timeline"]["lanes"]} >= {"headrace worker 0", "headrace worker 1"}
+    # One of the two may have taken every batch: the other started late.
+    workers = {lane["thread"] for lane in data["timeline"]["lanes"]} - {"MainThread", "headrace-pillow"}
+    assert workers and workers <= {"headrace worker 0", "headrace worker 1"}
     by_stage = {one["stage"]: one for one in data["stages"] if one["thread"] == "headrace worker"}
     assert f"{by_stage['decode']['self_s']:.3f} s" in page
     assert page.count("data:image/jpeg") == 4 and "class_" in page
