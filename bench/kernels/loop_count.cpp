@@ -97,6 +97,7 @@ std::map<std::string, Loop> loops(const Kernels& set) {
   effect("blend_sums", [=] { effects.blend_sums(floats, size_t{4} * kPixels, 0.3F, to); });
   effect("blend", [=] { effects.blend(a, size_t{4} * kPixels, 0.3F, to); });
   effect("tensor_saturate", [=] { effects.tensor_saturate(to, kPixels, 0.7F, 0.3F, false); });
+  effect("tensor_turn_hue", [=] { effects.tensor_turn_hue(to, kPixels, 0.1F, false); });
   effect("tensor_gray_sum", [=] { (void)effects.tensor_gray_sum(a, kPixels, false); });
   effect("tensor_sharpen", [=] { effects.tensor_sharpen(rows, kPixels, 0.7F, 0.3F, 0, to); });
   auto* mixed = noise<uint16_t>(kPixels, 0x3BFF);

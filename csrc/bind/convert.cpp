@@ -56,6 +56,7 @@ const std::map<std::string, Step::Kind> kTensorEffects = {
     {"TensorContrast", Step::Kind::kTensorContrast},
     {"TensorSharpness", Step::Kind::kTensorSharpness},
     {"TensorAutocontrast", Step::Kind::kTensorAutocontrast},
+    {"TensorHue", Step::Kind::kTensorHue},
     {"TensorWarp", Step::Kind::kTensorWarp},
 };
 
@@ -108,7 +109,9 @@ void read_tensor_effect(const py::handle& from, Step& step) {
   step.first_version = py::cast<int>(from.attr("version")) == 1;
   const py::handle rounding = from.attr("rounding");
   step.fused = !step.first_version && py::cast<bool>(rounding.attr("sums"));
-  if (py::hasattr(from, "factor")) step.factor = py::cast<double>(from.attr("factor"));
+  if (py::hasattr(from, "factor") && !read_drawn(from.attr("factor"), step)) {
+    step.factor = py::cast<double>(from.attr("factor"));
+  }
   if (py::hasattr(from, "channels")) step.one_channel = py::cast<int>(from.attr("channels")) == 1;
   if (step.kind != Step::Kind::kTensorWarp) return;
   step.fused = py::cast<bool>(rounding.attr("samples"));

@@ -103,7 +103,7 @@ HEADRACE_HD static inline bool is_table(Effect::Kind kind) {
          kind != Effect::Kind::kBlur && kind != Effect::Kind::kSharpness && kind != Effect::Kind::kPermute &&
          kind != Effect::Kind::kWarp && kind != Effect::Kind::kBoxBlur && kind != Effect::Kind::kMixChains &&
          kind != Effect::Kind::kTensorSaturation && kind != Effect::Kind::kTensorSharpness &&
-         kind != Effect::Kind::kTensorWarp;
+         kind != Effect::Kind::kTensorHue && kind != Effect::Kind::kTensorWarp;
 }
 
 /// Whether an effect reads other pixels than the one it changes.

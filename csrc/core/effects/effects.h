@@ -41,6 +41,8 @@ struct EffectLoops {
   int64_t (*tensor_gray_sum)(const uint8_t* pixels, size_t count, bool once);
   /// One row of torchvision's Sharpness: rows and `out` as those of `sharpen`; `flags`: a sum of TensorFlag.
   void (*tensor_sharpen)(const uint8_t* const* rows, size_t count, float factor, float rest, int flags, uint8_t* out);
+  /// torchvision's hue: `turn` is a share of a full turn; `first`: as its first version.
+  void (*tensor_turn_hue)(uint8_t* pixels, size_t count, float turn, bool first);
 };
 
 inline constexpr size_t kBlurBlock = 64;

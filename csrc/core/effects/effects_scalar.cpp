@@ -112,6 +112,11 @@ void tensor_saturate(uint8_t* pixels, size_t count, float factor, float rest, bo
   });
 }
 
+void tensor_turn_hue(uint8_t* pixels, size_t count, float turn, bool first) {
+  if (first) return each_pixel(pixels, count, [turn](uint32_t pixel) { return tensor_turned<true>(pixel, turn); });
+  each_pixel(pixels, count, [turn](uint32_t pixel) { return tensor_turned<false>(pixel, turn); });
+}
+
 int64_t tensor_gray_sum(const uint8_t* pixels, size_t count, bool once) {
   return rounding(once, [&](auto how) {
     int64_t sum = 0;
@@ -139,6 +144,7 @@ void tensor_sharpen(const uint8_t* const* rows, size_t count, float factor, floa
 
 const EffectLoops kScalarEffects{
     gray,    saturate, turn_hue,     permute,    look_up, sum_of_luma,     add_to_histograms, convolve,      round,
-    sharpen, box,      add_weighted, blend_sums, blend,   tensor_saturate, tensor_gray_sum,   tensor_sharpen};
+    sharpen, box,      add_weighted, blend_sums, blend,   tensor_saturate, tensor_gray_sum,   tensor_sharpen,
+    tensor_turn_hue};
 
 }  // namespace headrace

@@ -180,6 +180,11 @@ void tensor_saturate(uint8_t* pixels, size_t count, float factor, float rest, bo
   });
 }
 
+void tensor_turn_hue(uint8_t* pixels, size_t count, float turn, bool first) {
+  if (first) return each_block(pixels, count, [turn](uint32_t pixel) { return tensor_turned<true>(pixel, turn); });
+  each_block(pixels, count, [turn](uint32_t pixel) { return tensor_turned<false>(pixel, turn); });
+}
+
 // Black pixels beyond the last add nothing.
 int64_t tensor_gray_sum(const uint8_t* pixels, size_t count, bool once) {
   return rounding(once, [&](auto how) {

@@ -112,6 +112,9 @@ void Retoucher::retouch(std::span<const Effect> effects) {
       case Effect::Kind::kTensorSaturation:
         loops_.tensor_saturate(image_.data(), pixels, effect.factor, effect.rest, (effect.amount & kFused) != 0);
         break;
+      case Effect::Kind::kTensorHue:
+        loops_.tensor_turn_hue(image_.data(), pixels, effect.factor, (effect.amount & kFirstVersion) != 0);
+        break;
       case Effect::Kind::kTensorSharpness:
         sharpener_.run(image_.data(), size_, effect, loops_);
         break;

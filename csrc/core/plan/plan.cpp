@@ -51,8 +51,7 @@ class Resolver {
   }
 
   void apply(const Step& step) {
-    // Ignored by steps without draws.
-    const double draw = step.draw == kConstant ? step.factor : recipe_.draws > 0 ? draws_[step.draw] : 0;
+    const double draw = step.draw == kConstant ? step.factor : recipe_.draws > 0 ? draws_[step.draw] : 0;  // if any
     switch (step.kind) {
       case Step::Kind::kRandomResizedCrop:
         return random_resized_crop(step);
@@ -109,6 +108,7 @@ class Resolver {
       case Step::Kind::kTensorSaturation:
       case Step::Kind::kTensorContrast:
       case Step::Kind::kTensorAutocontrast:
+      case Step::Kind::kTensorHue:
       case Step::Kind::kTensorSharpness:
         return effect(value_effect(step, draw));
       case Step::Kind::kGaussianBlur:

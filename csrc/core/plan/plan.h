@@ -84,6 +84,7 @@ struct Step {
     kTensorContrast,
     kTensorSharpness,
     kTensorAutocontrast,
+    kTensorHue,
     kTensorWarp
   };
   Kind kind{};
@@ -196,10 +197,12 @@ struct Effect {
     kTensorContrast,
     kTensorSharpness,
     kTensorAutocontrast,
+    kTensorHue,
     kTensorWarp
   };
   Kind kind{};
-  float factor = 0;  // Brightness, Contrast, Saturation, Sharpness, those of tensors too; within kMostFactor
+  // Brightness, Contrast, Saturation, Sharpness, those of tensors too: within kMostFactor; TensorHue: share of a turn
+  float factor = 0;
   // Hue: added to H; Posterize: mask of the bits to keep; Solarize: first value inverted; Permute: channel_order();
   // SolarizeAdd: added to values below 128; Warp: index in Plan::warps; BoxBlur: pixels on each side in the box;
   // MixChains: index in Plan::chain_mixes; TensorWarp: in Plan::tensor_warps; other effects on tensors: TensorFlag

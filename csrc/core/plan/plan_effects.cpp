@@ -11,10 +11,10 @@ namespace headrace {
 namespace {
 
 // Factors and their complements are doubles that torch rounds to floats.
-Effect tensor_effect(Effect::Kind kind, const Step& step) {
+Effect tensor_effect(Effect::Kind kind, const Step& step, double factor) {
   const int flags =
       (step.first_version ? kFirstVersion : 0) | (step.fused ? kFused : 0) | (step.one_channel ? kOneChannel : 0);
-  return {kind, static_cast<float>(step.factor), flags, 0, 0, 0, static_cast<float>(1.0 - step.factor)};
+  return {kind, static_cast<float>(factor), flags, 0, 0, 0, static_cast<float>(1.0 - factor)};
 }
 
 }  // namespace
@@ -52,13 +52,15 @@ Effect value_effect(const Step& step, double draw) {
     case Step::Kind::kEqualize:
       return {Effect::Kind::kEqualize};
     case Step::Kind::kTensorSaturation:
-      return tensor_effect(Effect::Kind::kTensorSaturation, step);
+      return tensor_effect(Effect::Kind::kTensorSaturation, step, draw);
     case Step::Kind::kTensorContrast:
-      return tensor_effect(Effect::Kind::kTensorContrast, step);
+      return tensor_effect(Effect::Kind::kTensorContrast, step, draw);
     case Step::Kind::kTensorSharpness:
-      return tensor_effect(Effect::Kind::kTensorSharpness, step);
+      return tensor_effect(Effect::Kind::kTensorSharpness, step, draw);
     case Step::Kind::kTensorAutocontrast:
-      return tensor_effect(Effect::Kind::kTensorAutocontrast, step);
+      return tensor_effect(Effect::Kind::kTensorAutocontrast, step, draw);
+    case Step::Kind::kTensorHue:
+      return tensor_effect(Effect::Kind::kTensorHue, step, draw);
     default:
       throw Error(Stage::kPlan, "the step changes more than values");
   }

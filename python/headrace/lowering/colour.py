@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.lowering.containers import add_shuffled
-from headrace.lowering.images import Lower, on_either, on_images
+from headrace.lowering.images import Lower, on_either
 from headrace.lowering.tensors import colour as of_tensors
 from headrace.recipe.columns import Column
 
@@ -27,16 +27,30 @@ _FACTORS: dict[str, Callable[[int], S.Step]] = {
 _NOTHING_TO_GRAY = ("saturation", "hue")
 
 
+#: Larger factors of a byte tensor overflow float32 in torch.
+_MOST_OF_TENSORS = 1e6
+
+
+def _factors(builder: Builder, library: str) -> dict[str, Callable[[int], S.Step]]:
+    return _FACTORS if builder.values is None else of_tensors.drawn(builder, library)
+
+
+def _column(builder: Builder, name: str, low: float, high: float) -> int:
+    if not math.isfinite(high):
+        builder.refuse(f"{name} has an infinite largest factor; give a finite one")
+    if builder.values is not None and high > _MOST_OF_TENSORS:
+        builder.refuse(f"{name} has factors above {_MOST_OF_TENSORS:.0f}, which overflow on a tensor")
+    return builder.draw(Column(low, high))
+
+
 def color_jitter(builder: Builder, transform: Any, library: str) -> str:
     branches: list[tuple[S.Step]] = []
-    for name, kind in _FACTORS.items():
+    for name, kind in _factors(builder, library).items():
         bounds = getattr(transform, name)
         if bounds is None or (builder.channels == 1 and name in _NOTHING_TO_GRAY):
             continue
         low, high = (float(bound) for bound in bounds)
-        if not math.isfinite(high):
-            builder.refuse(f"{name} has an infinite largest factor; give a finite one")
-        branches.append((kind(builder.draw(Column(low, high))),))
+        branches.append((kind(_column(builder, name, low, high)),))
     return add_shuffled(builder, branches)
 
 
@@ -63,13 +77,13 @@ def random_photometric_distort(builder: Builder, transform: Any, library: str) -
     p = float(transform.p)
     done: dict[str, int] = {}
     factors: dict[str, S.Step] = {}
-    for name in _FACTORS:
+    for name, kind in _factors(builder, library).items():
         low, high = (float(bound) for bound in getattr(transform, name))
         least, most = (-0.5, 0.5) if name == "hue" else (0.0, math.inf)
         if not least <= low <= high <= most or math.isinf(high):
             builder.refuse(f"{name} is not (smallest, largest) within [{least}, {most}] and finite")
         done[name] = builder.draw(Column())
-        factors[name] = _FACTORS[name](builder.draw(Column(low, high)))
+        factors[name] = kind(_column(builder, name, low, high))
     early = builder.draw(Column())
     steps: list[S.Step] = [
         S.When(p, (factors["brightness"],), done["brightness"]),
@@ -117,8 +131,8 @@ _OF_IMAGES: dict[str, Lower] = {
     "RandomEqualize": _when(lambda transform: S.Equalize()),
 }
 LOWERS: dict[str, Lower] = {
-    "ColorJitter": on_images(color_jitter),
+    "ColorJitter": on_either(color_jitter, color_jitter),
     "RandomChannelPermutation": on_either(random_channel_permutation, random_channel_permutation),
-    "RandomPhotometricDistort": on_images(random_photometric_distort),
+    "RandomPhotometricDistort": on_either(random_photometric_distort, random_photometric_distort),
     **{name: on_either(lower, of_tensors.LOWERS[name]) for name, lower in _OF_IMAGES.items()},
 }

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from headrace.recipe.effect_steps import Drawn
+
 __all__ = [
     "Rounding",
     "TensorAutocontrast",
     "TensorContrast",
+    "TensorHue",
     "TensorSaturation",
     "TensorSharpness",
     "TensorStep",
@@ -44,17 +47,24 @@ class _TensorStep:
 
 @dataclass(frozen=True)
 class TensorSaturation(_TensorStep):
-    """``adjust_saturation`` by a constant factor, of an image of three channels."""
+    """``adjust_saturation`` of an image of three channels."""
 
-    factor: float
+    factor: float | Drawn
 
 
 @dataclass(frozen=True)
 class TensorContrast(_TensorStep):
-    """``adjust_contrast`` by a constant factor. `channels`: of the image, 1 or 3."""
+    """``adjust_contrast``. `channels`: of the image, 1 or 3."""
 
-    factor: float
+    factor: float | Drawn
     channels: int
+
+
+@dataclass(frozen=True)
+class TensorHue(_TensorStep):
+    """``adjust_hue`` of an image of three channels by a share of a turn, from -0.5 to 0.5."""
+
+    factor: float | Drawn
 
 
 @dataclass(frozen=True)
@@ -86,4 +96,4 @@ class TensorWarp(_TensorStep):
     fill: tuple[float, float, float] | None
 
 
-TensorStep = TensorAutocontrast | TensorContrast | TensorSaturation | TensorSharpness | TensorWarp
+TensorStep = TensorAutocontrast | TensorContrast | TensorHue | TensorSaturation | TensorSharpness | TensorWarp

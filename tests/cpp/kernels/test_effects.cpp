@@ -171,6 +171,11 @@ TEST_CASE("the sets agree on torchvision's effects of every colour, and on rows 
         const size_t count = 65536 - static_cast<size_t>(maker.between(0, 16));
         REQUIRE(set->effects->tensor_gray_sum(colours.data(), count, once) ==
                 plain.tensor_gray_sum(colours.data(), count, once));
+        const float turn = float(maker.between(-500, 500)) / 1000;
+        std::vector<uint8_t> want = colours, got = colours;
+        plain.tensor_turn_hue(want.data(), count, turn, once);
+        set->effects->tensor_turn_hue(got.data(), count, turn, once);
+        REQUIRE(want == got);
       }
     }
   }

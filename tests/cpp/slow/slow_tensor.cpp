@@ -76,6 +76,28 @@ void autocontrast(Picture& picture, bool first_version) {
   }
 }
 
+// Hue, saturation and value as torchvision has them, by the library's functions and its table of sectors.
+Pixel turned(const Pixel& pixel, float turn, bool first) {
+  float c[3];
+  for (size_t i = 0; i < 3; ++i) c[i] = first ? float(pixel[i]) / 255.0f : float(pixel[i]) * float(1.0 / 255.0);
+  const float most = std::max({c[0], c[1], c[2]}), least = std::min({c[0], c[1], c[2]}), range = most - least;
+  const bool same = most == least;
+  const float s = range / (same ? 1.0f : most);
+  float d[3];
+  for (size_t i = 0; i < 3; ++i) d[i] = (most - c[i]) / (same ? 1.0f : range);
+  float h = most == c[0] ? d[2] - d[1] : most == c[1] ? 2.0f + d[0] - d[2] : 4.0f + d[1] - d[0];
+  h = std::fmod((first ? h / 6.0f : h * float(1.0 / 6.0)) + 1.0f, 1.0f);
+  h = std::fmod(h + turn, 1.0f);
+  if (h < 0) h += 1.0f;
+  const float floor = std::floor(h * 6.0f), f = h * 6.0f - floor;
+  const float t = first ? 1.0f - s * (1.0f - f) : s * f + (1.0f - s);
+  const float ways[4] = {most, (1.0f - s) * most, (1.0f - s * f) * most, t * most};
+  constexpr int kWays[3][6] = {{0, 2, 1, 1, 3, 0}, {3, 0, 0, 2, 1, 1}, {1, 1, 3, 0, 0, 2}};
+  Pixel made{};
+  for (size_t i = 0; i < 3; ++i) made[i] = int(std::clamp(ways[kWays[i][int(floor) % 6]], 0.0f, 1.0f) * 255.999f);
+  return made;
+}
+
 Pixel warped_pixel(const TensorWarp& warp, Size size, const Picture& picture, int x, int y) {
   const float u = float(x) - float(size.width - 1) / 2, v = float(y) - float(size.height - 1) / 2;
   float at[2];
@@ -129,6 +151,9 @@ void apply_to_tensor(const Effect& effect, const Plan& plan, Size size, Picture&
       return contrast(picture, effect, once);
     case Effect::Kind::kTensorSharpness:
       return sharpen(picture, effect, size, once);
+    case Effect::Kind::kTensorHue:
+      for (Pixel& pixel : picture) pixel = turned(pixel, effect.factor, (effect.amount & kFirstVersion) != 0);
+      return;
     case Effect::Kind::kTensorAutocontrast:
       return autocontrast(picture, (effect.amount & kFirstVersion) != 0);
     default: {

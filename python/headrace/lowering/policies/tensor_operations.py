@@ -14,12 +14,10 @@ import torch
 import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.lowering.policies.operations import Steps, space_of, ways_of
-from headrace.lowering.tensors.colour import posterized
+from headrace.lowering.tensors.colour import contrast, posterized
 from headrace.pixels import tensor_rule, warps
 from headrace.transforms import filter_name
 
-#: Up to here torch's float32 sum of the bytes is exact: 2^24 / 255.
-_MOST_SUMMED = 65793
 _PLAIN: dict[str, Steps] = {"Identity": (), "Equalize": (S.Equalize(),), "Invert": (S.Invert(),)}
 
 
@@ -109,24 +107,13 @@ class TensorOperations:
 
     def _by_factor(self, name: str, factor: float) -> Steps:
         version, rounding, channels = self._version, self._rounding, self._builder.channels
-        height, width = self._size
         if name == "Brightness":  # torch's product, cut to a byte, is Pillow's blend with black
             return (S.Brightness(S.Constant(factor)),)
         if name == "Color":
             return () if channels == 1 else (S.TensorSaturation(version, rounding, factor),)
         if name == "Sharpness":
             return (S.TensorSharpness(version, rounding, factor),)
-        if height * width > _MOST_SUMMED:
-            self._builder.refuse(
-                f"sums up {height * width} pixels for Contrast in float32; natively up to {_MOST_SUMMED}, which torch "
-                "sums up without rounding"
-            )
-        if version == 2 and not tensor_rule.even(channels * height * width):
-            self._builder.refuse(
-                f"blends {channels} x {height} x {width} values for Contrast, and torch rounds the last ones otherwise "
-                "on this processor; natively where their number is a multiple of 16, and of 16 for each thread of torch"
-            )
-        return (S.TensorContrast(version, rounding, factor, channels),)
+        return (contrast(self._builder, version, rounding, factor),)
 
 
 def _shear_x(magnitude: float, height: int, width: int, version: int) -> list[float]:

@@ -1,4 +1,4 @@
-"""Lowers torchvision's transforms that change the colours of a byte tensor by constants, with torch's arithmetic."""
+"""Lowers torchvision's transforms that change the colours of a byte tensor with torch's arithmetic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower
 from headrace.pixels import tensor_rule
 from headrace.recipe.columns import Column
+from headrace.recipe.effect_steps import Drawn
 from headrace.recipe.tensor_steps import Rounding
+
+#: Up to here torch's float32 sum of the bytes is exact: 2^24 / 255.
+_MOST_SUMMED = 65793
 
 #: Step of a builder, a transform, and torchvision's version.
 Make = Callable[[Builder, Any, int], S.Step]
@@ -56,6 +60,34 @@ def _sharpness(builder: Builder, transform: Any, version: int) -> S.Step:
     if not 0 <= factor < math.inf:
         builder.refuse("sharpness_factor must be a finite number, 0 or more")
     return S.TensorSharpness(version, _rounding(builder), factor)
+
+
+def contrast(builder: Builder, version: int, rounding: Rounding, factor: float | Drawn) -> S.Step:
+    """Returns the step of Contrast; refuses where torch rounds in another way than the native code."""
+    assert builder.size is not None
+    (height, width), channels = builder.size, builder.channels
+    if height * width > _MOST_SUMMED:
+        builder.refuse(
+            f"sums up {height * width} pixels for Contrast in float32; natively up to {_MOST_SUMMED}, which torch "
+            "sums up without rounding"
+        )
+    if version == 2 and not tensor_rule.even(channels * height * width):
+        builder.refuse(
+            f"blends {channels} x {height} x {width} values for Contrast, and torch rounds the last ones otherwise "
+            "on this processor; natively where their number is a multiple of 16, and of 16 for each thread of torch"
+        )
+    return S.TensorContrast(version, rounding, factor, channels)
+
+
+def drawn(builder: Builder, library: str) -> dict[str, Callable[[int], S.Step]]:
+    """Returns the step of each change of ColorJitter, as a function of the column of its factor."""
+    version, rounding = 1 if library == "v1" else 2, _rounding(builder)
+    return {
+        "brightness": S.Brightness,  # torch's product, cut to a byte, is Pillow's blend with black
+        "contrast": lambda column: contrast(builder, version, rounding, Drawn(column)),
+        "saturation": lambda column: S.TensorSaturation(version, rounding, Drawn(column)),
+        "hue": lambda column: S.TensorHue(version, rounding, Drawn(column)),
+    }
 
 
 def posterized(bits: int) -> S.Step:

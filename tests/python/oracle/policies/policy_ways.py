@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-import torch
 from PIL import Image
 
-from headrace.base.native import core
-from headrace.engine import destination, device_engine
-from headrace.engine.engine import Engine
-from headrace.engine.layout import Layout
 from headrace.images.pil_tensor import pil_to_tensor
-from headrace.oracle.reference import reference_sample
 from headrace.recipe.recipe import Recipe
-from headrace.sources.arrays import Arrays
+from made_everywhere import assert_made
 
 #: The middle of each sign's half of a draw: negative, positive. torchvision v1 and v2 agree on the halves only.
 SIGNS = ((0.25, -1.0), (0.75, 1.0))
@@ -84,25 +77,3 @@ def assert_every_way_is_theirs(torchvision: Any, policy: Any, recipe: Recipe, im
         expected.append(pil_to_tensor(theirs))
     assert_made(recipe, image, rows, expected)
     return len(rows)
-
-
-def engines(recipe: Recipe) -> Iterator[tuple[str, Engine]]:
-    """Every engine that this machine and build have, by name."""
-    for isa in core.isas():
-        yield isa, Engine(recipe, Layout.PLANAR, threads=0, slots_kept=1, isa=isa)
-    if destination.native()[0] is not None:
-        emulated = destination.Destination(torch.device("cpu"), "fused", destination.EMULATED)
-        yield "emulated", device_engine.make_engine(recipe, Layout.PLANAR, emulated, threads=0, slots_kept=1)
-
-
-def assert_made(recipe: Recipe, image: Image.Image, rows: list[list[float]], expected: list[torch.Tensor]) -> None:
-    """Asserts that the native core, in each instruction set and on the emulated device, and the oracle make these
-    pixels of these draws."""
-    for name, engine in engines(recipe):
-        flight = engine.submit(Arrays(np.asarray(image)[None]).blob_table(), np.zeros(len(rows), int), np.array(rows))
-        assert engine.wait(flight, 60) and engine.failures(flight) == []
-        made = engine.tensor(flight)
-        for row, native, want in zip(rows, made, expected, strict=True):
-            assert torch.equal(native, want), (name, image.size, row)
-    for row, want in zip(rows, expected, strict=True):
-        assert torch.equal(reference_sample(image, recipe, row), want)

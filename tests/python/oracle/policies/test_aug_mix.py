@@ -9,7 +9,6 @@ import pytest
 import torch
 from aug_mix_ways import fed, operated, policy_of, recipe_of, ways
 from PIL import Image
-from policy_ways import assert_made
 
 from headrace import Arrays, DataLoader, Samples
 from headrace.images.pil_tensor import pil_to_tensor
@@ -18,6 +17,7 @@ from headrace.pixels import tensor_rule
 from headrace.randomness.chain_weights import chain_weights
 from headrace.randomness.draws import Draws
 from headrace.recipe.columns import SumWeights
+from made_everywhere import assert_made
 
 pytestmark = [pytest.mark.pixels, pytest.mark.slow]
 

@@ -10,13 +10,14 @@ import torch
 from aug_mix_ways import fed
 from aug_mix_ways import policy_of as mix_of
 from PIL import Image
-from policy_ways import assert_made, learned_ways, space_of, ways
+from policy_ways import learned_ways, space_of, ways
 
 from headrace import Arrays, Blobs, DataLoader
 from headrace.images.pil_tensor import pil_to_tensor
 from headrace.lowering import lower
 from headrace.pixels import tensor_ops, tensor_rule
 from headrace.randomness.draws import Draws
+from made_everywhere import assert_made
 from support import MEAN, STD, pictures
 
 pytestmark = [pytest.mark.pixels, pytest.mark.slow]

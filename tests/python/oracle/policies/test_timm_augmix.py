@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from policy_ways import assert_made
 from timm_feed import Fed
 
 from headrace import Arrays, DataLoader, Samples
@@ -20,6 +19,7 @@ from headrace.randomness.draws import Draws
 from headrace.recipe import steps as S
 from headrace.recipe.columns import ChainWeights
 from headrace.transforms import Compose, PILToTensor
+from made_everywhere import assert_made
 
 pytestmark = pytest.mark.slow
 

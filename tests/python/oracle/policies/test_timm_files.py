@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from policy_ways import assert_made
 from timm_feed import Fed
 
 from headrace.images.pil_tensor import pil_to_tensor
 from headrace.lowering import lower
 from headrace.randomness.draws import Draws
 from headrace.transforms import Compose, PILToTensor
+from made_everywhere import assert_made
 
 pytestmark = [pytest.mark.pixels, pytest.mark.slow]
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from policy_ways import assert_made
 from timm_feed import Fed
 
 from headrace import Arrays, DataLoader
@@ -21,6 +20,7 @@ from headrace.randomness.draws import Draws
 from headrace.recipe import steps as S
 from headrace.recipe.recipe import Recipe
 from headrace.transforms import Compose, PILToTensor
+from made_everywhere import assert_made
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from policy_ways import assert_made
 
 from headrace import Blobs, DataLoader
 from headrace.images.pil_tensor import pil_to_tensor
@@ -19,6 +18,7 @@ from headrace.lowering import LoweringError, lower
 from headrace.randomness.draws import Draws
 from headrace.recipe import steps as S
 from headrace.transforms import Compose, PILToTensor
+from made_everywhere import assert_made
 from support import pictures
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image, ImageFilter
-from policy_ways import assert_made
 
 from headrace import Arrays, DataLoader, Samples
 from headrace.images.pil_tensor import pil_to_tensor
@@ -17,6 +16,7 @@ from headrace.lowering import lower
 from headrace.randomness.draws import Draws
 from headrace.recipe import steps as S
 from headrace.transforms import Compose, PILToTensor
+from made_everywhere import assert_made
 
 pytestmark = pytest.mark.slow
 
