@@ -113,6 +113,12 @@ def _functions() -> Any:
     return functions
 
 
+def _newer_functions() -> Any:
+    import torchvision.transforms.v2.functional as functions
+
+    return functions
+
+
 def _size(image: Any) -> tuple[int, int]:
     return (image.shape[-2], image.shape[-1]) if isinstance(image, torch.Tensor) else (image.height, image.width)
 
@@ -177,12 +183,21 @@ def _crop_of_v2(transform: Any, image: Any, down: float, right: float) -> Any:
 def _jitter(transform: Any, steps: Steps, image: Any, draws: Draws) -> Any:
     done = [branch[0] for branch in steps[0].branches] if isinstance(steps[0], S.Shuffled) else list(steps)
     for one in [done[i] for i in _order(steps, len(done), draws)]:
-        image = getattr(_functions(), f"adjust_{type(one).__name__.lower()}")(image, draws[one.draw])
+        name = type(one).__name__.removeprefix("Tensor").lower()
+        functions = _newer_functions() if isinstance(image, torch.Tensor) and _is_v2(transform) else _functions()
+        image = getattr(functions, f"adjust_{name}")(image, draws[_column(one)])
     return image
 
 
+def _column(one: Any) -> int:
+    """The column of a factor; that of a step on byte tensors is a Drawn."""
+    column: int = one.factor.column if hasattr(one, "factor") else one.draw
+    return column
+
+
 def _distort(transform: Any, steps: Steps, image: Any, draws: Draws) -> Any:
-    first, gray = steps[0].draw, len(image.getbands()) == 1
+    first = steps[0].draw
+    gray = (len(image) if isinstance(image, torch.Tensor) else len(image.getbands())) == 1
     names = ("brightness", "contrast", "saturation", "hue")
     values: dict[str, Any] = {
         f"{name}_factor": draws[first + 2 * k + 1] if draws[first + 2 * k] < transform.p else None

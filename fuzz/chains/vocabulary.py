@@ -295,6 +295,7 @@ _COLOURS_OF_TENSORS = [
     ),
     *("v2.RandomSolarize(127.5)", "v2.RandomGrayscale(0.6)", "v2.RandomInvert()", "v2.RandomAutocontrast()"),
     "v2.RandomEqualize()",
+    *("v2.ColorJitter(0.4, 0.4, 0.4, 0.1)", "v2.ColorJitter(0.5, 0, (0.2, 1.9), 0.5)", "v2.RandomPhotometricDistort()"),
 ]
 
 

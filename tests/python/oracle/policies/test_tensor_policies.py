@@ -179,7 +179,6 @@ def test_a_step_of_ones_own_behind_it(torchvision):
         (lambda T: T.RandomSolarize(300), "threshold must be from 0 to 255"),
         (lambda T: T.RandomPosterize(9), "must be from 0 to 8"),
         (lambda T: type("RandAugment", (T.RandAugment,), {"_apply_op": 1})(), "subclass"),
-        (lambda T: T.ColorJitter(0.4), "other pixels than Pillow's"),
     ],
 )
 def test_refused(torchvision, make, reason):
