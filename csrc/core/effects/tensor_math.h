@@ -45,7 +45,8 @@ static inline uint32_t tensor_saturated(uint32_t pixel, float factor, float rest
 }
 
 /// The pixel with its hue turned by a share of a full turn. The first version of torchvision divides where the second
-/// multiplies with a reciprocal. A cut to a whole number is torch's floor, as these values are not negative, and its fmod.
+/// multiplies with a reciprocal. A cut to a whole number is torch's floor, as these values are not negative, and its
+/// fmod.
 template <bool kFirst>
 static inline uint32_t tensor_turned(uint32_t pixel, float turn) {
   const auto share = [](int value) {
@@ -72,7 +73,10 @@ static inline uint32_t tensor_turned(uint32_t pixel, float turn) {
   };
   const int full = static_cast<int>(v * 255.999f), p = byte(rest * v), q = byte((1.0f - part) * v);
   const int t = byte((kFirst ? 1.0f - s * (1.0f - f) : part + rest) * v);
-  return packed(sector == 1 ? q : sector == 2 || sector == 3 ? p : sector == 4 ? t : full,
+  return packed(sector == 1                  ? q
+                : sector == 2 || sector == 3 ? p
+                : sector == 4                ? t
+                                             : full,
                 sector == 0 || sector == 6   ? t
                 : sector == 1 || sector == 2 ? full
                 : sector == 3                ? q
