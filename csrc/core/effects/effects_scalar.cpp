@@ -143,8 +143,8 @@ void tensor_sharpen(const uint8_t* const* rows, size_t count, float factor, floa
 }  // namespace
 
 const EffectLoops kScalarEffects{
-    gray,    saturate, turn_hue,     permute,    look_up, sum_of_luma,     add_to_histograms, convolve,      round,
-    sharpen, box,      add_weighted, blend_sums, blend,   tensor_saturate, tensor_gray_sum,   tensor_sharpen,
-    tensor_turn_hue};
+    gray,           saturate,       turn_hue, permute,      look_up,    sum_of_luma, add_to_histograms, convolve,
+    round,          sharpen,        box,      add_weighted, blend_sums, blend,       tensor_saturate,   tensor_gray_sum,
+    tensor_sharpen, tensor_turn_hue};
 
 }  // namespace headrace
