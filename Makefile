@@ -4,6 +4,7 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 PILLOW ?= 12.3.0
+PILLOW_TESTS ?= pixels
 # Without its dependencies: they would bring torchvision's, and so a CUDA build of torch. The trainers' bring the others.
 TIMM ?= 1.0.31
 BENCH ?= --out build/bench.json
@@ -49,7 +50,7 @@ test-aarch64: $(VENV)/.system-tests
 # The pixels with another Pillow (its order of passes differs), in the same environment.
 test-pillow: $(VENV)/.installed $(VENV)/.tools
 	test -d build/pillow-$(PILLOW) || $(PIP) --no-deps --target build/pillow-$(PILLOW) pillow==$(PILLOW)
-	PYTHONPATH=build/pillow-$(PILLOW) $(PYTEST) -m pixels
+	PYTHONPATH=build/pillow-$(PILLOW) $(PYTEST) -m "$(PILLOW_TESTS)"
 
 check: $(VENV)/.installed $(VENV)/.tools
 	$(PY) -m ruff check --no-cache .

@@ -26,7 +26,16 @@ CollateFunction = Callable[[Any], Any]
 class Source(Protocol):
     """The part of a source that a collate_fn's samples need."""
 
+    @property
+    def has_targets(self) -> bool: ...
+
+    def numbers(self, indices: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None: ...
+
     def sample_of(self, made: Any, index: int) -> Any: ...
+
+    def batch_of(self, images: Any, targets: Any) -> Any: ...
+
+    def targets_of(self, indices: np.ndarray[Any, Any]) -> Any: ...
 
 
 def is_default(collate_fn: CollateFunction | None, batched: bool) -> bool:
@@ -101,11 +110,22 @@ class Collation:
                 of torch's workers.
         """
         function = self._copy() if ahead else self._function
+        mixing = programs.of_stacked(function) if self._stacks(images, indices) else None
+        if mixing is not None:  # nothing sees the samples, so none are made
+            uniform = _uniform(self._progress, position)
+            with sample_randomness(uniform):
+                return mixing(self._source.batch_of(images, self._source.targets_of(indices)), seed_of(uniform))
         views = StackedViews()
         with views:
             made = self._made(function, self._samples(views, images, indices), position, views)
         views.finish()
         return made
+
+    def _stacks(self, images: Any, indices: np.ndarray[Any, Any]) -> bool:
+        """Whether `default_collate` of the samples is the finished batch with a tensor of plain ints."""
+        source = self._source
+        one = self._batched and isinstance(images, torch.Tensor) and isinstance(self._kinds, type)
+        return one and source.has_targets and source.numbers(indices) is not None
 
     def _made(self, function: CollateFunction, samples: Any, position: int, views: StackedViews) -> Any:
         uniform = _uniform(self._progress, position)

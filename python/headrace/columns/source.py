@@ -69,6 +69,10 @@ class ColumnSource:
         """Raises TypeError: there are no targets."""
         raise TypeError("rows of columns have no targets")
 
+    def numbers(self, indices: Int64s) -> Int64s | None:
+        """Returns None: there are no targets."""
+        return None
+
     def targets_of(self, indices: Int64s) -> Any:
         """Raises TypeError: there are no targets."""
         raise TypeError("rows of columns have no targets")

@@ -31,6 +31,21 @@ def of_samples(function: Callable[[Any], Any]) -> Callable[..., Any] | None:
     collating = timm_mixes.collating_twin(function)
     if collating is not None:
         return lambda samples, seed, collated=_nothing: _numpy_drawn(collating, seed, samples)
+    mixing = of_stacked(function)
+    if mixing is None:
+        return None
+
+    def mixed(samples: Any, seed: int, collated: Callable[[], None] = _nothing) -> Any:
+        batch = default_collate(samples)
+        collated()
+        return mixing(batch, seed)
+
+    return mixed
+
+
+def of_stacked(function: Callable[[Any], Any]) -> Callable[[Any, int], Any] | None:
+    """Returns a function of what `default_collate` makes, and of a seed, with the results of a collate_fn that is
+    ``return mix(*default_collate(samples))``, as in `of_samples`; None for others."""
     names = _names_in(function)
     if names is None or len(names) != 2:
         return None
@@ -41,13 +56,7 @@ def of_samples(function: Callable[[Any], Any]) -> Callable[..., Any] | None:
     made = timm_mixes.twin(mix) if torchs is None else torchs
     if made is None:
         return None
-
-    def mixed(samples: Any, seed: int, collated: Callable[[], None] = _nothing) -> Any:
-        batch = default_collate(samples)
-        collated()
-        return _numpy_drawn(made, seed, *batch) if torchs is None else made(*batch)
-
-    return mixed
+    return lambda batch, seed: _numpy_drawn(made, seed, *batch) if torchs is None else made(*batch)
 
 
 def _nothing() -> None:

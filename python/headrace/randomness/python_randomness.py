@@ -11,7 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.overrides import TorchFunctionMode
+from torch.overrides import (  # type: ignore[attr-defined]
+    TorchFunctionMode,
+    _get_current_function_mode_stack,
+    _pop_torch_function_stack,
+)
 
 _NAMES = (
     *("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like"),
@@ -29,7 +33,20 @@ _DRAWING = frozenset(
 )
 
 
-class _OwnGenerator(TorchFunctionMode):
+class _Mode(TorchFunctionMode):
+    """A mode that takes itself off the stack of modes, not what happens to be on top.
+
+    After an interrupt `with` blocks may be left late, by the garbage collector: other code has taken the mode off
+    already, or an inner one is still there.
+    """
+
+    def __exit__(self, *error: object) -> None:
+        if any(mode is self for mode in _get_current_function_mode_stack()):  # type: ignore[no-untyped-call]
+            while _pop_torch_function_stack() is not self:
+                pass
+
+
+class _OwnGenerator(_Mode):
     """Passes its own generator to every torch function that draws in this thread, unless the caller passed one.
 
     torch's default generator cannot be used, because it belongs to the whole process: a training step in the main
@@ -63,7 +80,7 @@ class _OwnGenerator(TorchFunctionMode):
         return self._generators[name]
 
 
-class FixedRand(TorchFunctionMode):
+class FixedRand(_Mode):
     """While active, ``torch.rand`` and ``torch.rand_like`` return only `number` in this thread."""
 
     def __init__(self, number: float) -> None:

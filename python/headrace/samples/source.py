@@ -132,6 +132,10 @@ class StackedSource:
         row = self.row(index)
         return {name: look_up(row) for name, look_up in self._in_python().items()}
 
+    def numbers(self, indices: Int64s) -> Int64s | None:
+        """Returns None: targets belong to fields."""
+        return None
+
     def targets_of(self, indices: Int64s) -> dict[str, Any]:
         """Returns what Python makes of a batch, collated as torch does, by field."""
         rows = indices if self.rows is None else self.rows[indices]

@@ -12,6 +12,7 @@ from torch.utils.data import default_collate
 
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
+from headrace.collate.stacked_views import StackedViews
 from headrace.mixing.programs import of_samples
 from support import TENSOR, pictures
 from torchvision_shim import import_torchvision
@@ -78,6 +79,24 @@ def test_the_batch_is_mixed_where_it_lies():
     data = Blobs(pictures(8), range(8), T.Compose([T.Resize((8, 8)), *TENSOR]))
     ((images, _),) = DataLoader(data, 8, collate_fn=collates(mixes()[0])[0], num_workers=1)
     assert images.data_ptr() % 4096 == 0 and images.untyped_storage().nbytes() == images.nbytes  # a slot of the ring
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(("target_transform", "apart"), [(None, False), (lambda label: 6 - label, True)])
+def test_samples_are_made_only_where_their_labels_are_not_plain_ints(monkeypatch, target_transform, apart, workers):
+    made = []
+    views_of = StackedViews.views_of
+    monkeypatch.setattr(StackedViews, "views_of", lambda *given: made.append(1) or views_of(*given))
+    transform = T.Compose([T.RandomCrop(8), T.ToTensor()])
+    data = Blobs(pictures(7), range(7), transform, target_transform=target_transform)
+    (collate, _) = collates(v2.MixUp(num_classes=CLASSES))
+    loader = DataLoader(data, 4, True, seed=3, num_workers=workers, collate_fn=collate)
+    assert loader.native
+    batches = list(loader)
+    assert len(made) == (2 if apart else 0)
+    loader.set_epoch(0)
+    for ours, theirs in zip(batches, loader.reference(), strict=True):
+        assert all(map(torch.equal, ours, theirs))
 
 
 MIX = v2.MixUp(num_classes=CLASSES)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.overrides import _get_current_function_mode_stack, _pop_torch_function_stack
 
 from headrace.randomness.python_randomness import kept_generators, sample_randomness
 from headrace.randomness.sample_seeds import seed_for_batch, seed_for_sample
@@ -78,3 +79,22 @@ def test_cuda_generators_are_not_touched(monkeypatch):
         torch.manual_seed(1)
     with kept_generators():
         seed_for_sample(1, 2, 3, 0)
+
+
+def test_randomness_that_is_left_late_takes_no_other_mode_off():
+    """After an interrupt the garbage collector leaves the block, when other code has restored the modes already."""
+    with torch.device("meta"):
+        before = _get_current_function_mode_stack()
+        late = sample_randomness(0.5)
+        late.__enter__()
+        _pop_torch_function_stack()
+        late.__exit__(None, None, None)
+        assert _get_current_function_mode_stack() == before
+        outer = sample_randomness(0.5)
+        outer.__enter__()
+        inner = sample_randomness(0.25)
+        inner.__enter__()
+        outer.__exit__(None, None, None)
+        assert _get_current_function_mode_stack() == before
+        inner.__exit__(None, None, None)
+        assert _get_current_function_mode_stack() == before
