@@ -15,6 +15,7 @@ from PIL import Image
 from headrace.base import world
 from headrace.delivery import routing
 from headrace.demo import lay_out
+from headrace.pixels import tensor_rule
 from places import place
 from support import PHOTOS, data_folder, hard_files, judge
 from torchvision_feed import Feeder
@@ -60,6 +61,13 @@ def timm(torchvision: ModuleType) -> ModuleType:
 def T(request: pytest.FixtureRequest, torchvision: ModuleType) -> ModuleType:
     """torchvision's transforms, v1 and v2."""
     return torchvision.transforms if request.param == "v1" else torchvision.transforms.v2
+
+
+@pytest.fixture
+def native_tensors(torchvision: ModuleType) -> None:
+    """A skip where torch's arithmetic for byte tensors has no native twin."""
+    if tensor_rule.rounding(16, 16) is None:
+        pytest.skip("torch has another arithmetic on this processor, so steps on byte tensors are called in Python")
 
 
 @pytest.fixture

@@ -110,11 +110,12 @@ class Collation:
                 of torch's workers.
         """
         function = self._copy() if ahead else self._function
-        mixing = programs.of_stacked(function) if self._stacks(images, indices) else None
-        if mixing is not None:  # nothing sees the samples, so none are made
+        mixing = programs.of_stacked(function)
+        if mixing is not None and self._stacks(images, indices):  # nothing sees the samples, so none are made
+            batch = self._source.batch_of(images, self._source.targets_of(indices))
             uniform = _uniform(self._progress, position)
             with sample_randomness(uniform):
-                return mixing(self._source.batch_of(images, self._source.targets_of(indices)), seed_of(uniform))
+                return mixing(batch, seed_of(uniform))
         views = StackedViews()
         with views:
             made = self._made(function, self._samples(views, images, indices), position, views)

@@ -25,10 +25,7 @@ _FACTORS: dict[str, Callable[[int], S.Step]] = {
 }
 # No effect on gray images: saturation blends an image with its own gray version, and torchvision skips hue.
 _NOTHING_TO_GRAY = ("saturation", "hue")
-
-
-#: Larger factors of a byte tensor overflow float32 in torch.
-_MOST_OF_TENSORS = 1e6
+_MOST_OF_TENSORS = 1e6  # larger factors of a byte tensor overflow float32 in torch
 
 
 def _factors(builder: Builder, library: str) -> dict[str, Callable[[int], S.Step]]:

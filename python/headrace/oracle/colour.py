@@ -9,16 +9,12 @@ import numpy as np
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 import headrace.recipe.steps as S
-from headrace.oracle.steps import apply
+from headrace.oracle.steps import apply, number
 from headrace.pixels import pillow_ops, tensor_ops
 
 
 def _factor(draw: int | S.Constant, draws: Sequence[float]) -> float:
     return draw.value if isinstance(draw, S.Constant) else draws[draw]
-
-
-def _number(parameter: float | S.Drawn, draws: Sequence[float]) -> float:
-    return draws[parameter.column] if isinstance(parameter, S.Drawn) else parameter
 
 
 @apply.register
@@ -58,18 +54,18 @@ def _apply_invert(step: S.Invert, image: Image.Image, draws: Sequence[float]) ->
 
 @apply.register
 def _apply_posterize(step: S.Posterize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return ImageOps.posterize(image, int(_number(step.bits, draws)))
+    return ImageOps.posterize(image, int(number(step.bits, draws)))
 
 
 @apply.register
 def _apply_solarize(step: S.Solarize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    threshold: Any = _number(step.threshold, draws)  # torchvision passes a float as well
+    threshold: Any = number(step.threshold, draws)  # torchvision passes a float as well
     return ImageOps.solarize(image, threshold)
 
 
 @apply.register
 def _apply_solarize_add(step: S.SolarizeAdd, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    add = int(_number(step.add, draws))
+    add = int(number(step.add, draws))
     table = [min(value + add, 255) if value < 128 else value for value in range(256)]
     return image.point(table * len(image.getbands()))
 
@@ -86,7 +82,7 @@ def _apply_equalize(step: S.Equalize, image: Image.Image, draws: Sequence[float]
 
 @apply.register
 def _apply_pillow_blur(step: S.PillowBlur, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return image.filter(ImageFilter.GaussianBlur(_number(step.radius, draws)))
+    return image.filter(ImageFilter.GaussianBlur(number(step.radius, draws)))
 
 
 @apply.register

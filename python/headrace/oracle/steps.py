@@ -17,6 +17,11 @@ def apply(step: S.Step, image: Image.Image, draws: Sequence[float]) -> Image.Ima
     raise TypeError(f"the oracle does not know the step {step}")
 
 
+def number(parameter: float | S.Drawn, draws: Sequence[float]) -> float:
+    """Returns a parameter of a step: a constant, or the number that was drawn for it."""
+    return draws[parameter.column] if isinstance(parameter, S.Drawn) else parameter
+
+
 _TRIES = 10  # of RandomResizedCrop, two draws each; the two draws of the position follow
 
 

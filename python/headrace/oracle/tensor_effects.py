@@ -11,30 +11,26 @@ from PIL import Image
 import headrace.recipe.steps as S
 from headrace.images.pil_tensor import pil_to_tensor, to_pil_image
 from headrace.oracle.containers import apply_all
-from headrace.oracle.steps import apply
+from headrace.oracle.steps import apply, number
 from headrace.pixels import tensor_augment, tensor_hue
-
-
-def _factor(factor: float | S.Drawn, draws: Sequence[float]) -> float:
-    return draws[factor.column] if isinstance(factor, S.Drawn) else factor
 
 
 @apply.register
 def _apply_hue(step: S.TensorHue, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return to_pil_image(tensor_hue.adjusted(pil_to_tensor(image), _factor(step.factor, draws), step.version))
+    return to_pil_image(tensor_hue.adjusted(pil_to_tensor(image), number(step.factor, draws), step.version))
 
 
 @apply.register
 def _apply_saturation(step: S.TensorSaturation, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return to_pil_image(
-        tensor_augment.saturation(pil_to_tensor(image)[None], _factor(step.factor, draws), step.version)[0]
+        tensor_augment.saturation(pil_to_tensor(image)[None], number(step.factor, draws), step.version)[0]
     )
 
 
 @apply.register
 def _apply_contrast(step: S.TensorContrast, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return to_pil_image(
-        tensor_augment.contrast(pil_to_tensor(image)[None], _factor(step.factor, draws), step.version)[0]
+        tensor_augment.contrast(pil_to_tensor(image)[None], number(step.factor, draws), step.version)[0]
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PIL import Image
 
 import headrace.recipe.steps as S
-from headrace.oracle.steps import apply
+from headrace.oracle.steps import apply, number
 from headrace.pixels import boxes, warps
 
 
@@ -28,7 +28,7 @@ def _warped(
 
 @apply.register
 def _apply_affine(step: S.Affine, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    matrix = [draws[one.column] if isinstance(one, S.Drawn) else one for one in step.matrix]
+    matrix = [number(one, draws) for one in step.matrix]
     return _warped(image, Image.Transform.AFFINE, matrix, step.filter, step.fill)
 
 

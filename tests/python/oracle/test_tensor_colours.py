@@ -19,19 +19,13 @@ from headrace.randomness.draws import Draws
 from made_everywhere import assert_made
 from support import MEAN, STD, pictures
 
-pytestmark = [pytest.mark.pixels, pytest.mark.slow]
+pytestmark = [pytest.mark.pixels, pytest.mark.slow, pytest.mark.usefixtures("native_tensors")]
 
 CHANGES = ("brightness", "contrast", "saturation", "hue")
 SIZES = ((48, 48), (64, 48), (16, 4), (1, 1), (16, 1), (1, 16), (2, 3), (3, 3), (16, 15), (2, 200), (200, 2))
 PERMUTATIONS = list(itertools.permutations(range(3)))
 #: Parts of a turn: none, the bounds, sixths and numbers whose sum with a hue is rounded.
 TURNS = (0.0, -0.5, 0.5, 1 / 6, -1 / 6, 1 / 3, 0.1, -0.1, 1e-9, -1e-9, 2**-25, -(2**-26), 0.4999999, -0.037)
-
-
-@pytest.fixture(autouse=True)
-def _native_here(torchvision):
-    if tensor_rule.rounding(16, 16) is None:
-        pytest.skip("torch has another arithmetic on this processor, so colours of tensors are changed in Python")
 
 
 @pytest.fixture(scope="module")

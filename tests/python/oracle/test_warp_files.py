@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,11 @@ from PIL import Image
 from test_warp_recipes import by_torchvision
 
 from headrace import Arrays
-from headrace.base.native import core
-from headrace.engine import destination, device_engine
-from headrace.engine.engine import Engine
-from headrace.engine.layout import Layout
 from headrace.images.pil_tensor import pil_to_tensor
 from headrace.lowering import lower
 from headrace.oracle.reference import reference_sample
 from headrace.randomness.draws import Draws
-from headrace.recipe.recipe import Recipe
+from made_everywhere import engines
 
 pytestmark = [pytest.mark.pixels, pytest.mark.slow]
 
@@ -36,15 +31,6 @@ def warps(T: Any, filter: str) -> list[Any]:
         T.RandomAffine(20, (0.1, 0.3), (0.7, 1.4), (-15, 15, -5, 20), mode, 200),
         T.RandomPerspective(0.5, 1.0, mode),
     ]
-
-
-def engines(recipe: Recipe) -> Iterator[tuple[str, Any]]:
-    """Every engine that this machine and build have, by name."""
-    for isa in core.isas():
-        yield isa, Engine(recipe, Layout.PLANAR, threads=0, slots_kept=1, isa=isa)
-    if destination.native()[0] is not None:
-        emulated = destination.Destination(torch.device("cpu"), "fused", destination.EMULATED)
-        yield "emulated", device_engine.make_engine(recipe, Layout.PLANAR, emulated, threads=0, slots_kept=1)
 
 
 @pytest.mark.parametrize("filter", FILTERS)

@@ -19,7 +19,7 @@ from headrace.randomness.draws import Draws
 from headrace.recipe.columns import SumWeights
 from made_everywhere import assert_made
 
-pytestmark = [pytest.mark.pixels, pytest.mark.slow]
+pytestmark = [pytest.mark.pixels, pytest.mark.slow, pytest.mark.usefixtures("native_tensors")]
 
 COUNT = int(os.environ.get("HEADRACE_DRAWS", "20000"))
 #: Above it, two samples of COUNT numbers of one distribution have a Kolmogorov-Smirnov distance once in 10,000 times.
@@ -32,12 +32,6 @@ OPTIONS = {
     "nearest on gray": ("nearest", 127.5),
     "bilinear on a colour": ("bilinear", [255, 0.25, 60]),
 }
-
-
-@pytest.fixture(autouse=True)
-def _native_here(torchvision):
-    if tensor_rule.rounding(16, 16) is None:
-        pytest.skip("torch has another arithmetic on this processor, so AugMix is called in Python")
 
 
 @pytest.fixture(scope="module")

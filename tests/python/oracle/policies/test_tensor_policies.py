@@ -20,16 +20,10 @@ from headrace.randomness.draws import Draws
 from made_everywhere import assert_made
 from support import MEAN, STD, pictures
 
-pytestmark = [pytest.mark.pixels, pytest.mark.slow]
+pytestmark = [pytest.mark.pixels, pytest.mark.slow, pytest.mark.usefixtures("native_tensors")]
 
 OPTIONS = [("nearest", None), ("bilinear", None), ("nearest", 127.5), ("bilinear", 90), ("bilinear", [255, 0.25, 60])]
 TINY = ((1, 1), (16, 1), (1, 16), (2, 3), (3, 3), (16, 15), (2, 200))
-
-
-@pytest.fixture(autouse=True)
-def _native_here(torchvision):
-    if tensor_rule.rounding(16, 16) is None:
-        pytest.skip("torch has another arithmetic on this processor, so policies of tensors are called in Python")
 
 
 @pytest.fixture(scope="module")
