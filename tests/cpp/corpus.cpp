@@ -172,7 +172,8 @@ int main(int argc, char** argv) {
   }
   try {
     const int threads = argc == 3 ? std::max(1, std::atoi(argv[2])) : 4;
-    return std::max(run(argv[1], training(threads)), run(argv[1], two_views(threads)));
+    const int one_output = run(argv[1], training(threads));
+    return std::max(one_output, run(argv[1], two_views(threads)));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "headrace_corpus: %s\n", error.what());
     return 1;
