@@ -132,6 +132,7 @@ class Attempts:
         finally:
             for one in tasks:
                 one.cancel()
+            await asyncio.wait(tasks)  # they close their connections before the loop ends
 
     def _begun(self, call: Callable[[], Awaitable[T]]) -> asyncio.Future[T]:
         task = asyncio.ensure_future(self._timed(call))
