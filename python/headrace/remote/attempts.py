@@ -130,9 +130,9 @@ class Attempts:
                         return one.result()
             raise AssertionError("unreachable")
         finally:
-            for one in tasks:
-                one.cancel()
-            await asyncio.wait(tasks)  # they close their connections before the loop ends
+            slower = {one for one in tasks if one.cancel()}
+            if slower:
+                await asyncio.wait(slower)  # they close their connections before the loop ends
 
     def _begun(self, call: Callable[[], Awaitable[T]]) -> asyncio.Future[T]:
         task = asyncio.ensure_future(self._timed(call))

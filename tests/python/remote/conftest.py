@@ -1,4 +1,5 @@
-"""The fetchers of a process outlive its loaders, so these tests end them for the tests that count threads."""
+"""The fetchers of a process outlive its loaders, so each of these tests begins without any, for it may count what they
+do, and ends its own, for the tests that count threads."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ import pytest
 from headrace.remote.fetchers import close_all
 
 
-@pytest.fixture(autouse=True, scope="module")
+@pytest.fixture(autouse=True)
 def no_fetchers_stay() -> Iterator[None]:
+    close_all()
     yield
     close_all()

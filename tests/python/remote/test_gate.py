@@ -94,3 +94,26 @@ def test_patience_ends() -> None:
         assert not gate.locked()
 
     run(work, patience=0.3)
+
+
+def test_of_two_equal_requests_the_slower_one_has_ended_when_the_faster_one_returns() -> None:
+    begun, ended = 0, 0
+
+    async def straggles_once() -> bytes:
+        nonlocal begun, ended
+        begun += 1
+        try:
+            if begun == 101:
+                await asyncio.sleep(10)
+            return b"bytes"
+        finally:
+            await asyncio.sleep(0.001)  # as long as a connection takes to close
+            ended += 1
+
+    async def work(attempts: Attempts, gate: asyncio.Semaphore) -> None:
+        for i in range(101):
+            assert await attempts.run(f"http://one/{i}", straggles_once, gate) == b"bytes"
+        assert attempts.counts["hedged"] >= 1
+        assert begun == ended == 101 + attempts.counts["hedged"]
+
+    run(work, hedge=0.05)

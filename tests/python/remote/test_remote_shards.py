@@ -13,7 +13,7 @@ from object_stores import EACH, PATTERN, SHARDS, Faults, ObjectServer, batches, 
 import headrace
 from headrace import Network, TarShards
 from headrace import transforms as T
-from headrace.remote.fetchers import close_all, traffic
+from headrace.remote.fetchers import traffic
 from headrace.remote.traffic import Traffic
 from headrace.shards.tar_index import parsed, store
 from support import assert_same, output_of
@@ -195,7 +195,6 @@ def test_without_fsspec_one_sentence_says_so(folder: Path, monkeypatch: pytest.M
 
 
 def test_stats_count_requests_and_hits(folder: Path) -> None:
-    close_all()  # the fetchers of earlier tests may still be trying: their counts leave the totals
     with ObjectServer(folder) as server:
         never_twice = Network(hedge=0)
         far = TarShards(f"{server.url}/{PATTERN}", transform=transform(), cache="memory:10 MB", network=never_twice)
