@@ -34,6 +34,10 @@ SMALL_RUN = ["tests/python/contract", "-k", "cuda and (test_ops or (every_dtype 
 # For racecheck, which did not end within 150 s on one of the tests above.
 SMALLEST_RUN = [sys.executable, "-m", "bench.gpu.kernels", "--parts", "fuse", "--batch", "4", "--repeats", "1"]
 ENDURANCE, DURATIONS = ["tests/python/engine/test_endurance.py"], ["--durations", "12"]
+# Tests of the emulated device, which run on the GPU: warps, policies, textures, colours, views, samples.
+EMULATED_TESTS = ["tests/python/oracle", "tests/python/samples", "tests/python/engine/test_views_engine.py"]
+EMULATED_TESTS += ["tests/python/pixels/test_blur.py", "tests/python/lowering", "tests/python/sources", "-k"]
+EMULATED_TESTS += ["emulated or device or policies or everywhere or warp or views_engine or samples_loading"]
 MANY = {"HEADRACE_GPU_BATCHES": "10000"}
 
 TIMELINE = [sys.executable, "-m", "bench.timeline", "--device", "cuda", "--batch", "256"]
@@ -63,7 +67,8 @@ def _figures(module: str, limit: int, *options: str) -> Part:
 
 RUNS: dict[str, dict[str, Part]] = {
     "proofs": {
-        "tests": Part([*PYTEST, "tests/python/contract", "tests/python/engine/test_cuda.py", "-k", "cuda"], 80),
+        "tests": Part([*PYTEST, "tests/python/contract", "tests/python/engine/devices/test_cuda.py", "-k", "cuda"], 80),
+        "emulated": Part([*PYTEST, "-n", "12", *EMULATED_TESTS], 200, {"HEADRACE_EMULATED": "cuda"}),
         "endurance": Part([*PYTEST, "-n", "8", *DURATIONS, *ENDURANCE, "-k", "not memory"], 270, MANY),
         "memory": Part([*PYTEST, *DURATIONS, *ENDURANCE, "-k", "memory"], 60, MANY),  # alone: reads the free memory
         "memcheck": _sanitizer("memcheck", 60, [*PYTEST, *SMALL_RUN]),

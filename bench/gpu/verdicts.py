@@ -148,6 +148,7 @@ def _routes(parts: Parts) -> tuple[str, bool]:
 ENDURANCE = "10,000 batches each: busy stream, own stream, graphs, two loaders; fuzzed files; exits"
 BARS = [
     _passes("tests", "tests of the GPU path"),
+    _passes("emulated", "tests of warps, policies, textures, colours, views and samples, on the GPU"),
     _passes("endurance", ENDURANCE),
     _passes("memory", "memory is flat over 20 epochs"),
     _passes("memcheck", "compute-sanitizer memcheck", "ERROR SUMMARY: 0 errors"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +16,7 @@ from PIL import Image
 from headrace.base import world
 from headrace.delivery import routing
 from headrace.demo import lay_out
+from headrace.engine import destination
 from headrace.pixels import tensor_rule
 from places import place
 from support import PHOTOS, data_folder, hard_files, judge
@@ -37,6 +39,21 @@ def _said_already(monkeypatch: pytest.MonkeyPatch) -> None:
     """Marks the warnings that come once per process as issued: pytest would turn them into errors."""
     monkeypatch.setattr(routing, "_warned", True)
     monkeypatch.setattr(world, "_warned", True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _emulated_on_a_gpu() -> Iterator[None]:
+    """HEADRACE_EMULATED=cuda: where a test names the emulated device, it runs on a GPU."""
+    if os.environ.get("HEADRACE_EMULATED") != "cuda":
+        yield
+        return
+
+    def on_a_gpu(decoder: str, deterministic: bool) -> destination.Destination:
+        return destination.resolve("cuda", "cpu" if decoder == "auto" else decoder, deterministic)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(destination, "_emulated", on_a_gpu)
+        yield
 
 
 @pytest.fixture(scope="session")

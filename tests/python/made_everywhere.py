@@ -22,7 +22,7 @@ def engines(recipe: Recipe) -> Iterator[tuple[str, Engine]]:
     for isa in core.isas():
         yield isa, Engine(recipe, Layout.PLANAR, threads=0, slots_kept=1, isa=isa)
     if destination.native()[0] is not None:
-        emulated = destination.Destination(torch.device("cpu"), "fused", destination.EMULATED)
+        emulated = destination.resolve(destination.EMULATED, "cpu")
         yield "emulated", device_engine.make_engine(recipe, Layout.PLANAR, emulated, threads=0, slots_kept=1)
 
 
@@ -32,7 +32,7 @@ def assert_made(recipe: Recipe, image: Image.Image, rows: list[list[float]], exp
     for name, engine in engines(recipe):
         flight = engine.submit(Arrays(np.asarray(image)[None]).blob_table(), np.zeros(len(rows), int), np.array(rows))
         assert engine.wait(flight, 60) and engine.failures(flight) == []
-        made = engine.tensor(flight)
+        made = engine.tensor(flight).cpu()
         for row, native, want in zip(rows, made, expected, strict=True):
             assert torch.equal(native, want), (name, image.size, row)
     for row, want in zip(rows, expected, strict=True):

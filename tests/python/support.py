@@ -102,7 +102,7 @@ def assert_same(batches: Iterable[Any], expected: Iterable[Any]) -> int:
             assert type(a) is type(b)
             if isinstance(a, torch.Tensor):
                 assert a.dtype == b.dtype and a.shape == b.shape
-                assert torch.equal(a, b), f"batch {count} differs"
+                assert torch.equal(a.cpu(), b.cpu()), f"batch {count} differs"
             else:
                 assert a == b
         count += 1

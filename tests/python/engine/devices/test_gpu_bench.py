@@ -95,6 +95,13 @@ def test_parts_are_limited_in_time_and_leave_what_they_said(tmp_path):
     assert check.failures({"slow": ended, "none": missing, "kept": made}) == ["slow", "kept"]
 
 
+def test_the_tests_that_are_run_exist():
+    commands = [part.command for run in check.RUNS.values() for part in run.values()]
+    named = {word for command in commands for word in command if word.startswith("tests/")}
+    assert "tests/python/engine/devices/test_cuda.py" in named
+    assert [name for name in named if not (REPOSITORY / name).exists()] == []
+
+
 def parts(**rates: float) -> verdicts.Parts:
     names = {"auto": "headrace, auto", "hardware": "headrace, hardware", "cpu": "headrace, cpu (exact)", "bare": BARE}
     row = {names[name]: {"images_per_s": rate} for name, rate in rates.items()}
