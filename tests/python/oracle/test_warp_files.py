@@ -51,4 +51,4 @@ def test_files(T, files: list[Path], filter):
         for name, engine in engines(recipe):
             flight = engine.submit(table, np.zeros(1, int), row)
             assert engine.wait(flight, 60) and engine.failures(flight) == []
-            assert torch.equal(engine.tensor(flight)[0], expected), (name, file)
+            assert torch.equal(engine.tensor(flight)[0].cpu(), expected), (name, file)
