@@ -74,9 +74,9 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
             work, batches are ordered with the stream that is current when they are handed out, and the host never
             waits for the GPU; ``"emulated"``: the GPU path on this machine's threads (slow, for checks).
         decoder: JPEG decoder for a GPU. ``"cpu"``: libjpeg-turbo, exact. ``"hardware"``, ``"cuda"``: nvJPEG on the JPEG
-            engines or on the GPU's cores (pixels may differ by a few grey levels) for the files that it supports; the
-            CPU decodes the others, and a RuntimeWarning gives the reason if nvJPEG decodes none. ``"auto"``: the best
-            of these, together with the CPU.
+            engines or on the GPU's cores (pixels may differ by a few grey levels, and by more where the compressed data
+            is damaged) for the files that it supports; the CPU decodes the others, and a RuntimeWarning gives the
+            reason if nvJPEG decodes none. ``"auto"``: the best of these, together with the CPU.
         deterministic: with ``decoder="auto"``, uses the same decoder for the same file in every run.
         dtype: dtype of the images. None: the dtype that the transforms produce.
         memory_format: ``torch.contiguous_format`` or ``torch.channels_last``.

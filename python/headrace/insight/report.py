@@ -87,13 +87,19 @@ def reading(settings: Settings, source: BlobDataset, dataset: Any) -> list[Part]
     ]
 
 
+def _shortened(name: str) -> str:
+    """Returns the name of a step in 60 characters; textwrap.shorten() would keep nothing of one that has no spaces."""
+    whole = textwrap.shorten(name, 60, placeholder=" ...")
+    return whole if whole != "..." else name[:56] + " ..."
+
+
 def steps(recipe: Recipe) -> list[Part]:
     """Returns what each transform was lowered to."""
     alone = any(call.process_wide for call in recipe.calls)
     where = "; in the caller's thread, because it may draw from generators of the process" if alone else ""
     lines = []
     for number, (name, how) in enumerate(recipe.names):
-        part, how = textwrap.shorten(name, 60, placeholder=" ..."), how.removeprefix("native ")
+        part, how = _shortened(name), how.removeprefix("native ")
         python = number in recipe.in_python
         lines.append(Part(part, "Python", how + where) if python else Part(part, "native", how))
     if recipe.in_python:

@@ -40,6 +40,20 @@ def test_explain_names_every_part(tmp_path):
     assert {line[column : column + 8] for line in text.splitlines()} == {" native ", " Python "}
 
 
+def test_explain_keeps_the_name_of_a_step_whose_first_argument_is_long():
+    class ConversionWithAVeryLongNameThatFillsTheColumn(torch.nn.Module):
+        def __repr__(self) -> str:
+            return "ConversionWithAVeryLongName(interpolation=InterpolationMode.NEAREST,fill=None)"
+
+        def forward(self, image: Any) -> Any:
+            return image
+
+    steps = T.Compose([T.Resize((32, 32)), ConversionWithAVeryLongNameThatFillsTheColumn(), *TENSOR])
+    parts = [line.part for line in DataLoader(blobs(transform=steps), 4).explain().lines]
+    (named,) = [part for part in parts if part.startswith("ConversionWithAVeryLongName(interpolation=")]
+    assert len(named) == 60 and named.endswith(" ...")
+
+
 def test_explain_follows_the_loader():
     loader = DataLoader(blobs(transform=train(32), target_transform=abs), 4, dtype=torch.bfloat16)
     text = str(loader.explain())
