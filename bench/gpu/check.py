@@ -67,13 +67,13 @@ def _figures(module: str, limit: int, *options: str) -> Part:
 
 RUNS: dict[str, dict[str, Part]] = {
     "proofs": {
-        "tests": Part([*PYTEST, "tests/python/contract", "tests/python/engine/devices/test_cuda.py", "-k", "cuda"], 80),
-        "emulated": Part([*PYTEST, "-n", "12", *EMULATED_TESTS], 200, {"HEADRACE_EMULATED": "cuda"}),
-        "endurance": Part([*PYTEST, "-n", "8", *DURATIONS, *ENDURANCE, "-k", "not memory"], 270, MANY),
+        "tests": Part([*PYTEST, "tests/python/contract", "tests/python/engine/devices/test_cuda.py", "-k", "cuda"], 75),
+        "emulated": Part([*PYTEST, "-n", "12", *EMULATED_TESTS], 135, {"HEADRACE_EMULATED": "cuda"}),
+        "endurance": Part([*PYTEST, "-n", "8", *DURATIONS, *ENDURANCE, "-k", "not memory"], 200, MANY),
         "memory": Part([*PYTEST, *DURATIONS, *ENDURANCE, "-k", "memory"], 60, MANY),  # alone: reads the free memory
-        "memcheck": _sanitizer("memcheck", 60, [*PYTEST, *SMALL_RUN]),
-        "racecheck": _sanitizer("racecheck", 60, SMALLEST_RUN),
-        "initcheck": _sanitizer("initcheck", 60, [*PYTEST, *SMALL_RUN]),
+        "memcheck": _sanitizer("memcheck", 40, [*PYTEST, *SMALL_RUN]),
+        "racecheck": _sanitizer("racecheck", 40, SMALLEST_RUN),
+        "initcheck": _sanitizer("initcheck", 40, [*PYTEST, *SMALL_RUN]),
     },
     "figures": {
         "exactness": _figures("bench.gpu.exactness", 60),
@@ -142,7 +142,8 @@ def gpu() -> dict[str, Any]:
     module, why_not = destination.native()
     for decoder in ("hardware", "cuda"):
         try:
-            decoders[decoder] = module.nvjpeg(0, decoder, destination.nvjpeg_candidates()) if module else why_not
+            said = module.nvjpeg(0, decoder, destination.nvjpeg_candidates()) if module else why_not
+            decoders[decoder] = said.replace(f"{REPOSITORY}/", "")
         except RuntimeError as error:
             decoders[decoder] = f"not to be had: {error}"
     return {

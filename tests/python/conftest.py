@@ -19,7 +19,7 @@ from headrace.demo import lay_out
 from headrace.engine import destination
 from headrace.pixels import tensor_rule
 from places import place
-from support import PHOTOS, data_folder, hard_files, judge
+from support import EMULATED_BY_A_GPU, PHOTOS, data_folder, hard_files, judge
 from torchvision_feed import Feeder
 from torchvision_shim import import_torchvision
 
@@ -44,7 +44,7 @@ def _said_already(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _emulated_on_a_gpu() -> Iterator[None]:
     """HEADRACE_EMULATED=cuda: where a test names the emulated device, it runs on a GPU."""
-    if os.environ.get("HEADRACE_EMULATED") != "cuda":
+    if not EMULATED_BY_A_GPU:
         yield
         return
 
@@ -53,6 +53,8 @@ def _emulated_on_a_gpu() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(destination, "_emulated", on_a_gpu)
+        on_it = destination.resolve(destination.EMULATED, "cpu")
+        assert (on_it.kind, on_it.way) == ("cuda", "fused"), on_it.why  # else the CPU would pass these tests
         yield
 
 

@@ -15,6 +15,7 @@ from headrace.engine.layout import Layout
 from headrace.oracle.reference import reference_sample
 from headrace.recipe.recipe import Recipe
 from headrace.sources.arrays import Arrays
+from support import in_host_memory
 
 
 def engines(recipe: Recipe) -> Iterator[tuple[str, Engine]]:
@@ -32,7 +33,7 @@ def assert_made(recipe: Recipe, image: Image.Image, rows: list[list[float]], exp
     for name, engine in engines(recipe):
         flight = engine.submit(Arrays(np.asarray(image)[None]).blob_table(), np.zeros(len(rows), int), np.array(rows))
         assert engine.wait(flight, 60) and engine.failures(flight) == []
-        made = engine.tensor(flight).cpu()
+        made = in_host_memory(engine.tensor(flight))
         for row, native, want in zip(rows, made, expected, strict=True):
             assert torch.equal(native, want), (name, image.size, row)
     for row, want in zip(rows, expected, strict=True):

@@ -31,6 +31,8 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 TENSOR = (T.ToTensor(), T.Normalize(MEAN, STD))
 REPOSITORY = Path(__file__).parents[2]
 PHOTOS = REPOSITORY / "python" / "headrace" / "photos"
+#: Whether tests that name the emulated device run on a GPU (conftest.py).
+EMULATED_BY_A_GPU = os.environ.get("HEADRACE_EMULATED") == "cuda"
 
 # The oracle runs in this process: torch's own threads would compete with headrace's threads for the cores.
 torch.set_num_threads(1)
@@ -91,6 +93,11 @@ def truncated(data: bytes) -> bytes:
     return data[: len(data) // 2]
 
 
+def in_host_memory(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself, so that one on another device is noticed; a copy in host memory where EMULATED_BY_A_GPU."""
+    return tensor.cpu() if EMULATED_BY_A_GPU else tensor
+
+
 def assert_same(batches: Iterable[Any], expected: Iterable[Any]) -> int:
     """Asserts that the batches are equal to the bit, and returns their number."""
     count = 0
@@ -102,7 +109,7 @@ def assert_same(batches: Iterable[Any], expected: Iterable[Any]) -> int:
             assert type(a) is type(b)
             if isinstance(a, torch.Tensor):
                 assert a.dtype == b.dtype and a.shape == b.shape
-                assert torch.equal(a.cpu(), b.cpu()), f"batch {count} differs"
+                assert torch.equal(in_host_memory(a), in_host_memory(b)), f"batch {count} differs"
             else:
                 assert a == b
         count += 1
@@ -114,7 +121,7 @@ def same(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if isinstance(a, torch.Tensor):
-        return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a.cpu(), b.cpu())
+        return a.dtype == b.dtype and a.shape == b.shape and torch.equal(in_host_memory(a), in_host_memory(b))
     if isinstance(a, np.ndarray):
         return a.dtype == b.dtype and np.array_equal(a, b)
     if isinstance(a, dict):

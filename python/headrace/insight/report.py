@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import textwrap
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ import PIL
 from torch.utils.data import IterableDataset
 
 from headrace.base.native import core
+from headrace.base.shortening import shortened
 from headrace.base.world import World
 from headrace.collate import collation
 from headrace.delivery.routing import Native
@@ -87,19 +87,13 @@ def reading(settings: Settings, source: BlobDataset, dataset: Any) -> list[Part]
     ]
 
 
-def _shortened(name: str) -> str:
-    """Returns the name of a step in 60 characters; textwrap.shorten() would keep nothing of one that has no spaces."""
-    whole = textwrap.shorten(name, 60, placeholder=" ...")
-    return whole if whole != "..." else name[:56] + " ..."
-
-
 def steps(recipe: Recipe) -> list[Part]:
     """Returns what each transform was lowered to."""
     alone = any(call.process_wide for call in recipe.calls)
     where = "; in the caller's thread, because it may draw from generators of the process" if alone else ""
     lines = []
     for number, (name, how) in enumerate(recipe.names):
-        part, how = _shortened(name), how.removeprefix("native ")
+        part, how = shortened(name, 60), how.removeprefix("native ")
         python = number in recipe.in_python
         lines.append(Part(part, "Python", how + where) if python else Part(part, "native", how))
     if recipe.in_python:

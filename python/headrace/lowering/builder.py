@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 import torch
 
 import headrace.recipe.steps as S
+from headrace.base.shortening import shortened
 from headrace.images.kinds import of_kind
 from headrace.lowering.origins import leaves
 from headrace.lowering.sizes import Size, one_size_after, size_after
@@ -222,7 +222,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # Pillow's reprs use capital digit
 
 def shown(transform: Any) -> str:
     """Returns the transform's repr without addresses, on one line of bounded length: the same in every process."""
-    return textwrap.shorten(_ADDRESS.sub("", repr(transform)), 200, placeholder=" ...")
+    return shortened(_ADDRESS.sub("", repr(transform)), 200)
 
 
 def _list(dtypes: Sequence[torch.dtype]) -> str:

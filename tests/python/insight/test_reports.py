@@ -41,14 +41,14 @@ def test_explain_names_every_part(tmp_path):
 
 
 def test_explain_keeps_the_name_of_a_step_whose_first_argument_is_long():
-    class ConversionWithAVeryLongNameThatFillsTheColumn(torch.nn.Module):
+    class Conversion(torch.nn.Module):
         def __repr__(self) -> str:
             return "ConversionWithAVeryLongName(interpolation=InterpolationMode.NEAREST,fill=None)"
 
         def forward(self, image: Any) -> Any:
             return image
 
-    steps = T.Compose([T.Resize((32, 32)), ConversionWithAVeryLongNameThatFillsTheColumn(), *TENSOR])
+    steps = T.Compose([T.Resize((32, 32)), Conversion(), *TENSOR])
     parts = [line.part for line in DataLoader(blobs(transform=steps), 4).explain().lines]
     (named,) = [part for part in parts if part.startswith("ConversionWithAVeryLongName(interpolation=")]
     assert len(named) == 60 and named.endswith(" ...")

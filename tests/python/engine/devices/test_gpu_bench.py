@@ -95,6 +95,10 @@ def test_parts_are_limited_in_time_and_leave_what_they_said(tmp_path):
     assert check.failures({"slow": ended, "none": missing, "kept": made}) == ["slow", "kept"]
 
 
+def test_the_parts_of_a_run_end_within_ten_minutes():
+    assert all(sum(part.limit for part in run.values()) <= 600 for run in check.RUNS.values())
+
+
 def test_the_tests_that_are_run_exist():
     commands = [part.command for run in check.RUNS.values() for part in run.values()]
     named = {word for command in commands for word in command if word.startswith("tests/")}
