@@ -102,19 +102,17 @@ def read(path: Path, user: int) -> str:
 
 
 def files_in(folder: Path) -> Iterator[tuple[int, Path]]:
-    """Yields number and file of the processes of this container that have one in a folder.
+    """Yields number and file of the processes of this container that have one in a folder, by number.
 
     Raises:
         PermissionError: the folder is another user's.
     """
     try:
-        found = sorted(folder.iterdir())
+        found = list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return
-    for path in found:
-        match = re.fullmatch(rf"{namespace()}-(\d+)\.json", path.name)
-        if match is not None:
-            yield int(match[1]), path
+    own = ((re.fullmatch(rf"{namespace()}-(\d+)\.json", path.name), path) for path in found)
+    yield from sorted((int(match[1]), path) for match, path in own if match is not None)
 
 
 def remove_dead(folder: Path) -> None:

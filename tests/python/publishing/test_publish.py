@@ -306,3 +306,11 @@ def test_a_forked_process_has_a_file_of_its_own_and_the_end_removes_it(tmp_path:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_are_found_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    """As text, 11020 stands before 9689."""
+    for pid in (11020, 9689, 100000, 7):
+        (tmp_path / folder.name_of(pid)).touch()
+    (tmp_path / "other.json").touch()
+    assert [pid for pid, _ in folder.files_in(tmp_path)] == [7, 9689, 11020, 100000]
