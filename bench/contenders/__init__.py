@@ -18,7 +18,7 @@ class Contender:
 CONTENDERS: dict[str, Contender] = {
     "torch": Contender("torch", "torch DataLoader + torchvision + Pillow"),
     "headrace": Contender("headrace", "headrace"),
-    "headrace-entries": Contender("headrace", "headrace, entry points learned", "entries", by_default=False),
+    "headrace-first": Contender("headrace", "headrace, first epoch: nothing learned yet", "first", by_default=False),
     "opencv": Contender("opencv", "OpenCV INTER_AREA + simplejpeg, threads"),
     "opencv-scaled": Contender("opencv", "the same, scaled decoding", "scaled", by_default=False),
     "dali": Contender("dali", "DALI, CPU pipeline"),

@@ -155,7 +155,7 @@ def _check_batch(images: torch.Tensor, job: Job) -> None:
     """Raises AssertionError if the batch is not what the job requires."""
     import torch
 
-    problem, most = None, 5 if job.recipe == "timm" else 3  # normally distributed values reach further
+    problem, most = None, 7 if job.recipe == "timm" else 3  # the erased pixels of one batch in seven pass 5
     if not isinstance(images, torch.Tensor) or images.dtype != torch.float32 or images.device.type != "cpu":
         problem = f"not a float32 CPU tensor: {type(images)} {getattr(images, 'dtype', '')}"
     elif tuple(images.shape) != (job.batch_size, 3, SIZE, SIZE):

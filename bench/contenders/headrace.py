@@ -1,6 +1,7 @@
 """headrace's DataLoader over the same dataset and transform objects as the torch contender.
 
-Variant `entries`: with `entry_points=`, timed after epochs in which the loader learned where rows of the JPEGs begin.
+It is timed after epochs in which it has learned where the rows of the JPEGs begin, as in all epochs of a training but
+the first. Variant `first`: with ``entry_points=None``; a first epoch, which also learns, takes 2 to 4% longer.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     import torch
 
 
-LEARNING_EPOCHS = 4  # by then most images have been decoded down to their lowest rows
-ENTRY_POINTS_BYTES = 2**28
+LEARNING_EPOCHS = 2  # of small sets, which are repeated: by then each image has been decoded many times
 
 
 def _loader(job: Job) -> Any:
@@ -30,13 +30,13 @@ def _loader(job: Job) -> Any:
         num_workers=job.cores,
         drop_last=job.shuffle,
         seed=0,
-        entry_points=ENTRY_POINTS_BYTES if job.variant == "entries" else None,
+        entry_points=None if job.variant == "first" else "auto",
     )
 
 
 def batches(job: Job) -> Iterator[torch.Tensor]:
     loader = _loader(job)
-    if job.variant == "entries":
+    if job.variant != "first":
         for epoch in range(LEARNING_EPOCHS):
             loader.set_epoch(1_000_000 + epoch)  # crops that the timed epochs do not draw again
             for _batch in loader:

@@ -96,8 +96,9 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
             MixUp, CutMix, a kornia module. Its random numbers follow from seed, epoch and batch on the native path.
             torchvision's MixUp and CutMix, and ``lambda batch: mix(*batch)`` with timm's Mixup, overwrite a CPU batch.
         cpu_affinity: cores that the loader's threads run on, or ``"gpu"``: those of the GPU's NUMA node.
-        entry_points: bytes of memory, such as ``"1 GB"``, or a `headrace.EntryPoints`: where the rows of JPEGs begin is
-            learned in the first epoch, and later ones read fewer codes. None: nothing is learned.
+        entry_points: where the rows of JPEGs begin is learned in the first epoch, and later ones read fewer codes.
+            ``"auto"``: within 1/32 of this rank's memory, if a tenth of the samples may fit; the other loaders of the
+            process use it, too. Bytes of memory, such as ``"1 GB"``, or a `headrace.EntryPoints`. None: never.
 
     Raises:
         TypeError: an argument of headrace's own needs the native path, but torch delivers; the message says why.
@@ -142,7 +143,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         snapshot_every_n_steps: int | None = 1,
         deferred_images: bool = True,
         cpu_affinity: Sequence[int] | Literal["gpu"] | None = None,
-        entry_points: EntryPoints | int | str | None = None,
+        entry_points: EntryPoints | int | str | None = "auto",
     ) -> None:
         from headrace.delivery import arguments, routing
         from headrace.delivery.runner import Runner

@@ -42,6 +42,7 @@ struct HuffmanDecoder::State {
 
   // Where not null, a row of MCUs whose beginning is known is a segment, and so is all that follows them.
   EntryPoints* entries = nullptr;
+  bool learns = false;
   uint64_t key = 0;
   std::vector<EntryPoint> known;       // rows 1, 2, ...
   std::vector<size_t> learned;         // bits of the last segment, where its rows begin
@@ -132,7 +133,7 @@ ALWAYS_INLINE bool HuffmanDecoder::State::count_mcu() {
   if (++column == mcus_per_row) {
     column = 0;
     if (!row_fits()) return false;
-    if (entries != nullptr && static_cast<size_t>(segment) == known.size()) learn();
+    if (learns && static_cast<size_t>(segment) == known.size()) learn();
   }
   return true;
 }
@@ -209,6 +210,7 @@ void HuffmanDecoder::begin(const HuffmanScan& scan) {
   s.segment_mcus = scan.restart_interval != 0 ? scan.restart_interval : std::numeric_limits<int>::max();
   s.jumps = int64_t{s.segment_mcus} * s.blocks <= kMostBlocksPassed;
   s.entries = scan.entries;
+  s.learns = s.entries != nullptr && !s.entries->is_full();
   s.key = scan.key;
   s.learned.clear();
   s.learned_dc.clear();

@@ -47,6 +47,8 @@ class EntryPoints {
   EntryPoints(size_t limit, const Secrets& secrets) : limit_(limit), secrets_(secrets) {}
 
   size_t limit() const { return limit_; }
+  /// Whether hardly anything more would be kept: then learning is in vain.
+  bool is_full() const { return bytes_.load(std::memory_order_relaxed) >= limit_ - limit_ / 16; }
   const Secrets& secrets() const { return secrets_; }
   /// The number that a file's content is known by. Differs between two tables.
   uint64_t key_of(std::span<const uint8_t> file) const;

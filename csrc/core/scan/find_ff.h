@@ -1,6 +1,7 @@
 // Finds the FF bytes of entropy-coded data, which begin markers and stuffing: about 3 in a thousand bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -49,6 +50,32 @@ inline const uint8_t* find_ff(const uint8_t* p, const uint8_t* end) {
 #endif
   const void* found = p == end ? nullptr : std::memchr(p, 0xFF, static_cast<size_t>(end - p));
   return found == nullptr ? end : static_cast<const uint8_t*>(found);
+}
+
+/// The number of FFs in [p, end).
+inline size_t count_ff(const uint8_t* p, const uint8_t* end) {
+  size_t count = 0;
+#if defined(__SSE2__) || defined(__aarch64__)
+  constexpr int kMost = 255;  // that a byte can count
+#endif
+#if defined(__SSE2__)
+  const __m128i ff = _mm_set1_epi8(-1), zero = _mm_setzero_si128();
+  while (end - p >= 16) {
+    __m128i found = zero;
+    for (int i = 0; i < kMost && end - p >= 16; ++i, p += 16)
+      found = _mm_sub_epi8(found, _mm_cmpeq_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)), ff));
+    const __m128i sums = _mm_sad_epu8(found, zero);
+    count += static_cast<size_t>(_mm_cvtsi128_si32(sums)) + static_cast<size_t>(_mm_extract_epi16(sums, 4));
+  }
+#elif defined(__aarch64__)
+  while (end - p >= 16) {
+    uint8x16_t found = vdupq_n_u8(0);
+    for (int i = 0; i < kMost && end - p >= 16; ++i, p += 16)
+      found = vsubq_u8(found, vceqq_u8(vld1q_u8(p), vdupq_n_u8(0xFF)));
+    count += vaddlvq_u8(found);
+  }
+#endif
+  return count + static_cast<size_t>(std::count(p, end, uint8_t{0xFF}));
 }
 
 /// Bytes past *out that copy_until_ff may overwrite.

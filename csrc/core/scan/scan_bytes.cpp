@@ -31,14 +31,11 @@ void ScanBytes::enter_at(size_t from, size_t to) {
 }
 
 void ScanBytes::to_scan(std::span<size_t> at) const {
-  size_t stuffed = 0;  // bytes before `p`
-  const uint8_t* p = find_ff(current_, end_);
+  // Each FF that is left in the segment had a zero behind it.
+  size_t counted = 0, stuffed = 0;
   for (size_t& one : at) {
-    // An FF before byte `one` of the segment has its zero before that byte.
-    while (p < end_ && static_cast<size_t>(p - current_) - stuffed < one) {
-      ++stuffed;
-      p = find_ff(std::min(p + 2, end_), end_);
-    }
+    stuffed += count_ff(bytes_.data() + counted, bytes_.data() + one);
+    counted = one;
     one += stuffed + static_cast<size_t>(current_ - begin_);
   }
 }

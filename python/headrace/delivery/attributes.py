@@ -36,7 +36,7 @@ class OwnAttributes:
     snapshot_every_n_steps: int | None
     deferred_images: bool
     cpu_affinity: Any
-    entry_points: EntryPoints | None
+    entry_points: EntryPoints | Literal["auto"] | None
     destination: Destination
     cores: tuple[int, ...]
     world: World

@@ -24,7 +24,7 @@ from headrace.engine.stacked_engine import StackedEngine
 from headrace.engine.variant_engine import VariantEngine
 from headrace.engine.views_engine import make_views_engine
 from headrace.engine.worker_info import WorkerValues
-from headrace.entries.entry_points import EntryPoints
+from headrace.entries.entry_points import AUTO, Entries, EntryPoints, shared_by_process
 from headrace.epochs.epochs import Epochs
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.samplers import sizes_known_to
@@ -36,6 +36,7 @@ from headrace.remote.ahead import Announced
 from headrace.samples.geometry import unequal
 from headrace.samples.source import Tables
 from headrace.sources import BlobDataset, checked_table
+from headrace.tuning.budget import rank_memory
 
 Renew = Callable[[Progress], Iterator[OrderedBatch] | None]
 
@@ -54,6 +55,7 @@ class Runner:
         self._table: tuple[AnySource, core.BlobTable | Tables] | None = None
         self._variants: tuple[BlobDataset, Recipe, Any] | None = None
         self._entry_points: EntryPoints | None = None
+        self._entries: Entries | None = None  # of a loader that was closed
         self._memory: core.SlotKeeper | None = None
 
     def begin(self, settings: Settings, route: Threaded, epochs: Epochs) -> NativeIterator:
@@ -70,9 +72,9 @@ class Runner:
             # `depth` batches in flight, the one just returned, and the one before it, which the caller drops next.
             engine = self.new_engine(settings, route, slots_kept=settings.most_depth + 2, pin=pin)
         far = source.ahead_bytes > 0  # its table has connections of this process, which may be a forked one
+        self._entry_points, self._entries = _entry_points_of(source, settings), None
         if self._table is None or self._table[0] is not source or far:
-            self._table = source, _table_of(source, settings)
-        self._entry_points = settings.entry_points
+            self._table = source, _table_of(source, self._entry_points)
         if self._entry_points is not None:
             self._entry_points.save()  # what the epoch before has learned
         progress, own_order = epochs.begin()
@@ -136,6 +138,12 @@ class Runner:
         return StackedEngine(parts, route.columns, destination, None if route.source.geometry is None else unequal)
 
     @property
+    def entries(self) -> Entries | None:
+        """What the newest epoch's table knows of the rows of JPEGs; None without one, or if no JPEG was decoded."""
+        counts = self._entries if self._entry_points is None else self._entry_points.counts()
+        return counts if counts is not None and counts.decodes else None
+
+    @property
     def errors(self) -> list[SampleError]:
         """Errors of the samples that the newest epoch skipped or replaced."""
         return [] if self.progress is None else self.progress.errors
@@ -149,6 +157,8 @@ class Runner:
         self._memory = None
         if self._entry_points is not None:
             self._entry_points.save()
+            self._entries = self.entries
+        self._table = self._entry_points = None
 
     def __getstate__(self) -> dict[str, Any]:
         # Threads and memory are not copied: a copy makes its own.
@@ -158,9 +168,14 @@ class Runner:
         vars(self).update(vars(Runner()), **kept)
 
 
-def _table_of(source: AnySource, settings: Settings) -> core.BlobTable | Tables:
+def _entry_points_of(source: AnySource, settings: Settings) -> EntryPoints | None:
+    """Returns the table of entry points of an epoch."""
+    given = settings.entry_points
+    return shared_by_process(len(source), rank_memory) if given == AUTO else given
+
+
+def _table_of(source: AnySource, points: EntryPoints | None) -> core.BlobTable | Tables:
     """Returns the source's table; of images, with what is known of the rows of JPEGs."""
-    points = settings.entry_points
     if isinstance(source, BlobDataset):
         table = checked_table(source)
         return table if points is None else table.entered_by(points.native)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch.utils.data import IterableDataset
@@ -51,7 +51,7 @@ class OwnSettings:
     snapshot_every_n_steps: int | None
     deferred_images: bool
     cpu_affinity: Any
-    entry_points: EntryPoints | None
+    entry_points: EntryPoints | Literal["auto"] | None
     destination: Destination
     cores: tuple[int, ...]
     world: World

@@ -5,12 +5,18 @@ from __future__ import annotations
 import os
 import warnings
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from headrace.base.native import core
 from headrace.base.sizes import checked_size
 from headrace.entries import sidecar
+
+AUTO: Literal["auto"] = "auto"
+_SHARE = 32  # of this rank's memory, the table of "auto" takes one part at most
+_BYTES_AN_IMAGE = 600  # of an ImageNet file, on average
+_LEAST_COVERED = 0.1  # of the samples: with less, the hashes cost what the known rows save
 
 
 @dataclass(frozen=True)
@@ -117,17 +123,44 @@ class _Saver:
         self._saved = known
 
 
-def checked_entry_points(given: Any) -> EntryPoints | None:
-    """Returns the argument `entry_points` of a loader: an EntryPoints, or the bytes of one.
+_of_process: weakref.ref[EntryPoints] | None = None
+
+
+def shared_by_process(samples: int, memory: Callable[[], int]) -> EntryPoints | None:
+    """Returns the table of all loaders of this process with ``entry_points="auto"``, which ends with the last of them.
+
+    Args:
+        samples: of the dataset.
+        memory: returns the bytes that this rank has; a part of them is the limit of a table that is made now.
+
+    Returns:
+        None if it would hold too few of the samples to pay for the hash of each file.
+    """
+    global _of_process
+    table = None if _of_process is None else _of_process()
+    limit = max(1, memory() // _SHARE) if table is None else table.native.limit
+    if samples * _BYTES_AN_IMAGE * _LEAST_COVERED > limit:
+        return None
+    if table is None:
+        table = EntryPoints(limit)
+        _of_process = weakref.ref(table)
+    return table
+
+
+def checked_entry_points(given: Any) -> EntryPoints | Literal["auto"] | None:
+    """Returns the argument `entry_points` of a loader: ``"auto"``, an EntryPoints, or the bytes of one.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: it is none of these.
         ValueError: it is no size.
     """
     if given is None or isinstance(given, EntryPoints):
         return given
+    if given == AUTO:
+        return AUTO
     if isinstance(given, (int, str)) and not isinstance(given, bool):
         return EntryPoints(checked_size(given, "entry_points"))
     raise TypeError(
-        f"entry_points must be bytes of memory, such as '1 GB', or a headrace.EntryPoints, not {type(given).__name__}"
+        "entry_points must be 'auto', bytes of memory, such as '1 GB', a headrace.EntryPoints, or None, not "
+        f"{type(given).__name__}"
     )

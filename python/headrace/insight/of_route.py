@@ -77,7 +77,7 @@ def collect(settings: Settings, route: Threaded, runner: Runner, judged: bool = 
     """Returns the statistics of the newest epoch; see `stats.collect`."""
     far = route.source.ahead_bytes > 0
     found = stats.collect(runner.engine, runner.progress, settings, collate_threads(settings, route), far, judged)
-    return replace(found, tuned=tuned(settings, route))
+    return replace(found, tuned=tuned(settings, route), entry_points=runner.entries)
 
 
 def collect_torch(settings: Settings, route: Fallback, epochs: TorchEpochs, judged: bool = True) -> stats.Stats:

@@ -205,7 +205,6 @@ def collect(
         {**python, **{name: ns / 1e9 for name, ns in pace.parts().items()}},
         traffic() if far else None,
         kept(),
-        entry_points=None if settings.entry_points is None else settings.entry_points.counts(),
         samples=pace.samples,
     )
 

@@ -118,6 +118,11 @@ def budget_of(auto: Auto, cpus: Collection[int] = (), root: Path = _ROOT) -> Bud
     return Budget(cores, int(memory), why)
 
 
+def rank_memory(root: Path = _ROOT) -> int:
+    """Returns the bytes of memory of this machine, or of its control groups, that each rank on it has."""
+    return (control_group.memory_limit(root) or _memory(root, "MemTotal")) // local_ranks(os.environ)
+
+
 def local_ranks(environment: Mapping[str, str]) -> int:
     """Returns the number of ranks of this job on this machine: as the launcher says; otherwise one for each GPU, of no
     more ranks than torch.distributed has."""
@@ -149,15 +154,18 @@ def _parents_cores() -> set[int]:
 
 def _free_memory(root: Path) -> int:
     """Returns the bytes that this process may still take: of the machine, and of its control groups."""
-    free = 2**32
-    try:
-        lines = (root / "proc/meminfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    for line in lines:
-        if line.startswith("MemAvailable:"):
-            free = 1024 * int(line.split()[1])
+    free = _memory(root, "MemAvailable")
     limit = control_group.memory_limit(root)
     if limit is not None:
         free = min(free, max(0, limit - control_group.memory_used(root)))
     return free
+
+
+def _memory(root: Path, name: str) -> int:
+    """Returns bytes as the kernel's list of memory names them; 4 GiB if it does not."""
+    try:
+        lines = (root / "proc/meminfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    found = (1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+    return next(found, 2**32)

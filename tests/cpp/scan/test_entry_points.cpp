@@ -187,6 +187,31 @@ TEST_CASE("many threads share the points") {
   CHECK(points.counts().bytes <= size_t{1} << 20);
 }
 
+TEST_CASE("a table is full when a sixteenth of its limit is left") {
+  constexpr size_t kLimit = 16000;
+  const std::vector<EntryPoint> rows(10);
+  EntryPoints points(kLimit);
+  for (uint64_t key = 0; !points.is_full(); ++key) {
+    CHECK(points.counts().bytes < kLimit - kLimit / 16);
+    points.keep(key, rows);
+    REQUIRE(points.counts().images == key + 1);
+  }
+  CHECK(points.counts().bytes <= kLimit);
+}
+
+TEST_CASE("FFs are counted") {
+  std::minstd_rand random(4);
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{15}, size_t{16}, size_t{4095}, size_t{4096}, size_t{9000}}) {
+    for (const unsigned often : {1U, 3U, 300U}) {
+      Bytes bytes(size);
+      for (uint8_t& byte : bytes) byte = random() % often == 0 ? 0xFF : static_cast<uint8_t>(random() % 0xFF);
+      size_t expected = 0;
+      for (const uint8_t byte : bytes) expected += byte == 0xFF;
+      CHECK(count_ff(bytes.data(), bytes.data() + size) == expected);
+    }
+  }
+}
+
 TEST_CASE("a place in a segment is a place in the scan") {
   std::minstd_rand random(9);
   Bytes scan, plain;

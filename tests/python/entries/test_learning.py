@@ -110,7 +110,7 @@ print(ours.entry_points.counts().decodes)
 
 def test_arguments() -> None:
     for wrong in (True, 1.5, object()):
-        with pytest.raises(TypeError, match="entry_points must be bytes of memory"):
+        with pytest.raises(TypeError, match="entry_points must be 'auto', bytes of memory"):
             loader(wrong)
     for size in ("much", 0, -1):
         with pytest.raises(ValueError, match="must be a number of bytes"):

@@ -95,7 +95,7 @@ def test_stats_count_the_samples_of_the_newest_epoch(workers, persistent):
         )
         assert 0 < total.waited_s < wall
         assert total.threads == workers
-        assert "bottleneck: " + total.bottleneck in str(total) and len(str(total).splitlines()) == 12
+        assert "bottleneck: " + total.bottleneck in str(total) and len(str(total).splitlines()) == 13
     loader.close()
     assert stages(loader)["read"].items == 120
 
