@@ -14,8 +14,6 @@ import torch
 from bench.datasets import PHOTOS
 from bench.machine import describe, pick_cpus
 
-LEAST = 512  # images of an epoch, reached by repeating the files
-
 Measure = Callable[[Any, list[Path], int, int], dict[str, Any]]  # of a row, paths, cores and rounds
 Shown = Callable[[str, int, dict[str, Any]], str]  # of a row's name, cores, and what was measured
 
@@ -38,13 +36,14 @@ def run(
     """
     parser.add_argument("--images", type=Path, default=PHOTOS, metavar="DIR")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--epoch", type=int, default=512, help="least images of an epoch: the files are repeated")
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--only", nargs="+", choices=rows, default=list(rows), metavar="ROW")
     parser.add_argument("--out", type=Path, help="also writes the figures here, as JSON")
     options = parser.parse_args()
     torch.set_num_threads(1)
     paths = sorted(path for path in options.images.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
-    paths *= -(-LEAST // len(paths))
+    paths *= -(-options.epoch // len(paths))
     results: dict[str, Any] = {"machine": describe(), key: {}}
     print(columns)
     print("|---" * (columns.count("|") - 1) + "|")
