@@ -16,7 +16,7 @@ from headrace.collate.stacked_views import StackedViews
 from headrace.engine.sized_engine import Sized
 from headrace.epochs.state import Progress
 from headrace.lowering.python_steps.reach import Reach
-from headrace.mixing import programs
+from headrace.mixing import direct_mixes, programs
 from headrace.randomness.draws import BatchUse, batch_uniform
 from headrace.randomness.python_randomness import sample_randomness, seed_of
 
@@ -110,12 +110,17 @@ class Collation:
                 of torch's workers.
         """
         function = self._copy() if ahead else self._function
-        mixing = programs.of_stacked(function)
-        if mixing is not None and self._stacks(images, indices):  # nothing sees the samples, so none are made
+        mix = programs.mix_of(function)
+        if mix is not None and self._stacks(images, indices):  # nothing sees the samples, so none are made
             batch = self._source.batch_of(images, self._source.targets_of(indices))
             uniform = _uniform(self._progress, position)
-            with sample_randomness(uniform):
-                return mixing(batch, seed_of(uniform))
+            mixed = direct_mixes.mixed(mix, batch, seed_of(uniform))
+            if mixed is not None:
+                return mixed
+            mixing = programs.of_stacked(function)
+            if mixing is not None:
+                with sample_randomness(uniform):
+                    return mixing(batch, seed_of(uniform))
         views = StackedViews()
         with views:
             made = self._made(function, self._samples(views, images, indices), position, views)

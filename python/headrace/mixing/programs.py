@@ -46,17 +46,21 @@ def of_samples(function: Callable[[Any], Any]) -> Callable[..., Any] | None:
 def of_stacked(function: Callable[[Any], Any]) -> Callable[[Any, int], Any] | None:
     """Returns a function of what `default_collate` makes, and of a seed, with the results of a collate_fn that is
     ``return mix(*default_collate(samples))``, as in `of_samples`; None for others."""
-    names = _names_in(function)
-    if names is None or len(names) != 2:
-        return None
-    mix, collate = (value_of_name(function, one) for one in names)
-    if collate is not default_collate:
-        return None
+    mix = mix_of(function)
     torchs = torchvision_mixes.twin(mix)
     made = timm_mixes.twin(mix) if torchs is None else torchs
     if made is None:
         return None
     return lambda batch, seed: _numpy_drawn(made, seed, *batch) if torchs is None else made(*batch)
+
+
+def mix_of(function: Callable[[Any], Any]) -> Any:
+    """Returns the object `mix` of a function that is ``return mix(*default_collate(samples))``; None for others."""
+    names = _names_in(function)
+    if names is None or len(names) != 2:
+        return None
+    mix, collate = (value_of_name(function, one) for one in names)
+    return mix if collate is default_collate else None
 
 
 def _nothing() -> None:
