@@ -28,11 +28,25 @@ from bench.views.__main__ import seconds
 
 MIX = v2.RandomChoice([v2.MixUp(num_classes=CLASSES), v2.CutMix(num_classes=CLASSES)])
 WHOLE = T.Compose([T.Resize(480), T.ToTensor(), T.Normalize(MEAN, STD)])
+# Of torchvision's own recipe for ResNet-50: --train-crop-size 176 --auto-augment ta_wide --random-erase 0.1
+# --mixup-alpha 0.2 --cutmix-alpha 1.0 --batch-size 128.
+REFERENCE = T.Compose(
+    [
+        *(T.RandomResizedCrop(176), T.RandomHorizontalFlip(), T.TrivialAugmentWide()),
+        *(T.PILToTensor(), T.ConvertImageDtype(torch.float), T.Normalize(MEAN, STD), T.RandomErasing(0.1)),
+    ]
+)
+REFERENCE_MIX = v2.RandomChoice([v2.MixUp(alpha=0.2, num_classes=CLASSES), v2.CutMix(num_classes=CLASSES)])
 
 
 def mixed(batch: list[Any]) -> Any:
     """The collate_fn of torchvision's page on MixUp and CutMix."""
     return MIX(*default_collate(batch))
+
+
+def mixed_as_reference(batch: list[Any]) -> Any:
+    """The collate_fn of torchvision's reference training."""
+    return REFERENCE_MIX(*default_collate(batch))
 
 
 def as_dict(batch: list[Any]) -> Any:
@@ -56,6 +70,7 @@ class Row:
 
 ROWS = {
     "MixUp, CutMix": Row(TRAIN, 64, mixed),
+    "torchvision's reference training": Row(REFERENCE, 128, mixed_as_reference),
     "a dict": Row(TRAIN, 64, as_dict),
     "whole images in lists": Row(WHOLE, 8, as_lists),
     "whole images, one by one": Row(WHOLE, 1, None),
@@ -85,7 +100,7 @@ def measure(row: Row, paths: list[Path], cores: int, rounds: int) -> dict[str, A
             sys.exit("the batches differ from the oracle's")
     ours.close()
     loaders = {"torch": TorchDataLoader(data, row.batch_size, collate_fn=row.collate_fn, **options)}
-    if row.transform is TRAIN:
+    if row.transform in (TRAIN, REFERENCE):
         loaders["without"] = headrace.DataLoader(data, row.batch_size, **options)
     loaders["with"] = ours
     for loader in loaders.values():
