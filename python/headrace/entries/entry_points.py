@@ -156,7 +156,7 @@ def checked_entry_points(given: Any) -> EntryPoints | Literal["auto"] | None:
     """
     if given is None or isinstance(given, EntryPoints):
         return given
-    if given == AUTO:
+    if isinstance(given, str) and given == AUTO:
         return AUTO
     if isinstance(given, (int, str)) and not isinstance(given, bool):
         return EntryPoints(checked_size(given, "entry_points"))

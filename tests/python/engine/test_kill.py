@@ -17,7 +17,7 @@ from headrace import Blobs, DataLoader
 from support import pictures, train
 
 torch.set_num_threads(1)
-KILLS, EPOCHS, OPTIONS = 100, 2, {options}
+KILLS, EPOCHS, OPTIONS = 100, {epochs}, {options}
 DATA = Blobs(pictures() * 12, range(288), train(24))
 CHECKPOINT = os.path.join(tempfile.mkdtemp(), "run.pt")
 
@@ -72,14 +72,14 @@ print(kills, len(whole), len(set(whole)) == len(whole), parts == whole)
 """
 
 
+# 576 batches: a hundred kills need 200 on average, and more on a busy machine, where a child goes on until it is killed.
 @pytest.mark.parametrize(
-    "options",
+    ("options", "epochs"),
     [
-        "dict(batch_size=1, shuffle=True, seed=3)",
-        "dict(batch_size=1, shuffle=True, seed=3, rank=1, world_size=2)",
+        ("dict(batch_size=1, shuffle=True, seed=3)", 2),
+        ("dict(batch_size=1, shuffle=True, seed=3, rank=1, world_size=2)", 4),
     ],
 )
-def test_a_hundred_kills(options):
-    batches = 288 if "world_size=2" in options else 576
-    out = output_of(CODE.format(options=options), "-W", "ignore", seconds=240)
-    assert out.split() == ["100", str(batches), "True", "True"]
+def test_a_hundred_kills(options, epochs):
+    out = output_of(CODE.format(options=options, epochs=epochs), "-W", "ignore", seconds=240)
+    assert out.split() == ["100", "576", "True", "True"]
