@@ -72,7 +72,7 @@ print(kills, len(whole), len(set(whole)) == len(whole), parts == whole)
 """
 
 
-# 576 batches: a hundred kills need 200 on average, and more on a busy machine, where a child goes on until it is killed.
+# 576 batches: a hundred kills need 200 on average, and more on a busy machine, where a child trains until it is killed.
 @pytest.mark.parametrize(
     ("options", "epochs"),
     [
