@@ -1,4 +1,4 @@
-// Finds the FF bytes of entropy-coded data, which begin markers and stuffing: about 3 in a thousand bytes.
+// Finds and counts the FF bytes of entropy-coded data, which begin markers and stuffing: about 3 in a thousand bytes.
 #pragma once
 
 #include <algorithm>

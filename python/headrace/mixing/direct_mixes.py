@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace.lowering.origins import has_hooks
 from headrace.mixing import pixels
 from headrace.mixing.pixels import Box
+from headrace.mixing.torchvision_mixes import choices
 from headrace.randomness.python_randomness import sample_randomness, seed_of
 
 _TRANSFORMS = "torchvision.transforms.v2"
@@ -34,36 +34,27 @@ def mixed(mix: Any, batch: Any, seed: int) -> tuple[torch.Tensor, torch.Tensor] 
         None if `mix` is no MixUp, CutMix or RandomChoice of torchvision's, a mode of torch's functions is active, the
         batch is not a mixable one with int64 labels, or the installed torchvision draws otherwise.
     """
-    v2 = sys.modules.get(_TRANSFORMS)
-    if v2 is None or not _is_known(mix, v2) or torch._C._len_torch_function_stack() or not _as_installed():
+    mixes = choices(mix)
+    if not mixes or not all(map(_is_plain, mixes)) or torch._C._len_torch_function_stack() or not _as_installed():
         return None
     if len(batch) != 2 or not pixels.is_mixable(batch[0]) or not _are_plain(batch[1], len(batch[0])):
         return None
     images, labels = batch
     least, most = labels.aminmax()
-    if least < 0 or most >= _least_classes(mix):  # torch raises an error
+    if least < 0 or most >= min(one.num_classes for one in mixes):  # torch raises an error
         return None
-    return _mixed(mix, v2, images, labels, torch.Generator().manual_seed(seed))
+    return _mixed(mix, images, labels, torch.Generator().manual_seed(seed))
 
 
-def _least_classes(mix: Any) -> int:
-    inner = getattr(mix, "transforms", None)
-    return int(mix.num_classes) if inner is None else min(map(_least_classes, inner))
-
-
-def _is_known(mix: Any, v2: Any) -> bool:
-    if has_hooks(mix):
-        return False
-    if type(mix) is v2.RandomChoice:
-        return all(_is_known(one, v2) for one in mix.transforms)
-    if type(mix) not in (v2.MixUp, v2.CutMix) or mix.num_classes is None:
-        return False
-    return mix._labels_getter is _default_getter(v2) and type(mix._dist) is torch.distributions.Beta
+def _is_plain(mix: Any) -> bool:
+    """Whether a MixUp or CutMix makes labels of classes, finds them in the usual place, and draws as usual."""
+    usual = mix._labels_getter is _usual_getter() and type(mix._dist) is torch.distributions.Beta
+    return usual and mix.num_classes is not None
 
 
 @functools.cache
-def _default_getter(v2: Any) -> Any:
-    return v2.MixUp(num_classes=2)._labels_getter
+def _usual_getter() -> Any:
+    return sys.modules[_TRANSFORMS].MixUp(num_classes=2)._labels_getter
 
 
 def _are_plain(labels: Any, count: int) -> bool:
@@ -76,8 +67,9 @@ def _are_plain(labels: Any, count: int) -> bool:
 
 
 def _mixed(
-    mix: Any, v2: Any, images: torch.Tensor, labels: torch.Tensor, generator: torch.Generator
+    mix: Any, images: torch.Tensor, labels: torch.Tensor, generator: torch.Generator
 ) -> tuple[torch.Tensor, torch.Tensor]:
+    v2 = sys.modules[_TRANSFORMS]
     while type(mix) is v2.RandomChoice:
         mix = mix.transforms[int(torch.multinomial(torch.tensor(mix.p), 1, generator=generator))]
     share = float(torch._sample_dirichlet(mix._dist._dirichlet.concentration, generator=generator)[0, 0])
@@ -121,7 +113,7 @@ def _as_installed() -> bool:
             uniform = trial / _TRIALS
             with sample_randomness(uniform):
                 expected = both(images, labels)
-            made = _mixed(both, v2, images.clone(), labels, generator.manual_seed(seed_of(uniform)))
+            made = _mixed(both, images.clone(), labels, generator.manual_seed(seed_of(uniform)))
             if not all(map(torch.equal, made, expected)):
                 return False
     except Exception:  # a torchvision with other attributes

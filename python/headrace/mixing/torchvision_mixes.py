@@ -15,23 +15,31 @@ from headrace.mixing import pixels
 _TRANSFORMS = "torchvision.transforms.v2"
 
 
-def twin(mix: Any) -> Any:
-    """Returns a copy of a transform that mixes in place; None if it is not one of torchvision's."""
+def choices(mix: Any) -> list[Any]:
+    """Returns every MixUp and CutMix that `mix` may choose; [] if it is neither of these nor a RandomChoice of them."""
     v2 = sys.modules.get(_TRANSFORMS)
     if v2 is None or has_hooks(mix):
-        return None
-    if type(mix) is v2.RandomChoice:
-        twins = [twin(one) for one in mix.transforms]
-        if any(one is None for one in twins):
-            return None
-        made: Any = copy.copy(mix)
-        made.transforms = twins
-        return made
-    if type(mix) not in (v2.MixUp, v2.CutMix):
-        return None
-    kind: Any = type(mix)
+        return []
+    if type(mix) in (v2.MixUp, v2.CutMix):
+        return [mix]
+    if type(mix) is not v2.RandomChoice:
+        return []
+    each = [choices(one) for one in mix.transforms]
+    return [found for one in each for found in one] if all(each) else []
+
+
+def twin(mix: Any) -> Any:
+    """Returns a copy of a transform that mixes in place; None if it is not one of torchvision's."""
+    return _twin(mix) if choices(mix) else None
+
+
+def _twin(mix: Any) -> Any:
     made = copy.copy(mix)
-    made.__class__ = _in_place_class(kind)
+    kind: Any = type(mix)
+    if hasattr(mix, "transforms"):
+        made.transforms = [_twin(one) for one in mix.transforms]
+    else:
+        made.__class__ = _in_place_class(kind)
     return made
 
 

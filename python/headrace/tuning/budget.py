@@ -120,7 +120,8 @@ def budget_of(auto: Auto, cpus: Collection[int] = (), root: Path = _ROOT) -> Bud
 
 def rank_memory(root: Path = _ROOT) -> int:
     """Returns the bytes of memory of this machine, or of its control groups, that each rank on it has."""
-    return (control_group.memory_limit(root) or _memory(root, "MemTotal")) // local_ranks(os.environ)
+    total, limit = _memory(root, "MemTotal"), control_group.memory_limit(root)
+    return (total if limit is None else min(total, limit)) // local_ranks(os.environ)
 
 
 def local_ranks(environment: Mapping[str, str]) -> int:

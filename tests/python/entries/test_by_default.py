@@ -95,6 +95,8 @@ def test_the_memory_of_a_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "proc/self").mkdir()
     (tmp_path / "proc/self/cgroup").write_text("0::/\n")
     assert rank_memory(tmp_path) == 100_000
+    (group / "memory.max").write_text("4000000\n")  # more than there is
+    assert rank_memory(tmp_path) == 256_000
 
 
 def test_what_has_no_jpegs_is_as_before() -> None:
