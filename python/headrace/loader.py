@@ -152,14 +152,14 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         from headrace.epochs.samplers import Samplers, shard
 
         own, given = OwnSettings.among(locals()), Samplers(shuffle, sampler, batch_sampler)
-        self._own = OwnSettings.of(dataset, given, generator, rank, world_size, own)
+        self._own = OwnSettings.of(dataset, given, generator, rank, world_size, own, _DEFAULTS)
         self._tuner = tuner_of(num_workers, prefetch_factor, self._own.cores, self._own.destination.way)
         batches = routing.Batches.of(batch_size, batch_sampler)
-        self._route = routing.decide(dataset, batches, collate_fn, worker_init_fn, dtype)
+        self._route = routing.decide(dataset, batches, collate_fn, worker_init_fn, num_workers, self._own)
         if isinstance(self._route, routing.Fallback):
-            self._own.refuse_native_only(self._route.reason, _DEFAULTS)
+            self._own.refuse_native_only(self._route.reason)
         else:
-            self._route.check(self._own, _DEFAULTS)
+            self._route.check(self._own)
             arguments.warn_of_no_effect(multiprocessing_context, pin_memory_device)
             arguments.check_types(sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
             arguments.check_pinning(pin_memory, self._own.destination.device, self._own.destination.way)
@@ -229,7 +229,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         if not isinstance(self._route, routing.Fallback):
             route = routing.renewed(self._route, self._settings())
             if isinstance(route, routing.Fallback):
-                self._own.refuse_native_only(route.reason, _DEFAULTS)
+                self._own.refuse_native_only(route.reason)
                 if self._epochs.resumes:
                     raise RuntimeError(
                         "the state that was loaded is of headrace's native path, but torch's DataLoader would serve "

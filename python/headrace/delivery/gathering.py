@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -52,9 +51,9 @@ class Gathered:
         check_length(len(self.source), len(source))
         return Gathered(source)
 
-    def check(self, own: OwnSettings, defaults: Mapping[str, Any]) -> None:
+    def check(self, own: OwnSettings) -> None:
         """Raises TypeError if a setting applies to images alone."""
-        own.refuse_of_images(defaults)
+        own.refuse_of_images()
 
     @property
     def recipe(self) -> NoReturn:

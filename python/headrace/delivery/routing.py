@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -23,6 +23,7 @@ from headrace.epochs import state
 from headrace.epochs.epochs import Epochs
 from headrace.lowering import LoweringError, lower
 from headrace.lowering.origins import attributes, leaves
+from headrace.lowering.python_steps.interpreters import in_processes
 from headrace.lowering.python_steps.reach import Reach
 from headrace.lowering.several.crops import called_behind_crops
 from headrace.recipe.columns import AnyColumn
@@ -63,7 +64,7 @@ class Native:
     lowered: tuple[Lowered, ...]
     default_dtype: torch.dtype
 
-    def check(self, own: OwnSettings, defaults: Mapping[str, Any]) -> None:
+    def check(self, own: OwnSettings) -> None:
         """Raises ValueError if a setting does not fit the recipe."""
         check_replaceable(self.recipe, own.on_error)
         if own.on_error == "replace" and isinstance(self.source, StreamSource):
@@ -141,20 +142,34 @@ def decide(
     batches: Batches,
     collate_fn: Callable[..., Any] | None,
     worker_init_fn: Callable[[int], None] | None,
-    dtype: torch.dtype | None,
+    num_workers: Any,
+    own: OwnSettings,
 ) -> Route:
     """Returns the route of a loader over `dataset`.
 
     Args:
         batches: how samples are grouped; by default torch collates batches, and converts single samples.
-        dtype: the loader's argument.
+        num_workers: the loader's argument.
     """
     if reasons := _needs_python(batches, collate_fn, worker_init_fn):
         return Fallback("; ".join(reasons))
     try:
-        return _threaded(dataset, dtype, may_vary=not batches.stack(collate_fn))
+        route = _threaded(dataset, own.dtype, may_vary=not batches.stack(collate_fn))
     except (NotNative, LoweringError) as error:
         return Fallback(str(error))
+    return _unless_processes(route, dataset, num_workers, own)
+
+
+def _unless_processes(route: Threaded, dataset: Any, num_workers: Any, own: OwnSettings) -> Route:
+    """Returns `route`, or torch's if its worker processes are to call the transforms that run in Python.
+
+    Not if an argument asks for the native path: `seed`, with which batches are the same for every `num_workers`, or one
+    that torch's loader does not have.
+    """
+    if own.seed is not None or own.asked or not isinstance(route, Native):
+        return route
+    why = in_processes([one.transform for one in route.lowered if one.in_python], dataset, num_workers)
+    return route if why is None else Fallback(why)
 
 
 def reasons(settings: Settings) -> list[str]:
@@ -162,7 +177,9 @@ def reasons(settings: Settings) -> list[str]:
     batches = Batches.now(settings)
     found = _needs_python(batches, settings.collate_fn, settings.worker_init_fn)
     try:
-        _threaded(settings.dataset, settings.dtype, may_vary=not batches.stack(settings.collate_fn))
+        route = _threaded(settings.dataset, settings.dtype, may_vary=not batches.stack(settings.collate_fn))
+        last = _unless_processes(route, settings.dataset, settings.fixed_workers, settings)
+        found += [last.reason] if isinstance(last, Fallback) else []
     except Exception as error:  # torch delivers, whatever the error is
         found.append(str(error))
     return found
@@ -187,7 +204,8 @@ def renewed(route: Threaded, settings: Settings) -> Route:
             )
         source = route.source if route.source.is_current() else _source_of(settings.dataset)
         check_length(len(route.source), len(source))
-        return _renewed(route, source, settings, may_vary=not batches.stack(settings.collate_fn))
+        made = _renewed(route, source, settings, may_vary=not batches.stack(settings.collate_fn))
+        return _unless_processes(made, settings.dataset, settings.fixed_workers, settings)
     except (NotNative, LoweringError) as error:
         return Fallback(str(error))
 

@@ -36,6 +36,7 @@ class OwnSettings:
         cores: `cpu_affinity`, resolved; none if it was not given.
         world: the ranks that the order is sharded over.
         reads_whole: whether every rank of a job reads all samples, because no argument shards the order.
+        asked: names of the arguments that need the native path and are not at their defaults.
     """
 
     seed: int | None
@@ -56,6 +57,7 @@ class OwnSettings:
     cores: tuple[int, ...]
     world: World
     reads_whole: bool
+    asked: tuple[str, ...]
 
     @classmethod
     def among(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,17 +73,20 @@ class OwnSettings:
         rank: int | None,
         world_size: int | None,
         own: dict[str, Any],
+        defaults: Mapping[str, Any],
     ) -> OwnSettings:
         """Checks the arguments of a loader.
 
         Args:
             dataset, given, generator, rank, world_size: the loader's arguments.
             own: the remaining arguments of headrace's own, keyed by name.
+            defaults: defaults of all arguments, by name.
 
         Raises:
             TypeError, ValueError, RuntimeError: see DataLoader.
         """
         arguments.check_own_arguments(own)
+        asked = tuple(name for name in _NATIVE_ONLY if not _is_default(name, own[name], defaults[name]))
         own["entry_points"] = checked_entry_points(own["entry_points"])
         destination = destinations.resolve(own["device"], own["decoder"], own["deterministic"])
         cores = affinity.resolve(own["cpu_affinity"], destination.device)
@@ -91,37 +96,39 @@ class OwnSettings:
             own["seed"] = int(own["seed"])
         elif generator is None and world.is_job:
             own["seed"] = 0  # as in torch's DistributedSampler: all ranks must agree on the order
-        return cls(**own, destination=destination, cores=cores, world=world, reads_whole=reads_whole)
+        return cls(**own, destination=destination, cores=cores, world=world, reads_whole=reads_whole, asked=asked)
 
     @property
     def layout(self) -> Layout:
         """Memory layout of a batch."""
         return Layout.of(self.memory_format)
 
-    def refuse_native_only(self, reason: str, defaults: Mapping[str, Any]) -> None:
+    def refuse_native_only(self, reason: str) -> None:
         """Raises TypeError if an argument that needs the native path is not at its default.
 
         Args:
             reason: why torch's DataLoader delivers the batches.
-            defaults: defaults of all arguments, by name.
         """
-        why = f"needs headrace's native path, but torch's DataLoader would serve here: {reason}"
-        self._refuse(_NATIVE_ONLY, defaults, why)
+        self._refuse(_NATIVE_ONLY, f"needs headrace's native path, but torch's DataLoader would serve here: {reason}")
 
-    def refuse_of_images(self, defaults: Mapping[str, Any]) -> None:
-        """Raises TypeError if an argument that applies to images alone is not at its default; see
-        `refuse_native_only`."""
+    def refuse_of_images(self) -> None:
+        """Raises TypeError if an argument that applies to images alone is not at its default."""
         why = (
             "applies to images, but this dataset's columns are delivered as they are, in this machine's memory; leave "
             "it out"
         )
-        self._refuse(_OF_IMAGES, defaults, why)
+        self._refuse(_OF_IMAGES, why)
 
-    def _refuse(self, names: tuple[str, ...], defaults: Mapping[str, Any], why: str) -> None:
+    def _refuse(self, names: tuple[str, ...], why: str) -> None:
         for name in names:
-            value = getattr(self, name)
-            if value != defaults[name] and not (name == "device" and str(value).partition(":")[0] == "cpu"):
-                raise TypeError(f"{name}={value!r} {why}")
+            if name in self.asked:
+                raise TypeError(f"{name}={getattr(self, name)!r} {why}")
+
+
+def _is_default(name: str, value: Any, default: Any) -> bool:
+    if name == "device" and str(value).partition(":")[0] == "cpu":
+        return True
+    return value is default or (type(value) is type(default) and bool(value == default))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +160,11 @@ class Settings(OwnSettings):
         """Returns the settings of a loader with the current values of its attributes."""
         torchs = {one.name: getattr(loader, one.name) for one in fields(cls) if one.name not in vars(own)}
         return cls(**vars(own), **torchs)
+
+    @property
+    def fixed_workers(self) -> int | None:
+        """`num_workers`; None if it is chosen while the loader works."""
+        return self.num_workers if self.tuner is None else None
 
     @property
     def depth(self) -> int:

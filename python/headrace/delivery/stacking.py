@@ -100,7 +100,7 @@ class Stacked:
         """Fingerprint of the source; cached because it reads samples."""
         return self.source.fingerprint()
 
-    def check(self, own: OwnSettings, defaults: Mapping[str, Any]) -> None:
+    def check(self, own: OwnSettings) -> None:
         """Raises TypeError if a setting is for datasets of one image a sample."""
         if own.dtype is not None:
             raise TypeError(

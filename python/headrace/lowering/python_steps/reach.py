@@ -138,7 +138,7 @@ class Reach:
             self._examine(value, outside)
 
     def _examine_builtin(self, value: Any) -> None:
-        self.draws |= not _is_known(getattr(value, "__module__", None) or type(value.__self__).__module__)
+        self.draws |= not is_known(getattr(value, "__module__", None) or type(value.__self__).__module__)
         self.draws |= isinstance(value.__self__, _GENERATORS) or value.__name__ in _DRAWING_NAMES
 
     def _examine_object(self, value: Any, outside: bool) -> None:
@@ -160,7 +160,7 @@ class Reach:
         self.draws |= cls.__module__.startswith("torch.") and bool(_DRAWING_LAYERS.fullmatch(cls.__name__))
         self._examine_class(cls, made=True)
         self._examine_each(list(getattr(value, "__dict__", {}).values()), outside)
-        slots = (getattr(one, "__slots__", ()) for one in cls.__mro__ if not _is_known(one.__module__))
+        slots = (getattr(one, "__slots__", ()) for one in cls.__mro__ if not is_known(one.__module__))
         names = [name for slot in slots for name in ((slot,) if isinstance(slot, str) else slot)]
         self._examine_each([getattr(value, name) for name in names if hasattr(value, name)], outside)
 
@@ -168,7 +168,7 @@ class Reach:
         """Examines the methods of a class; if an instance is `made` already, only those that a call may run."""
         for one in cls.__mro__:
             members = vars(one).items()
-            if _is_known(one.__module__):
+            if is_known(one.__module__):
                 functions = (member for _, member in members if isinstance(member, FunctionType))
                 self.draws |= any(_names_module(function, "random") for function in functions)
                 continue
@@ -189,7 +189,7 @@ class Reach:
 
         A function of a known package is judged by its name and its module, without its code.
         """
-        if _is_known(function.__module__):
+        if is_known(function.__module__):
             self.reads_metadata |= function.__name__ in _METADATA
             self.draws |= function.__name__ in _DRAWING_NAMES or function.__module__ in _DRAWING_MODULES
             self.asks_for_worker |= function.__name__ == "get_worker_info"
@@ -232,7 +232,7 @@ class Reach:
         if module is not None:
             self._examine_named(module, names)
         else:
-            self.draws |= name in _DRAWING_MODULES or not _is_known(name)
+            self.draws |= name in _DRAWING_MODULES or not is_known(name)
 
     def _examine_named(self, value: Any, names: set[str]) -> None:
         """Examines a value that code names; for a module, the members that the code names."""
@@ -241,7 +241,7 @@ class Reach:
             return
         self.draws |= value.__name__ in _DRAWING_MODULES
         self.draws |= value.__name__ == "numpy" and "random" in names
-        if not _is_known(value.__name__):
+        if not is_known(value.__name__):
             for name in names & vars(value).keys():
                 self._examine_named(vars(value)[name], names)
 
@@ -251,7 +251,8 @@ def _inspectable(value: Any) -> bool:
     return not hasattr(type(value), "__getattr__") or isinstance(value, torch.nn.Module)
 
 
-def _is_known(module: str | None) -> bool:
+def is_known(module: str | None) -> bool:
+    """Whether a module is of a package whose functions are judged by their names."""
     return (module or "").partition(".")[0] in _KNOWN
 
 
