@@ -20,7 +20,11 @@ Filter to_filter(const py::handle& name) {
                                                                        {"box", Filter::kBox},
                                                                        {"hamming", Filter::kHamming},
                                                                        {"tensor_bilinear", Filter::kTensorBilinear},
-                                                                       {"tensor_bicubic", Filter::kTensorBicubic}};
+                                                                       {"tensor_bicubic", Filter::kTensorBicubic},
+                                                                       {"float_bilinear", Filter::kFloatBilinear},
+                                                                       {"float_bicubic", Filter::kFloatBicubic},
+                                                                       {"fused_bilinear", Filter::kFusedBilinear},
+                                                                       {"fused_bicubic", Filter::kFusedBicubic}};
   for (const auto& [known, filter] : kFilters) {
     if (known == py::cast<std::string>(name)) return filter;
   }

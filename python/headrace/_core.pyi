@@ -36,6 +36,9 @@ def tensor_warp(
 def blur(
     image: npt.NDArray[np.uint8], row: npt.NDArray[np.float32], column: npt.NDArray[np.float32], isa: str | None = None
 ) -> npt.NDArray[np.float32]: ...
+def float_resize(
+    image: npt.NDArray[np.uint8], height: int, width: int, cubic: bool, fused: bool, isa: str | None = None
+) -> npt.NDArray[np.float32]: ...
 def resample_table(
     in_size: int, out_size: int, filter: int, first: int, count: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]: ...

@@ -9,6 +9,7 @@
 #include "bind/plan.h"
 #include "bind/unlocked.h"
 #include "core/decode/jpeg_decoder.h"
+#include "core/floats/float_loops.h"
 #include "core/fuse/blur.h"
 #include "core/fuse/fuse.h"
 #include "core/kernels/kernels.h"
@@ -135,6 +136,40 @@ py::tuple tensor_warp(const py::array_t<uint8_t, py::array::c_style>& image, con
   return py::make_tuple(grid, made);
 }
 
+py::array_t<float> float_resize(const py::array_t<uint8_t, py::array::c_style>& image, int height, int width,
+                                bool cubic, bool fused, const std::optional<std::string>& isa) {
+  if (image.ndim() != 3 || image.shape(2) != kPixelBytes) throw py::value_error("image: uint8 of shape (H, W, 4)");
+  const Size in{static_cast<int>(image.shape(1)), static_cast<int>(image.shape(0))};
+  if (std::min({in.width, in.height, width, height}) < 1) throw py::value_error("sizes: at least 1");
+  const Filter filter = fused ? (cubic ? Filter::kFusedBicubic : Filter::kFusedBilinear)
+                              : (cubic ? Filter::kFloatBicubic : Filter::kFloatBilinear);
+  py::array_t<float> made({height, width, kPixelBytes});
+  const FloatLoops& loops = *set_of(isa).floats;
+  const uint8_t* pixels = image.data();
+  float* to = made.mutable_data();
+  {
+    const Unlocked unlocked;
+    FloatTable x, y;
+    x.build(in.width, width, filter, 0, width);
+    y.build(in.height, height, filter, 0, height);
+    const size_t row_bytes = static_cast<size_t>(in.width) * kPixelBytes;
+    const size_t row_floats = static_cast<size_t>(width) * kPixelBytes;
+    AlignedArray<float> between, scratch;
+    between.resize(static_cast<size_t>(in.height) * row_floats);
+    scratch.resize(static_cast<size_t>(in.width) * kFloatScratch);
+    for (int row = 0; row < in.height; row += kFloatRows) {
+      const auto at = static_cast<size_t>(row);
+      loops.along_x(pixels + at * row_bytes, row_bytes, std::min(kFloatRows, in.height - row), x.view(),
+                    &between[at * row_floats], row_floats, scratch.data());
+    }
+    for (int row = 0; row < height; ++row) {
+      loops.along_y(&between[static_cast<size_t>(y.start[row]) * row_floats], row_floats, y.view(), row,
+                    static_cast<int>(row_floats), to + static_cast<size_t>(row) * row_floats);
+    }
+  }
+  return made;
+}
+
 py::tuple resample_table(int in, int out, int filter, int first, int count) {
   ResampleTable table;
   {
@@ -161,6 +196,9 @@ void bind_ops(py::module_& m) {
   m.def("tensor_warp", &tensor_warp, py::arg("image"), py::arg("matrix"), py::arg("fused_places"), py::arg("fused"),
         "torchvision's affine map of an RGBX image by the bilinear filter, in floats: the grid (H, W, 2) of torch's\n"
         "grid_sample, and the values (H, W, 3) before they are rounded.");
+  m.def("float_resize", &float_resize, py::arg("image"), py::arg("height"), py::arg("width"), py::arg("cubic"),
+        py::arg("fused"), py::arg("isa") = py::none(),
+        "torch's antialiased resize of an RGBX image in float32, before it is rounded: float32 (height, width, 4).");
   m.def("resample_table", &resample_table, py::arg("in_size"), py::arg("out_size"), py::arg("filter"), py::arg("first"),
         py::arg("count"), "(start, taps, weights) of Pillow's resize along one axis.");
   m.def(

@@ -11,6 +11,12 @@ struct Size {
   bool operator==(const Size&) const = default;
 };
 
+/// Positions [begin, end) along one axis.
+struct Span {
+  int begin = 0, end = 0;
+  int size() const { return end - begin; }
+};
+
 /// Pixels [x, x + width) x [y, y + height). May reach outside its image where a step pads.
 struct Box {
   int x = 0, y = 0, width = 0, height = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/floats/float_resampler.h"
 #include "core/fuse/resampler.h"
 #include "core/fuse/retoucher.h"
 #include "core/fuse/row_store.h"
@@ -17,7 +18,9 @@ namespace {
 
 // The positions along one axis that a resize in -> out reads for outputs [first, first + count).
 Span read_by_resize(int in, int out, Filter filter, int first, int count) {
-  return in == out ? Span{first, first + count} : source_span(in, out, filter, first, count);
+  if (in == out) return {first, first + count};
+  return is_float_filter(filter) ? float_span(in, out, filter, first, count)
+                                 : source_span(in, out, filter, first, count);
 }
 
 Box all_of(Size image) { return {0, 0, image.width, image.height}; }
@@ -67,9 +70,11 @@ struct Fuser::State {
   explicit State(const Kernels& kernels) : kernels(kernels), store(kernels) {}
 
   struct StageSinks {
-    explicit StageSinks(const Kernels& kernels) : resampler(kernels), retoucher(kernels) {}
+    explicit StageSinks(const Kernels& kernels)
+        : resampler(kernels), float_resampler(*kernels.floats), retoucher(kernels) {}
     Taker taker;
     Resampler resampler;
+    FloatResampler float_resampler;
     Retoucher retoucher;
   };
 
@@ -97,8 +102,9 @@ RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
     const PlanStage& stage = plan.stages[i];
     const bool last = i + 1 == plan.stages.size();
     const Take& after = last ? plan.last : plan.stages[i + 1].take;
-    auto& [taker, resampler, retoucher] = s.stage(i);
-    taker.begin(stage.take, image, have, resampler);
+    auto& [taker, resampler, float_resampler, retoucher] = s.stage(i);
+    const bool floats = is_float_filter(stage.filter);
+    taker.begin(stage.take, image, have, floats ? static_cast<RowSink&>(float_resampler) : resampler);
 
     const Box& box = stage.take.box;
     const Box rows = is_plain(stage.take, image) ? Box{have.x - box.x, have.y - box.y, have.width, have.height}
@@ -111,14 +117,16 @@ RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
       next = &s.stage(i + 1).taker;
     } else if (!after.box.inside(image)) {
       next = &s.last;
-    } else if (s.kernels.planar && !output.rgbx && stage.effects.empty() && !after.gray && box.width != image.width) {
+    } else if (s.kernels.planar && !floats && !output.rgbx && stage.effects.empty() && !after.gray &&
+               box.width != image.width) {
       plane_stride = (after.box.width + kTableBlock - 1) / kTableBlock * kTableBlock;
     }
     if (!stage.effects.empty()) {
       retoucher.begin(stage.effects, plan, stage.resize, want, changed, *next);
       next = &retoucher;
     }
-    resampler.begin({box.size(), stage.resize, stage.filter, stage.vertical_first, want, rows, plane_stride}, *next);
+    const ResizeJob job{box.size(), stage.resize, stage.filter, stage.vertical_first, want, rows, plane_stride};
+    floats ? float_resampler.begin(job, *next) : resampler.begin(job, *next);
   }
   const Box& box = plan.last.box;
   if (box.inside(image)) {  // the store mirrors and grays

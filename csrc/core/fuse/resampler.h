@@ -4,18 +4,9 @@
 #include "core/base/geometry.h"
 #include "core/base/row_buffer.h"
 #include "core/kernels/kernels.h"
-#include "core/plan/plan.h"
+#include "core/plan/resize_job.h"
 
 namespace headrace {
-
-struct ResizeJob {
-  Size in, out;
-  Filter filter = Filter::kBilinear;
-  bool vertical_first = false;
-  Box want;              // the part of the output to make
-  Box have;              // the part of the input whose rows are pushed; holds what `want` reads
-  int plane_stride = 0;  // of the rows passed on, as in kernels.h; not 0 only where the width changes
-};
 
 class Resampler final : public RowSink {
  public:

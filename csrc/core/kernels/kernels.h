@@ -6,6 +6,7 @@
 
 #include "core/blocks/block_loops.h"
 #include "core/effects/effects.h"
+#include "core/floats/float_loops.h"
 #include "core/kernels/resample_table.h"
 #include "core/mixing/mix_loops.h"
 #include "core/textures/texture_loops.h"
@@ -62,6 +63,7 @@ struct Kernels {
   RunWarp run_warp;
   RunTensorWarp run_tensor_warp;
   const MixLoops* mixing;
+  const FloatLoops* floats;
   /// nullptr: libjpeg-turbo is faster.
   const BlockLoops* blocks;
 };

@@ -317,6 +317,7 @@ const Kernels kAvx2Kernels{"avx2",
                            run_warp_avx2,
                            run_tensor_warp_avx2,
                            &kAvx2Mixing,
+                           &kAvx2Floats,
                            &kAvx2Blocks};
 
 }  // namespace headrace

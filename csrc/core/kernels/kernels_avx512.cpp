@@ -384,6 +384,7 @@ const Kernels kAvx512Kernels{"avx512",
                              run_warp_avx512,
                              run_tensor_warp_avx512,
                              &kAvx2Mixing,
+                             &kAvx512Floats,
                              &kAvx512Blocks};
 
 }  // namespace headrace

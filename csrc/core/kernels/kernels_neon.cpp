@@ -135,6 +135,7 @@ const Kernels kNeonKernels{"neon",
                            run_warp_neon,
                            run_tensor_warp_neon,
                            &kNeonMixing,
+                           &kNeonFloats,
                            &kNeonBlocks};
 
 }  // namespace headrace

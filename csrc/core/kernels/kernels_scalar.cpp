@@ -78,6 +78,7 @@ const Kernels kScalarKernels{"scalar",
                              run_warp_scalar,
                              run_tensor_warp_scalar,
                              &kScalarMixing,
+                             &kScalarFloats,
                              nullptr};
 
 }  // namespace headrace

@@ -5,16 +5,11 @@
 #include <cstdint>
 
 #include "core/base/aligned_array.h"
+#include "core/base/geometry.h"
 #include "core/base/pixel_math.h"
 #include "core/plan/plan.h"
 
 namespace headrace {
-
-/// Positions [begin, end) along one axis.
-struct Span {
-  int begin = 0, end = 0;
-  int size() const { return end - begin; }
-};
 
 /// The source positions that outputs [first, first + count) of a resize in -> out read.
 Span source_span(int in, int out, Filter filter, int first, int count);

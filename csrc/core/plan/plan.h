@@ -19,10 +19,20 @@ enum class Filter : uint8_t {
   kHamming = 5,  // up to here Pillow's numbers
   // torch's antialiased kernels for bytes: the same windows, 16-bit weights, the horizontal pass first.
   kTensorBilinear = 6,
-  kTensorBicubic = 7
+  kTensorBicubic = 7,
+  // torch's antialiased kernels for floats, rounded to bytes: products rounded, or fused with the sums.
+  kFloatBilinear = 8,
+  kFloatBicubic = 9,
+  kFusedBilinear = 10,
+  kFusedBicubic = 11
 };
 /// Whether the filter is one of torch's.
 constexpr bool is_tensor_filter(Filter filter) { return filter >= Filter::kTensorBilinear; }
+/// Whether it is one of those for floats.
+constexpr bool is_float_filter(Filter filter) { return filter >= Filter::kFloatBilinear; }
+constexpr bool is_fused(Filter filter) { return filter >= Filter::kFusedBilinear; }
+/// Of a filter for floats.
+constexpr bool is_cubic(Filter filter) { return filter == Filter::kFloatBicubic || filter == Filter::kFusedBicubic; }
 
 /// The order of Pillow's two passes of a resize. It changed twice, see Note [pass order] in plan_geometry.cpp.
 enum class PassOrder : uint8_t { kHorizontalFirst, kTallSplit, kByReduction };

@@ -22,7 +22,7 @@ def random_resize(builder: Builder, transform: Any, library: str) -> str:
     low, high = operator.index(transform.min_size), operator.index(transform.max_size)
     if not 1 <= low < high <= _MOST_EDGE:
         builder.refuse("max_size must exceed min_size, which must be positive")
-    return builder.add(S.RandomResize(low, high, image_filter(builder, transform), builder.draw(Column())))
+    return builder.add(S.RandomResize(low, high, image_filter(builder, transform, library), builder.draw(Column())))
 
 
 def random_shortest_size(builder: Builder, transform: Any, library: str) -> str:
@@ -30,7 +30,7 @@ def random_shortest_size(builder: Builder, transform: Any, library: str) -> str:
     limit = None if transform.max_size is None else operator.index(transform.max_size)
     if not sizes or not 1 <= min(sizes) <= max(sizes) <= _MOST_EDGE or (limit is not None and limit < 1):
         builder.refuse("min_size and max_size must be positive numbers of pixels")
-    filter = image_filter(builder, transform)
+    filter = image_filter(builder, transform, library)
     return add_one_of(builder, [S.ScaleShorter(size, limit, filter) for size in sizes])
 
 
@@ -40,7 +40,7 @@ def scale_jitter(builder: Builder, transform: Any, library: str) -> str:
     if min(width, height) < 1 or not 0 < low <= high < math.inf:
         builder.refuse("target_size must be two positive numbers, and scale_range (smallest, largest), positive too")
     draw = builder.draw(Column(low, high))
-    return builder.add(S.ScaleJitter(height, width, image_filter(builder, transform), draw))
+    return builder.add(S.ScaleJitter(height, width, image_filter(builder, transform, library), draw))
 
 
 def random_zoom_out(builder: Builder, transform: Any, library: str) -> str:

@@ -14,7 +14,7 @@ from PIL import Image
 import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_images
-from headrace.pixels import boxes, pillow_ops, tensor_ops
+from headrace.pixels import boxes, pillow_ops, tensor_ops, tensor_rule
 from headrace.recipe.columns import Column
 from headrace.transforms import filter_name
 
@@ -35,7 +35,7 @@ def resize(builder: Builder, transform: Any, library: str) -> str:
     edges = [] if size is None else [size] if isinstance(size, int) else list(size)
     if len(edges) == 2 and max_size is not None:
         builder.refuse("max_size requires a size of one number, the shorter edge; leave it out")
-    filter = image_filter(builder, transform)
+    filter = image_filter(builder, transform, library, edges[-1] if edges and max_size is None else 1)
     if len(edges) == 2:
         height, width = _positive(builder, edges)
         return builder.add(S.Resize(height, width, filter))
@@ -51,7 +51,8 @@ def center_crop(builder: Builder, transform: Any, library: str) -> str:
 
 
 def random_resized_crop(builder: Builder, transform: Any, library: str) -> str:
-    return builder.add(*resized_crops(builder, transform, [image_filter(builder, transform)]))
+    filter = image_filter(builder, transform, library, transform.size[1])
+    return builder.add(*resized_crops(builder, transform, [filter]))
 
 
 def resized_center_crop(builder: Builder, transform: Any, library: str) -> str:
@@ -60,8 +61,8 @@ def resized_center_crop(builder: Builder, transform: Any, library: str) -> str:
     never = Column(4.0, 4.0)
     draw = builder.draw(*[never, Column(1.0, 1.0)] * 10, Column(), Column())
     ratio = width / height
-    step = S.RandomResizedCrop(height, width, (4.0, 4.0), (ratio, ratio), image_filter(builder, transform), draw)
-    return builder.add(step)
+    filter = image_filter(builder, transform, library, width)
+    return builder.add(S.RandomResizedCrop(height, width, (4.0, 4.0), (ratio, ratio), filter, draw))
 
 
 def resized_crops(builder: Builder, transform: Any, filters: Sequence[str]) -> list[S.RandomResizedCrop]:
@@ -139,34 +140,38 @@ def rgb(builder: Builder, transform: Any, library: str) -> str:
     return builder.add(S.Grayscale(3))
 
 
-def image_filter(builder: Builder, transform: Any) -> str:
-    """Returns the recipe's filter name for a resize by torchvision."""
+def image_filter(builder: Builder, transform: Any, library: str, narrowest: int = 1) -> str:
+    """Returns the recipe's filter name for a resize by torchvision; `narrowest`: the smallest width that it makes."""
+    name = filter_name(transform.interpolation)
     if builder.values is not None:
-        return _tensor_filter(builder, transform)
+        if not transform.antialias:
+            builder.refuse("resizes a tensor in a way that has no native twin; use antialias=True")
+        return tensor_filter(builder, name, version=1 if library == "v1" else 2, narrowest=narrowest)
     if transform.antialias is False:
         warnings.warn(
             "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=5
         )
-    return filter_name(transform.interpolation)
-
-
-def _tensor_filter(builder: Builder, transform: Any) -> str:
-    """Returns the recipe's filter name for a resize of a uint8 tensor, which a kernel of torch's does.
-
-    Raises:
-        LoweringError: torchvision would not use that kernel.
-    """
-    name = f"tensor_{filter_name(transform.interpolation)}"
-    if name not in S.TENSOR_FILTERS or not transform.antialias:
-        builder.refuse("resizes a tensor in a way that has no native twin; use antialias=True with bilinear or bicubic")
-    check_tensor_resize(builder)
     return name
 
 
-def check_tensor_resize(builder: Builder) -> None:
-    """Refuses the current transform, which resizes a uint8 tensor, where torchvision does that in floating point."""
-    if not tensor_ops.resizes_bytes():
-        builder.refuse("resizes a tensor, which torchvision does in floating point on this processor")
+def tensor_filter(builder: Builder, mode: str, version: int, narrowest: int) -> str:
+    """Returns the recipe's filter name for an antialiased resize of a uint8 tensor by a version of torchvision.
+
+    Args:
+        narrowest: the smallest width that it makes.
+
+    Raises:
+        LoweringError: there is no native twin, or torch has another arithmetic on this processor.
+    """
+    if f"tensor_{mode}" not in S.TENSOR_FILTERS:
+        builder.refuse("resizes a tensor in a way that has no native twin; use bilinear or bicubic")
+    in_bytes = version == 2 and tensor_ops.resizes_bytes(mode)
+    if narrowest < 2 and not (in_bytes and tensor_ops.has_kernel_for_bytes()):
+        builder.refuse("may resize a tensor to a width of 1, where torch's kernel repeats the first row")
+    kind = tensor_rule.kind_of_resize(mode, in_bytes)
+    if kind is None:
+        builder.refuse("resizes a tensor by another arithmetic than the native code's on this processor")
+    return f"{kind}_{mode}"
 
 
 def add_one_of(builder: Builder, steps: Sequence[S.Step]) -> str:

@@ -13,17 +13,21 @@ from headrace.lowering.builder import Builder
 #: line of `explain`.
 Lower = Callable[[Builder, Any, str], str]
 
-#: torchvision v2 does the same on a uint8 tensor as on a PIL image, except for the filters.
-_ON_BYTES = {"Resize", "RandomResizedCrop", "CenterCrop", "RandomCrop", "Pad"}
+#: What torchvision does on a uint8 tensor as on a PIL image, except for the filters.
+_ON_BYTES = {
+    "v1": {"Resize", "RandomResizedCrop", "CenterCrop"},
+    "v2": {"Resize", "RandomResizedCrop", "CenterCrop", "RandomCrop", "Pad"},
+}
 _MIXES_PIXELS = {"Resize", "RandomResizedCrop", "Grayscale", "RandomGrayscale", "ColorJitter"}
 
 
 def on_images(lower: Lower) -> Lower:
-    """Wraps `lower` to refuse tensors, except uint8 tensors that torchvision v2 treats like PIL images."""
+    """Wraps `lower` to refuse tensors, except uint8 tensors that torchvision treats like PIL images."""
 
     def checked(builder: Builder, transform: Any, library: str) -> str:
         name = type(transform).__name__
-        if builder.values is not None and not (library == "v2" and builder.holds_bytes and name in _ON_BYTES):
+        alike = _takes_bytes(builder, library) and name in _ON_BYTES[library]
+        if builder.values is not None and not alike:
             why = "other pixels than Pillow's" if name in _MIXES_PIXELS else "no native twin"
             builder.refuse(
                 f"works on a tensor here, through a kernel of torch with {why}; put it before {builder.converter}"
@@ -38,9 +42,14 @@ def on_either(of_images: Lower, of_bytes: Lower) -> Lower:
     checked = on_images(of_images)
 
     def lower(builder: Builder, transform: Any, library: str) -> str:
-        plain = type(builder.values) is torch.Tensor  # of others, such as tv_tensors, version 1 makes plain ones
-        if builder.holds_bytes and (library == "v2" or (library == "v1" and plain)):
+        if _takes_bytes(builder, library):
             return of_bytes(builder, transform, library)
         return checked(builder, transform, library)
 
     return lower
+
+
+def _takes_bytes(builder: Builder, library: str) -> bool:
+    """Whether a transform of torchvision gets a uint8 tensor, of the same class as it returns."""
+    plain = type(builder.values) is torch.Tensor  # of others, such as tv_tensors, version 1 makes plain ones
+    return builder.holds_bytes and (library == "v2" or (library == "v1" and plain))

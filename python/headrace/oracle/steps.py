@@ -28,6 +28,8 @@ _TRIES = 10  # of RandomResizedCrop, two draws each; the two draws of the positi
 def _resize(image: Image.Image, height: int, width: int, filter: str) -> Image.Image:
     if filter in S.TENSOR_FILTERS:
         return tensor_ops.resize(image, height, width, S.TENSOR_FILTERS[filter])
+    if filter in S.FLOAT_FILTERS:
+        return tensor_ops.resize_in_floats(image, height, width, S.FLOAT_FILTERS[filter])
     return pillow_ops.resize(image, height, width, filter)
 
 

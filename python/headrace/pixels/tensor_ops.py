@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import torch
 from PIL import Image
@@ -19,8 +20,30 @@ def resize(image: Image.Image, height: int, width: int, mode: str) -> Image.Imag
     return to_pil_image(resized[0])
 
 
-def resizes_bytes() -> bool:
-    """Whether torchvision resizes uint8 tensors as bytes on this processor, not in floating point."""
+def resize_in_floats(image: Image.Image, height: int, width: int, mode: str) -> Image.Image:
+    """Resizes as torchvision v1 resizes a uint8 tensor, and v2 one that it does not resize as bytes."""
+    if (image.height, image.width) == (height, width):
+        return image
+    values = pil_to_tensor(image)[None].to(torch.float32)
+    resized = interpolate(values, (height, width), mode=mode, align_corners=False, antialias=True)
+    return to_pil_image(resized.clamp(0, 255).round().to(torch.uint8)[0])
+
+
+def resizes_bytes(mode: str) -> bool:
+    """Whether torchvision v2 resizes uint8 tensors as bytes on this processor, not in floating point.
+
+    Args:
+        mode: bilinear or bicubic.
+    """
+    module = sys.modules.get("torchvision.transforms.v2.functional._geometry")
+    decides = getattr(module, "_do_native_uint8_resize_on_cpu", None)
+    if decides is not None:
+        return bool(decides(sys.modules["torchvision.transforms"].InterpolationMode(mode)))
+    return mode == "bicubic" or has_kernel_for_bytes()
+
+
+def has_kernel_for_bytes() -> bool:
+    """Whether torch resizes bytes by vectors here; without, to one column, it repeats the first row."""
     return torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
 

@@ -11,6 +11,7 @@ import itertools
 
 import numpy as np
 import torch
+from torch.nn.functional import interpolate
 
 from headrace.base.native import core
 from headrace.pixels import tensor_augment
@@ -23,6 +24,8 @@ _MATRICES = (
     (0.9396926, 0.3420201, 0.0, -0.3420201, 0.9396926, 0.0),
     (0.9945219, -0.1045285, 0.0, 0.1045285, 0.9945219, 0.0),
 )
+#: (height, width) of resizes with windows of 2 to 25 taps, by all three kinds of sums.
+_SIZES = ((90, 70), (33, 48), (20, 19), (9, 57), (5, 11))
 #: A byte of Contrast depends on its place among the last elements of a row of this many.
 _AT_ONCE = 16
 _PARALLEL = 32768  # elements from which torch divides an operation among its threads
@@ -33,6 +36,42 @@ def rounding(height: int, width: int) -> Rounding | None:
     """Returns how torch rounds for images of this size; None if it has another arithmetic than the native code."""
     sums, samples, places = _sums(), _samples(), _places(height, width)
     return None if sums is None or samples is None or places is None else Rounding(sums, samples, places)
+
+
+@functools.cache
+def kind_of_resize(mode: str, in_bytes: bool) -> str | None:
+    """Returns which native resize does what torch's antialiased one does: "tensor" for bytes, "float" or "fused" for
+    floats, where torch does not or does fuse products with sums. None if none does.
+
+    Args:
+        mode: bilinear or bicubic.
+        in_bytes: whether torch gets bytes.
+    """
+    pixels = np.random.default_rng(2).integers(0, 256, (41, 57, 4), dtype=np.uint8)
+    values = torch.from_numpy(pixels.copy()).permute(2, 0, 1)[None]
+    values = values if in_bytes else values.to(torch.float32)
+    expected = [
+        interpolate(values, size, mode=mode, align_corners=False, antialias=True)[0].permute(1, 2, 0).numpy()
+        for size in _SIZES
+    ]
+    for kind in ("tensor",) if in_bytes else ("float", "fused"):
+        if all(_same(one, _resized(pixels, size, kind, mode)) for one, size in zip(expected, _SIZES, strict=True)):
+            return kind
+    return None
+
+
+def _resized(pixels: np.ndarray, size: tuple[int, int], kind: str, mode: str) -> np.ndarray:
+    if kind != "tensor":
+        return core.float_resize(pixels, *size, mode == "bicubic", kind == "fused")
+    (height, width), made = size, np.empty((*size, 3), np.uint8)
+    stage = {"box": (0, 0, *pixels.shape[1::-1]), "resize": (width, height), "filter": 6 + (mode == "bicubic")}
+    plan = {"stages": [stage], "last": {"box": (0, 0, width, height)}}
+    core.fuse(pixels, plan, np.tile(np.arange(256, dtype=np.uint8), (3, 1)), made, layout="channels_last")
+    return made
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    return np.array_equal(a[..., :3], b[..., :3])
 
 
 def even(elements: int) -> bool:

@@ -28,8 +28,6 @@ def check(processor: Any) -> None:
         ValueError: it has a setting that has no native twin, refuses images, or makes other values than its steps.
     """
     steps = steps_of(processor)
-    if not tensor_ops.resizes_bytes() and any(getattr(one, "filter", "") in S.TENSOR_FILTERS for one in steps):
-        return  # the loader calls the processor in Python on this machine
     noise = np.random.Generator(np.random.PCG64(0))
     for height, width in _SIZES:
         pixels = noise.integers(0, 256, (height, width, *_channels(processor)), dtype=np.uint8)
@@ -61,5 +59,7 @@ def _applied(step: Geometry, image: Image.Image) -> Image.Image:
     else:
         height, width = boxes.resize_by_edge(image.height, image.width, step.size, step.max_size)
     if step.filter in S.TENSOR_FILTERS:
-        return tensor_ops.resize(image, height, width, S.TENSOR_FILTERS[step.filter])
+        mode = S.TENSOR_FILTERS[step.filter]
+        resize = tensor_ops.resize if tensor_ops.resizes_bytes(mode) else tensor_ops.resize_in_floats
+        return resize(image, height, width, mode)
     return pillow_ops.resize(image, height, width, step.filter)

@@ -148,7 +148,7 @@ TEST_CASE("plans give the same bytes on every set, in every order of arrival, wi
     CAPTURE(i);
     const Size size{maker.between(1, 120), maker.between(1, 120)};
     const std::vector<uint8_t> image = maker.image(size);
-    const Plan plan = maker.plan(size);
+    const Plan plan = maker.plan(size, 2, Filter::kFusedBicubic);
     if (maker.between(0, 3) == 0) {
       for (uint8_t& b : entries) b = static_cast<uint8_t>(maker.between(0, 255));
     }

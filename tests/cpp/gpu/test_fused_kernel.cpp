@@ -137,6 +137,11 @@ TEST_CASE("resizes after effects, and a second one before them, are for the CPU"
   CHECK(fits_kernel(plan));
   plan.stages[1].resize = {4, 5};
   CHECK_FALSE(fits_kernel(plan));
+  for (const Filter filter : {Filter::kFloatBilinear, Filter::kFusedBicubic}) {
+    Plan floats;
+    floats.stages.push_back({{.box = {0, 0, 9, 9}}, {5, 5}, filter});
+    CHECK_FALSE(fits_kernel(floats));
+  }
 }
 
 TEST_CASE("an image that shrinks to a hundredth does not fit the shared memory, and is right all the same") {

@@ -32,7 +32,7 @@ Take PlanMaker::take(Size image, bool padded) {
   return take;
 }
 
-Plan PlanMaker::plan(Size image, int most_stages) {
+Plan PlanMaker::plan(Size image, int most_stages, Filter last) {
   Plan plan;
   for (int stages = between(0, most_stages); stages > 0; --stages) {
     PlanStage stage;
@@ -40,7 +40,7 @@ Plan PlanMaker::plan(Size image, int most_stages) {
     stage.resize = {between(1, 90), between(1, 90)};
     if (between(0, 4) == 0) stage.resize.width = stage.take.box.width;
     if (between(0, 4) == 0) stage.resize.height = stage.take.box.height;
-    stage.filter = static_cast<Filter>(between(0, 5));
+    stage.filter = static_cast<Filter>(between(0, static_cast<int>(last)));
     stage.vertical_first = coin();
     plan.stages.push_back(stage);
     image = stage.resize;

@@ -19,7 +19,8 @@ class PlanMaker {
   std::vector<uint8_t> image(Size size);
   /// A part of the image, or, with padding, a window that may reach outside.
   Take take(Size image, bool padded);
-  Plan plan(Size image, int most_stages = 2);
+  /// Resizes by Pillow's filters, or by any up to `last`.
+  Plan plan(Size image, int most_stages = 2, Filter last = Filter::kHamming);
   /// A warp that keeps most of an image of size `out`, and that size.
   Warp warp(Size out);
   /// Gives a stage of the plan a few effects of all kinds, with factors inside and outside [0, 1].

@@ -25,6 +25,9 @@ class Step:
         return image
 
 
+STEP = Step()
+
+
 def centred(image: Any) -> Any:
     return torch.from_numpy(((np.asarray(image, np.float32) / 255 - MEAN) / 0.2).transpose(2, 0, 1))
 
@@ -74,7 +77,7 @@ def test_short_ones(step: Any) -> None:
         transforms.ElasticTransform(),
         transforms.Lambda(Step()),
         lambda image: Step()(image),
-        lambda image, step=Step(): step(image),
+        lambda image, step=STEP: step(image),
         lambda image: [one for one in (image,)][0],  # noqa: C416, RUF015 - a loop
         functools.partial(with_a_loop),
         called_by_the_dozen,

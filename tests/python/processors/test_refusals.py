@@ -15,6 +15,7 @@ from headrace import DataLoader
 from headrace import transforms as T
 from headrace.lowering import LoweringError, lower
 from headrace.pixels import tensor_ops
+from headrace.recipe import steps as S
 from support import blobs
 
 CALL_IT = 'use lambda image: processor(images=image, return_tensors="pt")["pixel_values"][0], which runs in Python'
@@ -144,14 +145,13 @@ def test_where_it_stands() -> None:
 
 
 def test_where_torchvision_resizes_in_floating_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a processor without AVX2 the object is called in Python; Pillow's resize stays native."""
-    monkeypatch.setattr(tensor_ops, "resizes_bytes", lambda: False)
+    """A processor without AVX2 takes the filter for floats; Pillow's resize stays as it is."""
     by_torch, by_pillow = (
         T.from_processor(hf_processors.processor_class("ViT", backend)(size=20)) for backend in hf_processors.BACKENDS
     )
-    with pytest.raises(LoweringError, match="which torchvision does in floating point on this processor"):
-        lower(by_torch, native_only=True)
-    lower(by_pillow, native_only=True)
+    monkeypatch.setattr(tensor_ops, "resizes_bytes", lambda mode: False)
+    assert lower(by_torch, native_only=True).steps[0].filter in S.FLOAT_FILTERS
+    assert lower(by_pillow, native_only=True).steps[0].filter in S.FILTERS
 
 
 def test_a_setting_that_changes_to_one_that_is_refused() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder
-from headrace.lowering.geometry import check_tensor_resize
+from headrace.lowering.geometry import tensor_filter
 from headrace.lowering.images import Lower
 from headrace.lowering.pointwise import add_pointwise, begin_tensor
 from headrace.processors.steps import steps_of
@@ -27,8 +28,10 @@ def processor_transform(builder: Builder, transform: Any, library: str) -> str:
         builder.channels = 3
         done.append(builder.add(S.Grayscale(3)))
     for step in steps:
-        if getattr(step, "filter", "") in S.TENSOR_FILTERS:
-            check_tensor_resize(builder)
+        mode = S.TENSOR_FILTERS.get(getattr(step, "filter", ""))
+        if isinstance(step, (S.Resize, S.ResizeShorter)) and mode is not None:
+            narrowest = step.width if isinstance(step, S.Resize) else step.size if step.max_size is None else 1
+            step = replace(step, filter=tensor_filter(builder, mode, 2, narrowest))
         done.append(builder.add(step))
     begin_tensor(builder)
     return ", ".join([*done, add_pointwise(builder, ProcessorValues(processor))]).replace(", native ", ", ")

@@ -15,7 +15,7 @@ from policy_ways import learned_ways, space_of, ways
 from headrace import Arrays, Blobs, DataLoader
 from headrace.images.pil_tensor import pil_to_tensor
 from headrace.lowering import lower
-from headrace.pixels import tensor_ops, tensor_rule
+from headrace.pixels import tensor_rule
 from headrace.randomness.draws import Draws
 from made_everywhere import assert_made
 from support import MEAN, STD, pictures
@@ -139,17 +139,18 @@ def test_channels(torchvision, drawings, order):
 
 @pytest.mark.parametrize("policy", ["RandAugment", "TrivialAugmentWide", "AutoAugment", "AugMix"])
 @pytest.mark.parametrize("device", [None, "emulated"])
-def test_reference_preset_with_tensors(torchvision, policy, device):
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_reference_preset_with_tensors(torchvision, policy, device, version):
     """torchvision's reference for classification with its backend for tensors, as references/classification has it."""
     if device:
         pytest.importorskip("headrace._gpu")
-    if not tensor_ops.resizes_bytes():
-        pytest.skip("torchvision resizes tensors in floating point on this processor")
-    T = torchvision.transforms.v2
+    T = torchvision.transforms.v2 if version == "v2" else torchvision.transforms
     mode = T.InterpolationMode("bilinear")
-    steps = [T.ToImage(), T.RandomResizedCrop(48, interpolation=mode, antialias=True), T.RandomHorizontalFlip()]
-    steps += [getattr(T, policy)(interpolation=mode), T.ToDtype(torch.float32, scale=True), T.Normalize(MEAN, STD)]
-    dataset = Blobs(pictures(40), range(40), T.Compose([*steps, T.RandomErasing(0.5), T.ToPureTensor()]))
+    steps = [T.PILToTensor(), T.RandomResizedCrop(48, interpolation=mode, antialias=True), T.RandomHorizontalFlip()]
+    steps += [getattr(T, policy)(interpolation=mode)]
+    steps += [T.ToDtype(torch.float32, scale=True)] if version == "v2" else [T.ConvertImageDtype(torch.float)]
+    steps += [T.Normalize(MEAN, STD), T.RandomErasing(0.5)]
+    dataset = Blobs(pictures(40), range(40), T.Compose([*steps, T.ToPureTensor()] if version == "v2" else steps))
     loader = DataLoader(dataset, 8, shuffle=True, seed=5, num_workers=2, device=device)
     assert loader.native and "called in" not in str(loader.explain())
     assert loader.verify(5)
