@@ -287,34 +287,41 @@ def endings(w: Words) -> list[str]:
 
 
 _COLOURS_OF_TENSORS = [
-    *(
-        "v2.RandomAdjustSharpness(1.7)",
-        "v2.RandomAdjustSharpness(0.2)",
-        "v2.RandomPosterize(0)",
-        "v2.RandomPosterize(3)",
-    ),
-    *("v2.RandomSolarize(127.5)", "v2.RandomGrayscale(0.6)", "v2.RandomInvert()", "v2.RandomAutocontrast()"),
-    "v2.RandomEqualize()",
-    *("v2.ColorJitter(0.4, 0.4, 0.4, 0.1)", "v2.ColorJitter(0.5, 0, (0.2, 1.9), 0.5)", "v2.RandomPhotometricDistort()"),
+    *("RandomAdjustSharpness(1.7)", "RandomAdjustSharpness(0.2)", "RandomPosterize(0)", "RandomPosterize(3)"),
+    *("RandomSolarize(127.5)", "RandomGrayscale(0.6)", "RandomInvert()", "RandomAutocontrast()", "RandomEqualize()"),
+    *("ColorJitter(0.4, 0.4, 0.4, 0.1)", "ColorJitter(0.5, 0, (0.2, 1.9), 0.5)"),
 ]
 
 
 def on_bytes(w: Words) -> list[str]:
-    """Draws transforms in v2's tensor order: a conversion, then geometry and colours by torch's kernels for bytes."""
-    made = ["v2.ToImage()"]
+    """Draws transforms in the order of tensors: a conversion, then geometry and colours by torch's arithmetic.
+
+    v2 resizes in bytes, v1 in floats.
+    """
+    home, first, last = w.draw.choice(
+        [
+            ("v2", "ToImage()", "ToDtype(torch.float32, scale=True)"),
+            ("v1", "PILToTensor()", "ConvertImageDtype(torch.float32)"),
+        ]
+    )
+    made = [f"{home}.{first}"]
     antialiased: tuple[str, ...] = ("bilinear", "bicubic")
     choices: list[Any] = [
-        lambda: f"v2.Resize({w.size()}, {w.filter('v2', antialiased)})",
-        lambda: f"v2.RandomResizedCrop({w.size()}, {w.bounds(0.1, 1)}, interpolation={w.filter('v2', antialiased)})",
-        lambda: f"v2.RandomCrop({w.size()}, {w.draw.choice([None, 2])}, True, padding_mode='edge')",
-        lambda: f"v2.Pad({w.draw.randint(0, 4)}, {w.draw.randint(0, 255)})",
-        lambda: f"v2.CenterCrop({w.size()})",
+        lambda: f"{home}.Resize({w.size()}, {w.filter(home, antialiased)})",
+        lambda: f"{home}.RandomResizedCrop({w.size()}, {w.bounds(0.1, 1)}, interpolation={w.filter(home, antialiased)})",
+        lambda: f"{home}.CenterCrop({w.size()})",
         lambda: w.of(FLIPS),
     ]
+    if home == "v2":
+        choices += [
+            lambda: f"v2.RandomCrop({w.size()}, {w.draw.choice([None, 2])}, True, padding_mode='edge')",
+            lambda: f"v2.Pad({w.draw.randint(0, 4)}, {w.draw.randint(0, 255)})",
+        ]
     made += [w.draw.choice(choices)() for _ in range(w.draw.randint(1, 3))]
-    made.append(f"v2.CenterCrop({w.size()})")
+    made.append(f"{home}.CenterCrop({w.size()})")
     if w.draw.random() < 0.5:
-        made += w.draw.sample(_COLOURS_OF_TENSORS, w.draw.randint(1, 3))
+        colours = [f"{home}.{one}" for one in _COLOURS_OF_TENSORS]
+        made += w.draw.sample([*colours, "v2.RandomPhotometricDistort()"], w.draw.randint(1, 3))
     if w.draw.random() < 0.6:
-        made.append("v2.ToDtype(torch.float32, scale=True)")
+        made.append(f"{home}.{last}")
     return made
