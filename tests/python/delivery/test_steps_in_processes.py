@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,11 @@ def test_arguments_that_fit_both(data: Any, given: dict[str, Any]) -> None:
 
 def test_a_number_that_the_loader_chooses(data: Any) -> None:
     assert DataLoader(data, 6, num_workers="auto").native
+
+
+def test_without_the_gil_threads_do_not_wait(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    assert DataLoader(data, 6, num_workers=8).native
 
 
 def test_short_steps_stay_in_threads(folder: Path) -> None:

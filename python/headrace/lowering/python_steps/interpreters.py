@@ -7,6 +7,7 @@ decision follows from the program alone, never from a measurement: the random nu
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ def in_processes(steps: Sequence[Any], dataset: Any, num_workers: Any) -> str | 
         steps: the transforms without a native implementation.
         num_workers: the loader's argument; None if it is chosen while the loader works.
     """
-    if type(num_workers) is not int or num_workers <= MOST_THREADS:
+    if type(num_workers) is not int or num_workers <= MOST_THREADS or not _threads_wait():
         return None
     long = [step for step in steps if not is_short(step)]
     if not long or type(dataset).__module__.partition(".")[0] == __name__.partition(".")[0]:
@@ -35,3 +36,9 @@ def in_processes(steps: Sequence[Any], dataset: Any, num_workers: Any) -> str | 
         f"{names} would run in Python, where {num_workers} threads wait for one interpreter, and worker processes have "
         "one each; seed= makes batches that do not depend on num_workers, in threads"
     )
+
+
+def _threads_wait() -> bool:
+    """Whether one thread at a time runs Python."""
+    enabled = getattr(sys, "_is_gil_enabled", None)
+    return enabled is None or bool(enabled())
