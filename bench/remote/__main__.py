@@ -1,11 +1,13 @@
 """Times tar shards behind an HTTP server on this machine, which adds latency to each request, beside local ones.
 
-    python -m bench.remote --images DIR [--rounds N] [--cores N] [--latency MS] [--shards N] [--out FILE]
+    python -m bench.remote --images DIR [--rounds N] [--cores N] [--apart] [--latency MS] [--shards N] [--out FILE]
 
 Training: RandomResizedCrop(224), flip, normalise, shuffled over all shards, whole epochs. First the remote batches must
-equal the local ones. "cold": no cache, every sample is a request. "disk", "memory": later epochs over a cache. The
-figures are shares of the local images a second, the local epoch measured beside each: the median and the range over the
-rounds. The server is a process of its own on the same cores. Then: seconds, and processor seconds of this process, from
+equal the local ones. "cold": no cache, every sample is a request. "disk", "memory": later epochs over a cache.
+"stream": TarStream, which reads shards from front to back; its batches are compared with the oracle's. The figures are
+shares of the local images a second, the local epoch measured beside each: the median and the range over the rounds. The
+server is a process of its own on the same cores, or with --apart on the last one, and this process on the others, local
+epochs included. Then: seconds, and processor seconds of this process, from
 the dataset's constructor to the first batch of 64, for a bucket of many shards (no cache): with an index beside each,
 with one joined index, and as a stream without any.
 """
@@ -54,11 +56,13 @@ def write_shards(paths: list[Path], folder: Path, each: int) -> str:
 
 
 @contextlib.contextmanager
-def served(folder: Path, latency_s: float) -> Iterator[str]:
-    """The URL of a server of the folder."""
+def served(folder: Path, latency_s: float, core: int | None = None) -> Iterator[str]:
+    """The URL of a server of the folder, which runs on this core."""
     command = [sys.executable, "-m", "bench.remote.object_server", str(folder), "--latency", str(latency_s)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
+        if core is not None:
+            os.sched_setaffinity(server.pid, {core})
         try:
             yield f"http://127.0.0.1:{server.stdout.readline().strip()}"
         finally:
@@ -77,13 +81,13 @@ def rate(batches: headrace.DataLoader) -> float:
     return count / (time.perf_counter() - begin)
 
 
-def steady(paths: list[Path], cores: int, rounds: int, latency_s: float) -> dict[str, list[float]]:
+def steady(paths: list[Path], cores: int, rounds: int, latency_s: float, core: int | None) -> dict[str, list[float]]:
     """The shares of the local rate, by kind of cache."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "bucket").mkdir()
         pattern = write_shards(paths, folder / "bucket", EACH)
-        with served(folder / "bucket", latency_s) as url:
+        with served(folder / "bucket", latency_s, core) as url:
             local = loader(f"{folder}/bucket/{pattern}", cores)
             kinds: dict[str, dict[str, Any]] = {
                 "cold": {},
@@ -97,6 +101,8 @@ def steady(paths: list[Path], cores: int, rounds: int, latency_s: float) -> dict
                 for (a, its), (b, theirs) in zip(local, one, strict=True):
                     if not (torch.equal(a, b) and torch.equal(its, theirs)):
                         sys.exit(f"{kind}: the batches differ")
+            far["stream"] = stream(f"{url}/{pattern}", cores)
+            far["stream"].verify(2)
             shares: dict[str, list[float]] = {kind: [] for kind in far}
             for _ in range(rounds):
                 for kind, one in far.items():
@@ -133,6 +139,7 @@ def main() -> None:
     parser.add_argument("--images", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=5, help="0: no epochs, and the first batches once")
     parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--apart", action="store_true", help="the server has the last core, the loader the others")
     parser.add_argument("--latency", type=float, default=30.0, help="milliseconds added to each request")
     parser.add_argument("--shards", type=int, default=1000)
     parser.add_argument("--samples", type=int, default=1024, help="of an epoch at least: the images are repeated")
@@ -142,9 +149,14 @@ def main() -> None:
     paths = sorted(path for path in options.images.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
     paths *= -(-options.samples // len(paths))  # a short epoch measures its first requests, not the steady state
     latency_s = options.latency / 1000
-    shares = steady(paths, options.cores, options.rounds, latency_s) if options.rounds else {}
+    cores = sorted(os.sched_getaffinity(0))
+    core = cores.pop() if options.apart else None
+    if core is not None:
+        os.sched_setaffinity(0, cores)
+        options.cores = len(cores)
+    shares = steady(paths, options.cores, options.rounds, latency_s, core) if options.rounds else {}
     figures: dict[str, Any] = {"machine": describe(), "load": os.getloadavg(), "samples": len(paths)}
-    figures |= {"latency ms": options.latency, "shares of local": shares}
+    figures |= {"latency ms": options.latency, "apart": options.apart, "shares of local": shares}
     for kind, values in shares.items():
         print(f"{kind:<8}{statistics.median(values):.2f} of local ({min(values):.2f} to {max(values):.2f})")
     times = [first_batches(paths, options.cores, options.shards, latency_s) for _ in range(min(3, options.rounds) or 1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 ALL = ("H", "v1", "v2")
@@ -305,10 +306,10 @@ def on_bytes(w: Words) -> list[str]:
         ]
     )
     made = [f"{home}.{first}"]
-    antialiased: tuple[str, ...] = ("bilinear", "bicubic")
+    smooth = partial(w.filter, home, ("bilinear", "bicubic"))
     choices: list[Any] = [
-        lambda: f"{home}.Resize({w.size()}, {w.filter(home, antialiased)})",
-        lambda: f"{home}.RandomResizedCrop({w.size()}, {w.bounds(0.1, 1)}, interpolation={w.filter(home, antialiased)})",
+        lambda: f"{home}.Resize({w.size()}, {smooth()})",
+        lambda: f"{home}.RandomResizedCrop({w.size()}, {w.bounds(0.1, 1)}, interpolation={smooth()})",
         lambda: f"{home}.CenterCrop({w.size()})",
         lambda: w.of(FLIPS),
     ]
