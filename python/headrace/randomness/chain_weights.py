@@ -7,6 +7,9 @@ import numpy.typing as npt
 
 from headrace.recipe.columns import ChainWeights, SumWeights
 
+#: Of a share that torch draws: a byte times 1 would not be rounded down.
+_LIMITS = np.finfo(np.float32).tiny, np.nextafter(np.float32(1), np.float32(0))
+
 Float64Array = npt.NDArray[np.float64]
 
 
@@ -23,8 +26,9 @@ def chain_weights(column: ChainWeights | SumWeights, draws: Float64Array) -> Flo
         generator.seed([seed & 0xFFFFFFFF, seed >> 32])  # cheaper than a new one
         row[:-1] = generator.dirichlet([column.alpha] * column.count)
         if isinstance(column, SumWeights):
-            row[-1], others = generator.dirichlet([column.alpha] * 2).astype(np.float32)
-            row[:-1] *= others
+            shares = generator.dirichlet([column.alpha] * 2).astype(np.float32)
+            row[-1], others = shares.clip(*_LIMITS)
+            row[:-1] = row[:-1].clip(*_LIMITS) * others
         else:
             row[-1] = generator.beta(column.alpha, column.alpha)
     if isinstance(column, ChainWeights) and column.blended:
