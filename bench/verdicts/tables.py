@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from bench.verdicts.situations import SITUATIONS
+from headrace.verdict.verdict import MANY
 
 
 def summary(found: list[dict[str, Any]]) -> str:
@@ -29,11 +30,17 @@ def summary(found: list[dict[str, Any]]) -> str:
     # Other programs may be there in any situation.
     right_advice = {name: (*(situation.advice or ("",)), "free cores") for name, situation in SITUATIONS.items()}
     wrong_change = [one for one in found if one["change"] not in right_advice[one["situation"]]]
-    close = [one for one in found if "made" in one and abs(one["expected"] / one["measured"] - 1) <= 0.2]
+    close = [one for one in found if "made" in one and _close(one)]
     asked = [one for one in found if "made" in one]
     lines.append(f"right: {right} of {len(found)}; sure and wrong: {sure_and_wrong}; other advice: {len(wrong_change)}")
     lines.append(f"gains within 20%: {len(close)} of {len(asked)}")
     return "\n".join(lines)
+
+
+def _close(one: dict[str, Any]) -> bool:
+    """Whether a gain came as expected, within 20%; the verdict tells those of ten and more as "more than 10x"."""
+    expected, measured = (min(one[key], MANY) for key in ("expected", "measured"))
+    return bool(abs(expected / measured - 1) <= 0.2)
 
 
 def before_and_after(found: list[dict[str, Any]]) -> str:
@@ -48,7 +55,8 @@ def before_and_after(found: list[dict[str, Any]]) -> str:
         same = [one for one in mine if one["made"] == made]
         before, after = (median(ms for one in same for ms in one[key]) for key in ("before_ms", "after_ms"))
         gains = [median(one[key] for one in same) for key in ("expected", "measured")]
+        told = f"{gains[0]:.2f}x" if gains[0] < MANY else f"more than {MANY}x"
         advice = Counter(one["advice"] or made for one in same).most_common(1)[0][0]
-        cells = [f"`{verdict}`", name, f"{before:.3g} ms", advice, f"{after:.3g} ms", *(f"{one:.2f}x" for one in gains)]
+        cells = [f"`{verdict}`", name, f"{before:.3g} ms", advice, f"{after:.3g} ms", told, f"{gains[1]:.2f}x"]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

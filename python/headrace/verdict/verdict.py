@@ -16,6 +16,8 @@ from headrace.verdict.words import reasons
 #: Fewer batches, or fewer windows of them, give no verdict.
 BATCHES, WINDOWS = 12, 3
 NOTHING_YET = "nothing yet"
+#: Up to it, a gain is told as a number. What remains of a batch after a larger one is too short to be foretold.
+MANY = 10
 _WORTH, _MUCH = 1.05, 1.15  # gains below the first are not advised
 _EXPLAINS = 0.85  # share of the period that an explanation has to cover
 _OF_THE_WORK = 0.3
@@ -67,7 +69,7 @@ class Verdict:
 
 
 def _times(change: Change) -> str:
-    return f"about {change.gain:.2f}x"
+    return f"about {change.gain:.2f}x" if change.gain < MANY else f"more than {MANY}x"
 
 
 def judge(

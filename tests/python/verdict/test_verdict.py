@@ -15,7 +15,7 @@ from headrace import DataLoader
 from headrace import transforms as T
 from headrace.pace.pace import Mark, Seen, Step
 from headrace.pace.scheduled import Scheduled
-from headrace.verdict.changes import changes
+from headrace.verdict.changes import Change, changes
 from headrace.verdict.load import Load, Setting, between
 from headrace.verdict.model import free_cores, period, simulated, terms
 from headrace.verdict.verdict import BATCHES, Verdict, judge, of_load
@@ -283,3 +283,9 @@ def test_torch_alone_is_judged():
     assert total.verdict.change is not None and total.verdict.change.name in ("threads", "free cores")
     assert "torch's DataLoader delivers" in str(total) and total.steps.batches == 31
     assert total.steps.total_s > 1.8 and total.waited_s > 0.25
+
+
+@pytest.mark.parametrize(("gain", "told"), [(9.987, "about 9.99x"), (10.0, "more than 10x"), (38.4, "more than 10x")])
+def test_a_large_gain_is_no_number(gain: float, told: str) -> None:
+    change = Change("native step", "a native step", gain)
+    assert str(Verdict("python", "sure", "it is", change)).endswith(f"\nchange: a native step: {told}")
