@@ -90,6 +90,10 @@ def test_without_the_gil_threads_do_not_wait(data: Any, monkeypatch: pytest.Monk
 def test_short_steps_stay_in_threads(folder: Path) -> None:
     data = torchvision.datasets.ImageFolder(folder, recipe(T.Lambda(lambda image: image.convert("RGB"))))
     assert DataLoader(data, 6, num_workers=8).native
+    tail = [T.Lambda(lambda values: values[:1].repeat(3, 1, 1)), T.Normalize((0.5,) * 3, (0.2,) * 3), T.RandomErasing()]
+    data.transform = T.Compose([T.RandomResizedCrop(32), T.ToTensor(), *tail])
+    loader = DataLoader(data, 6, num_workers=8)
+    assert loader.native and str(loader.explain()).count("called in Python") >= 1
 
 
 def test_parts_of_a_dataset(data: Any, folder: Path) -> None:

@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace.lowering.origins import class_origin
+from headrace.lowering.origins import class_origin, has_hooks
 from headrace.lowering.python_steps.reach import is_known
 
+#: Transforms of the libraries that run in Python behind a Python step, and are a few calls of torch there.
+_SHORT = frozenset(
+    """CenterCrop ConvertImageDtype Identity Normalize PILToTensor RandomErasing RandomHorizontalFlip RandomVerticalFlip
+    ToDtype ToImage ToPureTensor ToTensor""".split()
+)
 _MOST_CALLS = 8
 _JUMPS = {*dis.hasjabs, *dis.hasjrel}
 _PLAIN = (int, float, complex, str, bytes, type(None), type(...), tuple, list, dict, np.ndarray, torch.Tensor)
@@ -21,10 +26,13 @@ def is_short(step: Any) -> bool:
     """Returns whether a transform is a function, or a Lambda of one, with at most eight calls and no loop.
 
     The functions are those of torch, torchvision, Pillow, NumPy, OpenCV and Python, and methods of its argument: a call
-    of them takes some tenths of a millisecond at most, or releases the interpreter. An object with ``__call__`` is not
-    short, whatever it does.
+    of them takes some tenths of a millisecond at most, or releases the interpreter. A conversion, ``Normalize`` and
+    the like are short; any other object with ``__call__`` is not, whatever it does.
     """
-    function = step.lambd if class_origin(type(step)) in {("v1", "Lambda"), ("v2", "Lambda")} else step
+    origin = class_origin(type(step))
+    if origin is not None and origin[1] in _SHORT and not has_hooks(step):
+        return True
+    function = step.lambd if origin in {("v1", "Lambda"), ("v2", "Lambda")} else step
     if isinstance(function, (BuiltinFunctionType, MethodDescriptorType)):
         return True
     if not isinstance(function, FunctionType):
