@@ -14,8 +14,20 @@ from headrace.lowering.python_steps.reach import is_known
 
 #: Transforms of the libraries that run in Python behind a Python step, and are a few calls of torch there.
 _SHORT = frozenset(
-    """CenterCrop ConvertImageDtype Identity Normalize PILToTensor RandomErasing RandomHorizontalFlip RandomVerticalFlip
-    ToDtype ToImage ToPureTensor ToTensor""".split()
+    [
+        "CenterCrop",
+        "ConvertImageDtype",
+        "Identity",
+        "Normalize",
+        "PILToTensor",
+        "RandomErasing",
+        "RandomHorizontalFlip",
+        "RandomVerticalFlip",
+        "ToDtype",
+        "ToImage",
+        "ToPureTensor",
+        "ToTensor",
+    ]
 )
 _MOST_CALLS = 8
 _JUMPS = {*dis.hasjabs, *dis.hasjrel}
