@@ -41,6 +41,7 @@ class OwnAttributes:
     cores: tuple[int, ...]
     world: World
     reads_whole: bool
+    native_arguments: tuple[str, ...]
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _SET_ONCE and name in vars(self):

@@ -166,7 +166,7 @@ def _unless_processes(route: Threaded, dataset: Any, num_workers: Any, own: OwnS
     Not if an argument asks for the native path: `seed`, with which batches are the same for every `num_workers`, or one
     that torch's loader does not have.
     """
-    if own.seed is not None or own.asked or not isinstance(route, Native):
+    if own.seed is not None or own.native_arguments or not isinstance(route, Native):
         return route
     why = in_processes([one.transform for one in route.lowered if one.in_python], dataset, num_workers)
     return route if why is None else Fallback(why)

@@ -36,7 +36,7 @@ class OwnSettings:
         cores: `cpu_affinity`, resolved; none if it was not given.
         world: the ranks that the order is sharded over.
         reads_whole: whether every rank of a job reads all samples, because no argument shards the order.
-        asked: names of the arguments that need the native path and are not at their defaults.
+        native_arguments: names of the arguments that need the native path and are not at their defaults.
     """
 
     seed: int | None
@@ -57,7 +57,7 @@ class OwnSettings:
     cores: tuple[int, ...]
     world: World
     reads_whole: bool
-    asked: tuple[str, ...]
+    native_arguments: tuple[str, ...]
 
     @classmethod
     def among(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class OwnSettings:
             TypeError, ValueError, RuntimeError: see DataLoader.
         """
         arguments.check_own_arguments(own)
-        asked = tuple(name for name in _NATIVE_ONLY if not _is_default(name, own[name], defaults[name]))
+        native_arguments = tuple(name for name in _NATIVE_ONLY if not _is_default(name, own[name], defaults[name]))
         own["entry_points"] = checked_entry_points(own["entry_points"])
         destination = destinations.resolve(own["device"], own["decoder"], own["deterministic"])
         cores = affinity.resolve(own["cpu_affinity"], destination.device)
@@ -96,7 +96,14 @@ class OwnSettings:
             own["seed"] = int(own["seed"])
         elif generator is None and world.is_job:
             own["seed"] = 0  # as in torch's DistributedSampler: all ranks must agree on the order
-        return cls(**own, destination=destination, cores=cores, world=world, reads_whole=reads_whole, asked=asked)
+        return cls(
+            **own,
+            destination=destination,
+            cores=cores,
+            world=world,
+            reads_whole=reads_whole,
+            native_arguments=native_arguments,
+        )
 
     @property
     def layout(self) -> Layout:
@@ -121,7 +128,7 @@ class OwnSettings:
 
     def _refuse(self, names: tuple[str, ...], why: str) -> None:
         for name in names:
-            if name in self.asked:
+            if name in self.native_arguments:
                 raise TypeError(f"{name}={getattr(self, name)!r} {why}")
 
 
