@@ -8,12 +8,24 @@ from dataclasses import dataclass, replace
 
 from headrace.pace.pace import Step
 from headrace.verdict.load import Load
-from headrace.verdict.model import free_cores, is_crowded, period, simulated, terms, with_threads
+from headrace.verdict.model import (
+    free_cores,
+    is_crowded,
+    keep_interpreter,
+    period,
+    simulated,
+    terms,
+    waits_for_interpreter,
+    with_threads,
+)
 from headrace.verdict.words import cores_in_words
 
 _ENOUGH = 0.03  # a smaller setting is advised if it comes this close to the best
 _DEPTHS = (2, 4, 8, 16, 32)
-_PIXELS = 0.25  # share of the pixels at half the edge length
+#: Share of each stage's time that images of half the edge length save: three quarters of the pixels and of the bytes.
+_SAVED = {"read": 0.75, "header": 0.75, "decode": 0.75}
+#: Of a resize, the part that reads pixels; one that takes a larger share of the decoding time enlarges images.
+_SAVED_BY_RESIZE, _OF_DECODING = 0.4, 0.35
 
 
 @dataclass(frozen=True)
@@ -41,13 +53,14 @@ def changes(load: Load, steps: Sequence[Step]) -> list[Change]:
         steps: the newest steps of the consumer.
     """
     here = replace(load, setting=replace(load.setting, cores=free_cores(load)))
-    found = [*_threads(load), *_prefetch(load, steps), *_less_work(here), *_cores(load)]
+    found = [*_threads(load), *_prefetch(load, steps), *_less_work(here, steps), *_cores(load)]
     return sorted(found, key=lambda one: -one.gain)
 
 
 def _gain(load: Load, after: Load) -> float:
-    """Returns the expected speed-up. What the model does not explain now, it does not expect to vanish."""
-    unexplained = max(0.0, load.period - period(load))
+    """Returns the expected speed-up. What the model does not explain now, it does not expect to vanish, except waits for
+    the interpreter."""
+    unexplained = 0.0 if keep_interpreter(load) else max(0.0, load.period - period(load))
     return load.period / (period(after) + unexplained)
 
 
@@ -81,7 +94,7 @@ def making_of(load: Load) -> float:
     return max((seconds for name, seconds in terms(load).items() if name != "consumer"), default=0.0)
 
 
-def _less_work(load: Load) -> Iterator[Change]:
+def _less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
     setting, lanes = load.setting, load.lanes
     busy = sum(lanes.values())
     if load.stuck:
@@ -89,12 +102,14 @@ def _less_work(load: Load) -> Iterator[Change]:
             "no waiting in the dataset's own code: a faster disk or network, or the page cache"
         )  # fmt: skip
         yield Change("storage", where, _gain(load, replace(load, stuck=0.0)))
-    decode = load.stages.get("decode", 0.0)
     if native := sum(load.stages.values()):
-        saved = decode / native * (1 - _PIXELS)
-        after = replace(load, cpu=load.cpu * (1 - saved), delayed=load.delayed * (1 - saved))
+        saved = sum(seconds * _SAVED.get(name, 0.0) for name, seconds in load.stages.items())
+        decode, resize = (load.stages.get(name, 0.0) for name in ("decode", "resize"))
+        saved += _SAVED_BY_RESIZE * min(resize, _OF_DECODING * decode)
+        left = 1 - saved / native
+        after = replace(load, cpu=load.cpu * left, delayed=load.delayed * left)
         if setting.threads == 0:
-            after = replace(load, blocked=load.blocked - decode * (1 - _PIXELS))
+            after = replace(load, blocked=load.blocked - saved)
         advice = "images stored at half the edge length, if they stay larger than what the transforms need"
         yield Change("smaller images", advice, _gain(load, after))
     for lane, name, advice in (
@@ -106,6 +121,7 @@ def _less_work(load: Load) -> Iterator[Change]:
             rest = 1 - lanes[lane] / busy
             after = replace(
                 load,
+                step=load.step if lane == "pillow" else _undisturbed(load, steps),
                 handed=load.handed if lane == "pillow" else _without_waits(load),
                 lanes={one: seconds for one, seconds in lanes.items() if one != lane},
                 python_cpu=load.python_cpu * rest,
@@ -124,6 +140,14 @@ def _less_work(load: Load) -> Iterator[Change]:
             rest_of = {one: seconds for one, seconds in load.handed.items() if one != part}
             after = replace(load, handed=rest_of, other_cpu=max(0.0, load.other_cpu - load.handed[part]))
             yield Change(part, advice, _gain(load, after))
+
+
+def _undisturbed(load: Load, steps: Sequence[Step]) -> float:
+    """Returns the consumer's own work if no Python thread keeps the interpreter: where one does, its steps contain
+    waits for the interpreter, and its shortest one the fewest."""
+    if not steps or not waits_for_interpreter(load):
+        return load.step
+    return min(load.step, min(step.own for step in steps) / 1e9)
 
 
 def _without_waits(load: Load) -> dict[str, float]:

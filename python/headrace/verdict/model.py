@@ -10,6 +10,7 @@ from headrace.verdict.load import Load
 
 _DELAYED = 0.15  # share of the wish to run, above which other programs or threads are said to take the cores
 _BUSY_INTERPRETER = 0.4  # a holder without a core keeps it, too
+_ALL_THE_TIME = 0.8  # share of the time in which Python threads keep it, above which nothing else can be the limit
 _CROWDED = 1.5  # threads that want to run at the same time, per core
 
 
@@ -70,6 +71,17 @@ def interpreter_share(load: Load) -> float:
     return holding * load.python_cpu / load.period
 
 
+def waits_for_interpreter(load: Load) -> bool:
+    """Whether the consumer's thread may wait for the interpreter, which Python threads of the loader keep."""
+    return interpreter_share(load) > _BUSY_INTERPRETER
+
+
+def keep_interpreter(load: Load) -> bool:
+    """Whether Python threads keep the interpreter all the time: then they are the limit, however long the consumer's
+    own steps look, which wait for it."""
+    return load.setting.threads > 0 and interpreter_share(load) > _ALL_THE_TIME
+
+
 def with_threads(load: Load, threads: int, cores: float) -> Load:
     """Returns the load with other numbers of threads and of free cores. No thread waits for a core any more: the term
     of the cores stands for that."""
@@ -79,7 +91,7 @@ def with_threads(load: Load, threads: int, cores: float) -> Load:
     if setting.threads == 0:  # what the consumer's thread made, others make
         stuck = min(load.stages.get("read", 0.0), max(0.0, load.period - load.other_cpu))
         cpu, blocked = max(0.0, load.blocked - stuck - sum(lanes.values())), 0.0
-    busy_interpreter = interpreter_share(load) > _BUSY_INTERPRETER
+    busy_interpreter = waits_for_interpreter(load)
     for name in ("pillow", "python"):
         if name in lanes:
             part = lanes[name] / sum(load.lanes.values())

@@ -10,7 +10,7 @@ from itertools import pairwise
 from headrace.pace.pace import Mark, Step
 from headrace.verdict.changes import Change, changes, making_of
 from headrace.verdict.load import Load, Setting, between
-from headrace.verdict.model import is_crowded, is_slowed, period, simulated, terms
+from headrace.verdict.model import is_crowded, is_slowed, keep_interpreter, period, simulated, terms
 from headrace.verdict.words import reasons
 
 #: Fewer batches, or fewer windows of them, give no verdict.
@@ -79,8 +79,8 @@ def judge(
 
     Args:
         steps: the newest steps of the consumer.
-        typical: by native stage, the median duration times the samples: its share where other programs interrupt the
-            threads, which makes a few of the timed samples take much longer.
+        typical: by native stage, the median duration times the samples: its share where other programs, a quota or each
+            other interrupt the threads, which makes a few of the timed samples take much longer.
     """
     batches = marks[-1].batches - marks[0].batches if marks else 0
     if batches < BATCHES or len(marks) <= WINDOWS:
@@ -88,7 +88,8 @@ def judge(
         there_are = f"{batches} batches in {max(0, len(marks) - 1)} windows"
         return Verdict(NOTHING_YET, "not enough data", f"{there_are}; it takes {least}")
     load = between(marks[0], marks[-1], setting)
-    if typical and sum(typical.values()) and is_slowed(load):
+    interrupted = is_slowed(load) or setting.cores < setting.threads
+    if typical and sum(typical.values()) and interrupted:
         scale = sum(load.stages.values()) / sum(typical.values())
         load = replace(load, stages={name: scale * share for name, share in typical.items()})
     windows = [between(begin, end, setting) for begin, end in pairwise(marks)]
@@ -120,7 +121,8 @@ def of_load(load: Load, windows: Sequence[Load], steps: Sequence[Step]) -> Verdi
 def _best(known: Sequence[Change]) -> Change | None:
     """Returns the change to advise, of those that are sorted by gain: one that asks for other files or another machine
     only if no other helps much."""
-    for least, left_out in ((_MUCH, ("smaller images", "cores")), (_WORTH, ("cores",)), (_WORTH, ())):
+    files, machine = "smaller images", "cores"
+    for least, left_out in ((_MUCH, (files, machine)), (_MUCH, (machine,)), (_WORTH, (files, machine)), (_WORTH, ())):
         for one in known:
             if one.gain >= least and one.name not in left_out:
                 return one
@@ -139,6 +141,8 @@ def bottleneck(load: Load, steps: Sequence[Step]) -> str:
             return _of_the_consumer(load)
         parts = {**load.stages, **load.lanes}
         return _greatest(parts) if any(parts.values()) else "dataset"
+    if keep_interpreter(load):
+        return _greatest({name: seconds for name, seconds in load.lanes.items() if name != "pillow"})
     parts = {name: seconds for name, seconds in terms(load).items() if name != "cores"}
     slowest = _greatest(parts)
     if load.setting.native and load.period > _UNEXPLAINED * parts[slowest] and _varies(load, steps):

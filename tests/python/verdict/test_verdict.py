@@ -119,9 +119,30 @@ def test_a_wait_for_the_interpreter_goes_with_the_step_that_keeps_it():
         TWO, 100, 0.024, 0.0004, 0.004, {"submit": 0.019, "hand_over": 0.0006}, lanes={"python": 0.047},
         python_cpu=0.023, idle=0.048, other_cpu=0.0005,
     )  # fmt: skip
-    assert gains(keeping)["native step"] == pytest.approx(0.024 / (0.0009 + 0.0005), rel=0.01)
+    assert gains(keeping)["native step"] == pytest.approx(0.024 / 0.0009, rel=0.01)
     decoders = dataclasses.replace(keeping, lanes={"pillow": 0.047})  # they do not keep it
     assert gains(decoders)["plain JPEG"] == pytest.approx(0.024 / (0.020 + 0.0005), rel=0.01)
+
+
+def test_who_keeps_the_interpreter_is_the_limit_though_the_consumers_steps_are_long():
+    """They wait for the interpreter; the shortest step waits least."""
+    kept = Load(
+        TWO, 100, 0.024, 0.016, 0.008, {}, lanes={"python": 0.046}, python_cpu=0.023, idle=0.048, other_cpu=0.0005
+    )
+    steps = [Step(2_000_000 if i == 7 else 16_100_000, 0, 0) for i in range(100)]
+    found = verdict(kept, steps)
+    assert found.bottleneck == "python" and found.change is not None and found.change.name == "native step"
+    assert found.change.gain == pytest.approx(0.024 / 0.002, rel=0.01)
+    half = dataclasses.replace(kept, python_cpu=0.011, lanes={"python": 0.012})  # the other half it is the consumer's
+    assert verdict(half, steps).bottleneck == "consumer"
+
+
+def test_smaller_images_have_fewer_pixels_and_bytes():
+    read = dataclasses.replace(DECODING, stages={"read": 0.002, "header": 0.002, "decode": 0.012, "resize": 0.004})
+    left = 0.25 * 0.016 + 0.6 * 0.004
+    assert gains(read)["smaller images"] == pytest.approx(0.010 / (left / 2), rel=0.02)
+    enlarging = dataclasses.replace(DECODING, stages={"decode": 0.001, "resize": 0.019})
+    assert gains(enlarging)["smaller images"] < 1.06
 
 
 def test_other_programs_take_cores():
