@@ -58,8 +58,7 @@ def changes(load: Load, steps: Sequence[Step]) -> list[Change]:
 
 
 def _gain(load: Load, after: Load) -> float:
-    """Returns the expected speed-up. What the model does not explain now, it does not expect to vanish, except waits for
-    the interpreter."""
+    """Returns the expected speed-up. What the model does not explain, other than waits for the interpreter, stays."""
     unexplained = 0.0 if keep_interpreter(load) else max(0.0, load.period - period(load))
     return load.period / (period(after) + unexplained)
 
