@@ -195,5 +195,6 @@ def test_the_first_sample_waits_for_little(tmp_path: Path) -> None:
         made = iter(loader(one, batch_size=1, workers=0))
         next(made)
         time.sleep(0.3)
-        assert server.counts["GET /0.tar"] <= 12  # of 1 MB each: not the 61 of the shard
+        # Of 1 MB each, and not the 61 of the shard: 9, or more where a busy machine lets the reading go on meanwhile.
+        assert server.counts["GET /0.tar"] <= 30
         assert len(list(made)) == 1
