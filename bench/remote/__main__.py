@@ -7,9 +7,9 @@ equal the local ones. "cold": no cache, every sample is a request. "disk", "memo
 "stream": TarStream, which reads shards from front to back; its batches are compared with the oracle's. The figures are
 shares of the local images a second, the local epoch measured beside each: the median and the range over the rounds. The
 server is a process of its own on the same cores, or with --apart on the last one, and this process on the others, local
-epochs included. Then: seconds, and processor seconds of this process, from
-the dataset's constructor to the first batch of 64, for a bucket of many shards (no cache): with an index beside each,
-with one joined index, and as a stream without any.
+epochs included. Then: seconds, and processor seconds of this process, from the dataset's constructor to the first batch
+of 64, for a bucket of many shards (no cache): with an index beside each, with one joined index, and as a stream without
+any.
 """
 
 from __future__ import annotations

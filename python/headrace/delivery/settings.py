@@ -135,7 +135,7 @@ class OwnSettings:
 def _is_default(name: str, value: Any, default: Any) -> bool:
     if name == "device" and str(value).partition(":")[0] == "cpu":
         return True
-    return value is default or (type(value) is type(default) and bool(value == default))
+    return value is default or (default is not None and bool(value == default))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,8 +22,7 @@ from headrace.verdict.words import cores_in_words
 
 _ENOUGH = 0.03  # a smaller setting is advised if it comes this close to the best
 _DEPTHS = (2, 4, 8, 16, 32)
-#: Share of each stage's time that images of half the edge length save: three quarters of the pixels and of the bytes.
-_SAVED = {"read": 0.75, "header": 0.75, "decode": 0.75}
+_SAVED = 0.75  # share of the pixels, and of the bytes, that images of half the edge length lack
 #: Of a resize, the part that reads pixels; one that takes a larger share of the decoding time enlarges images.
 _SAVED_BY_RESIZE, _OF_DECODING = 0.4, 0.35
 
@@ -102,9 +101,8 @@ def _less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
         )  # fmt: skip
         yield Change("storage", where, _gain(load, replace(load, stuck=0.0)))
     if native := sum(load.stages.values()):
-        saved = sum(seconds * _SAVED.get(name, 0.0) for name, seconds in load.stages.items())
         decode, resize = (load.stages.get(name, 0.0) for name in ("decode", "resize"))
-        saved += _SAVED_BY_RESIZE * min(resize, _OF_DECODING * decode)
+        saved = _SAVED * (native - resize) + _SAVED_BY_RESIZE * min(resize, _OF_DECODING * decode)
         left = 1 - saved / native
         after = replace(load, cpu=load.cpu * left, delayed=load.delayed * left)
         if setting.threads == 0:

@@ -91,5 +91,10 @@ def test_long_ones(step: Any) -> None:
 
 
 def test_one_that_calls_a_closed_over_object() -> None:
-    step = Step()
+    step, several, by_name, size = Step(), [Step()], {"step": Step()}, (32, [16])
     assert not is_short(lambda image: step(image))
+    assert not is_short(lambda image: several[0](image))
+    assert not is_short(lambda image: by_name["step"](image))
+    assert is_short(lambda image: image.resize((size[0], size[1][0])))
+    several[0] = several
+    assert not is_short(lambda image: several[0](image))

@@ -191,10 +191,10 @@ def test_the_first_sample_waits_for_little(tmp_path: Path) -> None:
     head = [("a.jpg", JPEG), ("a.cls", b"1"), ("b.jpg", JPEG), ("b.cls", b"2")]
     (tmp_path / "0.tar").write_bytes(shard_of(*head, *((f"x{n}.bin", bytes(1 << 20)) for n in range(60))))
     with ObjectServer(tmp_path) as server:
-        one = stream(server, "0.tar", missing="skip")
+        # On a busy machine requests look like stragglers, and would be made twice.
+        one = stream(server, "0.tar", missing="skip", network=Network(hedge=0))
         made = iter(loader(one, batch_size=1, workers=0))
         next(made)
         time.sleep(0.3)
-        # Of 1 MB each, and not the 61 of the shard: 9, or more where a busy machine lets the reading go on meanwhile.
-        assert server.counts["GET /0.tar"] <= 30
+        assert server.counts["GET /0.tar"] <= 12  # of 1 MB each: not the 61 of the shard
         assert len(list(made)) == 1

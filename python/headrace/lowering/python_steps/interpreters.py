@@ -20,7 +20,7 @@ MOST_THREADS = 3
 def in_processes(steps: Sequence[Any], dataset: Any, num_workers: Any) -> str | None:
     """Returns why torch's worker processes are to call a recipe's Python steps; None if threads are to call them.
 
-    Threads call those of a dataset of headrace's own: it was chosen for them.
+    Threads call those of a dataset of headrace's own, or of a class derived from one: it was chosen for them.
 
     Args:
         steps: the transforms without a native implementation.
@@ -29,7 +29,7 @@ def in_processes(steps: Sequence[Any], dataset: Any, num_workers: Any) -> str | 
     if type(num_workers) is not int or num_workers <= MOST_THREADS or not _threads_wait():
         return None
     long = [step for step in steps if not is_short(step)]
-    if not long or type(dataset).__module__.partition(".")[0] == __name__.partition(".")[0]:
+    if not long or any(one.__module__.startswith("headrace.") for one in type(dataset).__mro__):
         return None
     names = ", ".join(dict.fromkeys(getattr(step, "__qualname__", type(step).__qualname__) for step in long))
     return (

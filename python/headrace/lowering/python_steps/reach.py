@@ -59,7 +59,8 @@ _NOT_CALLED = _words(
     """__init__ __new__ __init_subclass__ __repr__ __str__ __len__ __eq__ __hash__ __reduce__ __reduce_ex__
     __getstate__ __setstate__ __copy__ __deepcopy__ extra_repr"""
 )
-_PLAIN = (
+#: Values that no code can change, and that do nothing.
+PLAIN = (
     *(int, float, complex, str, bytes, type(None), type(...), range),
     *(enum.Enum, re.Pattern, PurePath, torch.dtype, torch.device),
 )
@@ -114,7 +115,7 @@ class Reach:
         self._seen[id(value), outside] = value
         if len(self._seen) > _MOST:
             raise _Enough
-        if isinstance(value, _PLAIN):
+        if isinstance(value, PLAIN):
             if outside:
                 self._values.append(repr(value))
         elif isinstance(value, FunctionType):

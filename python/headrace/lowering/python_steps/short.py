@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from headrace.lowering.origins import class_origin, has_hooks
-from headrace.lowering.python_steps.reach import is_known
+from headrace.lowering.python_steps.reach import PLAIN, is_known
 
 #: Transforms of the libraries that run in Python behind a Python step, and are a few calls of torch there.
 _SHORT = frozenset(
@@ -30,8 +30,8 @@ _SHORT = frozenset(
     ]
 )
 _MOST_CALLS = 8
+_MOST_VALUES = 100  # of a container; more are not looked at
 _JUMPS = {*dis.hasjabs, *dis.hasjrel}
-_PLAIN = (int, float, complex, str, bytes, type(None), type(...), tuple, list, dict, np.ndarray, torch.Tensor)
 
 
 def is_short(step: Any) -> bool:
@@ -65,12 +65,11 @@ def _is_straight(code: CodeType) -> bool:
 def _calls_known(function: FunctionType) -> bool:
     """Whether all globals, closed-over values and defaults of a function are plain, or of the known packages."""
     named = [function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__]
-    try:
-        named += [cell.cell_contents for cell in function.__closure__ or ()]
-    except ValueError:  # not filled yet
-        return False
     named += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    return all(_is_known_value(one) for one in named)
+    try:
+        return all(map(_is_known_value, [*named, *(cell.cell_contents for cell in function.__closure__ or ())]))
+    except (ValueError, RecursionError):  # a cell that is not filled yet; a container that holds itself
+        return False
 
 
 def _is_known_value(value: Any) -> bool:
@@ -78,4 +77,7 @@ def _is_known_value(value: Any) -> bool:
         return is_known(value.__name__)
     if isinstance(value, (FunctionType, BuiltinFunctionType, type)):
         return is_known(value.__module__)
-    return isinstance(value, _PLAIN)
+    if isinstance(value, (tuple, list, dict)):
+        values = value.values() if isinstance(value, dict) else value
+        return len(values) <= _MOST_VALUES and all(map(_is_known_value, values))
+    return isinstance(value, (*PLAIN, np.ndarray, torch.Tensor))

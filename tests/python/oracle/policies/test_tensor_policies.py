@@ -146,7 +146,8 @@ def test_reference_preset_with_tensors(torchvision, policy, device, version):
         pytest.importorskip("headrace._gpu")
     T = torchvision.transforms.v2 if version == "v2" else torchvision.transforms
     mode = T.InterpolationMode("bilinear")
-    steps = [T.PILToTensor(), T.RandomResizedCrop(48, interpolation=mode, antialias=True), T.RandomHorizontalFlip()]
+    first = T.ToImage() if version == "v2" else T.PILToTensor()
+    steps = [first, T.RandomResizedCrop(48, interpolation=mode, antialias=True), T.RandomHorizontalFlip()]
     steps += [getattr(T, policy)(interpolation=mode)]
     steps += [T.ToDtype(torch.float32, scale=True)] if version == "v2" else [T.ConvertImageDtype(torch.float)]
     steps += [T.Normalize(MEAN, STD), T.RandomErasing(0.5)]
