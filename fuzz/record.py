@@ -1,6 +1,6 @@
 """Runs each fuzzer for a while at a low priority, and adds what it did to a file of figures.
 
-    python -m fuzz.record [--minutes M] [--only jpegs chains states fuzz_jpeg fuzz_tar] [--seed S] [--out FILE]
+    python -m fuzz.record [--minutes M] [--only jpegs chains states fuzz_jpeg fuzz_tar fuzz_http] [--seed S]
 
 Executions: files times sets of loops (jpegs), chains with all their samples (chains), states and sidecars (states),
 inputs (the libFuzzer harnesses, which need clang). The exit status is 1 if one of them found something.
@@ -79,6 +79,7 @@ FUZZERS: dict[str, Callable[[float, int], dict[str, Any]]] = {
     "states": states,
     "fuzz_jpeg": harness("fuzz_jpeg"),
     "fuzz_tar": harness("fuzz_tar"),
+    "fuzz_http": harness("fuzz_http"),
 }
 
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds a fuzzer with clang under ASan + UBSan and runs it: [HARNESS=fuzz_tar] fuzz/run.sh [seconds] [more seed folders...]
+# Builds a fuzzer with clang under ASan + UBSan and runs it: [HARNESS=fuzz_tar|fuzz_http] fuzz/run.sh [seconds] [more seed folders...]
 # `fuzz/run.sh build` builds only, for OSS-Fuzz: into OUT_FILE, with CXXFLAGS' sanitizers, ENGINE and LIBJPEG.
 set -eu
 cd "$(dirname "$0")/.."
@@ -16,7 +16,9 @@ case $harness in
   fuzz_jpeg) out=build/fuzz corpus=fuzz/corpus libraries=-ljpeg
     sources="csrc/core/jpeg/*.cpp csrc/core/packing/*.cpp csrc/core/planes/*.cpp csrc/core/progressive/*[!2].cpp csrc/core/scan/*.cpp csrc/core/decode/*.cpp csrc/core/blocks/*_scalar.cpp" ;;
   fuzz_tar) out=build/fuzz_tar corpus=fuzz/corpus_tar sources="csrc/core/archive/*tar*.cpp" libraries= ;;
-  *) echo "HARNESS is fuzz_jpeg or fuzz_tar, not $harness" >&2; exit 1 ;;
+  fuzz_http) out=build/fuzz_http corpus=fuzz/corpus_http libraries=-pthread
+    sources="csrc/core/http/answer_head.cpp csrc/core/http/range_*.cpp csrc/core/remote/byte_store.cpp csrc/core/archive/tar_walk.cpp" ;;
+  *) echo "HARNESS is fuzz_jpeg, fuzz_tar or fuzz_http, not $harness" >&2; exit 1 ;;
 esac
 mkdir -p "$out/found" "$out/crashes"
 options="-std=c++20 -g -O1 -fno-omit-frame-pointer -Icsrc -Itests/cpp"

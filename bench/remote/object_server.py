@@ -35,6 +35,7 @@ class Faults:
     ignore_ranges: bool = False
     ignore_if_match: bool = False
     no_tags: bool = False
+    chunked: bool = False  # answers have no length
     forbid: str = ""  # paths that end so: HTTP 403
 
 
@@ -49,12 +50,14 @@ class ObjectServer:
         url: of the root, without a slash at its end.
         counts: requests by method and path, and faults by name.
         bytes_of: bytes of the answers to GET, by path.
+        most_under_way: requests that were answered at the same time.
     """
 
     def __init__(self, root: Path, faults: Faults | None = None, seed: int = 0) -> None:
         self.root, self.faults = root, faults or Faults()
         self.counts: Counter[str] = Counter()
         self.bytes_of: Counter[str] = Counter()
+        self.most_under_way = self._under_way = 0
         self._random = random.Random(seed)
         self._connections: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()  # asyncio itself refers to tasks weakly
@@ -107,8 +110,13 @@ class ObjectServer:
                 while (line := await reader.readline()) not in (b"\r\n", b""):
                     name, _, value = line.decode("latin-1").partition(":")
                     headers[name.strip().lower()] = value.strip()
-                if not await self._answer(method, unquote(urlsplit(target).path), headers, writer):
-                    return
+                self._under_way += 1
+                self.most_under_way = max(self.most_under_way, self._under_way)
+                try:
+                    if not await self._answer(method, unquote(urlsplit(target).path), headers, writer):
+                        return
+                finally:
+                    self._under_way -= 1
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         except asyncio.CancelledError:
@@ -165,7 +173,16 @@ class ObjectServer:
         if self._happens("reset"):
             await self._said(writer, status, fields, body[: len(body) // 2], length=len(body))
             return False
+        if faults.chunked:
+            return await self._in_chunks(writer, status, fields, body)
         return await self._said(writer, status, fields, body)
+
+    @staticmethod
+    async def _in_chunks(writer: asyncio.StreamWriter, status: str, fields: list[str], body: bytes) -> bool:
+        head = "\r\n".join([f"HTTP/1.1 {status}", "Transfer-Encoding: chunked", *fields, "", ""])
+        writer.write(head.encode("latin-1") + f"{len(body):x}\r\n".encode() + body + b"\r\n0\r\n\r\n")
+        await writer.drain()
+        return True
 
     @staticmethod
     async def _said(

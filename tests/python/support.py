@@ -213,6 +213,11 @@ def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
     return True
 
 
+def heed_ctrl_c() -> None:
+    """Called in a process that SIGINT is to end: a background shell ignores it, and so do the processes it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def python(code: str, *options: str) -> subprocess.Popen[str]:
     """Starts Python on a program that can import headrace and this module."""
     path = os.pathsep.join([str(Path(headrace.__file__).parents[1]), str(Path(__file__).parent)])
@@ -223,8 +228,7 @@ def python(code: str, *options: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": path},
-        # A background shell ignores SIGINT, and the processes that it starts inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=heed_ctrl_c,
     )
 
 

@@ -34,6 +34,7 @@ PYBIND11_MODULE(_core, module) {
   headrace::bind_columns(module);
   headrace::bind_ranges(module);
   headrace::bind_remote(module);
+  headrace::bind_http(module);
   headrace::bind_caching(module);
   headrace::bind_tar(module);
   headrace::bind_composed(module);

@@ -87,6 +87,11 @@ std::string quoted(std::string_view name) {
   return made + (name.size() > 200 ? "...'" : "'");
 }
 
+bool is_tar_header(std::span<const uint8_t> block, uint64_t length) {
+  if (block.size() != TarWalk::kBlock || !checksum_fits(block.data())) return false;
+  return (block[kSize.at] & 0x80) != 0 || number(block.data(), kSize) == length;
+}
+
 void TarWalk::fail(const std::string& why) const { throw ArchiveError("at byte " + std::to_string(at_) + ": " + why); }
 
 bool TarWalk::read_header() {

@@ -29,6 +29,9 @@ class ArchiveError : public std::runtime_error {
 /// A name for a message: at most 200 bytes of it, without control characters, which would end or forge the message.
 std::string quoted(std::string_view name);
 
+/// Whether a block is the header of a member of so many bytes. Sizes in base 256 are not compared.
+bool is_tar_header(std::span<const uint8_t> block, uint64_t length);
+
 /// A regular file in an archive.
 struct TarMember {
   std::string_view name;  // valid until the next call

@@ -39,14 +39,24 @@ bool ByteStore::has(const RangeKey& key) const {
 }
 
 void ByteStore::put(const RangeKey& key, std::span<const uint8_t> bytes, Origin origin) {
-  auto made = std::make_shared<const std::vector<uint8_t>>(bytes.begin(), bytes.end());
+  auto made = std::make_shared<const Received>(bytes.begin(), bytes.end());
   const std::lock_guard guard(lock_);
-  const auto found = entries_.try_emplace(key).first;
+  put_in(entries_.try_emplace(key).first, std::move(made), origin);
+}
+
+void ByteStore::arrived(const RangeKey& key, SharedBytes bytes) {
+  const std::lock_guard guard(lock_);
+  if (const auto found = entries_.find(key); found != entries_.end()) {
+    put_in(found, std::move(bytes), Origin::kFetched);
+  }
+}
+
+void ByteStore::put_in(Entries::iterator found, SharedBytes bytes, Origin origin) {
   if (found->second.bytes != nullptr) return;
   const int waiting = found->second.waiting;
-  found->second = Entry{.bytes = std::move(made), .origin = origin, .waiting = waiting};
-  found->second.place = unread_.insert(unread_.end(), key);
-  unread_bytes_ += bytes.size();
+  unread_bytes_ += bytes->size();
+  found->second = Entry{.bytes = std::move(bytes), .origin = origin, .waiting = waiting};
+  found->second.place = unread_.insert(unread_.end(), found->first);
   make_room();
   changed_.notify_all();
 }
@@ -57,7 +67,7 @@ void ByteStore::keep(const RangeKey& key, std::span<const uint8_t> bytes) {
     const std::lock_guard guard(lock_);
     if (!fits()) return;  // before the copy, which a full store would make for each read
   }
-  auto made = std::make_shared<const std::vector<uint8_t>>(bytes.begin(), bytes.end());
+  auto made = std::make_shared<const Received>(bytes.begin(), bytes.end());
   const std::lock_guard guard(lock_);
   if (!fits()) return;
   const auto found = entries_.try_emplace(key).first;

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/base/fork_guard.h"
@@ -24,7 +25,24 @@ struct RangeKey {
   bool operator==(const RangeKey&) const = default;
 };
 
-using SharedBytes = std::shared_ptr<const std::vector<uint8_t>>;
+/// Leaves new elements uninitialised: bytes are received into them.
+template <class T>
+struct Uninitialised : std::allocator<T> {
+  template <class Other>
+  struct rebind {
+    using other = Uninitialised<Other>;
+  };
+  template <class Element>
+  void construct(Element* at) noexcept {
+    ::new (static_cast<void*>(at)) Element;
+  }
+  template <class Element, class... Values>
+  void construct(Element* at, Values&&... values) {
+    ::new (static_cast<void*>(at)) Element(std::forward<Values>(values)...);
+  }
+};
+using Received = std::vector<uint8_t, Uninitialised<uint8_t>>;
+using SharedBytes = std::shared_ptr<const Received>;
 
 /// What became of the reads so far.
 struct StoreCounts {
@@ -50,6 +68,8 @@ class ByteStore {
   enum class Origin : uint8_t { kMemory, kDisk, kFetched };
   /// Ends a fetch; or keeps what was read from a disk.
   void put(const RangeKey& key, std::span<const uint8_t> bytes, Origin origin = Origin::kFetched);
+  /// Ends a fetch without a copy. Bytes that nothing wants any more, because another fetch was faster, are dropped.
+  void arrived(const RangeKey& key, SharedBytes bytes);
   /// Keeps bytes as if they had been put and read, if there is room for all of them; not counted as a read.
   void keep(const RangeKey& key, std::span<const uint8_t> bytes);
   void fail(const RangeKey& key, std::string reason, int os_errno);
@@ -91,6 +111,7 @@ class ByteStore {
   };
   using Entries = std::unordered_map<RangeKey, Entry, Hash>;
 
+  void put_in(Entries::iterator found, SharedBytes bytes, Origin origin);
   SharedBytes taken(Entries::iterator found);
   uint64_t& counter(Origin origin);
   void drop(Entries::iterator found);

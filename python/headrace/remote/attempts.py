@@ -27,19 +27,28 @@ _SLOWEST = 0.95  # a straggler takes longer than this share of the recent reques
 class Attempts:
     """Used in one event loop.
 
+    Args:
+        paused: called with a host that asks for a pause, as `host(url)` names it, and the pause's seconds.
+
     Attributes:
         counts: requests, retries, hedged (made twice), failed (given up).
     """
 
-    def __init__(self, network: Network) -> None:
-        self._network = network
+    def __init__(self, network: Network, paused: Callable[[str, float], None]) -> None:
+        self._network, self._paused = network, paused
         self._not_before: dict[str, float] = {}  # of each host that asked for a pause
         self._recent: deque[float] = deque(maxlen=_RECENT)
         self._limit_s, self._looked_at = float("inf"), 0
         self.counts: Counter[str] = Counter()
 
     async def run(
-        self, url: str, call: Callable[[], Awaitable[T]], gate: asyncio.Semaphore, *, small: bool = True
+        self,
+        url: str,
+        call: Callable[[], Awaitable[T]],
+        gate: asyncio.Semaphore,
+        *,
+        small: bool = True,
+        failed: Exception | None = None,
     ) -> T:
         """Returns what `call` returns; calls it again after a TemporaryError.
 
@@ -47,6 +56,7 @@ class Attempts:
             gate: bounds the requests under way. It is not held between two requests: objects of a server that does not
                 answer must not stop those of others.
             small: whether all such calls take about the same time, so that a straggler can be told.
+            failed: what came of a first request, which another reader made.
 
         Raises:
             OSError: `call` raised it, or it did not succeed in time. The message begins with the URL, as it is shown.
@@ -54,10 +64,13 @@ class Attempts:
         patience, tried = self._network.patience, 0  # what is left of it: the queue at the gate does not count
         where = host(url)
         while True:
-            patience -= await self._turn(where, gate, patience)
-            begin = time.monotonic()
             tried += 1
             try:
+                if failed is not None:
+                    first, failed = failed, None
+                    raise first
+                patience -= await self._turn(where, gate, patience)
+                begin = time.monotonic()
                 try:
                     return await (self._hedged(call) if small else self._once(call))
                 finally:
@@ -73,6 +86,7 @@ class Attempts:
             wait = random.uniform(0, min(_LONGEST_S, _FIRST_S * 2 ** min(tried - 1, 16)))
             if last.wait_s > 0:
                 self._not_before[where] = time.monotonic() + last.wait_s
+                self._paused(where, last.wait_s)
                 wait += last.wait_s  # the jitter spreads the requests that waited
             if wait >= patience:
                 self.counts["failed"] += 1
@@ -149,5 +163,7 @@ class Attempts:
             return None
         if self.counts["requests"] - self._looked_at >= _ENOUGH:
             self._looked_at = self.counts["requests"]
-            self._limit_s = max(_LEAST_S, sorted(self._recent)[int(_SLOWEST * len(self._recent))])
+            taken = sorted(self._recent)
+            # Up to twice the usual time, a second request would hardly arrive before the first one.
+            self._limit_s = max(_LEAST_S, taken[int(_SLOWEST * len(taken))], 2 * taken[len(taken) // 2])
         return None if self._limit_s == float("inf") else self._limit_s

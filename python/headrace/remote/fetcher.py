@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import bisect
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from headrace.base.native import core
 from headrace.remote.attempts import Attempts
@@ -18,10 +22,11 @@ from headrace.remote.disk_cache import DiskCache
 from headrace.remote.doors.answers import Stamp
 from headrace.remote.doors.opening import Door, open_door
 from headrace.remote.network import Network
+from headrace.remote.plain_http import PlainHttp
 from headrace.remote.urls import host, protocol, shown
 
-_GAP = 64 << 10  # bytes between two ranges that are read as well, to save a request
-_LARGEST = 8 << 20  # bytes of a request that several ranges share
+UInt64s = npt.NDArray[np.uint64]
+
 _SMALL = 1 << 20  # up to so many bytes, requests take about the same time
 _CLOSING_S = 1.0  # patience at the end of the process
 _WRITERS = 2  # threads that write to the cache on disk
@@ -37,6 +42,7 @@ class RemoteObject:
         cached: beginning of the paths of its entries on disk; "": none.
         lead: bytes in front of each range that are read as well, for `check`.
         check: takes those bytes and the range's length, and returns what is wrong with them, or "".
+        tar: whether `check` asks for the header of a tar member, as the native reader does.
     """
 
     number: int
@@ -46,6 +52,7 @@ class RemoteObject:
     cached: str = ""
     lead: int = 0
     check: Callable[[bytes, int], str] | None = None
+    tar: bool = False
 
 
 class Range(NamedTuple):
@@ -72,8 +79,8 @@ class Fetcher:
         on_disk = cache is not None and cache.path is not None
         assert size is None or isinstance(size, int)
         self.disk = DiskCache(str(cache.path), size) if on_disk and cache is not None else None
-        self.attempts = Attempts(network)
-        self.bytes_fetched = 0
+        self.attempts = Attempts(network, self._on_pause)
+        self._bytes_read = 0
         self._lock = threading.Lock()
         self._next = 1
         self._reserved: list[tuple[int, Callable[[int], RemoteObject]]] = []
@@ -84,6 +91,7 @@ class Fetcher:
         self._writers = ThreadPoolExecutor(_WRITERS, "headrace cache")
         self._closed = False
         self._loop = asyncio.new_event_loop()
+        self._plain = PlainHttp(self.store, network, self._loop, self._begin_again)
         self._begun = threading.Event()
         self._thread = threading.Thread(target=self._run, name="headrace fetcher", daemon=True)
         self._thread.start()
@@ -117,6 +125,8 @@ class Fetcher:
                 self._next += 1
                 if self.disk is not None:
                     made.cached = self.disk.beginning(url, stamp)
+                else:
+                    self._plain.add(made.number, url, options, stamp, lead=made.lead, tar=made.tar)
                 self._known[key] = self._objects[made.number] = made
             return self._known[key]
 
@@ -129,9 +139,21 @@ class Fetcher:
             self._objects[number] = make(number)
         return self._objects[number]
 
-    def announce(self, ranges: Iterable[Range]) -> None:
+    def counts(self) -> Counter[str]:
+        """Returns requests, retries, hedged, failed, and bytes, of both ways."""
+        plain = self._plain.counts()
+        made = Counter(self.attempts.counts)
+        made.update({"requests": plain.get("requests", 0), "hedged": plain.get("late", 0)})
+        made["bytes"] = self._bytes_read + plain.get("bytes", 0)
+        return made
+
+    def announce(self, objects: UInt64s, offsets: UInt64s, lengths: UInt64s) -> None:
         """Begins to fetch ranges, which must be wanted in the store, in this order. Does not wait."""
-        self._loop.call_soon_threadsafe(self._begin, list(ranges), False)
+        others = self._plain.fetch(objects, offsets, lengths)
+        if others:
+            columns = (column[others].tolist() for column in (objects, offsets, lengths))
+            ranges = [Range(*one) for one in zip(*columns, strict=True)]
+            self._loop.call_soon_threadsafe(self._begin, ranges, False)
 
     def wait(self, work: Any) -> Any:
         """Runs a coroutine in the loop and returns its result."""
@@ -168,7 +190,7 @@ class Fetcher:
     async def first(self, url: str, options: Mapping[str, Any], length: int) -> tuple[bytes, Stamp]:
         """Returns the first bytes of an object, and its stamp, with one request where the protocol has both in one."""
         data, stamp = await self.attempts.run(url, lambda: self.door(url, options).first(url, length), self._urgent)
-        self.bytes_fetched += len(data)
+        self._bytes_read += len(data)
         return data, stamp
 
     async def read(
@@ -178,7 +200,7 @@ class Fetcher:
         small = end is not None and end - begin <= _SMALL
         call = lambda: self.door(url, options).read(url, begin, end, stamp)  # noqa: E731
         data, _ = await self.attempts.run(url, call, self._urgent, small=small)
-        self.bytes_fetched += len(data)
+        self._bytes_read += len(data)
         return data
 
     def door(self, url: str, options: Mapping[str, Any]) -> Door:
@@ -189,20 +211,33 @@ class Fetcher:
         return self._doors[key]
 
     def _on_demand(self) -> None:
-        self._begin([Range(*one) for one in self.store.demands()], True)
+        demands = self.store.demands()
+        columns = np.array(demands, np.uint64).reshape(-1, 3).T
+        others = self._plain.fetch(*map(np.ascontiguousarray, columns), urgent=True)
+        self._begin([Range(*demands[one]) for one in others], True)
 
-    def _begin(self, ranges: list[Range], urgent: bool) -> None:
+    def _on_pause(self, where: str, seconds: float) -> None:
+        self._plain.pause(where, seconds)
+
+    def _begin_again(self, ranges: list[tuple[int, int, int]], urgent: bool, failed: Exception | None) -> None:
+        self._begin([Range(*one) for one in ranges], urgent, failed)
+
+    def _begin(self, ranges: list[Range], urgent: bool, failed: Exception | None = None) -> None:
         for group in _joined(ranges):
-            self.spawn(self._fetch(group, self._urgent if urgent else self._ahead))
+            self.spawn(self._fetch(group, self._urgent if urgent else self._ahead, failed))
 
-    async def _fetch(self, group: list[Range], gate: asyncio.Semaphore) -> None:
-        """Fetches ranges of one object with one request. Each is put, or fails: a worker may wait for it."""
+    async def _fetch(self, group: list[Range], gate: asyncio.Semaphore, failed: Exception | None) -> None:
+        """Fetches ranges of one object with one request. Each is put, or fails: a worker may wait for it.
+
+        Args:
+            failed: what came of a first request.
+        """
         one = self._object(group[0].object)
         try:
             if group[0].length == core.ANY_LENGTH:
                 await self._fetch_whole(one, group[0], gate)
             else:
-                await self._fetch_ranges(one, group, gate)
+                await self._fetch_ranges(one, group, gate, failed)
         except OSError as error:
             self._fail(group, error.strerror or str(error), error.errno or 0)
         except BaseException as error:  # a defect, or the end of the loop
@@ -214,16 +249,18 @@ class Fetcher:
         for key in group:
             self.store.fail(*key, reason, code)
 
-    async def _fetch_ranges(self, one: RemoteObject, group: list[Range], gate: asyncio.Semaphore) -> None:
+    async def _fetch_ranges(
+        self, one: RemoteObject, group: list[Range], gate: asyncio.Semaphore, failed: Exception | None
+    ) -> None:
         begin = max(0, group[0].offset - one.lead)
         end = max(key.offset + key.length for key in group)
         if begin == end:
             data: bytes = b""
         else:
             call = lambda: self.door(one.url, one.options).read(one.url, begin, end, one.stamp)  # noqa: E731
-            data, found = await self.attempts.run(one.url, call, gate, small=end - begin <= _SMALL)
+            data, found = await self.attempts.run(one.url, call, gate, small=end - begin <= _SMALL, failed=failed)
             one.stamp = one.stamp if one.stamp is not None and one.stamp.tag else found
-        self.bytes_fetched += len(data)
+        self._bytes_read += len(data)
         view = memoryview(data)
         for key in group:
             at = key.offset - begin
@@ -247,7 +284,7 @@ class Fetcher:
         call = lambda: door.read(one.url, 0, None, one.stamp)  # noqa: E731
         data, stamp = await self.attempts.run(one.url, call, gate, small=False)
         one.stamp = one.stamp or stamp
-        self.bytes_fetched += len(data)
+        self._bytes_read += len(data)
         self._arrived(one, key, data)
 
     def _arrived(self, one: RemoteObject, key: Range, data: bytes | memoryview) -> None:
@@ -271,6 +308,7 @@ class Fetcher:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._plain.end()
         for door in self._doors.values():
             await door.close()
 
@@ -280,15 +318,5 @@ def _joined(ranges: list[Range]) -> list[list[Range]]:
     their first range."""
     if len(ranges) < 2:
         return [ranges] if ranges else []
-    order = sorted(range(len(ranges)), key=lambda i: ranges[i][:2])
-    groups: list[list[int]] = []
-    for i in order:
-        one, group = ranges[i], groups[-1] if groups else []
-        if group and one.length != core.ANY_LENGTH:
-            first, last = ranges[group[0]], ranges[group[-1]]
-            near = one.object == last.object and one.offset <= last.offset + last.length + _GAP
-            if near and one.offset + one.length - first.offset <= _LARGEST:
-                group.append(i)
-                continue
-        groups.append([i])
-    return [[ranges[i] for i in group] for group in sorted(groups, key=min)]
+    objects, offsets, lengths = (np.array(column, np.uint64) for column in zip(*ranges, strict=True))
+    return [[ranges[i] for i in group] for group in core.joined_ranges(objects, offsets, lengths)]

@@ -35,9 +35,8 @@ def traffic() -> Traffic | None:
     done: Counter[str] = Counter()
     for one in fetchers:
         held = one.store.counts()
-        done.update(one.attempts.counts)
+        done.update(one.counts())
         done.update({name: held[name] for name in ("fetched", "from_disk", "from_memory")})
-        done["bytes"] += one.bytes_fetched
     return Traffic(**{field.name: done[field.name] for field in fields(Traffic)})
 
 

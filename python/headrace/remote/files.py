@@ -13,7 +13,7 @@ from headrace.base.native import core
 from headrace.remote.cache import Cache
 from headrace.remote.doors.answers import Stamp
 from headrace.remote.doors.opening import check_installed
-from headrace.remote.fetcher import Fetcher, Range, RemoteObject
+from headrace.remote.fetcher import Fetcher, RemoteObject
 from headrace.remote.fetchers import fetcher_of
 from headrace.remote.network import Network
 from headrace.remote.urls import protocol, shown
@@ -32,7 +32,7 @@ class RemoteFiles:
         options: what fsspec's file system takes, credentials among them.
         cache: where bytes stay.
         network: limits; None: the usual ones.
-        lead, check: see RemoteObject.
+        lead, check, tar: see RemoteObject.
 
     Raises:
         ImportError: fsspec, or the package of a protocol, is missing.
@@ -47,12 +47,13 @@ class RemoteFiles:
         *,
         lead: int = 0,
         check: Callable[[bytes, int], str] | None = None,
+        tar: bool = False,
     ) -> None:
         for url in {protocol(url): url for url in urls}.values():
             check_installed(url)
         self.urls, self.options = urls, dict(options or {})
         self.cache, self.network = cache, network or Network()
-        self.lead, self.check = lead, check
+        self.lead, self.check, self.tar = lead, check, tar
         self.stamps: list[Stamp] | None = None
         self._numbers: tuple[Fetcher, npt.NDArray[np.uint64], list[bytes]] | None = None
 
@@ -91,7 +92,7 @@ class RemoteFiles:
                 self._first = first
                 made = np.arange(first, first + len(self.urls), dtype=np.uint64), [b""] * len(self.urls)
             else:
-                more = {"lead": self.lead, "check": self.check}
+                more = {"lead": self.lead, "check": self.check, "tar": self.tar}
                 pairs = zip(self.urls, self.stamps, strict=True)
                 known = [fetcher.known(url, self.options, stamp, **more) for url, stamp in pairs]
                 made = np.array([one.number for one in known], np.uint64), [one.cached.encode() for one in known]
@@ -154,8 +155,7 @@ class RemoteTable:
         wanted = ranges.want(np.ascontiguousarray(rows, np.int64))
         if len(wanted):
             numbers = self._files.numbers()[0][self._object_of[wanted]]
-            places = zip(numbers.tolist(), self._offsets[wanted].tolist(), self._lengths[wanted].tolist(), strict=True)
-            self._files.fetcher.announce(Range(*one) for one in places)
+            self._files.fetcher.announce(numbers, self._offsets[wanted], self._lengths[wanted])
         if wait:
             for row in rows.tolist():
                 while not ranges.has(row):

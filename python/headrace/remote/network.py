@@ -23,7 +23,7 @@ class Network:
         ValueError: a value is out of range.
     """
 
-    requests: int = 64
+    requests: int = 128
     timeout: float = 30.0
     patience: float = 120.0
     ahead: int | str = 256_000_000

@@ -40,7 +40,7 @@ def remote_shards(
     urls: Sequence[str], options: Mapping[str, Any] | None, cache: Cache | None, network: Network | None
 ) -> RemoteFiles:
     """Returns the shards; each member is read with the header in front of it, which must say the member's length."""
-    return RemoteFiles(urls, options, cache, network, lead=BLOCK, check=_check)
+    return RemoteFiles(urls, options, cache, network, lead=BLOCK, check=_check, tar=True)
 
 
 def _check(lead: bytes, length: int) -> str:

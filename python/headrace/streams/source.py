@@ -150,7 +150,7 @@ class StreamSource(BlobDataset):
             self._objects = fetcher, {}
         known = self._objects[1]
         if shard not in known:
-            more = {"lead": files.lead, "check": files.check}
+            more = {"lead": files.lead, "check": files.check, "tar": files.tar}
             known[shard] = fetcher.known(files.urls[shard], files.options, self.stamp(shard), **more)
         return known[shard]
 

@@ -11,7 +11,7 @@
 
 using namespace headrace;
 using namespace headrace::test;
-using Bytes = std::vector<uint8_t>;
+using Bytes = Received;
 
 namespace {
 

@@ -27,6 +27,7 @@ from headrace.cli import main
 from headrace.publishing import folder, processes
 from headrace.publishing.figures import LoaderFigures, ProcessFigures
 from headrace.terminal.found import NothingFoundError, find
+from support import heed_ctrl_c
 
 pytestmark = pytest.mark.processes
 
@@ -98,7 +99,13 @@ class Terminal:
         for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
             environment.pop(name, None)
         self.program = subprocess.Popen(
-            command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
+            command,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=environment,
+            start_new_session=True,
+            preexec_fn=heed_ctrl_c,
         )
         os.close(theirs)
         self._ours = ours
