@@ -141,6 +141,7 @@ class HttpReader:
         tar: bool = False,
         expires_ns: int = 0,
     ) -> None: ...
+    def drop_object(self, number: int) -> None: ...
     def fetch(
         self,
         objects: npt.NDArray[np.uint64],

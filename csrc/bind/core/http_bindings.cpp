@@ -75,6 +75,7 @@ void bind_http(py::module_& module) {
       .def("add_host", [](HttpReader& self) { return self.desk().add_host(); })
       .def("add_object", &add_object, py::arg("number"), py::arg("host"), py::arg("head"), py::arg("size"),
            py::arg("tag"), py::arg("lead") = 0, py::arg("tar") = false, py::arg("expires_ns") = 0)
+      .def("drop_object", [](HttpReader& self, uint64_t number) { self.desk().drop_object(number); })
       .def("fetch", &fetch, py::arg("objects").noconvert(), py::arg("offsets").noconvert(),
            py::arg("lengths").noconvert(), py::arg("urgent") = false)
       .def("add_connection",

@@ -32,6 +32,11 @@ void RequestDesk::add_object(uint64_t number, HttpObject object) {
   objects_[number] = std::make_shared<const HttpObject>(std::move(object));
 }
 
+void RequestDesk::drop_object(uint64_t number) {
+  const std::lock_guard guard(lock_);
+  objects_.erase(number);
+}
+
 std::vector<size_t> RequestDesk::fetch(std::span<const RangeKey> keys, bool urgent) {
   std::vector<size_t> others;
   const auto groups = joined_ranges(keys);

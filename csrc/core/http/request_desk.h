@@ -50,6 +50,8 @@ class RequestDesk {
   /// A server's number.
   uint32_t add_host();
   void add_object(uint64_t number, HttpObject object);
+  /// Its ranges are not read any more, but for those that were begun.
+  void drop_object(uint64_t number);
   /// Begins to read ranges, which must be wanted in the store, in this order; urgent ones before others. Does not wait.
   /// Returns the positions of those that it does not read: their object is not known, or its server answered oddly.
   std::vector<size_t> fetch(std::span<const RangeKey> keys, bool urgent);

@@ -6,7 +6,7 @@ import asyncio
 import bisect
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from headrace.base.native import core
 from headrace.remote.attempts import Attempts
 from headrace.remote.cache import Cache
 from headrace.remote.disk_cache import DiskCache
-from headrace.remote.doors.answers import Stamp
+from headrace.remote.doors.answers import Stamp, TemporaryError
 from headrace.remote.doors.opening import Door, open_door
 from headrace.remote.network import Network
 from headrace.remote.plain_http import PlainHttp
@@ -29,6 +29,7 @@ UInt64s = npt.NDArray[np.uint64]
 
 _SMALL = 1 << 20  # up to so many bytes, requests take about the same time
 _CLOSING_S = 1.0  # patience at the end of the process
+_OFFERED_S = 1200.0  # after which a URL that expires is asked for again
 _WRITERS = 2  # threads that write to the cache on disk
 
 
@@ -43,6 +44,7 @@ class RemoteObject:
         lead: bytes in front of each range that are read as well, for `check`.
         check: takes those bytes and the range's length, and returns what is wrong with them, or "".
         tar: whether `check` asks for the header of a tar member, as the native reader does.
+        asked: the search for a way to read it natively, and until when its result holds, on the loop's clock.
     """
 
     number: int
@@ -53,6 +55,7 @@ class RemoteObject:
     lead: int = 0
     check: Callable[[bytes, int], str] | None = None
     tar: bool = False
+    asked: tuple[asyncio.Task[None], float] | None = None
 
 
 class Range(NamedTuple):
@@ -125,8 +128,6 @@ class Fetcher:
                 self._next += 1
                 if self.disk is not None:
                     made.cached = self.disk.beginning(url, stamp)
-                else:
-                    self._plain.add(made.number, url, options, stamp, lead=made.lead, tar=made.tar)
                 self._known[key] = self._objects[made.number] = made
             return self._known[key]
 
@@ -207,13 +208,12 @@ class Fetcher:
         """Returns the way to a URL. Called in the loop."""
         key = (host(url) if protocol(url) in ("http", "https") else protocol(url), repr(sorted(options.items())))
         if key not in self._doors:
-            self._doors[key] = open_door(url, options)
+            self._doors[key] = open_door(url, options, 2 * self.network.requests)
         return self._doors[key]
 
     def _on_demand(self) -> None:
         demands = self.store.demands()
-        columns = np.array(demands, np.uint64).reshape(-1, 3).T
-        others = self._plain.fetch(*map(np.ascontiguousarray, columns), urgent=True)
+        others = self._plain.fetch(*_columns(demands), urgent=True)
         self._begin([Range(*demands[one]) for one in others], True)
 
     def _on_pause(self, where: str, seconds: float) -> None:
@@ -234,6 +234,10 @@ class Fetcher:
         """
         one = self._object(group[0].object)
         try:
+            if failed is None:
+                group = await self._not_native(one, group, gate is self._urgent)
+            if not group:
+                return
             if group[0].length == core.ANY_LENGTH:
                 await self._fetch_whole(one, group[0], gate)
             else:
@@ -244,6 +248,25 @@ class Fetcher:
             self._fail(group, f"{shown(one.url)}: {type(error).__name__}: {error}", 0)
             if not isinstance(error, Exception):
                 raise
+
+    async def _not_native(self, one: RemoteObject, group: list[Range], urgent: bool) -> list[Range]:
+        """Hands ranges to the native reader, if their object was not offered to it yet, and returns the others."""
+        if one.asked is not None and (one.asked[0].done() and self._loop.time() < one.asked[1]):
+            return group
+        if one.stamp is None or one.cached:
+            return group
+        if one.asked is None or self._loop.time() >= one.asked[1]:
+            one.asked = self._loop.create_task(self._offer(one, one.stamp)), self._loop.time() + _OFFERED_S
+        await asyncio.shield(one.asked[0])
+        others = self._plain.fetch(*_columns(group), urgent=urgent)
+        return [group[i] for i in others]
+
+    async def _offer(self, one: RemoteObject, stamp: Stamp) -> None:
+        """Tells the native reader of an object, if there is a URL for it."""
+        with suppress(OSError, TemporaryError):  # the door says it again when it reads
+            way = await self.door(one.url, one.options).plain_url(one.url)
+            if way is not None:
+                self._plain.add(one.number, way, stamp, lead=one.lead, tar=one.tar)
 
     def _fail(self, group: list[Range], reason: str, code: int) -> None:
         for key in group:
@@ -318,5 +341,10 @@ def _joined(ranges: list[Range]) -> list[list[Range]]:
     their first range."""
     if len(ranges) < 2:
         return [ranges] if ranges else []
-    objects, offsets, lengths = (np.array(column, np.uint64) for column in zip(*ranges, strict=True))
-    return [[ranges[i] for i in group] for group in core.joined_ranges(objects, offsets, lengths)]
+    return [[ranges[i] for i in group] for group in core.joined_ranges(*_columns(ranges))]
+
+
+def _columns(ranges: Sequence[tuple[int, int, int]]) -> tuple[UInt64s, UInt64s, UInt64s]:
+    """Returns the objects, the offsets and the lengths."""
+    objects, offsets, lengths = np.array(ranges, np.uint64).reshape(-1, 3).T.copy()
+    return objects, offsets, lengths

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from headrace.base.native import core
-from headrace.remote.doors.answers import Stamp, TemporaryError, error_of
+from headrace.remote.doors.answers import PlainUrl, Stamp, TemporaryError, error_of
 from headrace.remote.network import Network
 from headrace.remote.urls import host, protocol
 
@@ -34,34 +35,37 @@ class PlainHttp:
         self._reader: core.HttpReader | None = None
         self._hosts: dict[str, int] = {}  # by host(url)
         self._addresses: list[tuple[str, int]] = []  # by the host's number
+        self._signed: set[int] = set()  # objects whose URLs expire
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def add(
-        self, number: int, url: str, options: Mapping[str, Any], stamp: Stamp, *, lead: int = 0, tar: bool = False
-    ) -> None:
-        """Lets the native thread read ranges of an object, if it can.
+    def add(self, number: int, way: PlainUrl, stamp: Stamp, *, lead: int = 0, tar: bool = False) -> None:
+        """Lets the native thread read ranges of an object, if its URL is one of plain HTTP. Called in the loop.
 
         Args:
             lead, tar: see RemoteObject; a `lead` that is not a tar member's header is not checked natively.
         """
-        if protocol(url) != "http" or options or _has_defaults() or (lead and not tar):
+        if protocol(way.url) != "http" or (lead and not tar):
             return
         from yarl import URL
 
-        parts = URL(url)
+        parts = URL(way.url, encoded=way.is_encoded)
         if parts.user is not None or parts.password is not None or not parts.raw_host or not parts.port:
             return
-        fields = [f"GET {parts.raw_path_qs} HTTP/1.1", f"Host: {_authority(parts)}", "Accept: */*"]
-        fields += ["User-Agent: headrace", "Accept-Encoding: identity"]
+        fields = [f"GET {parts.raw_path_qs} HTTP/1.1", f"Host: {_authority(parts)}", "User-Agent: headrace"]
+        fields += ["Accept: */*", "Accept-Encoding: identity"]
         if stamp.tag.startswith('"'):  # a weak ETag never matches
             fields.append(f"If-Match: {stamp.tag}")
         head = "".join(f"{field}\r\n" for field in fields).encode("latin-1")
         with self._lock:
-            reader, where = self._started(), host(url)
+            reader, where = self._started(), host(way.url)
             if where not in self._hosts:
                 self._hosts[where] = reader.add_host()
                 self._addresses.append((parts.raw_host, parts.port))
-            reader.add_object(number, self._hosts[where], head, stamp.size, stamp.tag, lead, tar)
+        expires_ns = 0
+        if way.lasts_s is not None:
+            expires_ns = time.perf_counter_ns() + int(way.lasts_s * 1e9)
+            self._signed.add(number)
+        reader.add_object(number, self._hosts[where], head, stamp.size, stamp.tag, lead, tar, expires_ns)
 
     def _started(self) -> core.HttpReader:
         if self._reader is None:
@@ -92,12 +96,20 @@ class PlainHttp:
             if why == "failed":
                 error = TemporaryError(reason)
             elif why == "refused":
-                error = error_of(status, retry_after.decode("latin-1"), "")
+                error = self._refusal(ranges[0][0], error_of(status, retry_after.decode("latin-1"), ""))
             self._again(ranges, urgent, error)
         for number, count in self._reader.needed():
             task = self._loop.create_task(self._connect(number, count))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def _refusal(self, number: int, error: Exception) -> Exception | None:
+        """What a server's refusal means: that of a signed URL may only say that it has expired, or was not understood."""
+        if isinstance(error, TemporaryError) or number not in self._signed:
+            return error
+        assert self._reader is not None
+        self._reader.drop_object(number)
+        return None
 
     async def _connect(self, number: int, count: int) -> None:
         """Opens connections to a host, all at the same time."""
@@ -141,10 +153,3 @@ def _authority(url: Any) -> str:
     """The host and the port, as the field Host has them."""
     name = f"[{url.raw_host}]" if ":" in url.raw_host else url.raw_host
     return name if url.port == 80 else f"{name}:{url.port}"
-
-
-def _has_defaults() -> bool:
-    """Whether the user's configuration of fsspec changes how HTTP is read."""
-    from fsspec.config import conf
-
-    return any(conf.get(name) for name in ("http", "https"))

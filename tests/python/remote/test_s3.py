@@ -120,3 +120,39 @@ def test_a_stream_is_the_shards(bucket: tuple[Any, dict[str, Any]], tmp_path: Pa
     with pytest.raises(FileNotFoundError, match=r"s3://images/stream/000\.tar: there is no such object") as missing:
         list(DataLoader(stream(), 8, num_workers=2, seed=0))
     assert "hunter2" not in str(missing.value)
+
+
+def test_ranges_are_read_by_signed_urls(bucket: tuple[Any, dict[str, Any]], tmp_path: Path) -> None:
+    """Natively, for this endpoint is one of plain HTTP; by s3fs where other options say how to ask."""
+    client, options = bucket
+    folder = write_shards(tmp_path / "local")
+    for shard in range(SHARDS):
+        client.put_object(Bucket="images", Key=f"s/{shard:03} +.tar", Body=(folder / f"{shard:03}.tar").read_bytes())
+    expected = batches(TarShards(str(folder / PATTERN), transform=transform(), index=False))
+    url = "s3://images/s/{000..002} +.tar"
+    for more, native in (({}, True), ({"requester_pays": True}, False), ({"config_kwargs": {"s3": {}}}, False)):
+        far = TarShards(url, transform=transform(), storage_options=options | more, network=Network(hedge=0))
+        fetcher = far._remote.fetcher
+        before = fetcher.counts()["requests"], fetcher._plain.counts().get("requests", 0)
+        assert_same(batches(far), expected)
+        made = fetcher._plain.counts().get("requests", 0) - before[1]
+        assert (made > 0) == native
+        assert (fetcher.counts()["requests"] - before[0] == made) == native
+
+
+def test_a_signature_that_is_refused_costs_a_request(
+    bucket: tuple[Any, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, options = bucket
+    folder = write_shards(tmp_path / "local")
+    for shard in range(SHARDS):
+        client.put_object(Bucket="images", Key=f"r/{shard:03}.tar", Body=(folder / f"{shard:03}.tar").read_bytes())
+    expected = batches(TarShards(str(folder / PATTERN), transform=transform(), index=False))
+    import s3fs
+
+    async def other(self: Any, path: str, **_: Any) -> str:
+        return f"{options['endpoint_url']}/images/none"
+
+    monkeypatch.setattr(s3fs.S3FileSystem, "_url", other)
+    far = TarShards(f"s3://images/r/{PATTERN}", transform=transform(), storage_options=options)
+    assert_same(batches(far), expected)

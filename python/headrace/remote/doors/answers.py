@@ -13,6 +13,19 @@ class Stamp(NamedTuple):
     tag: str  # ETag, or time of modification; "": the server says neither
 
 
+class PlainUrl(NamedTuple):
+    """A URL that gives an object to any reader of HTTP: it needs no header with credentials.
+
+    Attributes:
+        lasts_s: seconds for which it is used; None: for ever.
+        is_encoded: whether it must be sent as it is written.
+    """
+
+    url: str
+    lasts_s: float | None = None
+    is_encoded: bool = False
+
+
 class TemporaryError(Exception):
     """The request may succeed when it is made again.
 

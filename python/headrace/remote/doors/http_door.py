@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from headrace.remote.doors.answers import ChangedError, Stamp, TemporaryError, check_stamp, error_of
+from headrace.remote.doors.answers import ChangedError, PlainUrl, Stamp, TemporaryError, check_stamp, error_of
 
 
 class HttpDoor:
-    """Reads through the session, with the headers and the credentials, of fsspec's HTTP file system."""
+    """Reads through the session, with the headers and the credentials, of fsspec's HTTP file system.
 
-    def __init__(self, fs: Any) -> None:
-        self._fs = fs
+    Args:
+        fs: it.
+        plain: whether nothing was said about how it reads.
+    """
+
+    def __init__(self, fs: Any, *, plain: bool = False) -> None:
+        self._fs, self._plain = fs, plain
 
     async def stamp(self, url: str) -> Stamp:
         """Returns an object's stamp."""
@@ -55,6 +60,10 @@ class HttpDoor:
         if len(data) != min(length, found.size):
             raise TemporaryError(f"the answer ends after {len(data)} bytes")
         return data, found
+
+    async def plain_url(self, url: str) -> PlainUrl | None:
+        """Returns a URL that any reader of HTTP can read; None: there is none."""
+        return PlainUrl(url) if self._plain else None
 
     async def close(self) -> None:
         """Closes the connections."""

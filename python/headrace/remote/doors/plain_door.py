@@ -59,6 +59,9 @@ class PlainDoor:
         stamp = await self.stamp(url)
         return await self.read(url, 0, min(length, stamp.size), stamp) if stamp.size else (b"", stamp)
 
+    async def plain_url(self, url: str) -> None:
+        """Returns None: such an object has no URL that any reader of HTTP can read."""
+
     async def close(self) -> None:
         """Does nothing: fsspec documents no way to close a file system."""
 

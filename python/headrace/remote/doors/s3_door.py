@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Mapping
 from typing import Any
 
-from headrace.remote.doors.answers import ChangedError, Stamp, TemporaryError, check_stamp, error_of
+from headrace.remote.doors.answers import ChangedError, PlainUrl, Stamp, TemporaryError, check_stamp, error_of
+from headrace.remote.doors.http_door import HttpDoor
+
+
+_LASTS_S = 3600  # of a signature
+_USED_S = 1800.0  # it is made anew after
+_SIGNATURES = 4096  # that are kept
+# Options under which a signed URL reads what s3fs would read. Others change the requests.
+_SIGNED = frozenset(("key", "secret", "token", "anon", "endpoint_url", "profile", "client_kwargs"))
+_SIGNED_CLIENT = frozenset(("endpoint_url", "region_name"))
+
+
+def may_sign(options: Mapping[str, Any]) -> bool:
+    """Whether objects can be read by signed URLs, whatever else the options of s3fs say."""
+    return options.keys() <= _SIGNED and (options.get("client_kwargs") or {}).keys() <= _SIGNED_CLIENT
 
 
 class S3Door:
-    """Reads with the client and the credentials of s3fs."""
+    """Reads with the client and the credentials of s3fs.
 
-    def __init__(self, fs: Any) -> None:
-        self._fs = fs
+    Args:
+        fs: s3fs's file system.
+        web: reads URLs that the client signs, in a sixth of the client's processor time a request; None: not to be used.
+    """
+
+    def __init__(self, fs: Any, web: HttpDoor | None = None) -> None:
+        self._fs, self._web = fs, web
+        self._signs = web is not None
+        self._signatures: dict[str, tuple[str, float]] = {}
         fs.retries = 1  # Attempts makes requests again
 
     async def stamp(self, url: str) -> Stamp:
@@ -22,6 +45,17 @@ class S3Door:
 
     async def read(self, url: str, begin: int, end: int | None, stamp: Stamp | None) -> tuple[bytes, Stamp]:
         """Returns the bytes [begin, end) of an object, or all of it, and its stamp."""
+        tried = self._signs
+        if tried and self._web is not None:
+            try:
+                return await self._web.read(await self._signed(url), begin, end, stamp)
+            except OSError:  # what S3 refuses, its client explains
+                self._signatures.pop(url, None)
+        found = await self._read(url, begin, end, stamp)
+        self._signs = self._signs and not tried  # the client may read what a signature does not
+        return found
+
+    async def _read(self, url: str, begin: int, end: int | None, stamp: Stamp | None) -> tuple[bytes, Stamp]:
         options = {} if end is None else {"Range": f"bytes={begin}-{end - 1}"}
         if stamp is not None and stamp.tag:
             options["IfMatch"] = stamp.tag
@@ -60,8 +94,27 @@ class S3Door:
             one["Body"].close()
         return data, found
 
+    async def plain_url(self, url: str) -> PlainUrl | None:
+        """Returns a URL that any reader of HTTP can read; None: there is none."""
+        return None if not self._signs else PlainUrl(await self._signed(url), _USED_S, is_encoded=True)
+
+    async def _signed(self, url: str) -> str:
+        """Returns a URL with a signature that lasts for `_USED_S` at least."""
+        signed, until = self._signatures.get(url, ("", 0.0))
+        if time.monotonic() >= until:
+            try:
+                signed = await self._fs._url(url, expires=_LASTS_S)
+            except Exception as error:
+                raise _failure(error) from None
+            while len(self._signatures) >= _SIGNATURES:
+                del self._signatures[next(iter(self._signatures))]
+            self._signatures[url] = signed, time.monotonic() + _LASTS_S - _USED_S
+        return signed
+
     async def close(self) -> None:
         """Closes the connections."""
+        if self._web is not None:
+            await self._web.close()
         if (client := getattr(self._fs, "_s3", None)) is not None:
             await client.close()
 
@@ -73,17 +126,22 @@ class S3Door:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            found = getattr(error.__cause__, "response", None) or getattr(error, "response", None)
-            response: dict[str, Any] = found if isinstance(found, dict) else {}
-            said = response.get("ResponseMetadata", {})
-            status = said.get("HTTPStatusCode")
-            if status:
-                code = str(response.get("Error", {}).get("Code", ""))
-                raise error_of(status, said.get("HTTPHeaders", {}).get("retry-after"), code) from None
-            if type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError", "ParamValidationError"):
-                raise PermissionError(
-                    f"S3 needs credentials ({type(error).__name__}); anonymous: storage_options={{'anon': True}}"
-                ) from None
-            if isinstance(error, (FileNotFoundError, PermissionError)):
-                raise type(error)(f"no such object, or no permission ({type(error).__name__})") from None
-            raise TemporaryError(f"the connection failed ({type(error).__name__})") from None
+            raise _failure(error) from None
+
+
+def _failure(error: Exception) -> Exception:
+    """What an error of s3fs, or of the client behind it, means."""
+    found = getattr(error.__cause__, "response", None) or getattr(error, "response", None)
+    response: dict[str, Any] = found if isinstance(found, dict) else {}
+    said = response.get("ResponseMetadata", {})
+    status = said.get("HTTPStatusCode")
+    if status:
+        code = str(response.get("Error", {}).get("Code", ""))
+        return error_of(status, said.get("HTTPHeaders", {}).get("retry-after"), code)
+    if type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError", "ParamValidationError"):
+        return PermissionError(
+            f"S3 needs credentials ({type(error).__name__}); anonymous: storage_options={{'anon': True}}"
+        )
+    if isinstance(error, (FileNotFoundError, PermissionError)):
+        return type(error)(f"no such object, or no permission ({type(error).__name__})")
+    return TemporaryError(f"the connection failed ({type(error).__name__})")
