@@ -12,12 +12,13 @@ class Network:
     """Limits of the requests for objects in other machines.
 
     Args:
-        requests: most requests in flight, of all loaders of a process that have equal settings.
+        requests: most requests in flight, of all loaders of a process that have equal settings. Samples a second times
+            the seconds of a request are needed: 70 for 2,200 samples and 32 ms.
         timeout: seconds after which a request without a complete answer is given up and made again.
         patience: seconds after which a range that could not be read is an error, retries included.
         ahead: bytes that are fetched ahead of the decoders, a number or a text such as ``"256 MB"``.
         hedge: share of requests that may be made twice: the second one when the first takes longer than 95 % of the
-            recent ones. 0: none.
+            recent ones, and than two of them. 0: none.
 
     Raises:
         ValueError: a value is out of range.

@@ -104,7 +104,7 @@ class PlainHttp:
             task.add_done_callback(self._tasks.discard)
 
     def _refusal(self, number: int, error: Exception) -> Exception | None:
-        """What a server's refusal means: that of a signed URL may only say that it has expired, or was not understood."""
+        """What a refusal means. None: nothing yet, a signed URL may have expired, or not be understood."""
         if isinstance(error, TemporaryError) or number not in self._signed:
             return error
         assert self._reader is not None

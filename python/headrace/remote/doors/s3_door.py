@@ -10,7 +10,6 @@ from typing import Any
 from headrace.remote.doors.answers import ChangedError, PlainUrl, Stamp, TemporaryError, check_stamp, error_of
 from headrace.remote.doors.http_door import HttpDoor
 
-
 _LASTS_S = 3600  # of a signature
 _USED_S = 1800.0  # it is made anew after
 _SIGNATURES = 4096  # that are kept
@@ -29,7 +28,7 @@ class S3Door:
 
     Args:
         fs: s3fs's file system.
-        web: reads URLs that the client signs, in a sixth of the client's processor time a request; None: not to be used.
+        web: reads URLs that the client signs, which takes less of the processor than the client; None: not to be used.
     """
 
     def __init__(self, fs: Any, web: HttpDoor | None = None) -> None:
