@@ -51,8 +51,8 @@ RangeAnswer::State RangeAnswer::read_head() {
   const std::vector<uint8_t> rest(scratch_.begin() + static_cast<std::ptrdiff_t>(head),
                                   scratch_.begin() + static_cast<std::ptrdiff_t>(filled_));
   if (scratch_.size() < request_.object->lead) scratch_.resize(request_.object->lead);
-  advance(0);  // to the first piece that has bytes
-  return take(rest);
+  const State first = advance(0);  // to the first piece that has bytes
+  return first == State::kMore ? take(rest) : first;
 }
 
 RangeAnswer::State RangeAnswer::check_head(std::string_view text) {

@@ -177,6 +177,8 @@ def load(state: Any, identity: Identity) -> Resume:
         what, holds = _ENTRIES[name]
         if not holds(value):
             raise ValueError(f"the state is damaged: its {name} is {value!r:.80}, not {what}")
+    if kept["begun"] and not kept["drew_seed"] and kept["base_seed"] is None and saved["seed"] is None:
+        raise ValueError("the state is damaged: an epoch that has begun has a base_seed, and it is None")
     another_world = saved["world_size"] != identity.world_size
     for name, now in vars(identity).items():
         if name == "world_size" or (name == "batch_size" and another_world and now and _is_count(saved[name], 1)):

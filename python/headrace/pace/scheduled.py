@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 _MOST = 8  # threads that are asked; reading one takes 15 µs
 
@@ -31,14 +35,36 @@ def of_threads(ids: Sequence[int]) -> Scheduled:
 
 
 def of_processes(ids: Sequence[int]) -> Scheduled:
-    """As `of_threads`, of the main threads of other processes."""
-    return _summed([f"/proc/{one}/schedstat" for one in ids])
+    """As `of_threads`, of other processes: what all their threads ran, and what the main ones waited for a core.
+
+    torch's workers hand their batches over in a thread of their own.
+    """
+    found = _summed([f"/proc/{one}/schedstat" for one in ids])
+    others = _summed_of([_paths_of_others(one) for one in _some(ids)], len(ids))
+    return Scheduled(found.ran_ns + others.ran_ns, found.delayed_ns)
+
+
+def _paths_of_others(process: int) -> list[str]:
+    """The files of all threads of a process but its main one."""
+    folder = f"/proc/{process}/task"
+    try:
+        return [f"{folder}/{one}/schedstat" for one in os.listdir(folder) if int(one) != process]  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def _some(all_of_them: Sequence[T]) -> Sequence[T]:
+    return all_of_them if len(all_of_them) <= _MOST else all_of_them[:: -(-len(all_of_them) // _MOST)]
 
 
 def _summed(paths: list[str]) -> Scheduled:
-    asked = paths if len(paths) <= _MOST else paths[:: -(-len(paths) // _MOST)]
+    return _summed_of([[path] for path in _some(paths)], len(paths))
+
+
+def _summed_of(asked: Sequence[Sequence[str]], count: int) -> Scheduled:
+    """Returns the sum of groups of files, which stand for so many groups."""
     ran = delayed = 0
-    for path in asked:
+    for path in itertools.chain.from_iterable(asked):
         try:
             with open(path, "rb") as file:  # noqa: PTH123 - half the time of pathlib
                 first, second, _ = file.read().split()
@@ -46,5 +72,5 @@ def _summed(paths: list[str]) -> Scheduled:
             continue
         ran += int(first)
         delayed += int(second)
-    scale = len(paths) / len(asked) if asked else 1.0
+    scale = count / len(asked) if asked else 1.0
     return Scheduled(round(ran * scale), round(delayed * scale))

@@ -21,6 +21,8 @@ from headrace.verdict.model import (
 from headrace.verdict.words import cores_in_words
 
 _ENOUGH = 0.03  # a smaller setting is advised if it comes this close to the best
+_OF_PILLOW = 0.07  # share of Pillow's time for PNG files of 300 x 300 that the native path takes for JPEG files of them
+_EXPLAINED = 0.9  # share of the period that the slowest part makes up if steps hardly vary
 _DEPTHS = (2, 4, 8, 16, 32)
 _SAVED = 0.75  # share of the pixels, and of the bytes, that images of half the edge length lack
 #: Of a resize, the part that reads pixels; one that takes a larger share of the decoding time enlarges images.
@@ -52,22 +54,36 @@ def changes(load: Load, steps: Sequence[Step]) -> list[Change]:
         steps: the newest steps of the consumer.
     """
     here = replace(load, setting=replace(load.setting, cores=free_cores(load)))
-    found = [*_threads(load), *_prefetch(load, steps), *_less_work(here, steps), *_cores(load)]
+    found = [*_threads(load, steps), *_prefetch(load, steps), *_less_work(here, steps), *_cores(load)]
     return sorted(found, key=lambda one: -one.gain)
 
 
-def _gain(load: Load, after: Load) -> float:
-    """Returns the expected speed-up. What the model does not explain, other than waits for the interpreter, stays."""
-    unexplained = 0.0 if keep_interpreter(load) else max(0.0, load.period - period(load))
-    return load.period / (period(after) + unexplained)
+def _gain(load: Load, after: Load, steps: Sequence[Step] = ()) -> float:
+    """Returns the expected speed-up. What the model does not explain, other than waits for the interpreter, stays.
+
+    Args:
+        steps: the newest steps of the consumer, which the change leaves as they are. They count where their mean does
+            not explain the period.
+    """
+    vary = not is_crowded(load) and period(load) < _EXPLAINED * load.period
+    now, then = (_paced(one, steps if vary else ()) for one in (load, after))
+    unexplained = 0.0 if keep_interpreter(load) else max(0.0, load.period - now)
+    return load.period / (then + unexplained)
 
 
-def _threads(load: Load) -> Iterator[Change]:
+def _paced(load: Load, steps: Sequence[Step]) -> float:
+    """Returns the seconds from batch to batch: at least those of the slowest part, and longer where steps vary."""
+    if not steps or load.setting.threads == 0 or not load.setting.native:
+        return period(load)
+    return max(period(load), simulated(steps, making_of(load), load.setting.depth))
+
+
+def _threads(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
     now, cores = load.setting.threads, free_cores(load)
     most = max(1, math.ceil(load.setting.cores))
     waits = load.stuck > load.cpu or sum(load.lanes.values()) > 2 * load.python_cpu
     tried = sorted({one for one in (now + 1, 2, most, *((2 * most, 4 * most, 8 * most) if waits else ())) if one > now})
-    gains = {one: _gain(load, with_threads(load, one, cores)) for one in tried if one <= most or waits}
+    gains = {one: _gain(load, with_threads(load, one, cores), steps) for one in tried if one <= most or waits}
     if gains:
         best = max(gains.values())
         threads = next(one for one, gain in gains.items() if gain >= best * (1 - _ENOUGH))
@@ -99,7 +115,7 @@ def _less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
         where = "the data in the page cache, on a faster disk, or in larger files" if setting.native else (
             "no waiting in the dataset's own code: a faster disk or network, or the page cache"
         )  # fmt: skip
-        yield Change("storage", where, _gain(load, replace(load, stuck=0.0)))
+        yield Change("storage", where, _gain(load, replace(load, stuck=0.0), steps))
     if native := sum(load.stages.values()):
         decode, resize = (load.stages.get(name, 0.0) for name in ("decode", "resize"))
         saved = _SAVED * (native - resize) + _SAVED_BY_RESIZE * min(resize, _OF_DECODING * decode)
@@ -108,7 +124,7 @@ def _less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
         if setting.threads == 0:
             after = replace(load, blocked=load.blocked - saved)
         advice = "images stored at half the edge length, if they stay larger than what the transforms need"
-        yield Change("smaller images", advice, _gain(load, after))
+        yield Change("smaller images", advice, _gain(load, after, steps))
     for lane, name, advice in (
         ("pillow", "plain JPEG", "the files that Pillow decodes stored as plain JPEG"),
         ("python", "native step", "a transform with a native form in place of the Python steps that explain() lists"),
@@ -119,7 +135,8 @@ def _less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
             after = replace(
                 load,
                 step=load.step if lane == "pillow" else _undisturbed(load, steps),
-                handed=load.handed if lane == "pillow" else _without_waits(load),
+                handed=_on_a_core(load) if lane == "pillow" else _without_waits(load),
+                cpu=load.cpu + (_OF_PILLOW * lanes[lane] if lane == "pillow" else 0.0),
                 lanes={one: seconds for one, seconds in lanes.items() if one != lane},
                 python_cpu=load.python_cpu * rest,
                 python_delayed=load.python_delayed * rest,
@@ -145,6 +162,12 @@ def _undisturbed(load: Load, steps: Sequence[Step]) -> float:
     if not steps or not waits_for_interpreter(load):
         return load.step
     return min(load.step, min(step.own for step in steps) / 1e9)
+
+
+def _on_a_core(load: Load) -> dict[str, float]:
+    """Returns what the consumer's thread does in ``next()`` if a core is free for it."""
+    share = max(0.0, 1 - load.own_delayed / load.own) if load.own else 1.0
+    return {name: seconds * share for name, seconds in load.handed.items()}
 
 
 def _without_waits(load: Load) -> dict[str, float]:

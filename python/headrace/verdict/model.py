@@ -11,6 +11,9 @@ from headrace.verdict.load import Load
 _DELAYED = 0.15  # share of the wish to run, above which other programs or threads are said to take the cores
 _BUSY_INTERPRETER = 0.4  # a holder without a core keeps it, too
 _ALL_THE_TIME = 0.8  # share of the time in which Python threads keep it, above which nothing else can be the limit
+# Seconds on a core for which torch's workers and their parent hand a batch over, whatever its size: 0.9 to 1.3 measured
+# on a Zen 4, in pickling, threads and descriptors.
+_BETWEEN_PROCESSES = 0.0012
 _CROWDED = 1.5  # threads that want to run at the same time, per core
 
 
@@ -91,6 +94,7 @@ def with_threads(load: Load, threads: int, cores: float) -> Load:
     if setting.threads == 0:  # what the consumer's thread made, others make
         stuck = min(load.stages.get("read", 0.0), max(0.0, load.period - load.other_cpu))
         cpu, blocked = max(0.0, load.blocked - stuck - sum(lanes.values())), 0.0
+        cpu += 0.0 if setting.native else _BETWEEN_PROCESSES
     busy_interpreter = waits_for_interpreter(load)
     for name in ("pillow", "python"):
         if name in lanes:

@@ -107,6 +107,14 @@ TEST_CASE("a header in front of each range must be of its length") {
   }
 }
 
+TEST_CASE("a tar member without a header in front of it is refused at once") {  // found by fuzz_http
+  RangeRequest request = a_request({{10, 20}});
+  HttpObject tar = an_object(0);
+  tar.tar = true;
+  request.object = std::make_shared<const HttpObject>(tar);
+  CHECK(answered(a_head(10, 30) + bytes_of(10, 30), request) == State::kOdd);
+}
+
 TEST_CASE("answers that are none of the range") {
   const std::string body = bytes_of(10, 30);
   CHECK(answered(a_head(10, 30) + body) == State::kDone);

@@ -117,3 +117,10 @@ def test_a_sidecar_in_a_zip_that_python_does_not_read_is_ignored(at, value):
     directory = data.index(b"PK\x01\x02")
     data[directory + 2 + at] = data[at] = value
     assert tar_index.parsed(bytes(data)) is None
+
+
+def test_an_epoch_that_began_without_a_base_seed_is_refused():
+    state = {**states("generator")[2], "drew_seed": False, "base_seed": None}
+    assert state["begun"]
+    with pytest.raises(ValueError, match="the state is damaged: an epoch that has begun has a base_seed"):
+        loader("generator").load_state_dict(state)
