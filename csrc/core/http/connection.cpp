@@ -40,6 +40,7 @@ Connection::~Connection() { ::close(descriptor_); }
 Connection::State Connection::begin(RangeRequest request, ByteStore& store) {
   request_ = std::move(request);
   text_ = request_.text();
+  size_ = request_.end() - request_.begin();
   sent_ = 0;
   looked_at = returned = false;
   begun_ns_ = now_ns();

@@ -46,11 +46,15 @@ class Connection {
   /// between two requests.
   bool was_idle() const { return served_ > 0 && answer_->untouched(); }
   int64_t begun_ns() const { return begun_ns_; }
+  /// Whether requests of this size take about the same time.
+  bool is_small() const { return size_ <= kSmall; }
 
   // Of the owner, for each request: whether it was asked if it is late, and whether its ranges were returned as late.
   bool looked_at = false, returned = false;
 
  private:
+  static constexpr uint64_t kSmall = 1 << 20;
+
   State send();
   State receive();
   void wake_after(uint64_t count);
@@ -61,8 +65,8 @@ class Connection {
   std::optional<RangeAnswer> answer_;
   std::string text_;  // of the request
   size_t sent_ = 0;
-  uint64_t least_ = 1;  // bytes after which the kernel wakes the thread
-  uint64_t served_ = 0;
+  uint64_t least_ = 1;              // bytes after which the kernel wakes the thread
+  uint64_t size_ = 0, served_ = 0;  // bytes of the request; requests before it
   int64_t begun_ns_ = 0;
 };
 

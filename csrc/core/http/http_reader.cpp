@@ -1,4 +1,4 @@
-// A loop around poll().
+// A loop that waits for sockets, or for something new at the desk.
 #include "core/http/http_reader.h"
 
 #include <algorithm>
@@ -110,6 +110,11 @@ void HttpReader::Inner::make_room() {
   drop_closed();
 }
 
+/// Whether a request is still to be asked if it takes longer than most.
+bool HttpReader::Inner::may_be_late(const Connection& one) const {
+  return one.is_small() && !one.looked_at && times.limit_ns() != RequestTimes::kNever;
+}
+
 /// Until when nothing has to be looked at.
 int HttpReader::Inner::patience_ms(int64_t look_again) const {
   int64_t until = look_again == 0 ? std::numeric_limits<int64_t>::max() : look_again;
@@ -117,8 +122,7 @@ int HttpReader::Inner::patience_ms(int64_t look_again) const {
   for (const auto& one : connections) {
     if (!one->busy()) continue;
     until = std::min(until, one->begun_ns() + timeout);
-    if (!one->looked_at && times.limit_ns() != RequestTimes::kNever)
-      until = std::min(until, one->begun_ns() + times.limit_ns());
+    if (may_be_late(*one)) until = std::min(until, one->begun_ns() + times.limit_ns());
   }
   if (until == std::numeric_limits<int64_t>::max()) return -1;
   return static_cast<int>(std::clamp<int64_t>((until - now_ns()) / 1'000'000 + 1, 0, 1000));
@@ -155,7 +159,7 @@ void HttpReader::Inner::end(Connection& one, Connection::State state) {
   desk.count(answer.bytes());
   switch (state) {
     case Connection::State::kDone:
-      times.add(now_ns() - one.begun_ns());
+      if (one.is_small()) times.add(now_ns() - one.begun_ns());
       if (!answer.reusable()) gone.push_back(&one);
       (void)one.take_back();
       return;
@@ -196,7 +200,7 @@ void HttpReader::Inner::look_at_the_time() {
     const int64_t taken = now - one->begun_ns();
     if (taken >= timeout) {
       give_back(*one, failure("no complete answer in " + seconds(limits.timeout_s)));
-    } else if (!one->looked_at && taken >= times.limit_ns()) {
+    } else if (may_be_late(*one) && taken >= times.limit_ns()) {
       one->looked_at = true;
       one->returned = desk.may_be_late(limits.hedge);
       ReturnedRanges what;

@@ -42,6 +42,7 @@ class HttpReader {
     Inner(std::shared_ptr<ByteStore> store, const Limits& limits);
     void run();
     int64_t begin_requests();
+    bool may_be_late(const Connection& one) const;
     int patience_ms(int64_t look_again) const;
     void serve(Connection& one);
     void give_back(Connection& one, ReturnedRanges what);

@@ -1,7 +1,6 @@
 // The answer to one request: where its bytes go, and what is wrong with it.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -36,7 +36,7 @@ class SocketWatch {
   bool set_writing(int descriptor, void* owner, bool writing) noexcept {
     return control(EPOLL_CTL_MOD, descriptor, owner, writing);
   }
-  /// To be called before a descriptor is closed.
+  /// To be called before a descriptor is closed; also of one that could not be added.
   void remove(int descriptor) noexcept { (void)control(EPOLL_CTL_DEL, descriptor, nullptr, false); }
 
   /// Calls `found` with the owner of each descriptor that something happened to, within so many milliseconds; -1:
@@ -73,6 +73,7 @@ class SocketWatch {
   }
   void remove(int descriptor) {
     const auto at = static_cast<std::ptrdiff_t>(place(descriptor));
+    if (at == static_cast<std::ptrdiff_t>(polled_.size())) return;
     polled_.erase(polled_.begin() + at);
     owners_.erase(owners_.begin() + at);
   }

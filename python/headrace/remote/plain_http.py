@@ -44,7 +44,9 @@ class PlainHttp:
         Args:
             lead, tar: see RemoteObject; a `lead` that is not a tar member's header is not checked natively.
         """
-        if protocol(way.url) != "http" or (lead and not tar):
+        # A tag from an index or a state may hold anything: it must not end its line of the request.
+        odd = not (stamp.tag.isascii() and stamp.tag.isprintable())
+        if protocol(way.url) != "http" or (lead and not tar) or odd:
             return
         from yarl import URL
 

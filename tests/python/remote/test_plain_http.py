@@ -106,14 +106,20 @@ def test_more_than_the_limit_is_never_under_way(folder: Path, expected: list[Any
 
 
 @pytest.mark.parametrize(
-    ("url", "lead"),
-    [("https://127.0.0.1/a", 0), ("http://me:secret@127.0.0.1/a", 0), ("http://127.0.0.1/a", 30)],
-    ids=["https", "password", "another check"],
+    ("url", "lead", "tag"),
+    [
+        ("https://127.0.0.1/a", 0, ""),
+        ("http://me:secret@127.0.0.1/a", 0, ""),
+        ("http://127.0.0.1/a", 30, ""),
+        ("http://127.0.0.1/a", 0, '"x"\r\nX-More: 1'),
+        ("http://127.0.0.1/a", 0, '"\u20ac"'),
+    ],
+    ids=["https", "password", "another check", "a tag of two lines", "a tag that no header holds"],
 )
-def test_objects_that_are_not_plain(url: str, lead: int) -> None:
+def test_objects_that_are_not_plain(url: str, lead: int, tag: str) -> None:
     with closing(asyncio.new_event_loop()) as loop:
         plain = PlainHttp(core.ByteStore(1, 0), Network(), loop, lambda *_: None)
-        plain.add(1, PlainUrl(url), Stamp(100, ""), lead=lead)
+        plain.add(1, PlainUrl(url), Stamp(100, tag), lead=lead)
         one = np.ones(1, np.uint64)
         assert plain.fetch(one, one, one) == [0]
         assert plain.counts() == {}
