@@ -19,6 +19,7 @@ CONTENDERS: dict[str, Contender] = {
     "torch": Contender("torch", "torch DataLoader + torchvision + Pillow"),
     "headrace": Contender("headrace", "headrace"),
     "headrace-first": Contender("headrace", "headrace, first epoch: nothing learned yet", "first", by_default=False),
+    "headrace-raw": Contender("headrace", "headrace, raw pack of 256 x 256", "raw", by_default=False),
     "opencv": Contender("opencv", "OpenCV INTER_AREA + simplejpeg, threads"),
     "opencv-scaled": Contender("opencv", "the same, scaled decoding", "scaled", by_default=False),
     "dali": Contender("dali", "DALI, CPU pipeline"),
@@ -26,6 +27,8 @@ CONTENDERS: dict[str, Contender] = {
     "turboloader-noaa": Contender("turboloader", "TurboLoader, no antialias", "noaa"),
     "ffcv": Contender("ffcv", "FFCV, re-encoded .beton"),
     "ffcv-same": Contender("ffcv", "FFCV, same JPEG bytes in .beton", "same"),
+    "ffcv-raw": Contender("ffcv", "FFCV, raw .beton of 256 x 256", "raw", by_default=False),
+    "turboloader-raw": Contender("turboloader", "TurboLoader, raw .tbl of 256 x 256", "raw", by_default=False),
     "ceiling": Contender("ceiling", "ceiling: libjpeg-turbo decoding just the crops"),
 }
 BASELINE = "torch"

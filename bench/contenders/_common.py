@@ -86,6 +86,28 @@ class Job:
         return path
 
 
+def raw_images(job: Job) -> Path:
+    """An array of the job's files as `headrace pack --raw 256` makes it: uint8 (n, 256, 256, 3)."""
+    import numpy as np
+    from PIL import Image
+
+    side = 256
+
+    def write(path: Path) -> None:
+        import_torchvision()
+        from torchvision.transforms import CenterCrop, Compose, Resize
+
+        square = Compose([Resize(side), CenterCrop(side)])
+        made: dict[Path, Any] = {}
+        for file in job.unique_files():
+            with Image.open(file) as image:
+                made[file] = np.asarray(square(image.convert("RGB")))
+        with path.open("wb") as file:
+            np.save(file, np.stack([made[one.resolve()] for one in job.files()]))
+
+    return job.derived("-raw256.npy", write)
+
+
 def import_torchvision() -> None:
     """Imports torchvision even if its C++ operators do not match the installed torch.
 

@@ -2,7 +2,8 @@
 
 As in its documentation, the writer re-encodes every image (JPEG, quality 90), so the file is smaller and faster to
 decode than the original files. Variant `same` stores the bytes of the files, so that all contenders decode the same
-bytes. Batches are NCHW in shape and channels-last in memory, FFCV's default and its faster layout.
+bytes; variant `raw` the pixels of headrace's raw pack, as they are. Batches are NCHW in shape and channels-last in
+memory, FFCV's default and its faster layout.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.contenders._common import MEAN, SHORTER_SIDE, SIZE, STD, Job, run
+from bench.contenders._common import MEAN, SHORTER_SIDE, SIZE, STD, Job, raw_images, run
 
 if TYPE_CHECKING:
     import torch
@@ -57,6 +58,14 @@ def beton(job: Job) -> Path:
         fields = {"image": field, "label": IntField()}
         DatasetWriter(str(path), fields, num_workers=1).from_indexed_dataset(_Samples(job))
 
+    def write_raw(path: Path) -> None:
+        images = np.load(raw_images(job), mmap_mode="r")
+        fields = {"image": RGBImageField(write_mode="raw"), "label": IntField()}
+        samples = [(np.asarray(image), 0) for image in images]
+        DatasetWriter(str(path), fields, num_workers=1).from_indexed_dataset(samples)
+
+    if job.variant == "raw":
+        return job.derived("-raw256.beton", write_raw)
     return job.derived("-same.beton" if job.variant == "same" else ".beton", write)
 
 
@@ -92,7 +101,7 @@ def batches(job: Job) -> Iterator[torch.Tensor]:
         order=OrderOption.RANDOM if job.shuffle else OrderOption.SEQUENTIAL,
         seed=0,
         # The tree repeats a small data set by links. Here the indices repeat it, so the file stays small.
-        indices=np.tile(np.arange(unique), links // unique),
+        indices=np.arange(links) if job.variant == "raw" else np.tile(np.arange(unique), links // unique),
         drop_last=job.shuffle,
         batches_ahead=2,
         pipelines={

@@ -2,9 +2,10 @@
 
 `train_aug=True` is its RandomResizedCrop + flip; `pin_memory=True` is its ring of reused buffers, so no batch needs
 new pages. It decodes at a reduced DCT scale if the target allows, which explains part of its speed and of its pixel
-differences. Its one thread pool has the size of the machine whatever `num_workers` is; the process is pinned to the
-job's cores. Variant `noaa` resizes without antialias, its default. Its RandAugment is a transform of single samples,
-which it cannot combine with that crop: the whole image is resized in its place.
+differences. Variant `raw`: its `.tbl` file of pixels. Its one thread pool has the size of the machine whatever
+`num_workers` is; the process is pinned to the job's cores. Variant `noaa` resizes without antialias, its default. Its
+RandAugment is a transform of single samples, which it cannot combine with that crop: the whole image is resized in
+its place.
 """
 
 from __future__ import annotations
@@ -29,6 +30,31 @@ def tar(job: Job) -> Path:
     return job.derived(".tar", write)
 
 
+def _raw(job: Job) -> Iterator[torch.Tensor]:
+    """Squares of 256 pixels in a `.tbl` file, which it maps into memory."""
+    import torch
+    from turboloader.tbl import TblRawImageLoader, preprocess_to_tbl
+
+    def write(path: Path) -> None:
+        preprocess_to_tbl(str(tar(job)), str(path), image_size=256)
+
+    path = job.derived("-raw256.tbl", write)
+    loader = TblRawImageLoader(
+        str(path),
+        batch_size=job.batch_size,
+        image_size=SIZE,
+        shuffle=job.shuffle,
+        train_aug=job.recipe == "train",
+        hflip_prob=0.5 if job.recipe == "train" else 0.0,
+        drop_last=job.shuffle,
+        prefetch_batches=1,  # its ring of reused buffers needs CUDA here
+    )
+    for epoch in job.epochs():
+        loader.set_epoch(epoch)
+        for images, _meta in loader:
+            yield torch.from_numpy(images)
+
+
 def batches(job: Job) -> Iterator[torch.Tensor]:
     import torch
     import turboloader
@@ -37,6 +63,9 @@ def batches(job: Job) -> Iterator[torch.Tensor]:
         raise Unsupported("its fused path knows neither a resize that keeps the shape nor a centre crop")
     if job.recipe == "randaugment":
         yield from _augmented(job)
+        return
+    if job.variant == "raw":
+        yield from _raw(job)
         return
     files = job.files()
     classes = sorted({file.parent.name for file in files})
