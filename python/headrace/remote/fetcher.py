@@ -220,21 +220,26 @@ class Fetcher:
         self._plain.pause(where, seconds)
 
     def _begin_again(self, ranges: list[tuple[int, int, int]], urgent: bool, failed: Exception | None) -> None:
-        self._begin([Range(*one) for one in ranges], urgent, failed)
+        self._begin([Range(*one) for one in ranges], urgent, failed, returned=True)
 
-    def _begin(self, ranges: list[Range], urgent: bool, failed: Exception | None = None) -> None:
+    def _begin(
+        self, ranges: list[Range], urgent: bool, failed: Exception | None = None, *, returned: bool = False
+    ) -> None:
         for group in _joined(ranges):
-            self.spawn(self._fetch(group, self._urgent if urgent else self._ahead, failed))
+            self.spawn(self._fetch(group, self._urgent if urgent else self._ahead, failed, returned=returned))
 
-    async def _fetch(self, group: list[Range], gate: asyncio.Semaphore, failed: Exception | None) -> None:
+    async def _fetch(
+        self, group: list[Range], gate: asyncio.Semaphore, failed: Exception | None, *, returned: bool
+    ) -> None:
         """Fetches ranges of one object with one request. Each is put, or fails: a worker may wait for it.
 
         Args:
             failed: what came of a first request.
+            returned: whether the native reader had them.
         """
         one = self._object(group[0].object)
         try:
-            if failed is None:
+            if not returned:
                 group = await self._not_native(one, group, gate is self._urgent)
             if not group:
                 return
@@ -250,9 +255,7 @@ class Fetcher:
                 raise
 
     async def _not_native(self, one: RemoteObject, group: list[Range], urgent: bool) -> list[Range]:
-        """Hands ranges to the native reader, if their object was not offered to it yet, and returns the others."""
-        if one.asked is not None and (one.asked[0].done() and self._loop.time() < one.asked[1]):
-            return group
+        """Hands ranges to the native reader, which may not have known their object before, and returns the others."""
         if one.stamp is None or one.cached:
             return group
         if one.asked is None or self._loop.time() >= one.asked[1]:
