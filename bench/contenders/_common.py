@@ -94,14 +94,12 @@ def raw_images(job: Job) -> Path:
     side = 256
 
     def write(path: Path) -> None:
-        import_torchvision()
-        from torchvision.transforms import CenterCrop, Compose, Resize
+        from headrace.pack.conversion import square
 
-        square = Compose([Resize(side), CenterCrop(side)])
         made: dict[Path, Any] = {}
         for file in job.unique_files():
             with Image.open(file) as image:
-                made[file] = np.asarray(square(image.convert("RGB")))
+                made[file] = np.frombuffer(square(image.convert("RGB"), side), np.uint8).reshape(side, side, 3)
         with path.open("wb") as file:
             np.save(file, np.stack([made[one.resolve()] for one in job.files()]))
 

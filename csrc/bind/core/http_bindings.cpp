@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bind/convert.h"
+#include "bind/range_keys.h"
 #include "bind/unlocked.h"
 #include "core/http/http_reader.h"
 #include "core/http/range_request.h"
@@ -15,16 +16,6 @@ namespace py = pybind11;
 namespace headrace {
 namespace {
 
-std::vector<RangeKey> keys_of(const Vector<uint64_t>& objects, const Vector<uint64_t>& offsets,
-                              const Vector<uint64_t>& lengths) {
-  if (offsets.size() != objects.size() || lengths.size() != objects.size()) {
-    throw py::value_error("the arrays of the ranges differ in length");
-  }
-  std::vector<RangeKey> keys;
-  for (py::ssize_t i = 0; i < objects.size(); ++i) keys.push_back({objects.at(i), offsets.at(i), lengths.at(i)});
-  return keys;
-}
-
 void add_object(HttpReader& self, uint64_t number, uint32_t host, const py::bytes& head, uint64_t size,
                 const std::string& tag, uint32_t lead, bool tar, int64_t expires_ns) {
   self.desk().add_object(number, {host, head, size, tag, lead, tar, expires_ns});
@@ -32,7 +23,7 @@ void add_object(HttpReader& self, uint64_t number, uint32_t host, const py::byte
 
 std::vector<size_t> fetch(HttpReader& self, const Vector<uint64_t>& objects, const Vector<uint64_t>& offsets,
                           const Vector<uint64_t>& lengths, bool urgent) {
-  const std::vector<RangeKey> keys = keys_of(objects, offsets, lengths);
+  const std::vector<RangeKey> keys = range_keys(objects, offsets, lengths);
   const Unlocked unlocked;
   return self.desk().fetch(keys, urgent);
 }
@@ -61,7 +52,7 @@ py::dict counts(HttpReader& self) {
 
 std::vector<std::vector<size_t>> joined(const Vector<uint64_t>& objects, const Vector<uint64_t>& offsets,
                                         const Vector<uint64_t>& lengths) {
-  return joined_ranges(keys_of(objects, offsets, lengths));
+  return joined_ranges(range_keys(objects, offsets, lengths));
 }
 
 }  // namespace

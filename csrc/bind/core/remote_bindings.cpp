@@ -9,6 +9,7 @@
 
 #include "bind/convert.h"
 #include "bind/core/pipeline_objects.h"
+#include "bind/range_keys.h"
 #include "bind/unlocked.h"
 #include "core/base/error.h"
 #include "core/remote/byte_store.h"
@@ -94,11 +95,8 @@ py::bytes take(const PyRemoteRanges& self, int64_t row) {
 // Needs no Python object, so a pipeline does not keep it behind its batch.
 PyBlobTable chosen_ranges(const Store& store, const Vector<int64_t>& rows, const Vector<uint64_t>& objects,
                           const Vector<uint64_t>& offsets, const Vector<uint64_t>& lengths) {
-  if (objects.size() != rows.size() || offsets.size() != rows.size() || lengths.size() != rows.size()) {
-    throw std::out_of_range("the arrays of the ranges differ in length");
-  }
-  std::vector<RangeKey> keys;
-  for (py::ssize_t i = 0; i < rows.size(); ++i) keys.push_back({objects.at(i), offsets.at(i), lengths.at(i)});
+  const std::vector<RangeKey> keys = range_keys(objects, offsets, lengths);
+  if (objects.size() != rows.size()) throw std::out_of_range("the arrays of the ranges differ in length");
   return {std::make_shared<ChosenRanges>(store, span_of(rows), keys), py::none()};
 }
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 #include <utility>
 
 #include "core/base/clock.h"
@@ -16,22 +15,6 @@ namespace headrace {
 namespace {
 
 bool would_wait() { return errno == EAGAIN || errno == EWOULDBLOCK; }
-
-Connection::State as_state(RangeAnswer::State state) {
-  switch (state) {
-    case RangeAnswer::State::kMore:
-      return Connection::State::kMore;
-    case RangeAnswer::State::kDone:
-      return Connection::State::kDone;
-    case RangeAnswer::State::kRefused:
-      return Connection::State::kRefused;
-    case RangeAnswer::State::kShort:
-      return Connection::State::kShort;
-    case RangeAnswer::State::kOdd:
-      break;
-  }
-  return Connection::State::kOdd;
-}
 
 }  // namespace
 
@@ -92,7 +75,7 @@ Connection::State Connection::receive() {
       return State::kMore;
     }
     if (count <= 0) return State::kLost;
-    const State state = as_state(answer_->got(static_cast<size_t>(count)));
+    const State state = answer_->got(static_cast<size_t>(count));
     if (state != State::kMore || static_cast<size_t>(count) < room.size()) {
       wake_after(state == State::kMore ? answer_->missing() : 0);
       return state;

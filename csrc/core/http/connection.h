@@ -13,14 +13,7 @@ namespace headrace {
 /// Owns a socket that does not block. One thread.
 class Connection {
  public:
-  enum class State : uint8_t {
-    kMore,     // the request is under way
-    kDone,     // its parts are in the store
-    kLost,     // the connection ended before the answer did
-    kRefused,  // as RangeAnswer::State
-    kShort,
-    kOdd,
-  };
+  using State = RangeAnswer::State;
 
   Connection(uint32_t host, int descriptor) : host_(host), descriptor_(descriptor) {}
   ~Connection();

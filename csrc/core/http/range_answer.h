@@ -23,6 +23,7 @@ class RangeAnswer {
     kRefused,  // the server said an error: status() and retry_after()
     kShort,    // it sends fewer bytes than it was asked for
     kOdd,      // another answer than a range of this object as it was: an HTTP library finds out what it means
+    kLost,     // only of a Connection: it ended before the answer did
   };
 
   /// `request` and `store` must outlive it.

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "core/base/clock.h"
-#include "core/source/blob.h"
 
 namespace headrace {
 namespace {
@@ -55,20 +54,20 @@ std::vector<size_t> RequestDesk::fetch(std::span<const RangeKey> keys, bool urge
         request.object = found->second;
         request.urgent = urgent;
       } else if (keys[i].offset - request.end() < request.object->lead) {  // a lead must not lie in the part before it
-        add(std::exchange(request, {found->second, {}, urgent}));
+        line_of(request).push_back(std::exchange(request, {found->second, {}, urgent}));
       }
       request.parts.push_back(keys[i]);
     }
-    if (!request.parts.empty()) add(std::move(request));
+    if (!request.parts.empty()) line_of(request).push_back(std::move(request));
   }
   if (others.size() < keys.size()) work_.signal();
   std::sort(others.begin(), others.end());
   return others;
 }
 
-void RequestDesk::add(RangeRequest request) {
+std::deque<RangeRequest>& RequestDesk::line_of(const RangeRequest& request) {
   Host& host = hosts_[request.object->host];
-  (request.urgent ? host.urgent : host.ahead).push_back(std::move(request));
+  return request.urgent ? host.urgent : host.ahead;
 }
 
 void RequestDesk::add_connection(uint32_t host, int descriptor) {
@@ -197,8 +196,7 @@ bool RequestDesk::may_be_late(double share) {
 void RequestDesk::again(RangeRequest request) {
   const std::lock_guard guard(lock_);
   --counts_.requests;
-  Host& host = hosts_[request.object->host];
-  (request.urgent ? host.urgent : host.ahead).push_front(std::move(request));
+  line_of(request).push_front(std::move(request));
 }
 
 void RequestDesk::give_back(RangeRequest request, ReturnedRanges what) {

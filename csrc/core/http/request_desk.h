@@ -101,7 +101,7 @@ class RequestDesk {
     size_t waiting() const { return urgent.size() + ahead.size(); }
   };
 
-  void add(RangeRequest request);
+  std::deque<RangeRequest>& line_of(const RangeRequest& request);
   void give_back_all(Host& host, Why why, const std::string& reason);
   size_t connections() const;
 

@@ -82,7 +82,6 @@ class Fetcher:
         on_disk = cache is not None and cache.path is not None
         assert size is None or isinstance(size, int)
         self.disk = DiskCache(str(cache.path), size) if on_disk and cache is not None else None
-        self.attempts = Attempts(network, self._on_pause)
         self._bytes_read = 0
         self._lock = threading.Lock()
         self._next = 1
@@ -95,6 +94,7 @@ class Fetcher:
         self._closed = False
         self._loop = asyncio.new_event_loop()
         self._plain = PlainHttp(self.store, network, self._loop, self._begin_again)
+        self.attempts = Attempts(network, self._plain.pause)
         self._begun = threading.Event()
         self._thread = threading.Thread(target=self._run, name="headrace fetcher", daemon=True)
         self._thread.start()
@@ -215,9 +215,6 @@ class Fetcher:
         demands = self.store.demands()
         others = self._plain.fetch(*_columns(demands), urgent=True)
         self._begin([Range(*demands[one]) for one in others], True)
-
-    def _on_pause(self, where: str, seconds: float) -> None:
-        self._plain.pause(where, seconds)
 
     def _begin_again(self, ranges: list[tuple[int, int, int]], urgent: bool, failed: Exception | None) -> None:
         self._begin([Range(*one) for one in ranges], urgent, failed, returned=True)

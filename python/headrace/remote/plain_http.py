@@ -88,7 +88,7 @@ class PlainHttp:
             self._reader.pause(self._hosts[where], seconds)
 
     def counts(self) -> dict[str, int]:
-        """Returns requests, hedged and bytes of the native thread."""
+        """Returns requests, late ones and bytes of the native thread."""
         return {} if self._reader is None else self._reader.counts()
 
     def _on_event(self) -> None:
@@ -119,7 +119,7 @@ class PlainHttp:
         name, port = self._addresses[number]
         try:
             found = await self._loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-        except OSError:
+        except (OSError, UnicodeError):  # the latter of a name that no host can have
             self._reader.lack_connections(number, count, "the host's name is not known")
             return
         await asyncio.gather(*(self._connect_one(number, found) for _ in range(count)))
