@@ -45,6 +45,7 @@ inline std::span<const uint8_t> span_of(const pybind11::buffer_info& info) {
 /// Each adds its part to the module.
 void bind_columns(pybind11::module_& module);
 void bind_composed(pybind11::module_& module);
+void bind_draws(pybind11::module_& module);
 void bind_http(pybind11::module_& module);
 void bind_jpeg(pybind11::module_& module);
 void bind_memory(pybind11::module_& module);

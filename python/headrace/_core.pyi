@@ -42,6 +42,9 @@ def float_resize(
 def resample_table(
     in_size: int, out_size: int, filter: int, first: int, count: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]: ...
+def uniforms(
+    seed: int, epoch: int, indices: npt.NDArray[np.int64], occurrences: npt.NDArray[np.int64], k: int
+) -> npt.NDArray[np.float64]: ...
 def table_of_columns(arrays: Sequence[npt.NDArray[Any]]) -> BlobTable: ...
 
 NO_NUMBER: int

@@ -42,4 +42,5 @@ PYBIND11_MODULE(_core, module) {
   headrace::bind_views(module);
   headrace::bind_textures(module);
   headrace::bind_mixing(module);
+  headrace::bind_draws(module);
 }

@@ -47,7 +47,8 @@ class PyTexture {
     std::unique_ptr<TextureScratch> scratch = take();
     {
       const Unlocked unlocked;
-      expand(from, {0, 0, size.width, size.height}, scratch->pixels(), static_cast<size_t>(size.width) * kPixelBytes);
+      expand(*set, from, {0, 0, size.width, size.height}, scratch->pixels(),
+             static_cast<size_t>(size.width) * kPixelBytes);
       set->make_texture(texture_->view(), scratch->view(), to);
     }
     spare_.push_back(std::move(scratch));

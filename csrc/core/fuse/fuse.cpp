@@ -67,7 +67,7 @@ Box kernel_box(const Plan& plan, Size image) {
 }
 
 struct Fuser::State {
-  explicit State(const Kernels& kernels) : kernels(kernels), store(kernels) {}
+  explicit State(const Kernels& kernels) : kernels(kernels), store(kernels), raw_rows(kernels) {}
 
   struct StageSinks {
     explicit StageSinks(const Kernels& kernels)

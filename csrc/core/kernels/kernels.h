@@ -48,6 +48,8 @@ struct Kernels {
   const char* name;
   /// Whether planes are faster than RGBX for rows that go to the store.
   bool planar;
+  /// Converts adjacent pixels of three bytes to RGBX, X = 0. Reads and writes no other bytes.
+  void (*rgb_to_rgbx)(const uint8_t* rgb, int pixels, uint8_t* rgbx);
   /// Horizontal pass: `rows` rows of RGBX at `src` -> table.count pixels per row at `dst`, in the format of
   /// `plane_stride`. Planes are written up to the next multiple of kTableBlock.
   void (*resample_x)(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,

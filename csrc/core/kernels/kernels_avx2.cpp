@@ -264,10 +264,10 @@ void store_three(const uint8_t* row, int pixels, bool mirror, const Lut& lut, co
   int x = 0;
   for (; x + kUnroll <= pixels; x += kUnroll) {
     for (int i = 0; i < kUnroll; ++i) put(i);
-    _mm_prefetch(reinterpret_cast<const char*>(r) + kPrefetchBytes, _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(r) + kPrefetchBytes, _MM_HINT_T1);
     if (kStep == 1) {
-      _mm_prefetch(reinterpret_cast<const char*>(g) + kPrefetchBytes, _MM_HINT_T0);
-      _mm_prefetch(reinterpret_cast<const char*>(b) + kPrefetchBytes, _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(g) + kPrefetchBytes, _MM_HINT_T1);
+      _mm_prefetch(reinterpret_cast<const char*>(b) + kPrefetchBytes, _MM_HINT_T1);
     }
     r += kUnroll * kStep;
     g += kUnroll * kStep;
@@ -307,18 +307,9 @@ void store(const uint8_t* row, int plane_stride, int pixels, bool mirror, const 
 
 }  // namespace
 
-const Kernels kAvx2Kernels{"avx2",
-                           false,
-                           resample_x,
-                           resample_y,
-                           store,
-                           &kAvx2Effects,
-                           make_texture_avx2,
-                           run_warp_avx2,
-                           run_tensor_warp_avx2,
-                           &kAvx2Mixing,
-                           &kAvx2Floats,
-                           &kAvx2Blocks};
+const Kernels kAvx2Kernels{"avx2",       false,         rgb_to_rgbx_avx2,  resample_x,    resample_y,
+                           store,        &kAvx2Effects, make_texture_avx2, run_warp_avx2, run_tensor_warp_avx2,
+                           &kAvx2Mixing, &kAvx2Floats,  &kAvx2Blocks};
 
 }  // namespace headrace
 #endif

@@ -374,17 +374,12 @@ void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, i
 
 }  // namespace
 
-const Kernels kAvx512Kernels{"avx512",
-                             true,
-                             resample_x,
-                             resample_y,
-                             store_avx512,
-                             &kAvx512Effects,
-                             make_texture_avx512,
-                             run_warp_avx512,
-                             run_tensor_warp_avx512,
-                             &kAvx2Mixing,
-                             &kAvx512Floats,
+const Kernels kAvx512Kernels{"avx512",         true,
+                             rgb_to_rgbx_avx2, resample_x,
+                             resample_y,       store_avx512,
+                             &kAvx512Effects,  make_texture_avx512,
+                             run_warp_avx512,  run_tensor_warp_avx512,
+                             &kAvx2Mixing,     &kAvx512Floats,
                              &kAvx512Blocks};
 
 }  // namespace headrace

@@ -87,6 +87,16 @@ void resample_x_row(const Widen& widen, const uint8_t* src, const TableView& tab
   __builtin_memcpy(dst + ptrdiff_t(x) * kPixelBytes, made, size_t(count) * kPixelBytes);
 }
 
+void rgb_to_rgbx(const uint8_t* rgb, int pixels, uint8_t* rgbx) {
+  if (pixels < kLanes) return kScalarKernels.rgb_to_rgbx(rgb, pixels, rgbx);
+  const auto put = [&](int x) {
+    const uint8x16x3_t from = vld3q_u8(rgb + ptrdiff_t(x) * 3);
+    vst4q_u8(rgbx + ptrdiff_t(x) * kPixelBytes, {from.val[0], from.val[1], from.val[2], vdupq_n_u8(0)});
+  };
+  for (int x = 0; x + kLanes < pixels; x += kLanes) put(x);
+  put(pixels - kLanes);  // may repeat some
+}
+
 void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
                 size_t dst_stride, int plane_stride) {
   if (plane_stride) return kScalarKernels.resample_x(src, src_stride, rows, table, dst, dst_stride, plane_stride);
@@ -125,17 +135,8 @@ void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, i
 
 }  // namespace
 
-const Kernels kNeonKernels{"neon",
-                           false,
-                           resample_x,
-                           resample_y,
-                           store_neon,
-                           &kNeonEffects,
-                           make_texture_scalar,
-                           run_warp_neon,
-                           run_tensor_warp_neon,
-                           &kNeonMixing,
-                           &kNeonFloats,
-                           &kNeonBlocks};
+const Kernels kNeonKernels{"neon",       false,         rgb_to_rgbx,         resample_x,    resample_y,
+                           store_neon,   &kNeonEffects, make_texture_scalar, run_warp_neon, run_tensor_warp_neon,
+                           &kNeonMixing, &kNeonFloats,  &kNeonBlocks};
 
 }  // namespace headrace

@@ -9,6 +9,13 @@
 namespace headrace {
 namespace {
 
+void rgb_to_rgbx(const uint8_t* rgb, int pixels, uint8_t* rgbx) {
+  for (int x = 0; x < pixels; ++x, rgb += 3, rgbx += kPixelBytes) {
+    const uint8_t pixel[kPixelBytes] = {rgb[0], rgb[1], rgb[2], 0};
+    std::memcpy(rgbx, pixel, kPixelBytes);
+  }
+}
+
 void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
                 size_t dst_stride, int plane_stride) {
   const size_t pixel = plane_stride ? 1 : kPixelBytes, channel = plane_stride ? size_t(plane_stride) : 1;
@@ -68,17 +75,12 @@ void store(const uint8_t* row, int plane_stride, int pixels, bool mirror, const 
 
 }  // namespace
 
-const Kernels kScalarKernels{"scalar",
-                             false,
-                             resample_x,
-                             resample_y,
-                             store,
-                             &kScalarEffects,
-                             make_texture_scalar,
-                             run_warp_scalar,
-                             run_tensor_warp_scalar,
-                             &kScalarMixing,
-                             &kScalarFloats,
+const Kernels kScalarKernels{"scalar",        false,
+                             rgb_to_rgbx,     resample_x,
+                             resample_y,      store,
+                             &kScalarEffects, make_texture_scalar,
+                             run_warp_scalar, run_tensor_warp_scalar,
+                             &kScalarMixing,  &kScalarFloats,
                              nullptr};
 
 }  // namespace headrace

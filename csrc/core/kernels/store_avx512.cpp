@@ -127,7 +127,7 @@ template <int kBytes>
 void write(uint8_t* to, Vec elements, int count) {
   if (count >= 64 / kBytes) {
     _mm512_storeu_si512(to, elements);
-    _mm_prefetch(reinterpret_cast<const char*>(to) + kPrefetchBytes, _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(to) + kPrefetchBytes, _MM_HINT_T1);
   } else if (count > 0) {
     _mm512_mask_storeu_epi8(to, (1ull << (count * kBytes)) - 1, elements);
   }

@@ -33,7 +33,7 @@ __m256 normalised(__m256i bytes, const Constants& of) {
 
 void put(float* to, __m256 elements) {
   _mm256_storeu_ps(to, elements);
-  _mm_prefetch(reinterpret_cast<const char*>(to) + kPrefetchBytes, _MM_HINT_T0);
+  _mm_prefetch(reinterpret_cast<const char*>(to) + kPrefetchBytes, _MM_HINT_T1);
 }
 
 void planar(const uint8_t* row, int pixels, bool mirror, const Normalisation& by, const RowTarget& target) {

@@ -22,7 +22,7 @@ struct RgbxImage {
 class SegmentMaker {
  public:
   /// `kernels` must outlive this.
-  explicit SegmentMaker(const Kernels& kernels) : decoder_(kernels.blocks), fuser_(kernels) {}
+  explicit SegmentMaker(const Kernels& kernels) : decoder_(kernels.blocks), fuser_(kernels), raw_rows_(kernels) {}
 
   /// Decodes a file and runs the steps before the recipe's first call; sets `opened` to the size of the file's image.
   /// Throws NeedsPillow, or Error(kPlan). `entry_points`: as in JpegDecoder::decode.

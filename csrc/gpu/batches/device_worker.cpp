@@ -107,7 +107,7 @@ SampleJob DeviceWorker::from_pixels(const Plan& plan, const RawImage& image, Sta
   }
   const size_t row = static_cast<size_t>(box.width) * kPixelBytes;
   const StagedBytes to = stager.take(row * static_cast<size_t>(box.height));
-  expand(image, box, to.host, row);
+  expand(kernels(), image, box, to.host, row);
   return builder_.build(plan, pixels_at(to.device, row, box, image.size), stager);
 }
 

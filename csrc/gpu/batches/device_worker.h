@@ -39,7 +39,7 @@ class DeviceWorker final : public SampleWorker {
   DecodeLane* const lane_;
   PlaneDecoder planes_;
   JpegDecoder rows_{kernels().blocks};
-  RawRows raw_rows_;
+  RawRows raw_rows_{kernels()};
   Fuser fuser_;
   JobBuilder builder_;
 };

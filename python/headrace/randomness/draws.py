@@ -2,7 +2,7 @@
 
 Method: Philox4x64-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011). The k
 uniforms of a sample equal ``Generator(Philox(counter=[0, index, occurrence, 0], key=[seed, epoch])).random(k)`` of
-numpy.random, but are computed for a whole batch at once.
+numpy.random, but are computed natively for a whole batch at once.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from headrace.base.native import core
 from headrace.randomness.chain_weights import chain_weights
 from headrace.randomness.gaussian import gaussian_weights
 from headrace.randomness.policy_numbers import normals, policy_numbers
@@ -34,17 +35,10 @@ UInt64Array = npt.NDArray[np.uint64]
 Int64Array = npt.NDArray[np.int64]
 Float64Array = npt.NDArray[np.float64]
 
-_ROUNDS = 10
-_LOW = np.uint64(0xFFFFFFFF)
-_HALF = np.uint64(32)
 # ln 2 as a sum of two parts. The first has 21 trailing zero bits, so its multiples by small integers are exact.
 _LN2_HIGH, _LN2_LOW = float.fromhex("0x1.62e42fee00000p-1"), float.fromhex("0x1.a39ef35793c76p-33")
 _LOG2_E = float.fromhex("0x1.71547652b82fep+0")
 _EXP_SERIES = tuple(1.0 / math.factorial(n) for n in range(13, -1, -1))
-# Philox's multipliers and key increments, shaped to broadcast over (2, number of blocks).
-_MULTIPLIER = np.array([[0xD2E7470EE14C6C93], [0xCA5A826395121157]], dtype=np.uint64)
-_WEYL = np.array([[0x9E3779B97F4A7C15], [0xBB67AE8584CAA73B]], dtype=np.uint64)
-_MULTIPLIER_LOW, _MULTIPLIER_HIGH = _MULTIPLIER & _LOW, _MULTIPLIER >> _HALF
 
 
 class Draws:
@@ -77,12 +71,12 @@ class Draws:
 
         Args:
             epoch: any integer; only its low 64 bits are used.
-            indices, occurrences: int64 (n,). One call for several batches is cheaper than one call per batch.
+            indices, occurrences: int64 (n,).
 
         Returns:
             Draws, float64 (n, k), C-contiguous.
         """
-        uniforms = _uniforms(
+        uniforms = core.uniforms(
             self._seed,
             epoch % 2**64,
             np.asarray(indices, dtype=np.int64),
@@ -197,54 +191,6 @@ class Occurrences:
         taken[order] = self._seen[ordered] + rank
         self._seen[ordered[first]] += length.astype(np.uint32)
         return taken
-
-
-def _uniforms(seed: int, epoch: int, indices: Int64Array, occurrences: Int64Array, k: int) -> Float64Array:
-    """Returns uniforms, float64 (n, k): multiples of 2^-53 in [0, 1)."""
-    n, blocks = len(indices), -(-k // 4)
-    # Each round multiplies words (0, 2) and mixes in words (1, 3). numpy's Philox increments its counter before it
-    # computes a block, so the first block has number 1.
-    multiplied = np.empty((2, n, blocks), dtype=np.uint64)
-    multiplied[0] = np.arange(1, blocks + 1, dtype=np.uint64)
-    multiplied[1] = occurrences.astype(np.uint64)[:, None]
-    mixed = np.zeros((2, n, blocks), dtype=np.uint64)
-    mixed[0] = indices.astype(np.uint64)[:, None]
-    words = _philox(multiplied.reshape(2, -1), mixed.reshape(2, -1), np.array([[seed], [epoch]], dtype=np.uint64))
-    uniforms = (words >> np.uint64(11)) * 2.0**-53
-    return np.ascontiguousarray(uniforms.reshape(4, n, blocks).transpose(1, 2, 0).reshape(n, 4 * blocks)[:, :k])
-
-
-def _philox(multiplied: UInt64Array, mixed: UInt64Array, key: UInt64Array) -> UInt64Array:
-    """Returns the output words (4, m) of Philox4x64-10 for m counters.
-
-    Args:
-        multiplied: words 0 and 2 of the counters, (2, m).
-        mixed: words 1 and 3 of the counters, (2, m).
-        key: the two words of the key, (2, 1).
-    """
-    product, high, cross, part = (np.empty_like(multiplied) for _ in range(4))
-    for _ in range(_ROUNDS):
-        np.multiply(multiplied, _MULTIPLIER, out=product)
-        # High 64 bits of the 128-bit product, from 32-bit halves; none of the sums below overflows 64 bits.
-        np.right_shift(multiplied, _HALF, out=high)
-        np.bitwise_and(multiplied, _LOW, out=part)
-        np.multiply(part, _MULTIPLIER_HIGH, out=cross)
-        np.multiply(part, _MULTIPLIER_LOW, out=part)
-        np.right_shift(part, _HALF, out=part)
-        np.add(cross, part, out=cross)
-        np.multiply(high, _MULTIPLIER_LOW, out=part)
-        np.multiply(high, _MULTIPLIER_HIGH, out=high)
-        np.add(high, np.right_shift(cross, _HALF), out=high)
-        np.bitwise_and(cross, _LOW, out=cross)
-        np.add(part, cross, out=part)
-        np.right_shift(part, _HALF, out=part)
-        np.add(high, part, out=high)
-        # New words 0 and 2: the high half of the other word's product, mixed. New words 1 and 3: its low half.
-        np.bitwise_xor(mixed, high[::-1], out=multiplied)
-        np.bitwise_xor(multiplied, key, out=multiplied)
-        mixed, product = product[::-1], np.empty_like(product)
-        key = key + _WEYL
-    return np.stack([multiplied[0], mixed[0], multiplied[1], mixed[1]])
 
 
 def _exp(x: Float64Array) -> Float64Array:

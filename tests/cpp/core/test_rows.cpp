@@ -43,9 +43,9 @@ std::vector<uint8_t> numbers(size_t count) {
   return bytes;
 }
 
-void check(const RawImage& image, Box box) {
+void check(const Kernels& set, const RawImage& image, Box box) {
   Collected sink(box.width);
-  RawRows().push(image, box, sink);
+  RawRows(set).push(image, box, sink);
   REQUIRE(sink.bytes.size() == static_cast<size_t>(box.width * box.height) * kPixelBytes);
   size_t wrong = 0, at = 0;
   for (int y = box.y; y < box.y + box.height; ++y) {
@@ -99,27 +99,31 @@ void check_tee(const std::vector<Box>& boxes, int most) {
 
 }  // namespace
 
-TEST_CASE("raw rows: every kind of strides") {
+TEST_CASE("raw rows: every kind of strides, by every set of loops") {
   const Size size{19, 11};
   const auto bytes = numbers(size_t{19} * 11 * 8);
   const uint8_t* data = bytes.data();
-  for (const Box box : {Box{0, 0, 19, 11}, Box{3, 2, 7, 5}, Box{18, 10, 1, 1}}) {
-    check({data, size, 3, 19 * 3, 3, 1}, box);                 // side by side
-    check({data, size, 3, 19, 1, 19 * 11}, box);               // planes
-    check({data, size, 1, 19, 1, 0}, box);                     // gray
-    check({data, size, 1, 19 * 5, 5, 0}, box);                 // one of five channels
-    check({data + 2, size, 3, 19 * 3, 3, -1}, box);            // blue first
-    check({data + 10 * 19 * 3, size, 3, -19 * 3, 3, 1}, box);  // upside down
-    check({data + 18 * 3, size, 3, 19 * 3, -3, 1}, box);       // mirrored
-    check({data, size, 3, 0, 3, 1}, box);                      // one row again and again
-    check({data, size, 4, 19 * 4, 4, 1}, box);                 // with a fourth byte
+  for (const char* name : {"scalar", "avx2", "avx512", "neon"}) {
+    const Kernels* set = kernels_named(name);
+    if (set == nullptr) continue;
+    for (const Box box : {Box{0, 0, 19, 11}, Box{3, 2, 7, 5}, Box{18, 10, 1, 1}}) {
+      check(*set, {data, size, 3, 19 * 3, 3, 1}, box);                 // side by side
+      check(*set, {data, size, 3, 19, 1, 19 * 11}, box);               // planes
+      check(*set, {data, size, 1, 19, 1, 0}, box);                     // gray
+      check(*set, {data, size, 1, 19 * 5, 5, 0}, box);                 // one of five channels
+      check(*set, {data + 2, size, 3, 19 * 3, 3, -1}, box);            // blue first
+      check(*set, {data + 10 * 19 * 3, size, 3, -19 * 3, 3, 1}, box);  // upside down
+      check(*set, {data + 18 * 3, size, 3, 19 * 3, -3, 1}, box);       // mirrored
+      check(*set, {data, size, 3, 0, 3, 1}, box);                      // one row again and again
+      check(*set, {data, size, 4, 19 * 4, 4, 1}, box);                 // with a fourth byte
+    }
   }
 }
 
 TEST_CASE("raw rows: a large image comes in several pushes, a small one in one") {
   const auto bytes = numbers(size_t{600} * 100 * 3);
   Collected large(600), small(32);
-  RawRows rows;
+  RawRows rows(kernels());
   rows.push({bytes.data(), {600, 100}, 3, 600 * 3, 3, 1}, {0, 0, 600, 100}, large);
   rows.push({bytes.data(), {32, 32}, 3, 32 * 3, 3, 1}, {0, 0, 32, 32}, small);
   CHECK(large.pushes > 10);
