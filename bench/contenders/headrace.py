@@ -1,8 +1,8 @@
 """headrace's DataLoader over the same dataset and transform objects as the torch contender.
 
 It is timed after epochs in which it has learned where the rows of the JPEGs begin, as in all epochs of a training but
-the first. Variant `first`: without these epochs, and with ``entry_points=None``; a first epoch, which also learns, takes
-2 to 4% longer. Variant `raw`: the array of a raw pack, whose pages are mapped in these epochs.
+the first. Variant `first`: without these epochs, and with ``entry_points=None``; a first epoch, which also learns,
+takes 2 to 4% longer. Variant `raw`: the array of a raw pack, whose pages are mapped in these epochs.
 """
 
 from __future__ import annotations
