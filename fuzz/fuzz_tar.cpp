@@ -49,7 +49,8 @@ void arrive(std::span<const uint8_t> bytes, size_t piece, size_t expected) {
     }
     require(fed < bytes.size(), "more bytes are wanted than there are");
     const size_t some = std::min(piece, bytes.size() - fed);
-    tar.append(bytes.subspan(fed, some));
+    const auto fresh = bytes.subspan(fed, some);
+    tar.append(std::make_shared<const Received>(fresh.begin(), fresh.end()));
     fed += some;
   }
   require(members == expected, "another number of members has arrived");

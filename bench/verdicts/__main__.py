@@ -76,7 +76,7 @@ def one(name: str, seconds: float, turns: int) -> dict[str, Any]:
             found = {"situation": name, "bottleneck": verdict.bottleneck, "certainty": verdict.certainty}
             found |= {"text": str(verdict), "change": verdict.change.name if verdict.change else ""}
             made = advised(verdict, situation.changed)
-            if made is not None:
+            if made is not None and turns:
                 after, cpus = [], os.sched_getaffinity(0)
                 for _ in range(turns):
                     set_delay(situation.slow_reads)
@@ -121,7 +121,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--turns", type=int, default=2, help="pairs before and after (default: 2; 0: none)")
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path)

@@ -1,6 +1,8 @@
 // Binds the store of fetched bytes, the table of ranges of objects in other machines, and entries of a cache on disk.
+#include <cerrno>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -10,6 +12,7 @@
 #include "bind/convert.h"
 #include "bind/core/pipeline_objects.h"
 #include "bind/range_keys.h"
+#include "bind/shared_bytes.h"
 #include "bind/unlocked.h"
 #include "core/base/error.h"
 #include "core/remote/byte_store.h"
@@ -33,6 +36,27 @@ void put(ByteStore& store, uint64_t object, uint64_t offset, uint64_t length, co
   const Unlocked unlocked;
   store.put({object, offset, length}, span_of(info),
             from_disk ? ByteStore::Origin::kDisk : ByteStore::Origin::kFetched);
+}
+
+void put_shared(ByteStore& store, uint64_t object, uint64_t offset, uint64_t length, const PySharedBytes& data) {
+  store.put({object, offset, length}, data.bytes);
+}
+
+[[noreturn]] void raise_os_error(const Error& error) {
+  const int code = error.os_errno() != 0 ? error.os_errno() : EIO;
+  PyErr_SetObject(PyExc_OSError, py::make_tuple(code, error.what()).ptr());  // of the subclass of its code
+  throw py::error_already_set();
+}
+
+// None: see ByteStore::take_out.
+std::optional<PySharedBytes> take_out(ByteStore& store, uint64_t object, uint64_t offset, uint64_t length) {
+  try {
+    SharedBytes bytes = store.take_out({object, offset, length});
+    if (bytes == nullptr) return std::nullopt;
+    return PySharedBytes{std::move(bytes)};
+  } catch (const Error& error) {
+    raise_os_error(error);
+  }
 }
 
 std::vector<py::tuple> demands(ByteStore& store) {
@@ -121,14 +145,24 @@ py::object read_entry(const std::string& path, uint64_t length) {
 
 void bind_remote(py::module_& module) {
   module.attr("ANY_LENGTH") = kAnyLength;
+  py::class_<PySharedBytes>(module, "SharedBytes", py::buffer_protocol())
+      .def("__len__", [](const PySharedBytes& self) { return self.bytes->size(); })
+      .def_buffer([](const PySharedBytes& self) {
+        const auto size = static_cast<py::ssize_t>(self.bytes->size());
+        return py::buffer_info(const_cast<uint8_t*>(self.bytes->data()), size, true);
+      });
   py::class_<ByteStore, Store>(module, "ByteStore")
       .def(py::init<size_t, size_t>(), py::arg("window"), py::arg("keep"))
       .def("want", [](ByteStore& self, uint64_t object, uint64_t offset,
                       uint64_t length) { return self.want({object, offset, length}); })
+      .def("put", &put_shared, py::arg("object"), py::arg("offset"), py::arg("length"), py::arg("data"))
       .def("put", &put, py::arg("object"), py::arg("offset"), py::arg("length"), py::arg("data"),
            py::arg("from_disk") = false)
       .def("fail", [](ByteStore& self, uint64_t object, uint64_t offset, uint64_t length, std::string reason,
                       int code) { self.fail({object, offset, length}, std::move(reason), code); })
+      .def("take_out", &take_out, py::arg("object"), py::arg("offset"), py::arg("length"))
+      .def("forget", [](ByteStore& self, uint64_t object, uint64_t offset,
+                        uint64_t length) { self.forget({object, offset, length}); })
       .def("demands", &demands)
       .def_property_readonly("demand_descriptor", &ByteStore::demand_descriptor)
       .def("counts", &counts)

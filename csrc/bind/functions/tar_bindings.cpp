@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bind/convert.h"
+#include "bind/shared_bytes.h"
 #include "bind/unlocked.h"
 #include "core/archive/arriving_tar.h"
 #include "core/archive/file_source.h"
@@ -72,10 +73,7 @@ std::unique_ptr<ArrivingTar> arriving(uint64_t size, uint64_t begin, const std::
   return std::make_unique<ArrivingTar>(size, begin, std::move(names));
 }
 
-void append(ArrivingTar& self, const py::buffer& data) {
-  const py::buffer_info info = bytes_of(data);
-  self.append({static_cast<const uint8_t*>(info.ptr), static_cast<size_t>(info.size * info.itemsize)});
-}
+void append(ArrivingTar& self, const py::object& data) { self.append(shared_bytes(data)); }
 
 // (key, extension, begin, offset, bytes, or None for what is not wanted); None: more bytes have to arrive; (): the end.
 py::object next_member(ArrivingTar& self) {
@@ -89,7 +87,10 @@ py::object next_member(ArrivingTar& self) {
   if (step == ArrivingTar::Step::kMore) return py::none();
   if (step == ArrivingTar::Step::kEnd) return py::tuple();
   py::object data = py::none();
-  if (member.wanted) data = py::bytes(reinterpret_cast<const char*>(member.bytes.data()), member.bytes.size());
+  if (member.wanted) {
+    auto bytes = std::make_shared<const Received>(member.bytes.begin(), member.bytes.end());
+    data = py::cast(PySharedBytes{std::move(bytes)});
+  }
   return py::make_tuple(py::bytes(member.key), py::bytes(member.extension), member.begin, member.offset, data);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "core/archive/tar_samples.h"
 #include "core/archive/tar_walk.h"
+#include "core/base/received.h"
 
 namespace headrace {
 
@@ -18,7 +20,7 @@ struct ArrivedMember {
   std::string key, extension;      // ASCII letters of the extension in lower case
   uint64_t begin = 0;              // as in TarMember
   uint64_t offset = 0, size = 0;   // of its bytes
-  std::span<const uint8_t> bytes;  // of wanted members; valid until the next call of append()
+  std::span<const uint8_t> bytes;  // of wanted members; valid until the next call
   bool wanted = false;
 };
 
@@ -32,7 +34,7 @@ class ArrivingTar {
   ArrivingTar& operator=(const ArrivingTar&) = delete;
 
   /// Adds the bytes that follow those that have arrived. Those behind the end of the archive are ignored.
-  void append(std::span<const uint8_t> bytes);
+  void append(SharedBytes bytes);
 
   enum class Step : uint8_t { kMember, kMore, kEnd };
   /// kMore: more bytes have to arrive first. Throws ArchiveError.
@@ -46,15 +48,24 @@ class ArrivingTar {
  private:
   /// The bytes that have arrived and are still needed.
   struct Window final : ByteSource {
-    uint64_t whole = 0, begin = 0;
-    std::vector<uint8_t> bytes;
+    struct Piece {
+      uint64_t begin;
+      SharedBytes bytes;
+      uint64_t end() const { return begin + bytes->size(); }
+    };
+    uint64_t whole = 0;    // bytes of the archive
+    uint64_t arrived = 0;  // offset behind the last byte
+    std::deque<Piece> pieces;
     uint64_t size() const override { return whole; }
     size_t read(uint8_t* to, size_t length, uint64_t offset) const override;
+    /// Bytes that have arrived: where they lie, or their copy in `joined` if they are in several pieces.
+    std::span<const uint8_t> at(uint64_t offset, size_t length, std::vector<uint8_t>& joined) const;
   };
   Window window_;
   TarWalk walk_;
   const std::unordered_set<std::string> wanted_;
   std::string key_;  // of the current sample
+  std::vector<uint8_t> joined_;
   std::unordered_set<std::string> extensions_;
 };
 

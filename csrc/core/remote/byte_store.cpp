@@ -44,6 +44,11 @@ void ByteStore::put(const RangeKey& key, std::span<const uint8_t> bytes, Origin 
   put_in(entries_.try_emplace(key).first, std::move(made), origin);
 }
 
+void ByteStore::put(const RangeKey& key, SharedBytes bytes) {
+  const std::lock_guard guard(lock_);
+  put_in(entries_.try_emplace(key).first, std::move(bytes), Origin::kFetched);
+}
+
 void ByteStore::arrived(const RangeKey& key, SharedBytes bytes) {
   const std::lock_guard guard(lock_);
   if (const auto found = entries_.find(key); found != entries_.end()) {
@@ -100,7 +105,7 @@ SharedBytes ByteStore::take(const RangeKey& key, const std::atomic<bool>& cancel
   check_process();
   std::unique_lock guard(lock_);
   for (;;) {
-    if (closed_) throw Error(Stage::kRead, "the connections of this process are closed");
+    check_usable();
     const auto [found, is_new] = entries_.try_emplace(key);
     if (is_new) {
       demands_.push_back(key);
@@ -108,16 +113,46 @@ SharedBytes ByteStore::take(const RangeKey& key, const std::atomic<bool>& cancel
     }
     Entry& entry = found->second;
     if (entry.bytes != nullptr) return taken(found);
-    if (entry.failed) {
-      const Error error(Stage::kRead, entry.reason, entry.os_errno);
-      if (entry.waiting == 0) entries_.erase(found);  // another read tries again
-      throw error;
-    }
+    if (entry.failed) raise_failure(found);
     if (cancelled.load()) throw Error(Stage::kRead, "the batch was cancelled");
     ++entry.waiting;  // an entry with waiting readers is not removed
     changed_.wait_for(guard, kGlance, [&] { return entry.bytes != nullptr || entry.failed || closed_; });
     --entry.waiting;
   }
+}
+
+SharedBytes ByteStore::take_out(const RangeKey& key) {
+  check_process();
+  const std::lock_guard guard(lock_);
+  check_usable();
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return nullptr;
+  if (found->second.failed) raise_failure(found);
+  SharedBytes bytes = found->second.bytes;
+  if (bytes != nullptr && found->second.waiting == 0) drop(found);
+  return bytes;
+}
+
+void ByteStore::forget(const RangeKey& key) {
+  if (fork_.forked()) return;
+  const std::lock_guard guard(lock_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end() || found->second.waiting > 0) return;
+  if (found->second.bytes != nullptr) {
+    drop(found);
+  } else {
+    entries_.erase(found);
+  }
+}
+
+void ByteStore::check_usable() const {
+  if (closed_) throw Error(Stage::kRead, "the connections of this process are closed");
+}
+
+void ByteStore::raise_failure(Entries::iterator found) {
+  const Error error(Stage::kRead, found->second.reason, found->second.os_errno);
+  if (found->second.waiting == 0) entries_.erase(found);  // another read tries again
+  throw error;
 }
 
 SharedBytes ByteStore::taken(Entries::iterator found) {

@@ -10,10 +10,10 @@
 #include <span>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "core/base/fork_guard.h"
+#include "core/base/received.h"
 #include "core/platform/wake_event.h"
 #include "core/source/byte_ranges.h"
 
@@ -24,25 +24,6 @@ struct RangeKey {
   uint64_t object = 0, offset = 0, length = 0;
   bool operator==(const RangeKey&) const = default;
 };
-
-/// Leaves new elements uninitialised: bytes are received into them.
-template <class T>
-struct Uninitialised : std::allocator<T> {
-  template <class Other>
-  struct rebind {
-    using other = Uninitialised<Other>;
-  };
-  template <class Element>
-  void construct(Element* at) noexcept {
-    ::new (static_cast<void*>(at)) Element;
-  }
-  template <class Element, class... Values>
-  void construct(Element* at, Values&&... values) {
-    ::new (static_cast<void*>(at)) Element(std::forward<Values>(values)...);
-  }
-};
-using Received = std::vector<uint8_t, Uninitialised<uint8_t>>;
-using SharedBytes = std::shared_ptr<const Received>;
 
 /// What became of the reads so far.
 struct StoreCounts {
@@ -68,6 +49,8 @@ class ByteStore {
   enum class Origin : uint8_t { kMemory, kDisk, kFetched };
   /// Ends a fetch; or keeps what was read from a disk.
   void put(const RangeKey& key, std::span<const uint8_t> bytes, Origin origin = Origin::kFetched);
+  /// The same without a copy.
+  void put(const RangeKey& key, SharedBytes bytes);
   /// Ends a fetch without a copy. Bytes that nothing wants any more, because another fetch was faster, are dropped.
   void arrived(const RangeKey& key, SharedBytes bytes);
   /// Keeps bytes as if they had been put and read, if there is room for all of them; not counted as a read.
@@ -79,6 +62,12 @@ class ByteStore {
   /// The bytes. Demands them if they are not on their way, and waits. Throws Error(kRead) if their fetch fails, if
   /// `cancelled` is set, after close(), and in a forked child.
   SharedBytes take(const RangeKey& key, const std::atomic<bool>& cancelled);
+
+  /// Removes a range that was wanted: its bytes, which are not counted as a read; null while they are on their way, and
+  /// where the store had no room for them: want() says so. Throws as take() does.
+  SharedBytes take_out(const RangeKey& key);
+  /// Removes a range that was wanted; its bytes are dropped when they arrive.
+  void forget(const RangeKey& key);
 
   /// The ranges that readers wait for and no fetch is under way for; each is returned once, and is wanted then.
   std::vector<RangeKey> demands();
@@ -116,6 +105,8 @@ class ByteStore {
   uint64_t& counter(Origin origin);
   void drop(Entries::iterator found);
   void make_room();
+  [[noreturn]] void raise_failure(Entries::iterator found);
+  void check_usable() const;
   void check_process() const;
 
   const size_t window_, keep_;

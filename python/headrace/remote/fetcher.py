@@ -156,6 +156,11 @@ class Fetcher:
             ranges = [Range(*one) for one in zip(*columns, strict=True)]
             self._loop.call_soon_threadsafe(self._begin, ranges, False)
 
+    def ask(self, one: Range) -> None:
+        """Begins to fetch a range that is to be taken out of the store, unless it is here or on its way."""
+        if self.store.want(*one):
+            self.announce(*_columns([one]))
+
     def wait(self, work: Any) -> Any:
         """Runs a coroutine in the loop and returns its result."""
         if self._closed:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from headrace.base.native import core
 from headrace.remote.doors.answers import ChangedError, Stamp, check_stamp
-from headrace.remote.fetcher import Fetcher
+from headrace.remote.fetcher import Fetcher, Range
 from headrace.remote.files import RemoteFiles
 
 _LARGEST, _SMALLEST = 8 << 20, 1 << 20  # bytes of a request
@@ -16,6 +18,7 @@ _SHARE = 8  # requests in the bytes that are read ahead
 _UNKNOWN = _SMALLEST + 1  # of no shard is anything known: one is looked at before others are read
 _CLOSED = "the connections of this process are closed"
 _COMING = 64  # shards whose first bytes are asked for ahead of their turn
+_GLANCE_S = 0.001  # between two looks at what has not arrived
 _FIRST = 8 << 20  # bytes that are read ahead at first: the first batch waits for nothing behind it
 
 
@@ -31,7 +34,7 @@ class Piece(NamedTuple):
     segment: int
     size: int
     begin: int
-    data: bytes
+    data: bytes | core.SharedBytes
 
 
 class Pieces:
@@ -47,15 +50,26 @@ class Pieces:
     def __init__(self, files: RemoteFiles, stamps: dict[int, Stamp], segments: Iterator[tuple[int, int, int]]) -> None:
         self._fetcher = files.fetcher
         self._feed = _Feed(self._fetcher, files, stamps, segments)
+        self._awaited: Range | None = None
 
     def __iter__(self) -> Pieces:
         return self
 
     def __next__(self) -> Piece:
-        piece: Piece | None = self._fetcher.wait(self._feed.next())
-        if piece is None:
+        item = self._fetcher.wait(self._feed.next())
+        if item is None:
             raise StopIteration
-        return piece
+        segment, size, begin, data = item
+        return Piece(segment, size, begin, self._arrived(data) if isinstance(data, Range) else data)
+
+    def _arrived(self, one: Range) -> core.SharedBytes:
+        """Waits for a range, and can be interrupted. Raises OSError."""
+        self._awaited = one
+        while (data := self._fetcher.store.take_out(*one)) is None:
+            self._fetcher.ask(one)  # again, where the store had no room for it
+            time.sleep(_GLANCE_S)
+        self._awaited = None
+        return data
 
     def leave(self, segment: int) -> None:
         """Drops what is left of a segment."""
@@ -64,6 +78,8 @@ class Pieces:
 
     def close(self) -> None:
         """Ends the requests. Idempotent."""
+        if self._awaited is not None:
+            self._fetcher.store.forget(*self._awaited)
         self._fetcher.later(self._feed.end)
 
     def __del__(self) -> None:
@@ -107,9 +123,11 @@ class _Feed:
         self._usual = _UNKNOWN  # bytes of the shard before, which the next one is expected to have
         self._feeder: asyncio.Task[Any] | None = None
         self._requests: set[asyncio.Task[Any]] = set()
+        self._asked: set[Range] = set()  # ranges in the queue
         self._ended = False
 
-    async def next(self) -> Piece | None:
+    async def next(self) -> tuple[int, int, int, bytes | Range] | None:
+        """Returns (segment, size, begin, bytes) of the next piece, or the range of the store where they arrive."""
         if self._queue is None:
             self._queue, self._room = asyncio.Queue(), asyncio.Event()
             self._feeder = self._fetcher.spawn(self._run())
@@ -126,11 +144,14 @@ class _Feed:
             self._taken += length
             self._room.set()
             if segment <= self._left:
-                request.cancel()
+                self._drop(request)
                 continue
+            if isinstance(request, Range):
+                self._asked.discard(request)
+                return segment, size, begin, request
             try:
                 data = await request
-                return Piece(segment, size, begin, data[0] if isinstance(data, tuple) else data)
+                return segment, size, begin, data[0] if isinstance(data, tuple) else data
             except asyncio.CancelledError:
                 if self._ended:
                     raise OSError(_CLOSED) from None
@@ -200,6 +221,7 @@ class _Feed:
             self._stamps[shard] = await self._fetcher.stamp(url, self._files.options)
         stamp = self._stamps[shard]
         self._usual = stamp.size
+        number = self._fetcher.known(url, self._files.options, stamp).number
         if head is None and begin >= stamp.size:
             self._put(segment, stamp.size, begin, 0, self._spawned(_nothing()))
         while begin < stamp.size and segment > self._left:
@@ -210,12 +232,14 @@ class _Feed:
                 self._room.clear()
                 await self._room.wait()
                 continue
-            read = self._fetcher.read(url, self._files.options, begin, begin + length, stamp)
+            asked = Range(number, begin, length)
+            self._asked.add(asked)
+            self._fetcher.ask(asked)
             self._held += length
-            self._put(segment, stamp.size, begin, length, self._spawned(read))
+            self._put(segment, stamp.size, begin, length, asked)
             begin += length
 
-    def _put(self, segment: int, size: int, begin: int, length: int, request: asyncio.Task[Any]) -> None:
+    def _put(self, segment: int, size: int, begin: int, length: int, request: asyncio.Task[Any] | Range) -> None:
         assert self._queue is not None
         self._queued += 1
         self._queue.put_nowait((segment, size, begin, length, request))
@@ -231,12 +255,23 @@ class _Feed:
         if not request.cancelled():
             request.exception()  # read, so that asyncio does not report what is raised again, or dropped
 
+    def _drop(self, request: asyncio.Task[Any] | Range) -> None:
+        if isinstance(request, Range):
+            self._asked.discard(request)
+            self._fetcher.store.forget(*request)
+        else:
+            request.cancel()
+
     def leave(self, segment: int) -> None:
         self._left = max(self._left, segment)
 
     def end(self) -> None:
-        for task in [*self._requests, *([] if self._feeder is None else [self._feeder])]:
-            task.cancel()
+        for one in self._asked:
+            self._fetcher.store.forget(*one)
+        for request in self._requests:
+            request.cancel()
+        if self._feeder is not None:
+            self._feeder.cancel()
 
 
 async def _nothing() -> bytes:

@@ -29,7 +29,7 @@ class Sample:
     key: str
     extension: str
     offset: int
-    data: bytes
+    data: core.SharedBytes
     labels: Mapping[str, bytes]
 
 
@@ -65,7 +65,7 @@ class ShardSamples:
         names = [name.encode(errors="surrogateescape") for name in (*wanted.images, *wanted.labels)]
         self._tar = core.ArrivingTar(size, begin, names)
         self._key, self._begin = b"", begin
-        self._members: dict[str, tuple[int, bytes]] = {}
+        self._members: dict[str, tuple[int, core.SharedBytes]] = {}
         self.ended = False
 
     @property
@@ -73,7 +73,7 @@ class ShardSamples:
         """Once it has ended: whether the shard has its marker of the end."""
         return self._tar.has_end
 
-    def append(self, data: bytes) -> None:
+    def append(self, data: bytes | core.SharedBytes) -> None:
         """Adds the bytes that follow."""
         self._tar.append(data)
 
@@ -123,6 +123,6 @@ class ShardSamples:
                 f"{self._shown}: the sample {key!r} at byte {self._begin} has no {' or '.join(lacking)}; give another "
                 '`image` or `label`, or missing="skip"'
             )
-        labels: dict[str, Any] = {name: members[name][1] for name in wanted.labels}
+        labels: dict[str, Any] = {name: bytes(members[name][1]) for name in wanted.labels}
         number = Place(self._turn, self._shard, self._begin).number
         return Sample(number, end, key, image, *members[image], labels)

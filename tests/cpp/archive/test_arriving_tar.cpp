@@ -11,9 +11,7 @@ using namespace headrace::test;
 
 namespace {
 
-std::span<const uint8_t> bytes_of(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
+SharedBytes bytes_of(const std::string& text) { return std::make_shared<const Received>(text.begin(), text.end()); }
 
 /// All members and the error, if there is one, in one text.
 std::string at_once(const std::string& archive) {

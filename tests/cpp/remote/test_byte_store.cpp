@@ -76,6 +76,44 @@ TEST_CASE("a failed fetch fails its readers once; the next one asks again") {
   CHECK(store.want(key(2)));  // an announcement asks again, too
 }
 
+TEST_CASE("a range that is taken out is gone, and no read") {
+  ByteStore store(1 << 20, 0);
+  CHECK(store.take_out(key(1)) == nullptr);
+  REQUIRE(store.want(key(1)));
+  CHECK(store.take_out(key(1)) == nullptr);
+  CHECK_FALSE(store.want(key(1)));  // it is on its way
+  const auto bytes = std::make_shared<const Received>(bytes_of(1));
+  store.arrived(key(1), bytes);
+  CHECK(store.take_out(key(1)) == bytes);
+  CHECK(store.counts().bytes == 0);
+  CHECK(store.counts().fetched == 0);
+  REQUIRE(store.want(key(1)));
+  store.fail(key(1), "no such object", 2);
+  try {
+    store.take_out(key(1));
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.os_errno() == 2);
+  }
+  store.close();
+  CHECK_THROWS_AS(store.take_out(key(1)), Error);
+}
+
+TEST_CASE("the bytes of a range that is forgotten are dropped when they arrive") {
+  ByteStore store(1 << 20, 0);
+  store.forget(key(1));
+  REQUIRE(store.want(key(1)));
+  store.forget(key(1));
+  store.arrived(key(1), std::make_shared<const Received>(bytes_of(1)));
+  CHECK(store.counts().bytes == 0);
+  REQUIRE(store.want(key(1)));
+  store.arrived(key(1), std::make_shared<const Received>(bytes_of(1)));
+  CHECK(store.counts().bytes == 100);
+  store.forget(key(1));
+  CHECK(store.counts().bytes == 0);
+  CHECK(store.want(key(1)));
+}
+
 TEST_CASE("cancelling and closing end the waiting") {
   ByteStore store(1 << 20, 0);
   std::atomic<bool> cancelled{false};
