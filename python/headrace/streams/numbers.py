@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 _BLOCK = 512  # headers of a tar archive begin at its multiples
 _SHARD, _TURN = 32, 56  # bits in front of the number of the shard, and of the turn
 MOST_SHARDS, MOST_TURNS, MOST_BYTES = 1 << (_TURN - _SHARD), 127, _BLOCK << _SHARD
@@ -32,3 +35,8 @@ def place_of(number: int) -> Place:
     """Returns where the sample of a number begins."""
     block = number & ((1 << _SHARD) - 1)
     return Place(number >> _TURN, (number >> _SHARD) & (MOST_SHARDS - 1), block * _BLOCK)
+
+
+def shards_of(numbers: npt.NDArray[np.int64]) -> set[int]:
+    """Returns the shards in which the samples of these numbers, int64 (n,), lie."""
+    return set(np.unique(numbers >> _SHARD & MOST_SHARDS - 1).tolist())

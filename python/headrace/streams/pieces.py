@@ -51,13 +51,15 @@ class Pieces:
         self._fetcher = files.fetcher
         self._feed = _Feed(self._fetcher, files, stamps, segments)
         self._awaited: Range | None = None
+        self._ended = False
 
     def __iter__(self) -> Pieces:
         return self
 
     def __next__(self) -> Piece:
-        item = self._fetcher.wait(self._feed.next())
+        item = None if self._ended else self._fetcher.wait(self._feed.next())
         if item is None:
+            self._ended = True  # asked again for each sample that leaves the buffer then
             raise StopIteration
         segment, size, begin, data = item
         return Piece(segment, size, begin, self._arrived(data) if isinstance(data, Range) else data)

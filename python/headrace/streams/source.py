@@ -92,8 +92,9 @@ class StreamSource(BlobDataset):
 
     def remember(self, sample: Sample) -> None:
         """Keeps what a sampler has read until it is delivered."""
-        one = self._object(place_of(sample.number).shard)
-        self._fetcher.store.put(one.number, sample.offset, len(sample.data), sample.data)
+        fetcher = self._fetcher
+        one = self._object(fetcher, place_of(sample.number).shard)
+        fetcher.store.put(one.number, sample.offset, len(sample.data), sample.data)
         self._note(sample)
 
     def _note(self, sample: Sample) -> Found:
@@ -143,9 +144,9 @@ class StreamSource(BlobDataset):
     def _fetcher(self) -> Fetcher:
         return self.files.fetcher
 
-    def _object(self, shard: int) -> RemoteObject:
+    def _object(self, fetcher: Fetcher, shard: int) -> RemoteObject:
         """Returns a shard as this process's fetcher knows it."""
-        fetcher, files = self._fetcher, self.files
+        files = self.files
         if self._objects is None or self._objects[0] is not fetcher:
             self._objects = fetcher, {}
         known = self._objects[1]
@@ -162,10 +163,11 @@ class StreamSource(BlobDataset):
         """Returns the native table of a batch, whose rows are the samples' numbers."""
         numbers = indices.tolist()
         found = [self.found(number) for number in numbers]
-        objects = [self._object(place_of(number).shard).number for number in numbers]
+        fetcher = self._fetcher
+        objects = [self._object(fetcher, place_of(number).shard).number for number in numbers]
         columns = (objects, [one.offset for one in found], [one.length for one in found])
         return core.chosen_ranges(
-            self._fetcher.store,
+            fetcher.store,
             np.ascontiguousarray(indices, np.int64),
             *(np.array(column, np.uint64) for column in columns),
         )
