@@ -4,12 +4,12 @@
 
 Training: RandomResizedCrop(224), flip, normalise, shuffled over all shards, whole epochs. First the remote batches must
 equal the local ones. "cold": no cache, every sample is a request. "disk", "memory": later epochs over a cache.
-"stream": TarStream, which reads shards from front to back; its batches are compared with the oracle's. The figures are
-shares of the local images a second, the local epoch measured beside each: the median and the range over the rounds. The
-server is a process of its own on the same cores, or with --apart on the last one, and this process on the others, local
-epochs included. Then: seconds, and processor seconds of this process, from the dataset's constructor to the first batch
-of 64, for a bucket of many shards (no cache): with an index beside each, with one joined index, and as a stream without
-any.
+"stream": TarStream, which reads shards from front to back; its batches are compared with the oracle's. By default it
+does not learn the rows of JPEGs, as the local loader does; "learning stream" does. The figures are shares of the local
+images a second, the local epoch measured beside each: the median and the range over the rounds. The server is a process
+of its own on the same cores, or with --apart on the last one, and this process on the others, local epochs included.
+Then: seconds, and processor seconds of this process, from the dataset's constructor to the first batch of 64, for a
+bucket of many shards (no cache): with an index beside each, with one joined index, and as a stream without any.
 """
 
 from __future__ import annotations
@@ -102,6 +102,7 @@ def steady(paths: list[Path], cores: int, rounds: int, latency_s: float, core: i
                     if not (torch.equal(a, b) and torch.equal(its, theirs)):
                         sys.exit(f"{kind}: the batches differ")
             far["stream"] = stream(f"{url}/{pattern}", cores)
+            far["learning stream"] = stream(f"{url}/{pattern}", cores, entry_points="1 GB")
             far["stream"].verify(2)
             shares: dict[str, list[float]] = {kind: [] for kind in far}
             for _ in range(rounds):
@@ -111,9 +112,9 @@ def steady(paths: list[Path], cores: int, rounds: int, latency_s: float, core: i
     return shares
 
 
-def stream(urls: str, cores: int) -> headrace.DataLoader:
+def stream(urls: str, cores: int, **options: Any) -> headrace.DataLoader:
     dataset = headrace.TarStream(urls, transform=torchvision_transform("train"), shuffle=True)
-    return headrace.DataLoader(dataset, BATCH, num_workers=cores, seed=0)
+    return headrace.DataLoader(dataset, BATCH, num_workers=cores, seed=0, **options)
 
 
 def first_batches(paths: list[Path], cores: int, shards: int, latency_s: float) -> dict[str, list[float]]:
@@ -158,7 +159,7 @@ def main() -> None:
     figures: dict[str, Any] = {"machine": describe(), "load": os.getloadavg(), "samples": len(paths)}
     figures |= {"latency ms": options.latency, "apart": options.apart, "shares of local": shares}
     for kind, values in shares.items():
-        print(f"{kind:<8}{statistics.median(values):.2f} of local ({min(values):.2f} to {max(values):.2f})")
+        print(f"{kind:<16}{statistics.median(values):.2f} of local ({min(values):.2f} to {max(values):.2f})")
     times = [first_batches(paths, options.cores, options.shards, latency_s) for _ in range(min(3, options.rounds) or 1)]
     figures["first batch s, processor s"] = times
     for kind in times[0]:

@@ -208,17 +208,26 @@ class StreamSource(BlobDataset):
 
 
 class StreamTable:
-    """Makes the native table of each batch of a stream: there is none of all samples."""
+    """Makes the native table of each batch of a stream: there is none of all samples.
 
-    def __init__(self, source: StreamSource) -> None:
-        self._source = source
+    Args:
+        points: what is known of the rows of JPEGs; None: nothing, and nothing is learned.
+    """
+
+    def __init__(self, source: StreamSource, points: core.EntryPoints | None = None) -> None:
+        self._source, self._points = source, points
 
     def __len__(self) -> int:
         return len(self._source)
 
     def of(self, indices: Int64s) -> core.BlobTable:
         """Returns the table of a batch."""
-        return self._source.table(indices)
+        table = self._source.table(indices)
+        return table if self._points is None else table.entered_by(self._points)
+
+    def entered_by(self, points: core.EntryPoints) -> StreamTable:
+        """Returns the same with what is known of the rows of JPEGs."""
+        return StreamTable(self._source, points)
 
 
 class _Labels(Sequence[Any]):

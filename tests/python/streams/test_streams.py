@@ -176,3 +176,16 @@ def test_arguments(folder: Path) -> None:
         [T.ByAspectRatio({(16, 16): T.Resize((16, 16)), (16, 24): T.Resize((16, 24))}), T.PILToTensor()]
     )
     assert "does not know ahead" in str(headrace.DataLoader(TarStream(url, transform=by_size), 8).explain())
+
+
+def test_rows_of_jpegs_are_learned_if_asked(folder: Path) -> None:
+    """Not by default: how many samples a stream has is not known."""
+    with ObjectServer(folder) as server:
+        dataset = stream(server, label="txt", transform=T.Compose([T.CenterCrop(16), T.ToTensor()]))
+        wanted = list(loader(dataset))
+        made = loader(dataset, entry_points="1 MB")
+        assert_same(list(made), wanted)
+        learned = made.stats().entry_points
+        assert learned is not None and learned.images > 0 and learned.entered > 0
+        made.set_epoch(1)
+        assert_same(list(made), wanted)
