@@ -142,7 +142,7 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--apart", action="store_true", help="the server has the last core, the loader the others")
     parser.add_argument("--latency", type=float, default=30.0, help="milliseconds added to each request")
-    parser.add_argument("--shards", type=int, default=1000)
+    parser.add_argument("--shards", type=int, default=1000, help="of the bucket of the first batches; 0: none")
     parser.add_argument("--samples", type=int, default=1024, help="of an epoch at least: the images are repeated")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -160,9 +160,10 @@ def main() -> None:
     figures |= {"latency ms": options.latency, "apart": options.apart, "shares of local": shares}
     for kind, values in shares.items():
         print(f"{kind:<16}{statistics.median(values):.2f} of local ({min(values):.2f} to {max(values):.2f})")
-    times = [first_batches(paths, options.cores, options.shards, latency_s) for _ in range(min(3, options.rounds) or 1)]
+    count = (min(3, options.rounds) or 1) if options.shards else 0
+    times = [first_batches(paths, options.cores, options.shards, latency_s) for _ in range(count)]
     figures["first batch s, processor s"] = times
-    for kind in times[0]:
+    for kind in times[0] if times else ():
         wall, spent = zip(*(one[kind] for one in times), strict=True)
         print(
             f"first batch of {options.shards} shards, {kind}: {statistics.median(wall):.2f} s "
