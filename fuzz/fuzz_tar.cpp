@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <span>
 
 #include "core/archive/arriving_tar.h"
@@ -50,8 +49,7 @@ void arrive(std::span<const uint8_t> bytes, size_t piece, size_t expected) {
     }
     require(fed < bytes.size(), "more bytes are wanted than there are");
     const size_t some = std::min(piece, bytes.size() - fed);
-    const auto fresh = bytes.subspan(fed, some);
-    tar.append(std::make_shared<const Received>(fresh.begin(), fresh.end()));
+    tar.append(copy_of(bytes.subspan(fed, some)));
     fed += some;
   }
   require(members == expected, "another number of members has arrived");

@@ -1,8 +1,6 @@
 // Bytes of the core as Python sees them: an object with a buffer that cannot be written to.
 #pragma once
 
-#include <utility>
-
 #include "bind/convert.h"
 #include "core/base/received.h"
 
@@ -16,8 +14,7 @@ struct PySharedBytes {
 inline SharedBytes shared_bytes(const pybind11::object& data) {
   if (pybind11::isinstance<PySharedBytes>(data)) return data.cast<const PySharedBytes&>().bytes;
   const pybind11::buffer_info info = bytes_of(data.cast<pybind11::buffer>());
-  const auto bytes = span_of(info);
-  return std::make_shared<const Received>(bytes.begin(), bytes.end());
+  return copy_of(span_of(info));
 }
 
 }  // namespace headrace

@@ -87,10 +87,7 @@ py::object next_member(ArrivingTar& self) {
   if (step == ArrivingTar::Step::kMore) return py::none();
   if (step == ArrivingTar::Step::kEnd) return py::tuple();
   py::object data = py::none();
-  if (member.wanted) {
-    auto bytes = std::make_shared<const Received>(member.bytes.begin(), member.bytes.end());
-    data = py::cast(PySharedBytes{std::move(bytes)});
-  }
+  if (member.wanted) data = py::cast(PySharedBytes{copy_of(member.bytes)});
   return py::make_tuple(py::bytes(member.key), py::bytes(member.extension), member.begin, member.offset, data);
 }
 

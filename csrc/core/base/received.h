@@ -1,9 +1,11 @@
 // Bytes that were received, and are read by several owners.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -27,5 +29,12 @@ struct Uninitialised : std::allocator<T> {
 };
 using Received = std::vector<uint8_t, Uninitialised<uint8_t>>;
 using SharedBytes = std::shared_ptr<const Received>;
+
+/// A copy that can be shared.
+inline SharedBytes copy_of(std::span<const uint8_t> bytes) {
+  auto made = std::make_shared<Received>(bytes.size());
+  std::copy(bytes.begin(), bytes.end(), made->begin());
+  return made;
+}
 
 }  // namespace headrace

@@ -39,7 +39,7 @@ bool ByteStore::has(const RangeKey& key) const {
 }
 
 void ByteStore::put(const RangeKey& key, std::span<const uint8_t> bytes, Origin origin) {
-  auto made = std::make_shared<const Received>(bytes.begin(), bytes.end());
+  auto made = copy_of(bytes);
   const std::lock_guard guard(lock_);
   put_in(entries_.try_emplace(key).first, std::move(made), origin);
 }
@@ -72,7 +72,7 @@ void ByteStore::keep(const RangeKey& key, std::span<const uint8_t> bytes) {
     const std::lock_guard guard(lock_);
     if (!fits()) return;  // before the copy, which a full store would make for each read
   }
-  auto made = std::make_shared<const Received>(bytes.begin(), bytes.end());
+  auto made = copy_of(bytes);
   const std::lock_guard guard(lock_);
   if (!fits()) return;
   const auto found = entries_.try_emplace(key).first;
