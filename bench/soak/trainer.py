@@ -36,6 +36,7 @@ from headrace import DataLoader
 
 _MOST_ATTEMPTS = 30  # of an epoch under faults; the next one has none
 _MEMORY_EVERY_US = 20_000_000
+_MOST_REPLACEMENTS = 1000  # kept: a quarter of a MB; without a bound they are most of what grows in the first hours
 _WAYS = {"whole": 40, "left": 15, "interrupted": 25, "forked": 3, "short of files": 5}
 
 
@@ -222,7 +223,7 @@ class Trainer:
             loader.set_epoch(epoch)
             oracle: Any = loader.reference().dataset
             image, _ = oracle.sample(other, oracle.draws_of(index, 0))
-            if len(self._replacements) > 100_000:
+            if len(self._replacements) >= _MOST_REPLACEMENTS:
                 self._replacements.clear()
             self._replacements[key] = answers.checksums(image[None])[0]
             if armed:

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from headrace.pace.pace import Mark, Pace
 from headrace.tuning.tensors import bytes_of
-from headrace.tuning.tuner import Choice, Tuner, Window
+from headrace.tuning.tuner import Choice, Tuner
+from headrace.tuning.turns import Window
 from headrace.verdict.load import Setting, between
 
 _SLICE_S = 0.25  # a wait is cut into these, so that slow batches do not stop the tuning

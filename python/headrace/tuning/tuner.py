@@ -4,22 +4,21 @@ what was before, and kept if it is faster."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from headrace.tuning.budget import Budget
+from headrace.tuning.turns import Noise, Turns, Window
 from headrace.verdict.load import Load
 from headrace.verdict.model import is_crowded
 
 FIRST_DEPTH = 2  #: torch's default
 _MOST_DEPTH = 32
 _WAITS = 0.05  # a consumer that waits less has what a perfect loader would give it, within the tolerance
-_GAIN = 1.03  # a smaller one is noise, or not worth a thread
-_CLEAR, _HOPELESS = 1.25, 0.9  # after one turn
-_UNCLEAR = (1.0, 1.06)  # after two turns
-_TURNS = 3
-_CHANGED = 1.25  # a speed that differs this much asks for other numbers
+_GAIN = 1.03  # of a whole epoch with other workers; a smaller one is noise, or not worth a process
+_CHANGED = 1.25  # a speed that differs this much asks for other numbers,
+_IN_A_ROW = 3  # in this many windows, as one may be noise
 _PAUSE_S, _LONGEST_PAUSE_S = 30.0, 480.0
 _KEPT = 64  # records of trials
 
@@ -32,25 +31,6 @@ class Choice(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.threads} threads, {self.depth} ahead" if self.threads != 1 else f"1 thread, {self.depth} ahead"
-
-
-@dataclass(frozen=True)
-class Window:
-    """What was measured while one choice was in force.
-
-    Attributes:
-        seconds: its length.
-        load: the work of a batch in this time.
-        waits: share of the time in which the consumer waited.
-        made: samples that the threads made in a second.
-        handed: batches that the consumer took in a second; 0: too few to tell.
-    """
-
-    seconds: float
-    load: Load
-    waits: float
-    made: float
-    handed: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -102,9 +82,10 @@ class Tuner:
         self._most_depth = self.choice.depth if depth is not None else _MOST_DEPTH
         self._refused: set[Choice] = set()
         self._base = self._tried = self.choice
-        self._windows: dict[Choice, list[Window]] = {}  # of the trial under way; empty: none is
+        self._turns: Turns | None = None  # of the trial under way
+        self._noise = Noise()
         self._pause_s, self._waited_s = _PAUSE_S, 0.0
-        self._speed = 0.0  # when the last trial ended
+        self._speed, self._differ = 0.0, 0  # when the last trial ended; newest windows with another speed
         self._left: tuple[Choice, float] | None = None  # of the epoch before the newest change; of torch's workers
 
     @property
@@ -139,7 +120,7 @@ class Tuner:
         self.most = self.budget.most
         if max(self._base.threads, self._tried.threads) > self.most:
             self._end_trial()
-        if not self._windows:
+        if self._turns is None:
             self.choose(self._base._replace(threads=min(self._base.threads, self.most)))
 
     def choose(self, choice: Choice) -> None:
@@ -172,56 +153,47 @@ class Tuner:
     def heed(self, window: Window) -> None:
         """Takes a window in which `choice` was in force, and may change `choice`."""
         self.measured = True
-        if self._windows:
-            self._go_on(window)
+        if self._turns is not None:
+            self._go_on(self._turns, window)
             return
         speed = window.made
         self._waited_s += window.seconds
-        changed = self._speed and not 1 / _CHANGED < speed / self._speed < _CHANGED
+        differs = self._speed and not 1 / _CHANGED < speed / self._speed < _CHANGED
+        self._differ = self._differ + 1 if differs else 0
+        changed = self._differ == _IN_A_ROW
         if changed or self._waited_s > self._pause_s:
             self._pause_s = _PAUSE_S if changed else min(2 * self._pause_s, _LONGEST_PAUSE_S)
             self._refused.clear()
-            self._speed, self._waited_s = speed, 0.0
+            self._speed, self._differ, self._waited_s = speed, 0, 0.0
         next_one = next((one for one in self._candidates(window) if one not in self._refused), None)
         self.settled = next_one is None
         if next_one is not None:
-            self._windows = {self._base: [window], next_one: []}
+            self._turns = Turns([window], self._noise)
             self._tried = self.choice = next_one
         elif not self._speed:
             self._speed = speed
 
-    def _go_on(self, window: Window) -> None:
-        """Continues a trial: turns of the new choice and of the one before it."""
-        windows, base, tried = self._windows, self._base, self._tried
-        windows.setdefault(self.choice, []).append(window)
-        before, after = windows.get(base, []), windows.get(tried, [])
-        if not before:  # another epoch began in another thread
+    def _go_on(self, turns: Turns, window: Window) -> None:
+        """Continues a trial."""
+        (turns.after if self.choice == self._tried else turns.before).append(window)
+        kept = turns.verdict()
+        if kept is None:
+            self.choice = self._tried if turns.is_afters else self._base
             return
-        if len(after) < len(before):
-            self.choice = self._tried
-            return
-        gain = _gain(before, after)
-        clear = not _HOPELESS <= gain <= _CLEAR
-        if len(after) == 2:
-            clear = not _UNCLEAR[0] <= gain <= _UNCLEAR[1]
-        if not clear and len(after) < _TURNS:
-            self.choice = self._base
-            return
-        kept = gain > _GAIN
-        self.trials.append(Trial(self._base, self._tried, gain, kept))
+        self.trials.append(Trial(self._base, self._tried, turns.gain, kept))
+        self._noise = turns.noise.remembered()
         if kept:
             self._refused = {self._base}
             self._base = self._tried
             self._pause_s = _PAUSE_S
         else:
             self._refused.add(self._tried)
-        self._speed = 0.0
-        self._waited_s = 0.0
+        self._speed, self._differ, self._waited_s = 0.0, 0, 0.0
         self._end_trial()
         self.choice = self._base
 
     def _end_trial(self) -> None:
-        self._windows = {}
+        self._turns = None
 
     def _candidates(self, window: Window) -> Iterator[Choice]:
         """Yields what may be faster than the choice in force, the most likely first."""
@@ -230,10 +202,18 @@ class Tuner:
         if window.waits < _WAITS and not crowded:
             return
         idle = load.idle > _WAITS * threads * load.period
+        if idle and load.own_delayed > _WAITS * load.period:  # they take the consumer's core for little
+            yield from self._with(depth, (threads - 1,))
         if idle and depth < self._most_depth:
             yield Choice(threads, min(2 * depth, self._most_depth))
-        for count in self._numbers(load, threads, crowded=crowded):
-            if count != threads and 1 <= count <= self.most:
+        yield from self._with(depth, self._numbers(load, threads, crowded=crowded))
+        if depth > FIRST_DEPTH and not self.fixed_depth:  # fewer batches may stay in the caches
+            yield Choice(threads, max(FIRST_DEPTH, depth // 2))
+
+    def _with(self, depth: int, numbers: Iterable[int]) -> Iterator[Choice]:
+        """Yields the choices of the numbers of threads that are possible."""
+        for count in numbers:
+            if count != self._base.threads and 1 <= count <= self.most:
                 yield Choice(count, depth)
 
     def _numbers(self, load: Load, threads: int, *, crowded: bool) -> Iterator[int]:
@@ -257,11 +237,3 @@ def _again(budget_now: Callable[[], Budget], choice: Choice, fixed_depth: bool) 
     made.choose(choice)
     made.first = choice
     return made
-
-
-def _gain(before: list[Window], after: list[Window]) -> float:
-    """Returns the ratio of the mean speeds: of batches where every window has enough, otherwise of samples."""
-    both = [*before, *after]
-    speeds = {id(one): one.handed if all(one.handed for one in both) else one.made for one in both}
-    then, now = (sum(speeds[id(one)] for one in part) / len(part) for part in (before, after))
-    return now / then if then else 1.0

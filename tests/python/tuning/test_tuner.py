@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import random
 from collections.abc import Callable
@@ -12,7 +13,8 @@ import pytest
 
 from headrace.tuning.budget import Budget
 from headrace.tuning.told import NOTHING_MEASURED, told
-from headrace.tuning.tuner import Choice, Tuner, Window
+from headrace.tuning.tuner import Choice, Tuner
+from headrace.tuning.turns import Window
 from headrace.verdict.load import Load, Setting
 
 BATCH = 32
@@ -30,6 +32,8 @@ class Pipeline:
         python: seconds of a sample in Python steps, which exclude each other.
         crowding: the share that each thread beyond the cores costs.
         gaps: share of the time that threads are idle for want of batches, at depth 1.
+        cached: the most batches in the making, of all threads, that stay in the caches; 0: the number does not matter.
+            Other choices reach three quarters of the speed, and their threads take the consumer's core now and then.
     """
 
     cores: float = 2.0
@@ -39,6 +43,7 @@ class Pipeline:
     python: float = 0.0
     crowding: float = 0.0
     gaps: float = 0.0
+    cached: int = 0
     noise: Callable[[], float] = field(default=lambda: 1.0)
 
     def rate(self, choice: Choice) -> float:
@@ -50,7 +55,12 @@ class Pipeline:
         if self.python:
             rates.append(1 / self.python)
         making = min(rates) * (1 - self.gaps / choice.depth)
+        if self._misses(choice):
+            making *= 0.75
         return min(making, BATCH / self.step if self.step else making)
+
+    def _misses(self, choice: Choice) -> bool:
+        return 0 < self.cached < choice.threads * choice.depth
 
     def window(self, choice: Choice, seconds: float = 0.3) -> Window:
         rate = self.rate(choice) * self.noise()
@@ -67,6 +77,7 @@ class Pipeline:
             idle=max(0.0, choice.threads * period - busy),
             lanes={"python": self.python * BATCH} if self.python else {},
             python_cpu=self.python * BATCH,
+            own_delayed=0.4 * period if self._misses(choice) and choice.threads > 1 else 0.0,
         )
         return Window(seconds, load, max(0.0, period - self.step) / period, rate, rate / BATCH)
 
@@ -98,20 +109,42 @@ SITUATIONS = {
     "a Python step": Pipeline(cpu=0.001, python=0.01),
     "gaps between batches": Pipeline(cpu=0.01, gaps=0.8),
     "more threads are slower": Pipeline(cores=8.0, cpu=0.001, python=0.01, crowding=0.3),
+    "rows that are copied": Pipeline(cpu=1e-6, python=1e-5, gaps=0.5, cached=2),
 }
 
 
+def drifting(seed: int, sudden: float, slow: float) -> Callable[[], float]:
+    """Returns noise of a machine that others use: of single windows, and over some ten of them."""
+    draw, state = random.Random(seed), 0.0
+
+    def one() -> float:
+        nonlocal state
+        state = 0.9 * state + draw.gauss(0.0, slow * math.sqrt(1 - 0.9**2))
+        return max(0.2, draw.gauss(1.0, sudden) + state)
+
+    return one
+
+
+@pytest.mark.parametrize(("sudden", "slow"), [(0.02, 0.0), (0.05, 0.05)])
 @pytest.mark.parametrize("name", SITUATIONS)
-def test_near_the_best_fixed_choice_within_thirty_seconds_under_noise(name: str) -> None:
+def test_near_the_best_fixed_choice_within_thirty_seconds_under_noise(name: str, sudden: float, slow: float) -> None:
     pipeline = SITUATIONS[name]
     misses = 0
     for seed in range(100):
-        draw = random.Random(seed)
-        noisy = replace(pipeline, noise=lambda draw=draw: draw.gauss(1.0, 0.02))
         tuner = tuner_of(pipeline.cores)
-        run(noisy, tuner, 30.0)
-        misses += pipeline.rate(tuner.choice) < 0.95 * best(pipeline, tuner)
+        run(replace(pipeline, noise=drifting(seed, sudden, slow)), tuner, 30.0)
+        misses += pipeline.rate(tuner._base) < 0.95 * best(pipeline, tuner)
     assert misses <= 5, f"{misses} of 100"
+
+
+def test_one_noisy_window_does_not_begin_the_search_again() -> None:
+    tuner, pipeline = tuner_of(), Pipeline(cpu=0.01, crowding=0.1)
+    run(pipeline, tuner, 12.0)
+    count = len(tuner.trials)
+    for _ in range(3):
+        tuner.heed(replace(pipeline.window(tuner.choice), made=1.0))
+        run(pipeline, tuner, 2.0)
+    assert len(tuner.trials) == count
 
 
 def test_what_does_not_help_is_taken_back_and_not_tried_at_once_again() -> None:
