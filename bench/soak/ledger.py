@@ -15,10 +15,11 @@ ABOUT = (
     "on_error says; lost: neither delivered nor reported; wrong: other bytes or another place; unexpected: errors that "
     "no fault explains; hours: without the time for which the processes were stopped; longest_wait_s: in next(); "
     "longest_quiet_wait_s: of this, while no thread of the process ran or was waiting for a core; growth: of anonymous "
-    "memory, by least squares after the first quarter of a run of at least half an hour."
+    "memory, by least squares after the first quarter of a run of at least half an hour; growth_in_use: of what is "
+    "allocated and not freed, in malloc's heaps and Python's, which gaps between the allocations do not change."
 )
 _LARGEST = ("longest_wait_s", "longest_quiet_wait_s")
-_GROWTH = "growth_mb_per_hour"
+_GROWTHS = ("growth_mb_per_hour", "growth_in_use_mb_per_hour")
 
 
 def add(path: Path, run: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +52,7 @@ def totals(runs: Iterable[dict[str, Any]]) -> dict[str, Any]:
     weighted with their hours."""
     made: dict[str, Any] = {"runs": 0, "hours": 0.0, "counters": {}, "faults": {}, "hangs": 0, "crashes": 0}
     made |= dict.fromkeys(_LARGEST, 0.0)
-    grown = weight = 0.0
+    grown, weight = dict.fromkeys(_GROWTHS, 0.0), dict.fromkeys(_GROWTHS, 0.0)
     for run in runs:
         made["runs"] += 1
         for name in ("hours", "hangs", "crashes"):
@@ -61,9 +62,11 @@ def totals(runs: Iterable[dict[str, Any]]) -> dict[str, Any]:
         for group in ("counters", "faults"):
             for name, count in run[group].items():
                 made[group][name] = made[group].get(name, 0) + count
-        if run[_GROWTH] is not None:
-            grown, weight = grown + run[_GROWTH] * run["hours"], weight + run["hours"]
-    made[_GROWTH] = round(grown / weight, 3) if weight else None
+        for name in _GROWTHS:
+            if run.get(name) is not None:
+                grown[name] += run[name] * run["hours"]
+                weight[name] += run["hours"]
+    made |= {name: round(grown[name] / weight[name], 3) if weight[name] else None for name in _GROWTHS}
     made["faults_injected"] = sum(made["faults"].values())
     return made
 

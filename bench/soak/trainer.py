@@ -25,7 +25,7 @@ from typing import Any
 
 import torch
 
-from bench.soak import answers, weather
+from bench.soak import answers, heap, weather
 from bench.soak.attempts import Attempt, failed
 from bench.soak.board import Board
 from bench.soak.checking import Check
@@ -241,9 +241,12 @@ class Trainer:
             return
         self._measured = now
         gc.collect()
+        in_use = heap.trimmed()
         status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
         anonymous = int(status["RssAnon"].split()[0]) / 1024
         noted = {"s": now / 1e6, "anonymous_mb": round(anonymous, 2), "threads": int(status["Threads"])}
+        if in_use is not None:
+            noted["in_use_mb"] = round(in_use / 2**20, 2)
         noted["descriptors"] = len(list(Path("/proc/self/fd").iterdir()))
         with (self.folder / "memory.jsonl").open("a") as file:
             print(json.dumps({"pid": os.getpid(), **noted}), file=file)

@@ -174,7 +174,7 @@ class Watcher:
 
     def write(self) -> dict[str, Any]:
         """Puts this run as it is into the file of figures; returns its record."""
-        points = self._memory()
+        points, in_use = self._memory("anonymous_mb"), self._memory("in_use_mb")
         step = max(1, len(points) // _MOST_POINTS)
         record = {
             "id": f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(self.begun))} {os.getpid()}",
@@ -191,16 +191,18 @@ class Watcher:
             "longest_wait_s": round(self.board.clock("longest_wait_us") / 1e6, 2),
             "longest_quiet_wait_s": round(self.board.clock("longest_quiet_wait_us") / 1e6, 2),
             "growth_mb_per_hour": ledger.growth(points),
+            "growth_in_use_mb_per_hour": ledger.growth(in_use),
             "memory": [{"s": round(seconds), "mb": size} for seconds, size in points[::step]],
+            "memory_in_use": [{"s": round(seconds), "mb": size} for seconds, size in in_use[::step]],
             "findings": [*self.hangs, *self.crashes, *self._findings()][:_MOST_FINDINGS],
         }
         ledger.add(self.out, record)
         return record
 
-    def _memory(self) -> list[tuple[float, float]]:
-        """Returns (seconds, MB) of the trainer's memory, since its last start."""
+    def _memory(self, kind: str) -> list[tuple[float, float]]:
+        """Returns (seconds, MB) of the trainer's memory, since its last start; none where it is not known."""
         noted = [json.loads(line) for line in _lines(self.folder / "memory.jsonl")]
-        return [(one["s"], one["anonymous_mb"]) for one in noted if one["pid"] == noted[-1]["pid"]]
+        return [(one["s"], one[kind]) for one in noted if one["pid"] == noted[-1]["pid"] and kind in one]
 
     def _findings(self) -> list[str]:
         noted = map(json.loads, _lines(self.folder / "findings.jsonl"))

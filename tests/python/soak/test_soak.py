@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-from bench.soak import ledger, watcher, weather
+from bench.soak import heap, ledger, watcher, weather
 from bench.soak.answers import checksums
 from bench.soak.attempts import Attempt
 from bench.soak.board import Board
@@ -146,6 +146,17 @@ def test_counts_survive_the_process_and_add_up(tmp_path):
     assert (totals["runs"], totals["hours"], totals["hangs"], totals["longest_wait_s"]) == (2, 4.0, 0, 3.0)
     assert totals["counters"]["samples"] == 26 and totals["faults_injected"] == 6
     assert totals["growth_mb_per_hour"] == 1.0
+
+
+def test_what_is_allocated_is_counted_and_what_is_freed_is_not():
+    before = heap.trimmed()
+    if before is None:
+        pytest.skip("this libc has no mallinfo2: glibc before 2.33, or another library")
+    held = bytearray(64 << 20)
+    during = heap.trimmed()
+    del held
+    assert during - before == pytest.approx(64 << 20, abs=1 << 20)
+    assert heap.trimmed() == pytest.approx(before, abs=1 << 20)
 
 
 def test_growth_is_the_slope_after_the_first_quarter():
