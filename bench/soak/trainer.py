@@ -264,7 +264,7 @@ def main() -> None:
     warnings.simplefilter("ignore")  # of skipped samples: the check reads loader.errors
     folder, count, epochs, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     trainer = Trainer(folder, count, epochs, seed)
-    fail_allocations_of("headrace/_core")
+    fail_allocations_of("headrace/libheadrace_core")
     trainer.warm_up()
     while True:
         trainer.train(trainer.drawn())

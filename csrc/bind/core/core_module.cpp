@@ -13,8 +13,10 @@
 #include "bind/convert.h"
 #include "core/kernels/kernels.h"
 
-PYBIND11_MODULE(_core, module) {
-  namespace py = pybind11;
+namespace py = pybind11;
+
+// Safe without the GIL: see docs/decisions/0050.
+PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   module.doc() = "Native core of headrace: not a public interface; see headrace.DataLoader and headrace.ops.";
   module.def("instruction_set", [] { return headrace::kernels().name; }, "The kernels in use: scalar, avx2 or avx512.");
   module.def(
