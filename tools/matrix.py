@@ -88,7 +88,7 @@ def row(python: str, tests: list[str]) -> tuple[list[str], bool]:
     arguments = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", QUICK, *tests)
     settings = {"PYTHONPATH": str(site), "HYPOTHESIS_PROFILE": "quick"}
     if versions[0].endswith("t"):
-        settings["PYTHON_GIL"] = os.environ.get("PYTHON_GIL", "1")  # the warning would end pytest
+        settings["PYTHON_GIL"] = os.environ.get("PYTHON_GIL", "0")  # _gpu enables it, and the warning ends pytest
     passed, said = run(python, *arguments, log=folder / "tests.log", **settings)
     return [*versions, *cells, counts(said)], imported and passed
 

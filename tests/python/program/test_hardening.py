@@ -1,4 +1,4 @@
-"""The native modules and the core that they share are built hardened: what their ELF headers and imported symbols say."""
+"""The native modules and their shared core are built hardened: what their ELF headers and imported symbols say."""
 
 from __future__ import annotations
 
