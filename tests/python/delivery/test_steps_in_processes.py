@@ -21,7 +21,12 @@ from torchvision_shim import import_torchvision
 
 torchvision = import_torchvision()
 T = torchvision.transforms
-pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")  # on a machine with fewer cores
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:This DataLoader will create"),  # on a machine with fewer cores
+    pytest.mark.skipif(
+        not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="without the GIL threads call steps of any length"
+    ),
+]
 
 
 class Sharpened:

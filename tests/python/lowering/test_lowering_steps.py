@@ -139,7 +139,7 @@ OURS = [
     "RandomAdjustSharpness(1.5, 0.3)",
     "RandomChannelPermutation()",
     "RandomPhotometricDistort(contrast=(0.1, 3))",
-    "Compose([CenterCrop(50), RandAugment(3, 7, 10, 'bilinear', (1, 2, 3))])",
+    "Compose([CenterCrop(50), RandAugment(3, 7, 10, InterpolationMode.BILINEAR, (1, 2, 3))])",
     "TrivialAugmentWide(fill=9)",
     "AutoAugment()",
     "Compose([Resize((30, 20)), AutoAugment(AutoAugmentPolicy.CIFAR10), AutoAugment(AutoAugmentPolicy.SVHN, 3)])",
