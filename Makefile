@@ -13,7 +13,7 @@ PYTEST := $(PY) -m pytest -n auto --dist worksteal
 # The commit whose speed `make speed` compares with.
 BASE ?= HEAD~1
 
-.PHONY: demo quick speed test test-python test-cpp test-portable test-aarch64 test-pillow test-site check format bench bench-peers sanitize asan tsan fuzz \
+.PHONY: demo quick speed test test-python test-cpp test-portable test-aarch64 test-pillow test-site check format bench bench-peers sanitize asan tsan fuzz licenses \
   wheel gpu-check gpu-bench docs clean
 
 demo: $(VENV)/.installed
@@ -94,6 +94,13 @@ wheel: $(VENV)/.system
 	PATH=$(CURDIR)/build/wheel-env/bin:$$PATH build/wheel-env/bin/python -m auditwheel repair --wheel-dir dist build/wheel/*.whl
 	build/wheel-env/bin/python tools/wheel_licenses.py dist/headrace-*.whl
 	ls -l dist
+
+# Fails where a package that headrace needs or offers to use has a licence that binds its users' programs, or names none.
+licenses: $(VENV)/.installed $(VENV)/.tools
+	$(PYTHON) -m venv build/licenses
+	build/licenses/bin/python -m pip install --quiet --disable-pip-version-check "pip-licenses>=5,<6"
+	build/licenses/bin/pip-licenses --python=$(PY) --partial-match --fail-on="GPL;Proprietary;UNKNOWN" \
+	  --packages numpy pillow torch tqdm rich prometheus_client opentelemetry-api fsspec aiohttp s3fs
 
 # On a machine with an NVIDIA GPU, with the torch of PYTHON, which must have CUDA: the GPU path's tests, long runs and
 # sanitizers (gpu-check), its figures beside its peers' (gpu-bench). GPU_IMAGES: a folder of JPEG files to time with.
