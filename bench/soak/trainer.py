@@ -36,7 +36,7 @@ from headrace import DataLoader
 
 _MOST_ATTEMPTS = 30  # of an epoch under faults; the next one has none
 _MEMORY_EVERY_US = 20_000_000
-_MOST_REPLACEMENTS = 1000  # kept: a quarter of a MB; without a bound they are most of what grows in the first hours
+_MOST_REPLACEMENTS = 1000  # kept: this table of the soak's own is not to look like a leak
 _WAYS = {"whole": 40, "left": 15, "interrupted": 25, "forked": 3, "short of files": 5}
 
 

@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from headrace.base.interpreter import has_gil
+
 Array = np.ndarray[Any, Any]
 
 _ALIGNED = 64  # bytes; places of other sizes would not be aligned as memory of torch's is
@@ -230,8 +232,7 @@ def _users(tensor: torch.Tensor) -> tuple[int, int, int]:
 
 def is_possible() -> bool:
     """Whether this version of torch, and the interpreter, count all references."""
-    has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
-    return has_gil and hasattr(torch.Tensor, "_use_count") and hasattr(torch._C, "_storage_Use_Count")
+    return has_gil() and hasattr(torch.Tensor, "_use_count") and hasattr(torch._C, "_storage_Use_Count")
 
 
 _USERS_OF_ONE = _users(torch.from_numpy(np.empty(1))) if is_possible() else (0, 0, 0)

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from headrace.tuning.budget import Budget
-from headrace.tuning.turns import Noise, Turns, Window
+from headrace.tuning.turns import GAIN, Noise, Turns, Window
 from headrace.verdict.load import Load
 from headrace.verdict.model import is_crowded
 
 FIRST_DEPTH = 2  #: torch's default
 _MOST_DEPTH = 32
 _WAITS = 0.05  # a consumer that waits less has what a perfect loader would give it, within the tolerance
-_GAIN = 1.03  # of a whole epoch with other workers; a smaller one is noise, or not worth a process
 _CHANGED = 1.25  # a speed that differs this much asks for other numbers,
 _IN_A_ROW = 3  # in this many windows, as one may be noise
 _PAUSE_S, _LONGEST_PAUSE_S = 30.0, 480.0
@@ -140,8 +139,8 @@ class Tuner:
         if left is None:
             return False
         gain = left[1] / period
-        self.trials.append(Trial(left[0], self._base, gain, gain > _GAIN))
-        if gain > _GAIN:
+        self.trials.append(Trial(left[0], self._base, gain, gain > GAIN))
+        if gain > GAIN:
             return False
         self._refused.add(self._base)
         self.choose(left[0])

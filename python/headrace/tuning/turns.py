@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from headrace.verdict.load import Load
 
-_WORTH = math.log(1.03)  # a smaller gain is not worth a change
+GAIN = 1.03  #: a smaller one is not worth a change
+_WORTH = math.log(GAIN)
 _MOST = 8  # pairs of turns; a gain that shows in none of them is not there, or not found in reasonable time
 _REMEMBERED = 8  # pairs of earlier trials
 _SURE, _ENOUGH = 2.0, 1.0  # standard errors that a gain is above nothing, and below what is worth a change

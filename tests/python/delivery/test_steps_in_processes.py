@@ -16,6 +16,7 @@ from torch.utils.data import Subset
 
 import headrace
 from headrace import DataLoader
+from headrace.base.interpreter import has_gil
 from support import assert_same, train, write_folder
 from torchvision_shim import import_torchvision
 
@@ -23,9 +24,7 @@ torchvision = import_torchvision()
 T = torchvision.transforms
 pytestmark = [
     pytest.mark.filterwarnings("ignore:This DataLoader will create"),  # on a machine with fewer cores
-    pytest.mark.skipif(
-        not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="without the GIL threads call steps of any length"
-    ),
+    pytest.mark.skipif(not has_gil(), reason="without the GIL threads call steps of any length"),
 ]
 
 

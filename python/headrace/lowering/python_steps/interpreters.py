@@ -7,10 +7,10 @@ decision follows from the program alone, never from a measurement: the random nu
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
+from headrace.base.interpreter import has_gil
 from headrace.lowering.python_steps.short import is_short
 
 #: Up to so many threads call Python steps; see docs/decisions/0068 for the measurement.
@@ -26,7 +26,7 @@ def in_processes(steps: Sequence[Any], dataset: Any, num_workers: Any) -> str | 
         steps: the transforms without a native implementation.
         num_workers: the loader's argument; None if it is chosen while the loader works.
     """
-    if type(num_workers) is not int or num_workers <= MOST_THREADS or not _threads_wait():
+    if type(num_workers) is not int or num_workers <= MOST_THREADS or not has_gil():
         return None
     long = [step for step in steps if not is_short(step)]
     if not long or any(one.__module__.startswith("headrace.") for one in type(dataset).__mro__):
@@ -36,9 +36,3 @@ def in_processes(steps: Sequence[Any], dataset: Any, num_workers: Any) -> str | 
         f"{names} would run in Python, where {num_workers} threads wait for one interpreter, and worker processes have "
         "one each; seed= makes batches that do not depend on num_workers, in threads"
     )
-
-
-def _threads_wait() -> bool:
-    """Whether one thread at a time runs Python."""
-    enabled = getattr(sys, "_is_gil_enabled", None)
-    return enabled is None or bool(enabled())
