@@ -57,6 +57,7 @@ def before_and_after(found: list[dict[str, Any]]) -> str:
         gains = [median(one[key] for one in same) for key in ("expected", "measured")]
         told = f"{gains[0]:.2f}x" if gains[0] < MANY else f"more than {MANY}x"
         advice = Counter(one["advice"] or made for one in same).most_common(1)[0][0]
-        cells = [f"`{verdict}`", name, f"{before:.3g} ms", advice, f"{after:.3g} ms", told, f"{gains[1]:.2f}x"]
+        got = f"{gains[1]:.2f}x" if gains[1] < MANY else f"{gains[1]:.0f}x"
+        cells = [f"`{verdict}`", name, f"{before:.3g} ms", advice, f"{after:.3g} ms", told, got]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

@@ -135,7 +135,7 @@ def _less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
             after = replace(
                 load,
                 step=load.step if lane == "pillow" else _undisturbed(load, steps),
-                handed=_on_a_core(load) if lane == "pillow" else _without_waits(load),
+                handed=_on_a_core(load) if lane == "pillow" else _without_waits(load, steps),
                 cpu=load.cpu + (_OF_PILLOW * lanes[lane] if lane == "pillow" else 0.0),
                 lanes={one: seconds for one, seconds in lanes.items() if one != lane},
                 python_cpu=load.python_cpu * rest,
@@ -170,11 +170,16 @@ def _on_a_core(load: Load) -> dict[str, float]:
     return {name: seconds * share for name, seconds in load.handed.items()}
 
 
-def _without_waits(load: Load) -> dict[str, float]:
+def _without_waits(load: Load, steps: Sequence[Step]) -> dict[str, float]:
     """Returns what the consumer's thread does in ``next()`` if no Python thread keeps the interpreter: the loader's own
-    parts then take no longer than its time on a core."""
+    parts then take no longer than its time on a core, nor than the shortest tenth of its steps. The first alone is too
+    long: each wait for the interpreter ends with work of the kernel's."""
     parts = {name: seconds for name, seconds in load.handed.items() if name in ("submit", "hand_over")}
-    share = min(1.0, load.other_cpu / sum(parts.values())) if sum(parts.values()) else 1.0
+    takes = sum(parts.values())
+    bounds = [takes, load.other_cpu]
+    if steps and len(parts) == len(load.handed):
+        bounds.append(sorted(step.handed for step in steps)[(len(steps) - 1) // 10] / 1e9)
+    share = min(bounds) / takes if takes else 1.0
     return {**load.handed, **{name: seconds * share for name, seconds in parts.items()}}
 
 

@@ -11,9 +11,9 @@ from headrace.verdict.load import Load
 _DELAYED = 0.15  # share of the wish to run, above which other programs or threads are said to take the cores
 _BUSY_INTERPRETER = 0.4  # a holder without a core keeps it, too
 _ALL_THE_TIME = 0.8  # share of the time in which Python threads keep it, above which nothing else can be the limit
-# Seconds on a core for which torch's workers and their parent hand a batch over, whatever its size: 0.9 to 1.3 measured
-# on a Zen 4, in pickling, threads and descriptors.
-_BETWEEN_PROCESSES = 0.0012
+# Seconds on a core for which torch's workers and their parent hand a batch over (pickling, threads, descriptors),
+# whatever its size. On a Zen 4 1.3 to 1.5 ms where samples cost nothing, 2.0 to 2.9 where they use caches.
+_BETWEEN_PROCESSES = 0.002
 _CROWDED = 1.5  # threads that want to run at the same time, per core
 
 

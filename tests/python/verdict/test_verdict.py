@@ -25,11 +25,16 @@ TWO = Setting(threads=2, cores=2.0)
 
 
 def verdict(load: Load, steps: list[Step] | None = None) -> Verdict:
-    return of_load(load, [load] * 6, steps or [Step(round(1e9 * load.step), 0, 0)] * 100)
+    return of_load(load, [load] * 6, steps or even(load))
 
 
-def gains(load: Load) -> dict[str, float]:
-    return {one.name: one.gain for one in changes(load, [Step(round(1e9 * load.step), 0, 0)] * 100)}
+def even(load: Load) -> list[Step]:
+    """Steps that do not differ."""
+    return [Step(round(1e9 * load.step), 0, round(1e9 * sum(load.handed.values())))] * 100
+
+
+def gains(load: Load, steps: list[Step] | None = None) -> dict[str, float]:
+    return {one.name: one.gain for one in changes(load, steps or even(load))}
 
 
 # Two threads on two cores decode all the time: 20 ms of work a batch, one batch in 10 ms.
@@ -120,6 +125,10 @@ def test_a_wait_for_the_interpreter_goes_with_the_step_that_keeps_it():
         python_cpu=0.023, idle=0.048, other_cpu=0.0005,
     )  # fmt: skip
     assert gains(keeping)["native step"] == pytest.approx(0.024 / 0.0009, rel=0.01)
+    short = [Step(400_000, 0, 100_000 if i % 10 == 3 else 22_000_000) for i in range(100)]  # it was free for these
+    assert gains(keeping, short)["native step"] == pytest.approx(0.024 / 0.0005, rel=0.01)
+    users = dataclasses.replace(keeping, handed={**keeping.handed, "out_transform": 0.0001})  # in the same steps
+    assert gains(users, short)["native step"] == pytest.approx(0.024 / 0.0010, rel=0.01)
     decoders = dataclasses.replace(keeping, lanes={"pillow": 0.047})  # they do not keep it
     assert gains(decoders)["plain JPEG"] == pytest.approx(0.024 / (0.020 + 0.0005), rel=0.01)
 
