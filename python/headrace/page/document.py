@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -81,13 +82,16 @@ def _stages(facts: Facts, names: list[str]) -> str:
     if not facts.stages:
         return ""
     most = max(max(one.self_s for one in facts.stages), 1e-9)
-    made, before = [], None
-    for one in facts.stages:
-        if one.thread != before:
-            made.append(f"<h3>{text(one.thread)}</h3>")
-            before = one.thread
-        label = f"{one.self_s:.3f} s, {one.share:.0%}"
-        made.append(bars([(one.stage, one.self_s / most, label, _colour(one.stage, names))]))
+    made = []
+    for thread, group in groupby(facts.stages, key=lambda one: one.thread):
+        stages = list(group)
+        rows = [(one.stage, one.self_s, _colour(one.stage, names)) for one in stages]
+        if any(one.stage == "__next__" for one in stages):  # the consumer: what it does between batches has no span
+            rows.append(("your own code", max(0.0, facts.recorded_s - sum(one.self_s for one in stages)), "own"))
+        made.append(f"<h3>{text(thread)}</h3>")
+        for name, seconds, colour in rows:
+            label = f"{seconds:.3f} s, {seconds / max(facts.recorded_s, 1e-9):.0%}"
+            made.append(bars([(name, min(1.0, seconds / most), label, colour)]))
     made.append(f"<p class=note>{facts.recorded_s:.3f} s recorded; 100% is one thread all the time.</p>")
     return "".join(made)
 

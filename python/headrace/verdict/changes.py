@@ -112,7 +112,7 @@ def _less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
     setting, lanes = load.setting, load.lanes
     busy = sum(lanes.values())
     if load.stuck:
-        where = "the data in the page cache, on a faster disk, or in larger files" if setting.native else (
+        where = "the data in the page cache, on a faster disk, or packed into few large files" if setting.native else (
             "no waiting in the dataset's own code: a faster disk or network, or the page cache"
         )  # fmt: skip
         yield Change("storage", where, _gain(load, replace(load, stuck=0.0), steps))
@@ -186,8 +186,10 @@ def _without_waits(load: Load, steps: Sequence[Step]) -> dict[str, float]:
 def _cores(load: Load) -> Iterator[Change]:
     have, free = load.setting.cores, free_cores(load)
     if free < 0.9 * have:
-        after = with_threads(load, max(load.setting.threads, math.ceil(have)), have)
-        yield Change("free cores", f"the {cores_in_words(have)} free of other programs", _gain(load, after))
+        threads = max(load.setting.threads, math.ceil(have))
+        more = f" and num_workers={threads}" if threads > load.setting.threads else ""
+        advice = f"the {cores_in_words(have)} free of other programs{more}"
+        yield Change("free cores", advice, _gain(load, with_threads(load, threads, have)))
         return
     threads = max(2 * load.setting.threads, math.ceil(2 * have))
     after = with_threads(load, threads, 2 * have)

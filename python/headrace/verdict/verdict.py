@@ -62,7 +62,8 @@ class Verdict:
     def _advice(self) -> str:
         if self.change is None:
             best = f"a perfect loader would give {self.ceiling:.2f}x"
-            return f"nothing in the loader: {best}" if self.bottleneck == "consumer" else f"none is known; {best}"
+            loop = f"the training step, not the loader: {best}"
+            return loop if self.bottleneck == "consumer" else f"none is known; {best}"
         more = [one for one in self.others if one.gain >= _WORTH][:1]
         text = f"{self.change.advice}: {_times(self.change)}"
         return text + "".join(f"; or {one.advice}: {_times(one)}" for one in more)

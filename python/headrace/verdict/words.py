@@ -14,20 +14,28 @@ def reasons(load: Load, found: str) -> str:
     cores = cores_in_words(setting.cores)
     if setting.threads == 0:
         parts.append(f"nothing is made meanwhile (num_workers=0, {cores})")
-    elif setting.native:
+    elif setting.native and found not in load.lanes:  # else the native threads have little to do
         busy = load.cpu + load.delayed + load.stuck
-        parts.append(f"{setting.threads} threads on {cores} are busy {_share(busy, there)}")
-        if busy:
+        threads = "1 thread" if setting.threads == 1 else f"{setting.threads} threads"
+        are = "is" if setting.threads == 1 else "are"
+        parts.append(f"{threads} on {cores} {are} busy {_share(busy, there)}")
+        if busy > 0.02 * there:
             parts.append(
-                f"of which {_share(load.cpu, busy)} on a core, {_share(load.delayed, busy)} waiting for one, "
-                f"{_share(load.stuck, busy)} waiting for data"
+                f"of which {_share(load.cpu, busy)} on a core, {_share(load.delayed, busy)} waiting for a core, "
+                f"{_share(load.stuck, busy)} waiting for data" + (", which needs no core" if found == "read" else "")
             )
-    else:
+    elif not setting.native:
         parts.append(f"{setting.threads} workers on {cores} run {_share(load.cpu + load.delayed, there)} of the time")
     all_stages = sum(load.stages.values()) + sum(load.lanes.values())
     part = load.stages.get(found, load.lanes.get(found))
     if part is not None and all_stages:
         parts.append(f"{found} takes {_share(part, all_stages)} of the work")
+        if found in load.lanes and setting.threads:
+            held = sum(load.lanes.values())
+            parts.append(
+                f"{1e3 * held:.3g} ms a batch in Python threads, {_share(load.python_cpu, held)} of it on a core, "
+                f"{_share(load.python_delayed, held)} waiting for a core"
+            )
     elif found in load.handed:
         parts.append(f"{found} takes {1e3 * load.handed[found]:.3g} ms of the consumer's thread")
     if found == "prefetch":

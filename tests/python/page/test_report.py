@@ -58,6 +58,9 @@ def test_the_page_of_a_loader(tmp_path):
     assert workers and workers <= {"headrace worker 0", "headrace worker 1"}
     by_stage = {one["stage"]: one for one in data["stages"] if one["thread"] == "headrace worker"}
     assert f"{by_stage['decode']['self_s']:.3f} s" in page
+    main = sum(one["self_s"] for one in data["stages"] if one["thread"] == "MainThread")
+    own, recorded = re.search(r">your own code<.*?>([\d.]+) s,.*>([\d.]+) s recorded", page, re.S).groups()
+    assert float(own) == pytest.approx(float(recorded) - main, abs=0.002)
     assert page.count("data:image/jpeg") == 4 and "class_" in page
     assert "24 files." in page and "progressive JPEG" in page
     assert "Nothing was done with the batches" in page

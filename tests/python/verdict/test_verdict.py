@@ -107,6 +107,9 @@ def test_more_threads_are_worth_what_cores_and_waits_allow():
 def test_a_step_that_holds_the_interpreter_gains_nothing_from_threads():
     computing = Load(TWO, 100, 0.02, 0.001, 0.019, lanes={"python": 0.04}, python_cpu=0.0199, idle=0.04)
     assert gains(computing).get("threads", 1.0) < 1.05 and gains(computing)["native step"] > 5
+    assert "; python takes 100% of the work; 40 ms a batch in Python threads, 50% of it on a core" in str(
+        verdict(computing)
+    )
     waiting = dataclasses.replace(computing, python_cpu=0.0002)
     assert gains(waiting)["threads"] > 4
 
@@ -159,6 +162,9 @@ def test_other_programs_take_cores():
     assert free_cores(slowed) == pytest.approx(1.0)
     best = verdict(slowed).change
     assert best is not None and best.name == "free cores" and best.gain == pytest.approx(2.0)
+    one = dataclasses.replace(slowed, setting=dataclasses.replace(TWO, threads=1), cpu=0.010, delayed=0.010)
+    assert "change: the 2 cores free of other programs and num_workers=2: about 4.00x;" in str(verdict(one))
+    assert "; 1 thread on 2 cores is busy 100%; of which 50% on a core, 50% waiting for a core" in str(verdict(one))
     late = dataclasses.replace(READING, delayed=0.001)  # a thread that hardly runs may wait long: the cores suffice
     assert free_cores(late) == pytest.approx(1.0) and verdict(late).bottleneck == "read"
     assert gains(late)["storage"] > 5
@@ -169,7 +175,9 @@ def test_a_perfect_loader_is_no_faster_than_the_consumer():
         assert all(one <= load.period / load.own + 1e-9 for one in gains(load).values())
         assert verdict(load).ceiling == pytest.approx(load.period / load.step)
     assert verdict(CONSUMING).change is None
-    assert str(verdict(CONSUMING)).endswith("change: nothing in the loader: a perfect loader would give 1.00x")
+    assert str(verdict(CONSUMING)).endswith(
+        "change: the training step, not the loader: a perfect loader would give 1.00x"
+    )
 
 
 def test_varying_steps_need_more_batches_in_flight():
