@@ -14,7 +14,7 @@ PYTEST := $(PY) -m pytest -n auto --dist worksteal
 BASE ?= HEAD~1
 
 .PHONY: demo quick speed test test-python test-cpp test-portable test-aarch64 test-pillow test-site check format bench bench-peers sanitize asan tsan fuzz licenses \
-  wheel gpu-check gpu-bench docs clean
+  wheel sdist gpu-check gpu-bench docs clean
 
 demo: $(VENV)/.installed
 	$(PY) -m headrace.demo
@@ -94,6 +94,13 @@ wheel: $(VENV)/.system
 	PATH=$(CURDIR)/build/wheel-env/bin:$$PATH build/wheel-env/bin/python -m auditwheel repair --wheel-dir dist build/wheel/*.whl
 	build/wheel-env/bin/python tools/wheel_licenses.py dist/headrace-*.whl
 	ls -l dist
+
+# A source distribution that holds libjpeg-turbo's source, in dist/: it builds with a compiler alone.
+sdist:
+	$(PYTHON) -m venv build/wheel-env
+	build/wheel-env/bin/python -m pip install --quiet --disable-pip-version-check build cmake
+	build/wheel-env/bin/cmake -D FOLDER=third_party -P cmake/libjpeg_turbo_archive.cmake
+	build/wheel-env/bin/python -m build --sdist --outdir dist .
 
 # Fails where a package that headrace needs or offers to use has a licence that binds its users' programs, or names none.
 licenses: $(VENV)/.installed $(VENV)/.tools

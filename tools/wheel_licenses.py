@@ -1,5 +1,6 @@
-"""Adds the licences of what a wheel contains beside headrace: pybind11, whose headers are compiled in, and libjpeg-
-turbo, which auditwheel copies into it. Called by `make wheel`.
+"""Adds the licences of what a wheel contains beside headrace: pybind11, whose headers are compiled in, and the system's
+libjpeg-turbo, if auditwheel has copied it into it; one that was built with headrace has brought its own. Called by
+`make wheel`.
 
     python tools/wheel_licenses.py WHEEL...
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -49,7 +51,17 @@ def add_licences(wheel: Path, texts: dict[str, str]) -> None:
         subprocess.run([sys.executable, "-m", "wheel", "pack", "--dest-dir", wheel.parent, root], check=True)
 
 
+def licences(wheel: Path) -> dict[str, str]:
+    """The texts by file name. A libjpeg-turbo that is neither a copy of the system's nor has brought its own ends it."""
+    texts = {"pybind11.txt": licence_of_pybind11()}
+    names = zipfile.ZipFile(wheel).namelist()
+    if any(".libs/libjpeg" in name for name in names):
+        texts["libjpeg-turbo.txt"] = licence_of_libjpeg_turbo()
+    elif not any(name.endswith("licenses/libjpeg-turbo/LICENSE.md") for name in names):
+        sys.exit(f"{wheel} contains neither a copy of libjpeg-turbo nor its licence: repair it with auditwheel first")
+    return texts
+
+
 if __name__ == "__main__":
-    found = {"pybind11.txt": licence_of_pybind11(), "libjpeg-turbo.txt": licence_of_libjpeg_turbo()}
     for name in sys.argv[1:]:
-        add_licences(Path(name), found)
+        add_licences(Path(name), licences(Path(name)))

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Makes what the preset aarch64 needs, on Debian: the cross compiler and qemu-user (installed when root), and in FOLDER
-# libjpeg-turbo for arm64 and doctest. apt gets lists and a cache of its own there, so the system keeps its architectures.
-# Usage: tools/aarch64/sysroot.sh FOLDER. Exits with 77 and one sentence where this machine cannot have it.
+# Makes what a cross build needs, on Debian: the cross compiler and qemu-user (installed when root), and in FOLDER packages
+# for arm64: libjpeg-turbo and doctest for the preset aarch64, or those that are named, with all that they depend on. apt
+# gets lists and a cache of its own there, so the system keeps its architectures.
+# Usage: tools/aarch64/sysroot.sh FOLDER [PACKAGE...]. Exits with 77 and one sentence where this machine cannot have it.
 set -euo pipefail
 folder=$1
+shift
 
 cannot() {
   echo "aarch64 is left out: $1" >&2
@@ -33,9 +35,14 @@ Dir::State::status "/dev/null";
 Dir::Cache "$folder/apt/cache";
 EOF
 export APT_CONFIG=$folder/apt/conf
-apt-get update -qq && (cd "$folder/apt" && apt-get download -qq libjpeg62-turbo-dev doctest-dev 2>/dev/null) ||
-  cannot "apt-get found no packages of arm64"
+if [ $# -gt 0 ]; then
+  get=(apt-get install -qq -y --download-only --no-install-recommends -o "Dir::Cache::archives=$folder/apt/" "$@")
+  mkdir -p "$folder/apt/partial"
+else
+  get=(apt-get download -qq libjpeg62-turbo-dev doctest-dev)
+fi
+apt-get update -qq && (cd "$folder/apt" && "${get[@]}" >/dev/null 2>&1) || cannot "apt-get found no packages of arm64"
 for package in "$folder"/apt/*.deb; do dpkg -x "$package" "$folder"; done
-mv "$folder"/usr/include/aarch64-linux-gnu/* "$folder/usr/include"
+[ $# -gt 0 ] || mv "$folder"/usr/include/aarch64-linux-gnu/* "$folder/usr/include"
 rm -rf "$folder/apt"
 touch "$folder/done"

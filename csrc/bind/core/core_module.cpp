@@ -11,6 +11,7 @@
 #include <string>
 
 #include "bind/convert.h"
+#include "core/jpeg/jpeg_session.h"
 #include "core/kernels/kernels.h"
 
 namespace py = pybind11;
@@ -27,6 +28,9 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
                std::to_string(kVersion % 1000);
       },
       "The libjpeg-turbo that this module was built with.");
+  module.def(
+      "libjpeg_has_vectors", [] { return headrace::kLibraryHasVectors; },
+      "Whether it has its vector code: without it, rare kinds of JPEG are left to Pillow.");
   headrace::bind_jpeg(module);
   headrace::bind_packing(module);
   headrace::bind_ops(module);

@@ -20,6 +20,7 @@ struct JpegDecoder::State {
 
 JpegDecoder::JpegDecoder(const BlockLoops* loops) : state_(std::make_unique<State>()) {
   if (!state_->session.create()) throw Error(Stage::kDecode, state_->session.message);
+  if (!kLibraryHasVectors && loops == nullptr) loops = &kScalarBlocks;
   if (loops != nullptr && own_huffman_wanted()) state_->blocks.emplace(*loops);
 }
 
@@ -37,6 +38,7 @@ void JpegDecoder::decode(std::span<const uint8_t> data, const JpegHeader& header
         state_->blocks->decode(session, data, header, layout, box, state_->rows, sink))
       return;
   }
+  if (!kLibraryHasVectors) throw NeedsPillow(Stage::kDecode, kNeedsVectors);
   push_library_rows(image, session, data, header, box, state_->rows, sink);
 }
 

@@ -30,6 +30,15 @@ namespace headrace {
 /// Why a scan goes to Pillow that our own loop refuses.
 inline constexpr const char* kDamagedHuffman = "damaged or irregular Huffman-coded data";
 
+/// Whether the library was built with its vector code, whose inverse DCT is Pillow's for coefficients that no encoder
+/// makes, too: see Note [16-bit inverse]. Where it was not (cmake/libjpeg_turbo.cmake), it makes no samples.
+#ifdef HEADRACE_JPEG_IN_C
+inline constexpr bool kLibraryHasVectors = false;
+#else
+inline constexpr bool kLibraryHasVectors = true;
+#endif
+inline constexpr const char* kNeedsVectors = "a kind of JPEG for which this build has no exact decoder";
+
 /// Whether our own Huffman loop reads this file, see own_huffman_wanted().
 bool has_own_huffman(const JpegHeader& header);
 

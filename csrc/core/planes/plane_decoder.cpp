@@ -23,6 +23,7 @@ PlaneDecoder::~PlaneDecoder() = default;
 
 void PlaneDecoder::decode(std::span<const uint8_t> data, const JpegHeader& header, const PlaneLayout& layout,
                           uint8_t* to, EntryPoints* entry_points) {
+  if (!kLibraryHasVectors) throw NeedsPillow(Stage::kDecode, kNeedsVectors);
   JpegSession& session = state_->session;
   session.entry_points = entry_points;
   const JpegImage image(session);

@@ -69,9 +69,11 @@ inline bool find_places(const Warp& warp, int x, int y, Size size, Block& block)
     }
   }
   uint32_t all = 0;
-  const uint32_t none = warp.filter == Filter::kNearest ? warp.fill : 0;  // at a place that is not a number
+  const bool nearest = warp.filter == Filter::kNearest;
+  const uint32_t none = nearest ? warp.fill : 0;  // at a place that is not a number
   for (int i = 0; i < kBlock; ++i) {
-    const double px = block.x[i], py = block.y[i];
+    const double px = nearest ? nearest_place(block.x[i]) : block.x[i],
+                 py = nearest ? nearest_place(block.y[i]) : block.y[i];
     const bool inside = (px >= 0.0) & (px < width) & (py >= 0.0) & (py < height);
     const bool beyond = (px < 0.0) | (px >= width) | (py < 0.0) | (py >= height);
     block.inside[i] = inside;

@@ -44,6 +44,10 @@ HEADRACE_HD static inline WarpPlace warp_place(const Warp& warp, int x, int y) {
 /// Whether a position lies in [0, size). Not a number does not.
 HEADRACE_HD static inline bool within(double at, int size) { return at >= 0.0 && at < size; }
 
+/// The position that Pillow's nearest pixel takes for one that is not a number: 0 on 64-bit Arm, whose conversion to
+/// int gives that, and none on x86, where it gives the least int.
+HEADRACE_HD static inline double nearest_place(double at) { return kPillowFuses && at != at ? 0.0 : at; }
+
 /// Whether Pillow takes a position for one outside [0, size): not a number is inside.
 HEADRACE_HD static inline bool beyond(double at, int size) { return at < 0.0 || at >= size; }
 
@@ -108,8 +112,9 @@ template <class Pixel>
 HEADRACE_HD static inline uint32_t warped_pixel(const Warp& warp, int x, int y, int width, int height, Pixel pixel) {
   const WarpPlace place = warp_place(warp, x, y);
   if (warp.filter == Filter::kNearest) {
-    if (!within(place.x, width) || !within(place.y, height)) return warp.fill;
-    return pixel(static_cast<int>(place.x), static_cast<int>(place.y));
+    const double column = nearest_place(place.x), row = nearest_place(place.y);
+    if (!within(column, width) || !within(row, height)) return warp.fill;
+    return pixel(static_cast<int>(column), static_cast<int>(row));
   }
   if (beyond(place.x, width) || beyond(place.y, height)) return warp.fill;
   if (place.x != place.x || place.y != place.y) return 0;  // the byte that not a number converts to

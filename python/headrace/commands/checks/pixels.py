@@ -51,8 +51,11 @@ def pillow_libjpeg() -> Finding:
     if not features.check_feature("libjpeg_turbo"):
         text = f"headrace has {ours}, Pillow another libjpeg: its pixels may differ"
         return Finding("wrong", "libjpeg-turbo", text, "pip install --force-reinstall Pillow, from a wheel of PyPI")
-    theirs = features.version_feature("libjpeg_turbo")
-    return Finding("ok", "libjpeg-turbo", f"headrace has {ours}, Pillow has {theirs}")
+    text = f"headrace has {ours}, Pillow has {features.version_feature('libjpeg_turbo')}"
+    if not core.libjpeg_has_vectors():
+        text += "; headrace's was built without nasm: Pillow decodes rare kinds of JPEG, and those for a GPU's threads"
+        return Finding("note", "libjpeg-turbo", text, "a wheel, or nasm and a new build")
+    return Finding("ok", "libjpeg-turbo", text)
 
 
 @means("Pillow's versions order the passes of a resize differently; headrace follows.")
