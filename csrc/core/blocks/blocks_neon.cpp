@@ -164,7 +164,9 @@ uint8x16_t mean(const Words& sum, int rounding) {
 void widen(const uint8_t* row, int count, uint8_t* to) {
   for (int i = 0; i < count; i += kLanes, row += kLanes, to += 2 * kLanes) {
     const uint8x16_t here = vld1q_u8(row);
-    vst2q_u8(to, {{mean<2>(weighted(vld1q_u8(row - 1), here), 1), mean<2>(weighted(vld1q_u8(row + 1), here), 2)}});
+    const uint8x16x2_t pairs{
+        {mean<2>(weighted(vld1q_u8(row - 1), here), 1), mean<2>(weighted(vld1q_u8(row + 1), here), 2)}};
+    vst2q_u8(to, pairs);
   }
 }
 
@@ -172,7 +174,8 @@ void widen_between(const uint8_t* near, const uint8_t* far, int count, uint8_t* 
   for (int i = 0; i < count; i += kLanes, to += 2 * kLanes) {
     const auto column = [&](int at) { return weighted(vld1q_u8(far + at), vld1q_u8(near + at)); };
     const Words here = column(i);
-    vst2q_u8(to, {{mean<4>(weighted(column(i - 1), here), 8), mean<4>(weighted(column(i + 1), here), 7)}});
+    const uint8x16x2_t pairs{{mean<4>(weighted(column(i - 1), here), 8), mean<4>(weighted(column(i + 1), here), 7)}};
+    vst2q_u8(to, pairs);
   }
 }
 
@@ -181,7 +184,10 @@ void between(const uint8_t* near, const uint8_t* far, int rounding, int count, u
     vst1q_u8(to + i, mean<2>(weighted(vld1q_u8(far + i), vld1q_u8(near + i)), rounding));
 }
 
-void store_pixels(uint8_t* to, uint8x16_t r, uint8x16_t g, uint8x16_t b) { vst4q_u8(to, {{r, g, b, vdupq_n_u8(255)}}); }
+void store_pixels(uint8_t* to, uint8x16_t r, uint8x16_t g, uint8x16_t b) {
+  const uint8x16x4_t pixels{{r, g, b, vdupq_n_u8(255)}};  // Clang's vst4q_u8 is a macro, which takes no list
+  vst4q_u8(to, pixels);
+}
 
 /// What Cb and Cr add to eight values of Y. See Note [16-bit colours]; vqrdmulhq is multiply_round.
 struct Colours {

@@ -91,7 +91,8 @@ void rgb_to_rgbx(const uint8_t* rgb, int pixels, uint8_t* rgbx) {
   if (pixels < kLanes) return kScalarKernels.rgb_to_rgbx(rgb, pixels, rgbx);
   const auto put = [&](int x) {
     const uint8x16x3_t from = vld3q_u8(rgb + ptrdiff_t(x) * 3);
-    vst4q_u8(rgbx + ptrdiff_t(x) * kPixelBytes, {from.val[0], from.val[1], from.val[2], vdupq_n_u8(0)});
+    const uint8x16x4_t pixels{{from.val[0], from.val[1], from.val[2], vdupq_n_u8(0)}};
+    vst4q_u8(rgbx + ptrdiff_t(x) * kPixelBytes, pixels);
   };
   for (int x = 0; x + kLanes < pixels; x += kLanes) put(x);
   put(pixels - kLanes);  // may repeat some

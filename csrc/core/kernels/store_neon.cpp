@@ -54,7 +54,8 @@ int store_normalised(const uint8_t* row, int pixels, bool mirror, const Normalis
         for (int c = 0; c < 3; ++c)
           vst1q_f32(reinterpret_cast<float*>(target.base + c * target.channel_stride) + x + 4 * i, made[c][i]);
       } else {
-        vst3q_f32(reinterpret_cast<float*>(target.base) + 3 * (x + 4 * i), {{made[0][i], made[1][i], made[2][i]}});
+        const float32x4x3_t pixels{{made[0][i], made[1][i], made[2][i]}};
+        vst3q_f32(reinterpret_cast<float*>(target.base) + 3 * (x + 4 * i), pixels);
       }
     }
   }
