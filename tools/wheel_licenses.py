@@ -52,7 +52,7 @@ def add_licences(wheel: Path, texts: dict[str, str]) -> None:
 
 
 def licences(wheel: Path) -> dict[str, str]:
-    """The texts by file name. A libjpeg-turbo that is neither a copy of the system's nor has brought its own ends it."""
+    """The texts by file name; ends if a libjpeg-turbo is neither a copy of the system's nor has brought its own."""
     texts = {"pybind11.txt": licence_of_pybind11()}
     names = zipfile.ZipFile(wheel).namelist()
     if any(".libs/libjpeg" in name for name in names):

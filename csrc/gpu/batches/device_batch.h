@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/batch/batch.h"
+#include "core/jpeg/jpeg_header.h"
 #include "gpu/batches/staging.h"
 #include "gpu/device/owned.h"
 
@@ -15,6 +16,7 @@ namespace headrace {
 struct DeviceBatch final : Batch {
   StagingRing::Lease area;
   std::vector<SampleJob> jobs;            // one a sample, set by its worker; `skip` until then
+  std::vector<JpegHeader> headers;        // of samples in a lane, for workers that take them over; empty without one
   std::shared_ptr<OwnedEvent> allocated;  // the caller's stream is done with earlier uses of the memory
   std::shared_ptr<OwnedEvent> written;    // the kernel has written the batch; its repairs share the event
 };

@@ -33,11 +33,14 @@ bool DeviceWorker::make(std::span<const uint8_t> bytes, const double* draws, con
   const int64_t begin = now_ns();
   auto& mine = static_cast<DeviceBatch&>(*batch);
   mine.jobs[static_cast<size_t>(sample)].skip = true;  // a refused offload has left its job there
-  const JpegHeader header = plain_header(bytes, options_);
+  const JpegHeader* known = nullptr;                   // read before the sample went to the lane, from which it comes
+  if (!may_offload && !mine.headers.empty()) known = &mine.headers[static_cast<size_t>(sample)];
+  if (known != nullptr && known->components == 0) known = nullptr;
+  const JpegHeader header = known != nullptr ? *known : plain_header(bytes, options_);
   batch->sizes[static_cast<size_t>(sample)] = header.size;
   const Plan plan = resolve(options_.recipe, draws, header.size);
   const int64_t planned = now_ns();
-  stats.add(Clock::kHeader, begin, planned);
+  if (known == nullptr) stats.add(Clock::kHeader, begin, planned);
   if (may_offload && lane_ != nullptr && fits_kernel(plan) && not_for_device(header) == nullptr &&
       offload(bytes, header, plan, batch, sample)) {
     if (stats.recording()) stats.recorder->add("staging", planned, now_ns());
@@ -81,6 +84,7 @@ bool DeviceWorker::offload(std::span<const uint8_t> bytes, const JpegHeader& hea
     std::memcpy(staged, bytes.data(), bytes.size());
     const PlanarImage planes = whole.at(mine.area->take_device(whole.bytes));
     mine.jobs[static_cast<size_t>(sample)] = builder_.build(plan, planes, *mine.area);
+    mine.headers[static_cast<size_t>(sample)] = header;
     lane_->push({batch, sample, {{staged, bytes.size()}, planes}});
   } catch (const OutOfDeviceMemory&) {
     return false;

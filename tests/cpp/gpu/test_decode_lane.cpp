@@ -107,12 +107,14 @@ TEST_CASE("idle workers take over what a slow device has not begun, unless route
   auto fixed = run(2, {.most = 20, .shared = false, .pause = 1ms});
   CHECK(fixed["taken over"] == 0);
   CHECK(fixed["device decode"] > 100);
+  CHECK(shared["header"] == fixed["header"]);  // those of samples that are taken over are not read again
 }
 
 TEST_CASE("what the device refuses is made by the CPU") {
   auto counts = run(2, {.most = 3, .shared = false, .refuse_every = 1});
   CHECK(counts["refused"] > 100);
   CHECK(counts["device decode"] == 0);
+  CHECK(counts["header"] == run(2, {.most = 3, .shared = false})["header"]);
 }
 
 TEST_CASE("what a decoder throws at is made by the CPU, though it gives no reason") {
