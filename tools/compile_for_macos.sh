@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Compiles the core, the bindings and the GPU path's host code for macOS on Arm, and links the core, on Linux: with Clang and
+# the headers of macOS that the package ziglang brings. It runs nothing: for that see the job macos of ci.yml.
+# Usage: tools/compile_for_macos.sh   (PYTHON: an interpreter with its headers; takes ten minutes on two cores)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${PYTHON:-python3}
+out=$PWD/build/macos
+mkdir -p "$out/objects"
+[ -x "$out/env/bin/python" ] || "$python" -m venv "$out/env"
+"$out/env/bin/python" -m pip install --quiet --disable-pip-version-check ziglang cmake ninja "pybind11>=2.13"
+export PATH="$out/env/bin:$PATH"
+for tool in cc c++ ar ranlib; do
+  target=$([[ $tool = c* ]] && echo "-target aarch64-macos" || true)
+  printf '#!/bin/sh\nexec "%s" -m ziglang %s %s "$@"\n' "$out/env/bin/python" "$tool" "$target" >"$out/$tool"
+  chmod +x "$out/$tool"
+done
+
+archive=$(cmake -D FOLDER="$out" -P cmake/libjpeg_turbo_archive.cmake 2>&1 | sed -n 's/^-- \(.*gz\)$/\1/p' | tail -1)
+tar -xzf "$archive" -C "$out"
+cmake -G Ninja -S "${archive%.tar.gz}" -B "$out/jpeg" -DCMAKE_SYSTEM_NAME=Darwin -DCMAKE_SYSTEM_PROCESSOR=arm64 \
+  -DCMAKE_C_COMPILER="$out/cc" -DCMAKE_AR="$out/ar" -DCMAKE_RANLIB="$out/ranlib" -DCMAKE_BUILD_TYPE=MinSizeRel \
+  -DENABLE_SHARED=OFF -DWITH_TURBOJPEG=OFF -DWITH_TOOLS=OFF -DWITH_TESTS=OFF -DREQUIRE_SIMD=ON -DCMAKE_INSTALL_LIBDIR=lib \
+  -DCMAKE_INSTALL_PREFIX="$out/jpeg/install" >"$out/jpeg.log"
+cmake --build "$out/jpeg" --target install >>"$out/jpeg.log"
+
+options=(-std=c++20 -O1 -ffp-contract=off -Wall -Wextra -Icsrc -I"$out/jpeg/install/include" -DHEADRACE_SOURCES='""')
+options+=(-isystem "$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')")
+options+=(-isystem "$("$out/env/bin/python" -c 'import pybind11; print(pybind11.get_include())')")
+compile() {
+  "$out/c++" "${options[@]}" -c "$1" -o "$out/objects/${1//\//_}.o"
+}
+export -f compile
+export out
+declare -p options >"$out/options"
+# For x86 only: *_avx2, *_avx512, *_bmi2. With CUDA only: cuda_device.
+git ls-files 'csrc/*.cpp' | grep -vE '_(avx2|avx512|bmi2)\.cpp$|cuda_device\.cpp$' |
+  xargs -P "$(nproc)" -I{} bash -c '. "$out/options"; compile {} || { echo "{} does not compile for macOS" >&2; exit 255; }'
+"$out/c++" -dynamiclib -o "$out/libheadrace_core.dylib" "$out"/objects/csrc_core_*.o "$out/jpeg/install/lib/libjpeg.a"
+ls -l "$out/libheadrace_core.dylib"
