@@ -53,7 +53,7 @@ def pillow_libjpeg() -> Finding:
         return Finding("wrong", "libjpeg-turbo", text, "pip install --force-reinstall Pillow, from a wheel of PyPI")
     text = f"headrace has {ours}, Pillow has {features.version_feature('libjpeg_turbo')}"
     if not core.libjpeg_has_vectors():
-        text += "; headrace's was built without nasm: Pillow decodes rare kinds of JPEG, and all that threads decode for a GPU"
+        text += "; headrace's was built without nasm: Pillow decodes rare JPEGs, and all that threads decode for a GPU"
         return Finding("note", "libjpeg-turbo", text, "a wheel, or nasm and a new build")
     return Finding("ok", "libjpeg-turbo", text)
 
