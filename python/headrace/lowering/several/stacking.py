@@ -22,6 +22,8 @@ _PASSED_OVER = frozenset(
 _NAMED = frozenset(("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME"))
 _ATTRIBUTE = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
 _CALLS = frozenset(("CALL", "CALL_FUNCTION", "CALL_METHOD"))
+_FAST = frozenset(("LOAD_FAST", "LOAD_FAST_BORROW"))  # the second, and the next line's, from Python 3.14
+_CONSTANT = frozenset(("LOAD_CONST", "LOAD_SMALL_INT"))
 
 
 def stacked_by(function: Any) -> list[Any] | None:
@@ -117,11 +119,11 @@ def _follow(one: dis.Instruction, stack: list[Any], function: Any, variable: str
     """Does one operation; returns whether it is known."""
     if one.opname in _NAMED:
         stack.append(value_of_name(function, one.argval))
-    elif one.opname == "LOAD_FAST" and one.argval == variable:
+    elif one.opname in _FAST and one.argval == variable:
         stack.append(_Element())
     elif one.opname in _ATTRIBUTE and isinstance(stack[-1], types.ModuleType):
         stack.append(getattr(stack.pop(), one.argval, None))
-    elif one.opname == "LOAD_CONST" and not isinstance(one.argval, types.CodeType):
+    elif one.opname in _CONSTANT and not isinstance(one.argval, types.CodeType):
         stack.append(one.argval)
     elif one.opname in ("BUILD_LIST", "BUILD_TUPLE"):
         made = [stack.pop() for _ in range(one.arg or 0)][::-1]
