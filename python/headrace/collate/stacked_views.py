@@ -19,7 +19,14 @@ from torch.overrides import (  # type: ignore[attr-defined]
 _EXPORTS = frozenset(
     ("numpy", "__array__", "data_ptr", "untyped_storage", "storage", "_typed_storage", "__dlpack__", "__set__")
 )
-_REFERENCES = 3  # to a view that only its own list holds: the list, the loop's variable, getrefcount's argument
+
+
+def _references(views: list[Any]) -> list[int]:
+    """Numbers of references to each object of a list, with those of this loop: from Python 3.14 on one fewer."""
+    return [sys.getrefcount(view) for view in views]
+
+
+_OWN_REFERENCES = max(_references([object()]))  # to a view that only its own list holds
 
 
 class _Stack:
@@ -102,7 +109,7 @@ class StackedViews(TorchFunctionMode):
         """Gives views that are still referred to a copy, if the batch was handed out. Call it after the program's code,
         without holding a view."""
         for stack in self._stacks:
-            if stack.handed_out and any(sys.getrefcount(view) > _REFERENCES for view in stack.views):
+            if stack.handed_out and max(_references(stack.views), default=0) > _OWN_REFERENCES:
                 stack.separate()
         self._stacks = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -231,7 +232,9 @@ def test_an_array_that_changes_its_size_is_noticed():
     data = Arrays(images, None, CIFAR)
     with pytest.raises(ValueError, match="cannot resize"):
         images.resize((3, 32, 32, 3))
-    images.shape = (46, 16, 32, 3)
+    with warnings.catch_warnings():  # NumPy 2.5 deprecates it
+        warnings.simplefilter("ignore", DeprecationWarning)
+        images.shape = (46, 16, 32, 3)
     with pytest.raises(
         RuntimeError, match=r"array was \(23, 32, 32, 3\) and is \(46, 16, 32, 3\) now; make a new Arrays"
     ):
