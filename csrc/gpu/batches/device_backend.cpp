@@ -118,7 +118,7 @@ void DeviceBackend::prepare_repair(Batch& batch, const Batch& first) {
 void DeviceBackend::give_staging_area(DeviceBatch& batch) {
   batch.area = ring_->acquire();
   batch.jobs.assign(static_cast<size_t>(batch.size()), SampleJob{});
-  batch.headers.assign(lane_ != nullptr ? batch.jobs.size() : 0, JpegHeader{});
+  batch.headers.assign(lane_ != nullptr ? batch.jobs.size() : 0, std::nullopt);
   for (SampleJob& job : batch.jobs) job.skip = true;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/batch/batch.h"
@@ -15,10 +16,10 @@ namespace headrace {
 /// The batch of DeviceBackend.
 struct DeviceBatch final : Batch {
   StagingRing::Lease area;
-  std::vector<SampleJob> jobs;            // one a sample, set by its worker; `skip` until then
-  std::vector<JpegHeader> headers;        // of samples in a lane, for workers that take them over; empty without one
-  std::shared_ptr<OwnedEvent> allocated;  // the caller's stream is done with earlier uses of the memory
-  std::shared_ptr<OwnedEvent> written;    // the kernel has written the batch; its repairs share the event
+  std::vector<SampleJob> jobs;                     // one a sample, set by its worker; `skip` until then
+  std::vector<std::optional<JpegHeader>> headers;  // of samples given to the lane; without one, the list is empty
+  std::shared_ptr<OwnedEvent> allocated;           // the caller's stream is done with earlier uses of the memory
+  std::shared_ptr<OwnedEvent> written;             // the kernel has written the batch; its repairs share the event
 };
 
 }  // namespace headrace

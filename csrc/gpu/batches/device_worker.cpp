@@ -2,6 +2,7 @@
 #include "gpu/batches/device_worker.h"
 
 #include <cstring>
+#include <optional>
 
 #include "core/making/sample_maker.h"
 #include "core/rows/rgbx_output.h"
@@ -33,14 +34,13 @@ bool DeviceWorker::make(std::span<const uint8_t> bytes, const double* draws, con
   const int64_t begin = now_ns();
   auto& mine = static_cast<DeviceBatch&>(*batch);
   mine.jobs[static_cast<size_t>(sample)].skip = true;  // a refused offload has left its job there
-  const JpegHeader* known = nullptr;                   // read before the sample went to the lane, from which it comes
-  if (!may_offload && !mine.headers.empty()) known = &mine.headers[static_cast<size_t>(sample)];
-  if (known != nullptr && known->components == 0) known = nullptr;
-  const JpegHeader header = known != nullptr ? *known : plain_header(bytes, options_);
+  std::optional<JpegHeader> known;                     // of a sample that comes back from the lane
+  if (lane_ != nullptr) known = mine.headers[static_cast<size_t>(sample)];
+  const JpegHeader header = known ? *known : plain_header(bytes, options_);
   batch->sizes[static_cast<size_t>(sample)] = header.size;
   const Plan plan = resolve(options_.recipe, draws, header.size);
   const int64_t planned = now_ns();
-  if (known == nullptr) stats.add(Clock::kHeader, begin, planned);
+  if (!known) stats.add(Clock::kHeader, begin, planned);
   if (may_offload && lane_ != nullptr && fits_kernel(plan) && not_for_device(header) == nullptr &&
       offload(bytes, header, plan, batch, sample)) {
     if (stats.recording()) stats.recorder->add("staging", planned, now_ns());
