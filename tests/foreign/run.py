@@ -1,4 +1,4 @@
-"""Runs tests of another project with its own loader and with headrace's, and prints where the outcomes differ.
+"""Runs tests of another project with its own loader or images and with headrace's, and prints where they differ.
 
     python tests/foreign/run.py torchdata path/to/checkout
 
@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from suites import HEADRACE, SUITES, Suite
+from suites import SUITES, Suite
 
 _LOADERS = ("torch.utils.data", "torch.utils.data.dataloader", "torchdata.stateful_dataloader")
 _IN_STRINGS = "from torchdata.stateful_dataloader import StatefulDataLoader as DataLoader"  # scripts that tests start
@@ -124,7 +124,7 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, help="seconds for each of the two runs")
     arguments = parser.parse_args()
     suite = SUITES[arguments.suite]
-    statements = [HEADRACE] if arguments.ours else [suite.baseline] if arguments.theirs else [suite.baseline, HEADRACE]
+    statements = [suite.baseline, suite.changed][int(arguments.ours) : 1 if arguments.theirs else 2]
     runs = []
     for statement in statements:
         runs.append(run(suite, arguments.checkout, statement, arguments))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 TORCH = "from torch.utils.data import DataLoader"
 TORCHDATA = "from torchdata.stateful_dataloader import StatefulDataLoader as DataLoader"
 HEADRACE = "from headrace import DataLoader"
+PILLOW = "import PIL.Image"
+DEFERRED = "import headrace.pillow; headrace.pillow.install()"
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,7 @@ class Suite:
         files: the tests, relative to the checkout.
         baseline: the import with which they run first.
         copied: the folder of the checkout that is copied and imported from.
+        changed: the statement with which they run then.
         calls: the loader is replaced where one is made, and not where a class is asked for: Accelerate's own loaders
             are torch's by inheritance, and its tests say so.
         patched: modules of the project whose name `DataLoader` is replaced too.
@@ -26,6 +29,7 @@ class Suite:
     files: tuple[str, ...]
     baseline: str
     copied: str
+    changed: str = HEADRACE
     calls: bool = False
     patched: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
@@ -55,4 +59,6 @@ SUITES = {
         patched=("lightning.pytorch.demos.boring_classes",),
         options=("-p", "no:cacheprovider"),
     ),
+    # Its loader is none: every image of its own tests is opened deferred.
+    "pillow": Suite(("Tests",), PILLOW, "Tests", changed=DEFERRED, options=("-p", "Tests.helper", "-p", "no:warnings")),
 }
