@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import headrace
+from support import WATCHDOG_S
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 RUNNER = Path(__file__).with_name("oracle_loader.py")
-SECONDS = 240
 
 
 def needs(*modules: str) -> None:
@@ -42,7 +42,7 @@ def start(*command: object, **more: str) -> subprocess.Popen[str]:
 def finish(process: subprocess.Popen[str], *, killed: bool = False, ranks: int = 1) -> list[str]:
     """The lines that a program printed. It must exit with 0, or if `killed` by SIGKILL, which torchrun reports as 1."""
     try:
-        out, err = process.communicate(timeout=SECONDS)
+        out, err = process.communicate(timeout=WATCHDOG_S)
     finally:
         process.kill()
     sudden = -signal.SIGKILL if ranks == 1 else 1

@@ -112,12 +112,14 @@ TEST_CASE("time asleep is not counted as idle") {
   while (pipeline.thread_ids().size() < 3) std::this_thread::yield();
   pipeline.resize(1);
   REQUIRE(pipeline.wait(*submit(pipeline, Images::all().table, some_rows(1)), kLong));
-  std::this_thread::sleep_for(20ms);  // the two others have gone to sleep
+  while (pipeline.asleep() < 2) std::this_thread::yield();
   const int64_t before = idle_ns(pipeline), begin = now_ns();
   std::this_thread::sleep_for(300ms);
   pipeline.resize(3);
+  const int64_t woken = now_ns();
   REQUIRE(pipeline.wait(*submit(pipeline, Images::all().table, some_rows(64)), kLong));
-  CHECK(idle_ns(pipeline) - before < 2 * (now_ns() - begin));  // with the two that sleep it would be three times
+  const int64_t idle = idle_ns(pipeline) - before, awake = now_ns() - woken;
+  CHECK(idle < 2 * (woken - begin) + 3 * awake);  // with the two that sleep it would be three times the pause
 }
 
 TEST_CASE("closing wakes threads that sleep, and a closed pipeline gets no threads") {

@@ -112,7 +112,10 @@ struct EvictedFile {
 };
 
 bool becomes_resident(const std::string& path, size_t bytes) {
-  for (int i = 0; i < 500 && resident(path, bytes) < 1; ++i) std::this_thread::sleep_for(10ms);
+  for (const auto end = std::chrono::steady_clock::now() + kLong;
+       resident(path, bytes) < 1 && std::chrono::steady_clock::now() < end;) {
+    std::this_thread::sleep_for(10ms);
+  }
   return resident(path, bytes) == 1;
 }
 #endif

@@ -12,6 +12,7 @@ from headrace.base import cores
 from headrace.base.cores import cpu_quota, usable_cores
 from headrace.commands.checks import machine as checks
 from headrace.ops import functions as ops
+from support import WATCHDOG_S
 
 NO_GROUP = "0::/\n"
 VERSION_1 = "12:cpuset:/\n4:cpu,cpuacct:/docker/4f\n1:name=systemd:/docker/4f\n0::/\n"
@@ -84,7 +85,7 @@ def test_the_affinity_is_that_of_now() -> None:
 def test_ops_take_a_thread_for_each_usable_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)))
     monkeypatch.setattr(cores, "cpu_quota", lambda: 3.0)
-    together = threading.Barrier(3, timeout=60)
+    together = threading.Barrier(3, timeout=WATCHDOG_S)
     names = ops._map(lambda _: together.wait() >= 0 and threading.current_thread().name, [(i,) for i in range(9)], 0)
     assert len(set(names)) == 3
 

@@ -16,7 +16,7 @@ from torch.utils.data import default_collate, get_worker_info
 from headrace import Blobs, Columns, DataLoader, Samples
 from headrace import transforms as T
 from headrace.base.errors import SampleError
-from support import TENSOR, pictures, same
+from support import TENSOR, WATCHDOG_S, pictures, same
 
 CROPS = T.Compose([T.RandomResizedCrop(8), *TENSOR])
 FIXED = T.Compose([T.Resize((8, 8)), *TENSOR])
@@ -217,7 +217,7 @@ def test_a_dropped_iterator_ends_its_threads():
     assert threads
     del batches
     for thread in threads:
-        thread.join(20)
+        thread.join(WATCHDOG_S)
     assert gone() is None and not any(thread.is_alive() for thread in threads)
 
 
@@ -229,7 +229,7 @@ class Slow:
 
     def __call__(self, samples: list[Any]) -> int:
         self.entered.set()
-        self.go_on.wait(20)
+        self.go_on.wait(WATCHDOG_S)
         return len(samples)
 
     def __deepcopy__(self, memo: Any) -> Slow:
@@ -240,7 +240,7 @@ def test_a_slow_collate_fn_is_bound_by_the_timeout():
     slow = Slow()
     batches = iter(DataLoader(photos(4), 2, collate_fn=slow, num_workers=1, timeout=1))
     try:
-        assert slow.entered.wait(20)  # a thread is collating the first batch
+        assert slow.entered.wait(WATCHDOG_S)  # a thread is collating the first batch
         with pytest.raises(RuntimeError, match="timed out after 1 seconds"):
             next(batches)
     finally:

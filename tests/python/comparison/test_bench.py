@@ -16,7 +16,7 @@ from headrace.cli import main
 from headrace.commands import bench as command
 from headrace.comparison import contenders, plot, rounds, samples
 from headrace.comparison.equality import DifferentError, check, difference
-from support import blobs, evaluation, heed_ctrl_c, pictures, train, truncated, write_folder
+from support import WATCHDOG_S, blobs, evaluation, heed_ctrl_c, pictures, train, truncated, write_folder
 
 QUICK = ["--rounds", "2", "--seconds", "0.01", "--samples", "24", "--batch-size", "4"]
 QUICK += ["--recipe", "Compose([Resize(24), CenterCrop(16), ToTensor()])"]
@@ -216,7 +216,7 @@ def test_ctrl_c_in_a_terminal(folder, tmp_path):
     options = ["bench", str(folder), *QUICK, "--rounds", "100", "--workers", "1", "--json", str(out)]
     line = [sys.executable, "-c", INTERRUPTED, *options]
     done = subprocess.run(
-        line, capture_output=True, text=True, start_new_session=True, timeout=120, preexec_fn=heed_ctrl_c
+        line, capture_output=True, text=True, start_new_session=True, timeout=WATCHDOG_S, preexec_fn=heed_ctrl_c
     )
     assert done.returncode == 130, done.stderr
     assert "Traceback" not in done.stderr

@@ -10,7 +10,7 @@ import pytest
 
 from headrace import DataLoader
 from headrace import transforms as T
-from support import assert_same, blobs, train
+from support import WATCHDOG_S, assert_same, blobs, train
 
 THREADS, SAMPLES = 4, 24
 
@@ -26,7 +26,7 @@ def in_threads(work: Callable[[int], None]) -> None:
 
     def one(number: int) -> None:
         try:
-            begin.wait(timeout=60)
+            begin.wait(timeout=WATCHDOG_S)
             work(number)
         except BaseException as error:
             errors.append(error)
@@ -35,7 +35,7 @@ def in_threads(work: Callable[[int], None]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=120)
+        thread.join(timeout=WATCHDOG_S)
     assert not any(thread.is_alive() for thread in threads)
     if errors:
         raise errors[0]

@@ -81,5 +81,5 @@ print(kills, len(whole), len(set(whole)) == len(whole), parts == whole)
     ],
 )
 def test_a_hundred_kills(options, epochs):
-    out = output_of(CODE.format(options=options, epochs=epochs), "-W", "ignore", seconds=240)
+    out = output_of(CODE.format(options=options, epochs=epochs), "-W", "ignore")
     assert out.split() == ["100", "576", "True", "True"]

@@ -6,8 +6,10 @@ import copy
 import gc
 import os
 import pickle
+import sys
 import threading
 import time
+import traceback
 import weakref
 
 import numpy as np
@@ -156,7 +158,14 @@ def test_close_by_another_thread_wakes_who_waits(tmp_path):
     os.mkfifo(stuck)
     loader = DataLoader(ImageFiles([stuck], None, train(16)), num_workers=1)
     iterator = iter(loader)
-    closer = threading.Timer(0.05, loader.close)
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def waits() -> bool:
+        frame = sys._current_frames()[main]
+        return "_wait" in [one.f_code.co_name for one, _ in traceback.walk_stack(frame)]
+
+    closer = threading.Thread(target=lambda: eventually(waits) and loader.close())
     closer.start()
     with pytest.raises(RuntimeError, match="closed while a batch was awaited"):
         next(iterator)

@@ -12,7 +12,7 @@ from torch.utils.data import get_worker_info  # by name, as programs do, before 
 
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
-from support import pictures
+from support import WATCHDOG_S, pictures
 
 COUNT = 24
 
@@ -67,7 +67,7 @@ def test_other_threads_are_told_nothing():
 
         def __call__(self, image: Any) -> torch.Tensor:
             inside.set()
-            assert go_on.wait(60)
+            assert go_on.wait(WATCHDOG_S)
             return super().__call__(image)
 
     go_on.set()
@@ -75,7 +75,7 @@ def test_other_threads_are_told_nothing():
     assert loader.native
     go_on.clear(), inside.clear()
     iterator = iter(loader)
-    assert inside.wait(60)
+    assert inside.wait(WATCHDOG_S)
     seen: list[Any] = [get_worker_info()]
     mine = threading.Thread(target=lambda: seen.append(get_worker_info()))
     mine.start()

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 import torch
 
 import headrace
-from support import blobs, train
+from support import WATCHDOG_S, blobs, train
 
 pytestmark = pytest.mark.processes
 
@@ -25,7 +24,7 @@ SCRIPT = f"""
 import json, os, signal, sys
 import torch, torch.distributed as dist
 from headrace import DataLoader
-from support import blobs, train
+from support import WATCHDOG_S, blobs, train
 
 torch.set_num_threads(1)
 out, batch_size, stop, die, state = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5]
@@ -73,7 +72,7 @@ def torchrun(
     )
 
 
-def finished(process: subprocess.Popen, seconds: float = 120) -> str:
+def finished(process: subprocess.Popen, seconds: float = WATCHDOG_S) -> str:
     try:
         output, _ = process.communicate(timeout=seconds)
     finally:
@@ -129,14 +128,12 @@ def test_resume_with_another_number_of_ranks(tmp_path, then, now):
 
 
 def test_one_rank_that_dies_ends_the_others_with_a_clear_error(tmp_path):
-    begin = time.monotonic()
     process = torchrun(2, tmp_path / "run", batch_size=6, die=1)
     output = finished(process)
     assert process.returncode != 0
     assert "SIGKILL" in output  # torchrun's message about the rank that died
     assert "Connection closed by peer" in output or "SIGTERM" in output  # gloo's, and torchrun's, for the other
     assert "headrace" not in "\n".join(line for line in output.splitlines() if "Error" in line)
-    assert time.monotonic() - begin < 60
 
 
 def test_a_world_that_changes_under_a_loader(monkeypatch):

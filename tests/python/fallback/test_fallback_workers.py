@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import gc
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from headrace import DataLoader
 from headrace.fallback import iterators
 from headrace.fallback.carried import Carried
 from stateful_datasets import Counting, OfIterator, Plain, Resumed, Stream, drawing, same
+from support import WATCHDOG_S
 
 pytestmark = pytest.mark.processes
 
@@ -114,6 +114,9 @@ def test_workers_end_with_their_iterator_and_the_state_stays():
 
 
 def test_the_garbage_collector_ends_workers_in_any_order(monkeypatch):
+    # Far more than a worker that is asked to end ever needs: whoever waits this long is killed, and has another code.
+    monkeypatch.setattr(iterators.dataloader._utils, "MP_STATUS_CHECK_INTERVAL", WATCHDOG_S)
+    monkeypatch.setattr(iterators.dataloader._utils.worker, "MP_STATUS_CHECK_INTERVAL", WATCHDOG_S)
     errors: list[Any] = []
     others = set(iterators._to_shut_down)
     monkeypatch.setattr(threading, "excepthook", errors.append)
@@ -128,9 +131,7 @@ def test_the_garbage_collector_ends_workers_in_any_order(monkeypatch):
         del queues, iterator
         gc.collect()
         del held
-        begin = time.monotonic()
         gc.collect()
-        assert time.monotonic() - begin < iterators.dataloader._utils.MP_STATUS_CHECK_INTERVAL
         assert [worker.exitcode for worker in workers] == [0, 0]
         del workers
     assert not errors
@@ -184,20 +185,29 @@ def test_batches_are_pinned_as_torch_pins_them(monkeypatch):
     assert Carried(Batch(), 1, 2, b"", False).pin_memory() == Carried("pinned", 1, 2, b"", False)
 
 
-class Slow(Plain):
+class Held(Plain):
+    """The first sample waits for an event."""
+
+    def __init__(self, count: int, go_on: Any) -> None:
+        super().__init__(count)
+        self.go_on = go_on
+
     def __getitem__(self, index: int) -> int:
-        time.sleep(0.5 * (index == 0))
+        assert index or self.go_on.wait(WATCHDOG_S)
         return index
 
 
 def test_out_of_order_nothing_is_lost_and_nothing_comes_twice():
+    go_on = torch.multiprocessing.get_context("fork").Event()
+
     def make() -> DataLoader:
-        return DataLoader(Slow(12), 1, num_workers=2, in_order=False)
+        return DataLoader(Held(12, go_on), 1, num_workers=2, in_order=False)
 
     loader = make()
     batches = iter(loader)
     first = [int(next(batches)) for _ in range(3)]
     assert 0 not in first
+    go_on.set()
     for _ in range(2):  # also the state of a resumed loader
         other = make()
         other.load_state_dict(loader.state_dict())

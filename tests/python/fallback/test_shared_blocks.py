@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from torch.utils.data import Dataset, IterableDataset, default_collate, get_work
 
 import headrace
 from headrace.fallback import shared_blocks
+from support import WATCHDOG_S
 
 pytestmark = [pytest.mark.filterwarnings("ignore:torch's DataLoader delivers"), pytest.mark.processes]
 VALUES = 1 << 16  # of a sample: four samples are above the least size of a block
@@ -195,24 +195,26 @@ def test_memory_that_others_refer_to() -> None:
 class SendingOn:
     """A collate_fn that gives its batch to another process, and returns other values."""
 
-    def __init__(self, queue: Any) -> None:
-        self.queue, self.sent = queue, 0
+    def __init__(self, queue: Any, arrived: Any) -> None:
+        self.queue, self.arrived, self.sent = queue, arrived, 0
 
     def __call__(self, samples: list[Any]) -> torch.Tensor:
         batch = default_collate(samples)
         if not self.sent:
             self.queue.put(batch)
-            time.sleep(0.5)  # the queue's thread sends it
+            assert self.arrived.wait(WATCHDOG_S)
         self.sent += 1
         return batch.sum(1)
 
 
 def test_memory_that_a_collate_fn_has_sent_is_not_used_again() -> None:
-    queue = torch.multiprocessing.get_context("fork").Queue()
-    loader = headrace.DataLoader(Numbers(80), batch_size=4, num_workers=1, collate_fn=SendingOn(queue))
+    context = torch.multiprocessing.get_context("fork")
+    queue, arrived = context.Queue(), context.Event()
+    loader = headrace.DataLoader(Numbers(80), batch_size=4, num_workers=1, collate_fn=SendingOn(queue, arrived))
     iterator = iter(loader)
+    batch = queue.get(timeout=WATCHDOG_S)
+    arrived.set()
     assert next(iterator).tolist() == [number * VALUES for number in range(4)]
-    batch = queue.get(timeout=60)
     assert len(list(iterator)) == 19
     assert holds(batch, 0)
     queue.close()
@@ -262,13 +264,13 @@ def test_a_batch_that_was_sent_on_is_not_used_again() -> None:
     iterator = iter(loader_of(200))
     batch = next(iterator)
     queue.put(batch)
-    assert answers.get(timeout=60) == "got"
+    assert answers.get(timeout=WATCHDOG_S) == "got"
     del batch
     for number, batch in enumerate(iterator, 1):
         assert holds(batch, number)
     queue.put("look")
-    assert answers.get(timeout=60) is True
-    other.join(60)
+    assert answers.get(timeout=WATCHDOG_S) is True
+    other.join(WATCHDOG_S)
 
 
 def test_a_forked_child_keeps_what_it_inherits() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from headrace import DataLoader
 from headrace import transforms as T
-from support import TENSOR, assert_same, blobs
+from support import TENSOR, assert_same, blobs, eventually
 
 
 class Waiting:
@@ -19,16 +19,21 @@ class Waiting:
 
 def test_the_loop_without_the_loader_is_timed():
     loader = DataLoader(blobs(48, T.Compose([T.Resize((8, 8)), Waiting(), *TENSOR])), 2, num_workers=1)
-    loop, seen = loader.headroom(10), []
-    for images, _ in loop:
-        seen.append(images)
-        time.sleep(0.002)
-    assert len(seen) == 17  # of the ten, seven are timed and have a counterpart
-    assert_same(seen[10:14], seen[6:10])  # the newest four again
-    assert_same(seen[14:], seen[6:9])
-    found = loop.result
-    assert found.batches == 7 and found.loader_ms > 10 and 2 < found.ready_ms < found.loader_ms
-    assert found.gain == pytest.approx(found.loader_ms / found.ready_ms) and f"{found.gain:.2f}x" in str(found)
+
+    def quicker_without_the_loader() -> bool:
+        loop, seen = loader.headroom(10), []
+        for images, _ in loop:
+            seen.append(images)
+            time.sleep(0.002)
+        assert len(seen) == 17  # of the ten, seven are timed and have a counterpart
+        assert_same(seen[10:14], seen[6:10])  # the newest four again
+        assert_same(seen[14:], seen[6:9])
+        found = loop.result
+        assert found.batches == 7 and found.loader_ms > 10 and found.ready_ms > 2
+        assert found.gain == pytest.approx(found.loader_ms / found.ready_ms) and f"{found.gain:.2f}x" in str(found)
+        return found.ready_ms < found.loader_ms
+
+    assert eventually(quicker_without_the_loader)  # other work on the machine slows the loop in either part
 
 
 @pytest.mark.parametrize("batched", [True, False])

@@ -16,7 +16,7 @@ from headrace import transforms as T
 from headrace.base.native import core
 from headrace.insight.stats import of_torch
 from headrace.pillow.image_counts import ImageCounts
-from support import PHOTOS, TENSOR, assert_same, blobs, evaluation, pictures, train, truncated, write_folder
+from support import PHOTOS, TENSOR, assert_same, blobs, evaluation, eventually, pictures, train, truncated, write_folder
 
 
 def test_explain_names_every_part(tmp_path):
@@ -100,30 +100,37 @@ def test_stats_count_the_samples_of_the_newest_epoch(workers, persistent):
     assert stages(loader)["read"].items == 120
 
 
+def limited_by(name: str, data: Any, **options: Any) -> bool:
+    """Whether the stage is found to be an epoch's bottleneck. Other work on the machine can be it: tests ask again."""
+    loader = DataLoader(data, 8, **options)
+    list(loader)
+    return loader.stats().bottleneck == name
+
+
 def test_the_bottleneck_is_named():
     odd = Blobs([pictures()[3]] * 512, None, T.Compose([T.Resize((8, 8)), *TENSOR]))
-    loader = DataLoader(odd, 8, num_workers=2)
-    list(loader)
-    assert loader.stats().bottleneck == "pillow"
+    assert eventually(lambda: limited_by("pillow", odd, num_workers=2))
     large = [path.read_bytes() for path in sorted(PHOTOS.glob("*.jpg"))]
-    loader = DataLoader(Blobs(large * 8, None, T.Compose([T.Resize((8, 8), T.InterpolationMode.NEAREST), *TENSOR])), 8)
-    list(loader)
-    assert loader.stats().bottleneck == "decode"
-    loader = DataLoader(Blobs(pictures(3)[:3] * 64, None, T.Compose([T.Resize((600, 600)), *TENSOR])), 8)
-    list(loader)
-    assert loader.stats().bottleneck == "resize"
+    coarse = Blobs(large * 8, None, T.Compose([T.Resize((8, 8), T.InterpolationMode.NEAREST), *TENSOR]))
+    assert eventually(lambda: limited_by("decode", coarse))
+    enlarged = Blobs(pictures(3)[:3] * 64, None, T.Compose([T.Resize((600, 600)), *TENSOR]))
+    assert eventually(lambda: limited_by("resize", enlarged))
 
 
 def test_a_slow_consumer_is_the_bottleneck():
-    loader = DataLoader(blobs(48), 2, num_workers=2)
     pause = threading.Event()
-    for _ in loader:
-        pause.wait(0.02)  # the consumer's own work
-    total = loader.stats()
-    assert total.bottleneck == "consumer" and total.idle_s > 0.1
-    assert (total.steps.batches, total.waits.batches) == (23, 24)
-    assert 17 < total.steps.p50_ms <= total.steps.p99_ms and total.steps.total_s > 23 * 0.02
-    assert total.as_dict()["verdict"]["bottleneck"] == "consumer"
+
+    def limited_by_the_consumer() -> bool:
+        loader = DataLoader(blobs(48), 2, num_workers=2)
+        for _ in loader:
+            pause.wait(0.02)  # the consumer's own work
+        total = loader.stats()
+        assert (total.steps.batches, total.waits.batches) == (23, 24)
+        assert 17 < total.steps.p50_ms <= total.steps.p99_ms and total.steps.total_s > 23 * 0.02
+        assert total.as_dict()["verdict"]["bottleneck"] == total.bottleneck
+        return total.bottleneck == "consumer" and total.idle_s > 0.1
+
+    assert eventually(limited_by_the_consumer)  # on a busy machine something else may be, for once
 
 
 @pytest.mark.parametrize("workers", [0, 2])

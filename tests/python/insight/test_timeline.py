@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 import headrace
+from support import WATCHDOG_S
 
 pytestmark = pytest.mark.processes
 
@@ -111,7 +112,13 @@ def run(tmp_path: Path, *command: str) -> str:
     path = f"{Path(headrace.__file__).parents[1]}:{ROOT}"
     environment = {"PYTHONPATH": path, "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, *command],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=WATCHDOG_S,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -17,7 +17,7 @@ from packs import content
 from headrace.cli import main, parser
 from headrace.pack import shard_file
 from headrace.pack.manifest import load
-from support import eventually, write_folder
+from support import WATCHDOG_S, eventually, write_folder
 
 COUNT = 24
 
@@ -165,16 +165,16 @@ def test_processes_that_end_early_leave_nothing_and_go_on(how, images, tmp_path)
     process = get_context("fork").Process(target=packing, args=(command, errors))
     process.start()
     try:
-        assert eventually(lambda: bool(list(folder.glob("*.tar.json"))) and len(children(process.pid)) == 2, 40)
+        assert eventually(lambda: bool(list(folder.glob("*.tar.json"))) and len(children(process.pid)) == 2)
         workers = children(process.pid)
         if how == "interrupt":
             os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         else:
             os.kill(workers[0] if how == "kill the worker" else process.pid, signal.SIGKILL)
-        process.join(30)
+        process.join(WATCHDOG_S)
     finally:
         process.kill()
-    assert eventually(lambda: not any(stat(pid) for pid in workers), 10)
+    assert eventually(lambda: not any(stat(pid) for pid in workers))
     if how == "interrupt":
         assert (process.exitcode, errors.read_text()) == (130, "\nheadrace: interrupted\n")
     elif how == "kill the worker":

@@ -68,7 +68,7 @@ def test_ray_writes_the_same_shards_though_a_worker_is_killed(tmp_path, tmp_path
     images, folder, bad = write_folder(tmp_path / "images", COUNT), tmp_path / "pack", tmp_path / "bad"
     packed(ImageFolder(images), tmp_path / "here", LOSSLESS)
     arguments = [str(one) for one in (images, folder, bad, tmp_path_factory.mktemp("r"), SMALL)]
-    out = output_of(PROGRAM.format(arguments=arguments), seconds=200)
+    out = output_of(PROGRAM.format(arguments=arguments))
     said = [line for line in out.splitlines() if "(raylet)" not in line]
     assert said == ["True", "ValueError sample 13 is odd"]
     assert load(folder).complete and content(folder) == content(tmp_path / "here")

@@ -21,7 +21,7 @@ from headrace import Blobs, DataLoader, ImageFiles
 from headrace.base.native import core
 from headrace.lowering import LoweringError, lower
 from headrace.pixels import tensor_ops, tensor_rule
-from support import MEAN, PHOTOS, STD, assert_same, pictures
+from support import MEAN, PHOTOS, STD, WATCHDOG_S, assert_same, pictures
 
 pytestmark = pytest.mark.slow
 
@@ -146,7 +146,7 @@ def test_every_capability_of_torch(capability):
         env={**os.environ, "ATEN_CPU_CAPABILITY": capability},
         capture_output=True,
         text=True,
-        timeout=1200,
+        timeout=WATCHDOG_S,
     )
     assert ran.returncode == 0, ran.stdout
     assert " passed" in ran.stdout and ran.stdout.count("SKIPPED") <= 1, ran.stdout

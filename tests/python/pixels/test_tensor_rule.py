@@ -16,6 +16,7 @@ from headrace import Arrays, DataLoader
 from headrace.base.native import core
 from headrace.pixels import tensor_augment, tensor_rule
 from headrace.recipe.tensor_steps import Rounding, TensorWarp
+from support import WATCHDOG_S
 
 pytestmark = pytest.mark.pixels
 
@@ -92,7 +93,7 @@ def test_every_capability_of_torch(rounding, capability):
         env={**os.environ, "ATEN_CPU_CAPABILITY": capability},
         capture_output=True,
         text=True,
-        timeout=1200,
+        timeout=WATCHDOG_S,
     )
     assert ran.returncode == 0, ran.stdout
     assert "passed" in ran.stdout and "skipped" not in ran.stdout

@@ -15,6 +15,7 @@ import headrace
 from headrace.base import cores
 from headrace.cli import main
 from headrace.pixels import pillow_rule
+from support import WATCHDOG_S
 
 pytestmark = pytest.mark.processes
 
@@ -22,7 +23,11 @@ pytestmark = pytest.mark.processes
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs Python with these arguments in another process."""
     return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=WATCHDOG_S,
+        env={**os.environ, **environment},
     )
 
 
@@ -160,5 +165,5 @@ def test_doctor_names_a_torch_that_is_too_old(
 
 def test_a_reader_that_leaves_early_gets_no_traceback() -> None:
     line = f"{sys.executable} -m headrace doctor | head -1"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=WATCHDOG_S)
     assert done.stderr == ""

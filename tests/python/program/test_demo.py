@@ -20,7 +20,7 @@ from headrace.demo import folder as demo_folder
 from headrace.demo import lay_out, race, recipes, sheet, tour
 from headrace.demo.equality import same_batches
 from headrace.demo.folder import GROUPS
-from support import PHOTOS
+from support import PHOTOS, WATCHDOG_S
 
 pytestmark = pytest.mark.processes
 
@@ -147,7 +147,7 @@ def test_quick_tour(tmp_path: Path) -> None:
         [sys.executable, "-m", "headrace.demo", "--quick", "--out", str(tmp_path / "out")],
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=WATCHDOG_S,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from headrace.demo.folder import lay_out
+from support import WATCHDOG_S
 
 pytestmark = pytest.mark.processes
 
@@ -18,7 +19,7 @@ EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 def run(*arguments: object) -> list[str]:
     done = subprocess.run(
-        [sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=WATCHDOG_S, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -55,7 +56,7 @@ def test_evaluation_is_the_same_with_stock_torch(tmp_path: Path) -> None:
 
 def test_a_missing_checkpoint_is_one_sentence(tmp_path: Path) -> None:
     command = [sys.executable, str(EXAMPLES / "evaluate.py"), "--checkpoint", str(tmp_path / "none.pt")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WATCHDOG_S, check=False)
     assert done.returncode == 1
     assert done.stderr == f"there is no {tmp_path / 'none.pt'}: run examples/train.py first\n"
 

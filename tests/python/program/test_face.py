@@ -9,6 +9,7 @@ import types
 import pytest
 
 import headrace
+from support import WATCHDOG_S
 
 
 def test_dir_lists_the_public_names_alone() -> None:
@@ -38,5 +39,5 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
 @pytest.mark.processes
 def test_import_alone_needs_no_torch() -> None:
     code = "import sys, headrace; assert 'torch' not in sys.modules; headrace.DataLoader; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WATCHDOG_S)
     assert (done.stdout, done.stderr) == ("True\n", "")

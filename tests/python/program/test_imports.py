@@ -11,6 +11,7 @@ import pytest
 
 from headrace.delivery.attributes import OwnAttributes
 from headrace.delivery.settings import OwnSettings
+from support import WATCHDOG_S
 
 #: All of them. What a method needs, it imports: add no room here that a program may never use.
 FOR_THE_CLASS = {
@@ -72,7 +73,7 @@ print(sorted(sys.modules))
 
 def modules_of(code: str) -> set[str]:
     """The names of modules that a new process prints."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WATCHDOG_S)
     assert done.returncode == 0, done.stderr
     return set(ast.literal_eval(done.stdout))
 
@@ -93,7 +94,7 @@ def test_an_epoch_imports_no_room_that_it_does_not_need() -> None:
 @pytest.mark.processes
 def test_a_torch_that_is_too_old_is_refused_in_one_sentence() -> None:
     code = "import torch; del torch.accelerator; torch.__version__ = '2.5.1'; from headrace import DataLoader"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WATCHDOG_S)
     said = "ImportError: headrace needs torch 2.6 or newer, not 2.5.1: pip install --upgrade torch"
     assert done.returncode == 1 and done.stderr.splitlines()[-1] == said
 

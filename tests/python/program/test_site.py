@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from support import WATCHDOG_S
+
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: run make docs")
 
 SITE = Path(__file__).resolve().parents[3] / "build" / "site"
@@ -123,7 +125,7 @@ def test_search_finds_a_public_name(address: str, browser: Any) -> None:
     field = browser.find_element("css selector", "input.md-search__input")
     browser.execute_script("arguments[0].focus()", field)
     field.send_keys("PermutationSampler")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + WATCHDOG_S
     links: list[str] = []
     while not links and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -19,7 +19,7 @@ from headrace.publishing import publish
 from headrace.publishing.followed import Followed
 from headrace.publishing.look import Look
 from headrace.publishing.totals import Totals
-from support import blobs
+from support import WATCHDOG_S, blobs
 
 prometheus_client = pytest.importorskip("prometheus_client")
 parser = pytest.importorskip("prometheus_client.parser")
@@ -40,7 +40,7 @@ Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 def scraped(address: str) -> Values:
     """All values of an endpoint, as Prometheus reads them."""
-    with urllib.request.urlopen(address, timeout=20) as answer:
+    with urllib.request.urlopen(address, timeout=WATCHDOG_S) as answer:
         assert answer.headers["Content-Type"].startswith("text/plain")
         text = answer.read().decode()
     return {

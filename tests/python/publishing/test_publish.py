@@ -21,7 +21,7 @@ import headrace
 from headrace import DataLoader
 from headrace.publishing import folder, processes, publish
 from headrace.publishing.figures import ProcessFigures
-from support import blobs, pictures, train, truncated
+from support import WATCHDOG_S, blobs, pictures, train, truncated
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ def told(path: Path) -> ProcessFigures:
     return ProcessFigures.of_text(path.read_text())
 
 
-def until(path: Path, good: Callable[[ProcessFigures], Any], seconds: float = 20.0) -> ProcessFigures:
+def until(path: Path, good: Callable[[ProcessFigures], Any], seconds: float = WATCHDOG_S) -> ProcessFigures:
     """The first content of a file for which `good` holds."""
     end = time.monotonic() + seconds
     while not good(found := told(path)):
@@ -148,7 +148,7 @@ def test_recent_speed_and_share_of_work(tmp_path: Path) -> None:
             if now and now[0].recent_s > 0.5:
                 break
     one = now[0]
-    assert 1 < one.speed < 101 and one.working > 0.3  # a machine that is busy with others makes both smaller
+    assert 1 < one.speed < 101 and 0 < one.working <= 1
     assert all(0 < speed < 101 for speed in one.speeds)
 
 
@@ -158,7 +158,7 @@ def test_a_loader_that_hands_out_nothing_is_quiet(tmp_path: Path) -> None:
         batches = iter(loader)
         next(batches)
         found = until(published.path, lambda now: now.loaders and now.loaders[0].quiet_s > 0.4)
-        assert found.loaders[0].quiet_s < 10 and not found.loaders[0].ended
+        assert not found.loaders[0].ended
         del batches
 
 
@@ -254,7 +254,7 @@ def test_a_folder_that_goes_is_a_warning_of_the_next_epoch(tmp_path: Path) -> No
         published.path.unlink()
         where.rmdir()
         where.write_text("")  # not a folder
-        end = time.monotonic() + 20
+        end = time.monotonic() + WATCHDOG_S
         while not published._writer.trouble:  # type: ignore[union-attr]
             assert time.monotonic() < end
             time.sleep(0.02)
@@ -262,7 +262,7 @@ def test_a_folder_that_goes_is_a_warning_of_the_next_epoch(tmp_path: Path) -> No
             assert len(list(loader)) == 2
         where.unlink()
         where.mkdir()
-        end = time.monotonic() + 20
+        end = time.monotonic() + WATCHDOG_S
         while not published.path.exists():
             assert time.monotonic() < end
             time.sleep(0.02)
@@ -272,7 +272,7 @@ def test_a_folder_that_goes_is_a_warning_of_the_next_epoch(tmp_path: Path) -> No
 FORKED = """
 import os, sys, time
 sys.path.insert(0, sys.argv[2])
-from support import blobs
+from support import blobs, eventually
 from headrace import DataLoader, publish
 published = publish(folder=sys.argv[1], every_s=0.1)
 loader = DataLoader(blobs(4), 2)
@@ -283,8 +283,8 @@ if child == 0:
     list(mine)
     path = published.path
     assert str(os.getpid()) in path.name and path.exists(), path
-    time.sleep(0.5)
-    assert '"samples": 6' in path.read_text() and '"samples": 4' not in path.read_text()
+    assert eventually(lambda: '"samples": 6' in path.read_text())
+    assert '"samples": 4' not in path.read_text()
     published.close()
     assert not path.exists()
     os._exit(7)

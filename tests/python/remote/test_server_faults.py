@@ -11,7 +11,7 @@ from object_stores import PATTERN, Faults, ObjectServer, batches, first_error, t
 
 import headrace
 from headrace import Network, TarShards
-from support import assert_same, eventually
+from support import WATCHDOG_S, assert_same, eventually
 
 pytest.importorskip("aiohttp", reason="fsspec reads HTTP with aiohttp")
 
@@ -53,9 +53,7 @@ def test_the_end_of_patience_is_one_error(folder: Path, workers: int) -> None:
     with ObjectServer(folder) as server:
         dataset = far(server, Network(patience=0.3))
         server.faults = Faults(error=1.0)
-        begin = time.monotonic()
         said = first_error(dataset, workers)
-        assert time.monotonic() - begin < 5
         assert "given up after" in said and "HTTP 500" in said and ".tar" in said
         server.faults = Faults()
         assert len(batches(dataset, workers)) == 6  # the next epoch asks again
@@ -70,9 +68,14 @@ def test_a_connection_that_is_refused(folder: Path) -> None:
 def test_a_server_that_asks_for_a_pause_gets_it(folder: Path) -> None:
     with ObjectServer(folder) as server:
         dataset = far(server, Network(hedge=0))
+
+        def relent() -> None:
+            assert eventually(lambda: server.counts["throttle"] > 0)
+            server.faults = Faults()
+
         server.faults = Faults(throttle=1.0, retry_after=1)
         before = server.requests()
-        threading.Timer(0.3, lambda: setattr(server, "faults", Faults())).start()
+        threading.Thread(target=relent).start()
         begin = time.monotonic()
         batches(dataset)
         assert time.monotonic() - begin >= 1.0
@@ -85,23 +88,19 @@ def test_stragglers_are_asked_for_twice_but_few(folder: Path) -> None:
         for _ in range(3):  # until the usual time is known
             batches(dataset)
         server.faults = Faults(stall=0.02, stall_s=10.0)
-        begin = time.monotonic()
         for _ in range(2):
             batches(dataset)
         assert server.counts["stall"] > 0, "no request stalled"
-        assert time.monotonic() - begin < 8
         counts = dataset._remote.fetcher.counts()
         assert 0 < counts["hedged"] <= 0.05 * counts["requests"] + 1
 
 
 def test_closing_does_not_wait_for_a_server(folder: Path) -> None:
     with ObjectServer(folder) as server:
-        dataset = far(server, Network(timeout=25.0))
-        server.faults = Faults(stall=1.0, stall_s=20.0)
+        dataset = far(server, Network(timeout=2 * WATCHDOG_S))
+        server.faults = Faults(stall=1.0, stall_s=2 * WATCHDOG_S)  # whoever waits for an answer hangs
         loader = headrace.DataLoader(dataset, 8, num_workers=2)
         batch = iter(loader)
         assert eventually(lambda: server.counts["stall"] > 0)
-        begin = time.monotonic()
         loader.close()
         del batch, loader
-        assert time.monotonic() - begin < 2

@@ -15,7 +15,7 @@ from stream_shards import EACH, ObjectServer, keys, keys_of, loader, stream, wri
 
 from headrace import Network
 from headrace.streams import pieces
-from support import assert_same, pictures
+from support import WATCHDOG_S, assert_same, pictures
 
 pytest.importorskip("aiohttp", reason="fsspec reads HTTP with aiohttp")
 
@@ -29,18 +29,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Gate(ObjectServer):
-    """Answers no request for the paths in `closed`, and notes how many requests wait at the same time."""
+    """Answers no request for the paths in `closed`, and but the first none before `together` wait at the same time."""
 
     closed: tuple[str, ...] = ()
-    waiting = most = 0
+    asked = waiting = most = together = 0
 
     async def _answer(self, method: str, path: str, headers: dict[str, str], writer: Any) -> bool:
-        self.waiting += 1
+        self.asked, self.waiting = self.asked + 1, self.waiting + 1
         self.most = max(self.most, self.waiting)
         try:
-            while path in self.closed:
+            while path in self.closed or (self.most < self.together and self.asked > 1):
                 await asyncio.sleep(0.01)
-            await asyncio.sleep(0.02)
             return await super()._answer(method, path, headers, writer)
         finally:
             self.waiting -= 1
@@ -56,9 +55,9 @@ def test_a_small_shard_is_one_request(folder: Path) -> None:
 
 def test_requests_for_small_shards_are_made_side_by_side(folder: Path) -> None:
     with Gate(folder) as server:
-        one = loader(stream(server, PATTERN, label="__key__"))
+        server.together = SHARDS // 2 + 1
+        one = loader(stream(server, PATTERN, label="__key__", network=Network(timeout=2 * WATCHDOG_S, hedge=0)))
         assert keys(one) == [key for shard in keys_of(folder) for key in shard]
-        assert server.most > SHARDS // 2
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -66,15 +65,15 @@ def test_the_first_batch_waits_for_no_other(folder: Path, workers: int) -> None:
     """16 samples a shard: with batches of 8 and two ahead, the third batch lies in the second shard."""
     with Gate(folder) as server:
         server.closed = tuple(f"/{shard:03}.tar" for shard in range(1, SHARDS))
-        made = loader(stream(server, PATTERN, label="__key__", network=Network(timeout=20)), workers)
+        made = loader(stream(server, PATTERN, label="__key__", network=Network(timeout=2 * WATCHDOG_S)), workers)
         batches = iter(made)
         first: list[Any] = []
         taker = threading.Thread(target=lambda: first.append(next(batches)), daemon=True)
         taker.start()
-        taker.join(10)
+        taker.join(WATCHDOG_S)
         waits = taker.is_alive()
         server.closed = ()
-        taker.join(20)
+        taker.join(WATCHDOG_S)
         assert not waits, "the first batch waited for the second shard"
         assert keys([*first, *batches]) == [key for shard in keys_of(folder) for key in shard]
 
@@ -111,7 +110,7 @@ def test_a_large_shard_behind_small_ones(tmp_path: Path, monkeypatch: pytest.Mon
         found: list[str] = []
         taker = threading.Thread(target=lambda: found.extend(keys(made)), daemon=True)
         taker.start()
-        taker.join(20)
+        taker.join(WATCHDOG_S)
         assert found == [key for shard in keys_of(tmp_path) for key in shard]
 
 

@@ -14,7 +14,7 @@ from stream_shards import EACH, Faults, ObjectServer, keys, loader, stream, writ
 
 from headrace import Network, TarStream
 from headrace.remote.fetchers import close_all
-from support import assert_same, eventually, pictures
+from support import WATCHDOG_S, assert_same, eventually, pictures
 
 pytest.importorskip("aiohttp", reason="fsspec reads HTTP with aiohttp")
 
@@ -55,10 +55,8 @@ def test_the_end_of_patience_is_one_error(folder: Path, workers: int) -> None:
         made = loader(shuffled(server, network=Network(patience=0.3)), workers)
         wanted = list(made)
         server.faults = Faults(error=1.0)
-        begin = time.monotonic()
         with pytest.raises(OSError, match=r"\.tar: given up after .* HTTP 500"):
             list(made)
-        assert time.monotonic() - begin < 5
         server.faults = Faults()
         made.set_epoch(0)
         assert_same(list(made), wanted)
@@ -77,20 +75,18 @@ def test_an_error_comes_behind_the_batches_before_it(folder: Path) -> None:
 @pytest.mark.processes
 def test_closing_waits_for_no_server_and_leaves_nothing(folder: Path) -> None:
     with ObjectServer(folder) as server:
-        one = shuffled(server, network=Network(timeout=25.0))
+        one = shuffled(server, network=Network(timeout=2 * WATCHDOG_S))
         made = loader(one)
         batches = iter(made)
         next(batches)
-        server.faults = Faults(stall=1.0, stall_s=20.0)
+        server.faults = Faults(stall=1.0, stall_s=2 * WATCHDOG_S)  # whoever waits for an answer hangs
         again = loader(one)
         again.set_epoch(1)
-        begin = time.monotonic()
         made.close()
         del made, batches, again
         gc.collect()
         fetcher = one.source.files.fetcher
         assert eventually(lambda: not fetcher._tasks)
-        assert time.monotonic() - begin < 5
         close_all()
 
 

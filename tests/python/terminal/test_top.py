@@ -27,7 +27,7 @@ from headrace.cli import main
 from headrace.publishing import folder, processes
 from headrace.publishing.figures import LoaderFigures, ProcessFigures
 from headrace.terminal.found import NothingFoundError, find
-from support import heed_ctrl_c
+from support import WATCHDOG_S, heed_ctrl_c
 
 pytestmark = pytest.mark.processes
 
@@ -54,7 +54,7 @@ def working(where: Path, code: str = WORKING) -> Iterator[subprocess.Popen[bytes
             running.kill()
 
 
-def wait_for(good: Callable[[], Any], limit_s: float = 60.0) -> None:
+def wait_for(good: Callable[[], Any], limit_s: float = WATCHDOG_S) -> None:
     end = time.monotonic() + limit_s
     while not good():
         assert time.monotonic() < end

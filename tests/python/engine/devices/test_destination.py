@@ -15,7 +15,7 @@ from headrace.base.native import core
 from headrace.engine import destination as destinations
 from headrace.engine import device_engine
 from headrace.engine.destination import Destination
-from support import blobs, hard_files
+from support import WATCHDOG_S, blobs, hard_files
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
@@ -90,7 +90,7 @@ def test_who_has_no_gpu_pays_nothing():
         "import sys, torch; from headrace import DataLoader, Blobs; "
         "assert 'headrace._gpu' not in sys.modules; print(torch.cuda.is_initialized())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WATCHDOG_S, check=True)
     assert done.stdout.strip() == "False"
 
 

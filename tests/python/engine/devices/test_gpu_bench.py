@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from support import WATCHDOG_S
+
 pytestmark = pytest.mark.processes
 
 REPOSITORY = Path(__file__).parents[4]
@@ -29,7 +31,7 @@ def run(module: str, out: Path, *options: str, **environment: str) -> dict[str, 
         command,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=WATCHDOG_S,
         check=False,
         cwd=REPOSITORY,
         env=os.environ | environment,

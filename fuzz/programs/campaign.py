@@ -1,0 +1,164 @@
+"""Many programs in processes that are renewed, and what came of them. A process that makes no progress is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fuzz.programs import files
+
+#: A process runs so many programs.
+EACH = 500
+#: A program that takes longer hangs.
+WATCHDOG_S = 120.0
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+class Job:
+    """A process, and the programs that are its.
+
+    Args:
+        first, last: numbers of its programs.
+    """
+
+    def __init__(self, first: int, last: int) -> None:
+        self.next, self.last, self.at, self._rest = first, last, time.monotonic(), b""
+        path = os.pathsep.join(
+            [str(REPOSITORY), str(REPOSITORY / "tests" / "python"), os.environ.get("PYTHONPATH", "")]
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "fuzz.programs.child", str(first), str(last)],
+            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        )
+        assert self.process.stdout is not None
+        self.pipe = self.process.stdout.fileno()
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """The lines that have arrived; the process's end if it has ended."""
+        data = os.read(self.pipe, 1 << 20)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self.at = time.monotonic()
+            said = json.loads(line)
+            if "begun" in said:
+                self.next = said["begun"] + 1
+            yield said
+        if not data:
+            yield {"ended": self.process.wait()}
+
+    def kill(self) -> None:
+        """Ends the process and those that it has started."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+
+
+class Campaign:
+    """Runs programs and counts.
+
+    Attributes:
+        counts: of programs, by what came of them: "same", "silent", "loud", "another error", "unsteady", "hung", ...
+        routes, documented: of programs, by the loaders' routes and by documented differences.
+        found: those that differ.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.routes: Counter[str] = Counter()
+        self.documented: Counter[str] = Counter()
+        self.found: list[dict[str, Any]] = []
+
+    @property
+    def programs(self) -> int:
+        """How many have ended."""
+        return sum(self.counts.values())
+
+    def run(self, first: int, count: int, jobs: int, seconds: float) -> Iterator[int]:
+        """Runs programs; yields how many have ended, now and then."""
+        with tempfile.TemporaryDirectory(prefix="programs-") as root:
+            os.environ[files.VARIABLE] = root
+            files.prepare(Path(root))
+            begun = time.monotonic()
+            waiting = [(at, min(at + EACH, first + count)) for at in range(first, first + count, EACH)][::-1]
+            with selectors.DefaultSelector() as selector:
+                while waiting or selector.get_map():
+                    late = time.monotonic() - begun > seconds
+                    while waiting and not late and len(selector.get_map()) < jobs:
+                        self._start(selector, *waiting.pop())
+                    if late and not selector.get_map():
+                        break
+                    for key, _ in selector.select(1.0):
+                        self._hear(selector, key.data, waiting)
+                    for key in list(selector.get_map().values()):
+                        if time.monotonic() - key.data.at > WATCHDOG_S:
+                            self._over(selector, key.data, waiting, "hung")
+                        elif time.monotonic() - begun > seconds:
+                            key.data.kill()
+                            selector.unregister(key.data.pipe)
+                            waiting.clear()
+                    yield self.programs
+
+    def _start(self, selector: selectors.BaseSelector, first: int, last: int) -> None:
+        job = Job(first, last)
+        selector.register(job.pipe, selectors.EVENT_READ, job)
+
+    def _hear(self, selector: selectors.BaseSelector, job: Job, waiting: list[tuple[int, int]]) -> None:
+        for said in job.lines():
+            if "done" in said:
+                self._count(said)
+            elif "ended" in said:
+                if said["ended"] == 0:
+                    selector.unregister(job.pipe)
+                else:
+                    self._over(selector, job, waiting, f"ended with status {said['ended']}")
+
+    def _over(self, selector: selectors.BaseSelector, job: Job, waiting: list[tuple[int, int]], how: str) -> None:
+        """The program that runs never ends, or ended its process: the others go on in a new one."""
+        job.kill()
+        selector.unregister(job.pipe)
+        from fuzz.programs.generate import program
+
+        self._count(
+            {
+                "done": job.next - 1,
+                "kind": how.split(" with")[0],
+                "program": program(job.next - 1).snippet,
+                "difference": how,
+            }
+        )
+        if job.next < job.last:
+            waiting.append((job.next, job.last))
+
+    def _count(self, said: dict[str, Any]) -> None:
+        self.counts[said["kind"]] += 1
+        self.routes.update(said.get("routes", []))
+        self.documented.update(said.get("documented", []))
+        if "difference" in said:
+            self.found.append(said)
+            print(f"program {said['done']}: {said['difference']}\n{said['program']}\n", flush=True)
+
+    def summary(self) -> dict[str, Any]:
+        """The figures."""
+        return {
+            "programs": self.programs,
+            "counts": dict(self.counts),
+            "routes": dict(self.routes),
+            "documented": dict(self.documented),
+            "found": [{"seed": one["done"], "kind": one["kind"]} for one in self.found],
+        }

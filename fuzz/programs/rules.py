@@ -1,0 +1,61 @@
+"""Documented differences: the only ones that a campaign does not count, each with the sentence that promises it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fuzz.programs.observer import Entry
+from fuzz.programs.program import Program
+
+Pair = tuple[Entry | None, Entry | None]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A documented difference.
+
+    Attributes:
+        name: of the rule.
+        where: the document.
+        sentence: of it.
+        applies: whether two observations differ by it.
+    """
+
+    name: str
+    where: str
+    sentence: str
+    applies: Callable[[Program, Entry | None, Entry | None], bool]
+
+
+def _unrebuilt(program: Program, theirs: Entry | None, ours: Entry | None) -> bool:
+    if not program.workers or theirs is None or ours is None or theirs.raised is None or ours.raised is None:
+        return False
+    return theirs.raised.classes[0] == "RuntimeError" and "boom" in ours.raised.text
+
+
+def _contiguous(program: Program, theirs: Entry | None, ours: Entry | None) -> bool:
+    if theirs is None or ours is None or theirs.raised is not None or ours.raised is not None:
+        return False
+    return (theirs.line, theirs.text.replace(", not contiguous", "")) == (ours.line, ours.text)
+
+
+RULES = (
+    Rule(
+        "a single sample is contiguous",
+        "python/headrace/loader.py",
+        "memory_format: ``torch.contiguous_format`` or ``torch.channels_last``",
+        _contiguous,  # where nothing stacks the samples, torch delivers the strides of the last transform
+    ),
+    Rule(
+        "an error keeps its class",
+        "docs/from-torch.md",
+        "a bad file | the exception of the worker | the same reason, with stage, path and index",
+        _unrebuilt,  # torch's workers make a RuntimeError of a class that they cannot construct
+    ),
+)
+
+
+def applying(program: Program, theirs: Entry | None, ours: Entry | None) -> str:
+    """The name of the rule by which two observations differ; "" if there is none."""
+    return next((rule.name for rule in RULES if rule.applies(program, theirs, ours)), "")
