@@ -227,7 +227,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         from headrace.delivery import routing
 
         if not isinstance(self._route, routing.Fallback):
-            route = routing.renewed(self._route, self._settings())
+            route = self._route if self._runner.keeps_datasets else routing.renewed(self._route, self._settings())
             if isinstance(route, routing.Fallback):
                 self._own.refuse_native_only(route.reason)
                 if self._epochs.resumes:
@@ -237,7 +237,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
                     )
                 self._torch_epochs.go_on(self._epochs.upcoming)
             else:
-                self._epochs.follow(self._ordered())
+                self._epochs.follow(self._ordered(), len(route.source))
             self._route = route
         return self._route
 

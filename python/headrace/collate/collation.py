@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch.utils.data import default_collate, default_convert
 
+from headrace.collate import registry
 from headrace.collate.stacked_views import StackedViews
 from headrace.engine.sized_engine import Sized
 from headrace.epochs.state import Progress
@@ -130,7 +131,9 @@ class Collation:
     def _stacks(self, images: Any, indices: np.ndarray[Any, Any]) -> bool:
         """Whether `default_collate` of the samples is the finished batch with a tensor of plain ints."""
         source = self._source
-        one = self._batched and isinstance(images, torch.Tensor) and isinstance(self._kinds, type)
+        one = (
+            self._batched and registry.is_usual() and isinstance(images, torch.Tensor) and isinstance(self._kinds, type)
+        )
         return one and source.has_targets and source.numbers(indices) is not None
 
     def _made(self, function: CollateFunction, samples: Any, position: int, views: StackedViews) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,14 @@ from torch.utils.data import ConcatDataset, Subset
 from headrace.base.native import core
 from headrace.columns.column import RowLayout
 from headrace.columns.dataset import Columns
-from headrace.sources.recognised.torch_combined import subset_rows
-from headrace.sources.unchanged import NotNative, check_samples
+from headrace.sources.recognised.torch_combined import (
+    FollowedConcat,
+    FollowedSubset,
+    check_taken,
+    counted_parts,
+    subset_rows,
+)
+from headrace.sources.unchanged import NotNative, check_samples, makes_samples_as
 
 Int64s = npt.NDArray[np.int64]
 
@@ -35,7 +42,8 @@ class ColumnSource:
     def __init__(self, dataset: Any, parts: tuple[Columns, ...], rows: Int64s | None = None) -> None:
         self.dataset, self.parts, self.rows = dataset, parts, rows
         self._ends = np.cumsum([len(part) for part in parts])
-        self._held = _held(dataset)
+        self._follows = _followed(dataset)
+        self._order = object()  # stands for parts and rows in `places`
 
     @property
     def layout(self) -> RowLayout:
@@ -46,11 +54,23 @@ class ColumnSource:
         return int(self._ends[-1]) if self.rows is None else len(self.rows)
 
     def is_current(self) -> bool:
-        """Returns whether the dataset still consists of the same objects."""
-        now = _held(self.dataset)
-        return len(now) == len(self._held) and all(
-            a is b or (isinstance(a, int) and a == b) for a, b in zip(now, self._held, strict=True)
-        )
+        """Returns whether the dataset still consists of the same objects, which name the same rows."""
+        return all(one.is_current() for one in self._follows)
+
+    def holds(self, indices: Sequence[int]) -> bool:
+        """Returns whether the dataset still has the same rows at these indices; False may be wrong."""
+        outer, *inner = self._follows
+        named = outer.holds(indices) if isinstance(outer, FollowedSubset) else outer.is_current()
+        return named and all(one.is_current() for one in inner)
+
+    @property
+    def places(self) -> Any:
+        """What compares equal for two sources if their rows lie at the same places."""
+        return self._order
+
+    def frozen(self, before: Any = None) -> ColumnSource:
+        """Returns this source: it has no labels in Python."""
+        return self
 
     def location(self, index: int) -> str:
         """Returns where a sample is stored, for messages."""
@@ -127,13 +147,13 @@ def as_columns(dataset: Any) -> ColumnSource | None:
             ConcatDataset have different columns.
     """
     if isinstance(dataset, Columns):
-        check_samples(type(dataset), Columns)
+        check_samples(dataset, Columns)
         return ColumnSource(dataset, (dataset,))
     if isinstance(dataset, Subset):
         base = as_columns(dataset.dataset)
         if base is None:
             return None
-        check_samples(type(dataset), Subset)
+        check_samples(dataset, Subset)
         rows = subset_rows(dataset, len(base))
         return ColumnSource(dataset, base.parts, rows if base.rows is None else base.rows[rows])
     if isinstance(dataset, ConcatDataset):
@@ -141,10 +161,11 @@ def as_columns(dataset: Any) -> ColumnSource | None:
         parts = [part for part in found if part is not None]
         if not parts:
             return None
-        check_samples(type(dataset), ConcatDataset)
+        check_samples(dataset, ConcatDataset)
         if len(parts) < len(found):
             raise NotNative("the ConcatDataset joins columns with another dataset; join only columns")
-        return _joined(dataset, parts)
+        counted = counted_parts(dataset)
+        return _joined(dataset, [_taken(one, count) for one, (_, count) in zip(parts, counted, strict=True)])
     return None
 
 
@@ -164,10 +185,28 @@ def _joined(dataset: ConcatDataset[Any], sources: list[ColumnSource]) -> ColumnS
     return ColumnSource(dataset, parts, np.concatenate(rows))
 
 
-def _held(dataset: Any) -> tuple[Any, ...]:
-    """Returns the objects that decide the rows, and the lengths of lists that may grow in place."""
+def _taken(source: ColumnSource, count: int) -> ColumnSource:
+    """Returns the first samples of a source: a ConcatDataset takes as many as there were when it was made."""
+    check_taken(len(source), count)
+    if len(source) == count:
+        return source
+    return ColumnSource(source.dataset, source.parts, np.arange(count) if source.rows is None else source.rows[:count])
+
+
+class _Plain:
+    """A `Columns`, whose arrays cannot be exchanged."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+
+    def is_current(self) -> bool:
+        return makes_samples_as(self._columns, Columns)
+
+
+def _followed(dataset: Any) -> list[Any]:
+    """Returns what the dataset and those inside it held, outermost first."""
     if isinstance(dataset, Subset):
-        return (dataset, dataset.indices, len(dataset.indices), *_held(dataset.dataset))
+        return [FollowedSubset(dataset), *_followed(dataset.dataset)]
     if isinstance(dataset, ConcatDataset):
-        return (dataset, *(one for part in dataset.datasets for one in _held(part)))
-    return (dataset,)
+        return [FollowedConcat(dataset), *(one for part in dataset.datasets for one in _followed(part))]
+    return [_Plain(dataset)]

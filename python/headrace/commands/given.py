@@ -9,7 +9,7 @@ from headrace import transforms
 from headrace.demo import recipes
 from headrace.opening.objects import is_object, named_object
 from headrace.opening.opened import opened
-from headrace.sources import BlobDataset, NotNative, as_source
+from headrace.sources import BlobDataset, NotNative, as_counted
 
 
 class GivenError(ValueError):
@@ -30,7 +30,7 @@ def source_of(text: str) -> BlobDataset:
     """Returns the encoded images of the dataset that a text names. Raises GivenError."""
     dataset = dataset_of(text)
     try:
-        source = as_source(dataset)
+        source = as_counted(dataset)
     except (NotNative, ValueError) as error:
         raise GivenError(f"{text}: {error}") from error
     if not source.encoded:

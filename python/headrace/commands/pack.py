@@ -21,7 +21,7 @@ from headrace.pack.processes import run as run_jobs
 from headrace.pack.raw import pack_raw
 from headrace.pack.ray_tasks import run_with_ray
 from headrace.pack.tar_contents import contents_of
-from headrace.sources import as_source
+from headrace.sources import as_counted
 from headrace.sources.dataset import BlobDataset
 
 _MOST_REASONS = 10  # that are printed
@@ -91,7 +91,7 @@ def source_of(text: str) -> BlobDataset:
         NotNative, ValueError, OSError, ImportError: see `opened` and `as_source`.
     """
     path = Path(text).expanduser()
-    return as_source(opened(str(path.absolute()) if path.exists() else text))
+    return as_counted(opened(str(path.absolute()) if path.exists() else text))
 
 
 @contextmanager

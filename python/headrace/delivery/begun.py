@@ -85,6 +85,7 @@ class Begun:
     results: Results | None = None
     error: Exception | None = None  # why it cannot be begun
     taker: object | None = None  # identifies the next() call that is about to return it
+    as_torch: bool = False  # made as torch makes it, when it is due
     complete: bool = False  # it was awaited: later errors belong to this batch
 
     def forget(self) -> None:

@@ -41,14 +41,12 @@ class Gathered:
 
         Raises:
             NotNative: it has no columns any more.
-            RuntimeError: its length has changed.
         """
         if self.source.is_current():
             return self
         source = as_columns(dataset)
         if source is None:
             raise NotNative("the dataset has no columns any more")
-        check_length(len(self.source), len(source))
         return Gathered(source)
 
     def check(self, own: OwnSettings) -> None:
@@ -59,11 +57,3 @@ class Gathered:
     def recipe(self) -> NoReturn:
         """Raises RuntimeError."""
         raise RuntimeError("rows of columns have no transforms, and so no recipe: they are delivered as they are")
-
-
-def check_length(then: int, now: int) -> None:
-    """Raises RuntimeError if the length of a loader's dataset has changed."""
-    if then != now:
-        raise RuntimeError(
-            f"the dataset had {then} samples when this loader was made and has {now} now; make a new DataLoader"
-        )

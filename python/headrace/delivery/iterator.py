@@ -20,6 +20,7 @@ from headrace.base.recording import span
 from headrace.collate.collate_threads import CollateThreads
 from headrace.collate.collation import Collation
 from headrace.delivery import faults
+from headrace.delivery.as_torch import Holds, made_as_torch
 from headrace.delivery.begun import Begun, Collated, Results
 from headrace.delivery.line import Line
 from headrace.delivery.looking import Looking
@@ -71,6 +72,7 @@ class NativeIterator:
         collation: calls the user's collate_fn; None without one.
         collate_threads: number of threads that call it ahead; 0: the caller's thread does.
         out: called with each batch and its number in the epoch.
+        holds: tells whether the dataset still has the samples of a batch; see `Line`.
         for_comparison: the batches are compared with the oracle's: no timeout, no warnings, no other ranks.
 
     A failed sample or `out_transform` raises when its batch is due; iteration can continue with the next batch, as in
@@ -102,6 +104,7 @@ class NativeIterator:
         collation: Collation | None = None,
         collate_threads: int = 0,
         out: Callable[[Any, int], Any] | None = None,
+        holds: Holds | None = None,
         for_comparison: bool = False,
     ) -> None:
         self._source, self._table, self._engine = source, table, engine
@@ -113,7 +116,7 @@ class NativeIterator:
         engine.read_metadata(source.metadata)
         self._collation = collation
         self._collating = CollateThreads(self._collate_ahead, collate_threads)
-        self._line = Line(table, engine, order, draws, progress, settings.depth, self._collating.expect)
+        self._line = Line(table, engine, order, draws, progress, settings.depth, self._collating.expect, holds)
         self._faults = faults.FaultLog(settings.on_error, settings.max_errors, progress)
         self._exhausted = self._closed = False
         progress.pace = self._pace = Pace(Looking(engine, self._collating, progress.before))
@@ -160,14 +163,16 @@ class NativeIterator:
         batch = None
         while batch is None:  # all samples of the batch failed and were skipped
             begun, results = self._awaited(taker)
-            batch = self._deliver(begun, results)
+            if results is None:
+                batch, count = self._as_torch(begun), len(begun.ordered.indices)
+                break
+            batch, count = self._deliver(begun, results), len(results.indices)
             begun.forget()
         if self._out is not None:
             with span("out_transform"), self._spending("out_transform"):
                 batch = self._out(batch, self._progress.number(begun.delivery.number))
         end = time.perf_counter_ns()
         core.add_span("__next__", begin, end)
-        count = len(results.indices)
         self._pace.handed_out(begin, end, self._blocked_ns, steady=not self._line.ended, samples=count)
         if self._tuning is not None:
             self._tuning.handed_out(batch, end)
@@ -186,8 +191,14 @@ class NativeIterator:
             self.close()  # it is unknown which of the two epochs the order belongs to
             raise
 
-    def _awaited(self, taker: object) -> tuple[Begun, Results]:
-        """Waits for the next batch and returns it with its results; the following ones are in flight."""
+    def _as_torch(self, begun: Begun) -> Any:
+        """Returns a batch that is made as torch makes it."""
+        with self._default_device():
+            return made_as_torch(self._settings, self._progress, begun.ordered, begun.delivery.number)
+
+    def _awaited(self, taker: object) -> tuple[Begun, Results | None]:
+        """Waits for the next batch and returns it with its results; the following ones are in flight. Without results
+        it is to be made as torch makes it."""
         if self._closed and not self._exhausted:
             raise RuntimeError(_CLOSED)
         if not self._exhausted:
@@ -200,6 +211,9 @@ class NativeIterator:
             raise StopIteration
         if begun.error is not None:
             raise begun.error
+        if begun.as_torch:
+            begun.complete = True
+            return begun, None
         results = begun.results or self._line.submit(begun)
         before = time.perf_counter_ns()
         if self._settings.num_workers == 0 and self._source.ahead_bytes:

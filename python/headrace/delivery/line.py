@@ -34,6 +34,7 @@ class Line:
         table: where the samples lie; what the engine's `submit` takes.
         ahead: number of batches to begin beyond the one that is due; may be changed.
         submitted: called with the results, yet to be awaited, of each batch that is submitted.
+        holds: tells whether the dataset has the samples of a batch as when the epoch began; None: it is not asked.
     """
 
     def __init__(
@@ -45,7 +46,9 @@ class Line:
         progress: Progress,
         ahead: int,
         submitted: Callable[[Results], None],
+        holds: Callable[[OrderedBatch], bool] | None = None,
     ) -> None:
+        self._holds = holds
         self._table, self._engine, self._progress, self.ahead = table, engine, progress, ahead
         self._submitted = submitted
         # Most batches that `fill` begins beyond the one that is due; None: `ahead`. The sampler of a stream waits for
@@ -108,8 +111,13 @@ class Line:
     def _try_to_submit(self, begun: Begun) -> None:
         """Submits the batch, which may wait for a device's staging memory.
 
-        An error is kept and raised when the batch is due; after one of `MAY_PASS` the batch is submitted again then.
+        An error is kept and raised when the batch is due; after one of `MAY_PASS` the batch is submitted again then. A
+        batch that only torch's way makes, or makes now, is left to it.
         """
+        ordered = begun.ordered
+        if ordered.is_other or (self._holds is not None and not self._holds(ordered)):
+            begun.as_torch = True
+            return
         try:
             self.submit(begun)
         except MAY_PASS:

@@ -12,10 +12,10 @@ from typing import Any, NoReturn
 import torch
 from torch.utils.data import get_worker_info
 
-from headrace.collate import collation
+from headrace.collate import collation, registry
 from headrace.columns.source import ColumnSource, as_columns
 from headrace.delivery.arguments import check_replaceable
-from headrace.delivery.gathering import Gathered, check_length
+from headrace.delivery.gathering import Gathered
 from headrace.delivery.settings import OwnSettings, Settings
 from headrace.delivery.stacking import Stacked, stacked
 from headrace.delivery.worker_init import only_seeds
@@ -187,11 +187,7 @@ def reasons(settings: Settings) -> list[str]:
 
 def renewed(route: Threaded, settings: Settings) -> Route:
     """Returns the route of a loader's next epoch: `route`, unless the dataset's content, its transform or the
-    transform's attributes, or the loader's ``collate_fn`` or ``worker_init_fn`` has changed.
-
-    Raises:
-        RuntimeError: the dataset's length has changed.
-    """
+    transform's attributes, or the loader's ``collate_fn`` or ``worker_init_fn`` has changed."""
     batches = Batches.now(settings)
     if reasons := _needs_python(batches, settings.collate_fn, settings.worker_init_fn):
         return Fallback("; ".join(reasons))
@@ -200,10 +196,11 @@ def renewed(route: Threaded, settings: Settings) -> Route:
             return route.renewed(settings.dataset)
         if isinstance(route, Stacked):
             return route.renewed(
-                settings.dataset, lambda part, source: _renewed(part, source, settings, may_vary=False)
+                settings.dataset,
+                lambda part, source: _renewed(part, source, settings, may_vary=False),
+                lambda source: _native(source, settings.dtype, may_vary=False),
             )
-        source = route.source if route.source.is_current() else _source_of(settings.dataset)
-        check_length(len(route.source), len(source))
+        source = route.source if route.source.is_current() else _source_of(settings.dataset, route.source)
         made = _renewed(route, source, settings, may_vary=not batches.stack(settings.collate_fn))
         return _unless_processes(made, settings.dataset, settings.fixed_workers, settings)
     except (NotNative, LoweringError) as error:
@@ -255,6 +252,11 @@ def _needs_python(
         refused = collation.refusal(collate_fn)
         if refused is not None:
             reasons.append(refused)
+    if batches is not Batches.NONE and collation.is_default(collate_fn, batched=True) and not registry.is_usual():
+        reasons.append(
+            "an entry of torch's default_collate_fn_map for tensors, numbers, tuples, lists or dicts was changed, "
+            "which native threads do not call; give the function as collate_fn"
+        )
     if worker_init_fn is not None and not only_seeds(worker_init_fn):
         reasons.append(
             "worker_init_fn does more than to seed generators, and runs in worker processes, which native threads are "
@@ -279,9 +281,9 @@ def _threaded(dataset: Any, dtype: torch.dtype | None, *, may_vary: bool) -> Thr
     return Gathered(columns) if columns is not None else _native(_source_of(dataset), dtype, may_vary=may_vary)
 
 
-def _source_of(dataset: Any) -> BlobDataset:
+def _source_of(dataset: Any, before: BlobDataset | None = None) -> BlobDataset:
     stream = stream_source(dataset)
-    return as_source(dataset) if stream is None else stream
+    return as_source(dataset, before) if stream is None else stream
 
 
 def _native(source: BlobDataset, dtype: torch.dtype | None, *, may_vary: bool) -> Native:

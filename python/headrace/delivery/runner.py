@@ -10,6 +10,7 @@ from headrace.base.living import Living
 from headrace.base.native import core
 from headrace.collate import collation
 from headrace.delivery.arguments import can_pin, check_iterable, check_replaceable
+from headrace.delivery.as_torch import holds_of, naming_of
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.iterator import NativeIterator
 from headrace.delivery.out_transform import seeded
@@ -52,8 +53,10 @@ class Runner:
         self.engine: Engine | None = None
         self.progress: Progress | None = None
         self._iterators: Living[NativeIterator] = Living()
-        self._table: tuple[AnySource, core.BlobTable | Tables] | None = None
-        self._variants: tuple[BlobDataset, Recipe, Any] | None = None
+        self._table: tuple[Any, core.BlobTable | Tables] | None = None
+        self._variants: tuple[Any, Recipe, Any] | None = None
+        self._frozen: Any = None  # the source with the labels of the newest epoch, as torch's workers have them
+        self._keeps = False
         self._entry_points: EntryPoints | None = None
         self._entries: Entries | None = None  # of a loader that was closed
         self._memory: core.SlotKeeper | None = None
@@ -73,8 +76,14 @@ class Runner:
             engine = self.new_engine(settings, route, slots_kept=settings.most_depth + 2, pin=pin)
         far = source.ahead_bytes > 0  # its table has connections of this process, which may be a forked one
         self._entry_points, self._entries = _entry_points_of(source, settings), None
-        if self._table is None or self._table[0] is not source or far:
-            self._table = source, _table_of(source, self._entry_points)
+        places = source.places
+        if self._table is None or self._table[0] != places or far:
+            self._table = places, _table_of(source, self._entry_points)
+        epochs.naming = naming = naming_of(settings)
+        if settings.num_workers > 0 and not self.keeps_datasets:
+            self._frozen = source.frozen(self._frozen)
+        told = source if settings.num_workers == 0 else self._frozen  # who is asked for labels
+        self._keeps = settings.persistent_workers and settings.num_workers > 0
         if self._entry_points is not None:
             self._entry_points.save()  # what the epoch before has learned
         progress, own_order = epochs.begin()
@@ -84,9 +93,9 @@ class Runner:
             engine.place(settings.cores)
         if settings.num_workers > 0:
             engine.work_as(WorkerValues(settings.num_workers, progress.seed, settings.dataset))
-        made = self._collation(settings, route, progress)
+        made = self._collation(settings, route, told, progress)
         iterator = NativeIterator(
-            source,
+            told,
             self._table[1],
             engine,
             order,
@@ -97,6 +106,7 @@ class Runner:
             renew=_announcing(epochs.renew, source) if far else epochs.renew,
             collation=made,
             collate_threads=collate_threads(settings, route),
+            holds=holds_of(settings, source, naming),
             out=seeded(settings.out_transform, settings.destination.device, progress, owned=made is None),
         )
         self.progress, self.engine = progress, engine
@@ -104,11 +114,11 @@ class Runner:
         return iterator
 
     @staticmethod
-    def _collation(settings: Settings, route: Threaded, progress: Progress) -> collation.Collation | None:
+    def _collation(settings: Settings, route: Threaded, source: Any, progress: Progress) -> collation.Collation | None:
         function = settings.collate_fn
         if function is None or collation.is_default(function, settings.batched):
             return None
-        return collation.Collation(function, route.source, route.kinds, settings.batched, progress)
+        return collation.Collation(function, source, route.kinds, settings.batched, progress)
 
     def new_engine(self, settings: Settings, route: Threaded, *, slots_kept: int, pin: bool = False) -> Engine:
         """Returns an engine (threads and memory) for the batches of a route."""
@@ -125,9 +135,9 @@ class Runner:
             make = make_views_engine if recipe.views else make_engine
             return make(recipe, layout, destination, threads=threads, slots_kept=slots_kept, pin=pin)
         check_replaceable(recipe, settings.on_error)
-        if self._variants is None or self._variants[0] is not source or self._variants[1] is not recipe:
+        if self._variants is None or self._variants[0] != source.places or self._variants[1] is not recipe:
             sizes = sizes_known_to(settings.sampler, settings.batch_sampler, source)
-            self._variants = source, recipe, nearest_of(recipe.sizes, sizes)
+            self._variants = source.places, recipe, nearest_of(recipe.sizes, sizes)
         return VariantEngine(recipe, layout, destination, self._variants[2], threads=threads, pin=pin)
 
     def _stacked_engine(self, settings: Settings, route: Stacked, *, slots_kept: int, pin: bool) -> StackedEngine:
@@ -159,6 +169,13 @@ class Runner:
             self._entry_points.save()
             self._entries = self.entries
         self._table = self._entry_points = None
+        self._keeps = False
+
+    @property
+    def keeps_datasets(self) -> bool:
+        """Whether torch's workers of the next epoch would be the ones of earlier epochs, with their copies of the
+        dataset."""
+        return self._keeps
 
     def __getstate__(self) -> dict[str, Any]:
         # Threads and memory are not copied: a copy makes its own.

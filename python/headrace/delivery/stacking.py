@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from headrace.delivery.gathering import Gathered, check_length
+from headrace.delivery.gathering import Gathered
 from headrace.delivery.settings import OwnSettings
 from headrace.lowering import LoweringError, drawn_by
 from headrace.recipe.columns import AnyColumn, ChainWeights, Column, Normal, PolicyNumber, SumWeights, WarpNumber
@@ -108,22 +108,23 @@ class Stacked:
                 "with ToDtype"
             )
 
-    def renewed(self, dataset: Any, renew: Callable[[Any, BlobDataset], Any]) -> Stacked:
+    def renewed(
+        self, dataset: Any, renew: Callable[[Any, BlobDataset], Any], make: Callable[[BlobDataset], Any]
+    ) -> Stacked:
         """Returns the route of the next epoch.
 
         Args:
             renew: returns the route of an image field of the next epoch, from its route and source now.
+            make: returns the route of an image field that there was not.
 
         Raises:
             NotNative, LoweringError: it does not run natively any more.
-            RuntimeError: its length has changed.
         """
-        source = self.source if self.source.is_current() else as_stacked(dataset)
+        source = self.source if self.source.is_current() else as_stacked(dataset, self.source)
         if source is None:
             raise NotNative("the dataset has no fields any more")
-        check_length(len(self.source), len(source))
         if list(source.images) != list(self.images):
-            raise NotNative("other fields have images now; make a new DataLoader")
+            return stacked(source, make)
         images = {
             name: _of_field(name, lambda name=name, one=one: renew(self.images[name], one))  # type: ignore[misc]
             for name, one in source.images.items()

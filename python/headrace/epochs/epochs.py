@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from headrace.epochs.naming import Naming
 from headrace.epochs.order import Cut, EpochOrder, OrderedBatch, RandomState, base_seed, generators_of
 from headrace.epochs.sampler_state import SamplerState, is_stateful
 from headrace.epochs.samplers import (
@@ -32,6 +33,9 @@ _DATASETS = ("data_source", "dataset")  # samplers' attributes that hold the dat
 class Epochs:
     """The epochs of one loader.
 
+    Attributes:
+        naming: how the items of the samplers are read.
+
     Args:
         loader: a torch DataLoader; its samplers, batch size and generator are read.
         length: number of samples in the dataset.
@@ -49,10 +53,13 @@ class Epochs:
         self._newest: EpochOrder | None = None  # order of the newest epoch; None in a copy of the loader
         self._sampler_state: SamplerState | None = None  # in a copy of the loader: the sampler's state at `_progress`
         self._sampler = self._batch_sampler = self._generator = None
-        self.follow(loader)
+        self.naming = Naming()
+        self.follow(loader, length)
 
-    def follow(self, loader: Any) -> None:
-        """Adopts the loader's current samplers and generator, which a subclass may have replaced."""
+    def follow(self, loader: Any, length: int) -> None:
+        """Adopts the loader's current samplers and generator, which a subclass may have replaced, and the dataset's
+        number of samples."""
+        self._length = length
         now = loader.sampler, loader.batch_sampler, loader.generator
         if all(a is b for a, b in zip(now, (self._sampler, self._batch_sampler, self._generator), strict=True)):
             return
@@ -161,7 +168,8 @@ class Epochs:
         drawn = base_seed(self._generator) if drew else start.base_seed
         seed = self._seed if self._seed is not None else drawn
         assert seed is not None
-        order = EpochOrder(items, order_of_all.unique, self._length, cut, at.sampler, at.position)
+        naming = self.naming
+        order = EpochOrder(items, order_of_all.unique, self._length, cut, at.sampler, at.position, naming)
         # Drawn now: the order must not depend on when the first batch is requested, or on what is drawn until then.
         order.draw()
         begun = Start(start.epoch, True, drawn, drew, start.sampler_epoch, start.random)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -13,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler
 
+from headrace.epochs.naming import Naming, as_indices
 from headrace.epochs.sampler_state import History, SamplerState
 from headrace.randomness.draws import Occurrences
 from headrace.sampler.distributed import ShardedSampler, Share
@@ -20,6 +20,7 @@ from headrace.sampler.seeded import Seeded
 
 Int64s = npt.NDArray[np.int64]
 
+_NONE: Int64s = np.empty(0, dtype=np.int64)
 _AT_ONCE = 65536  # items that `skip` draws at once
 
 
@@ -113,10 +114,19 @@ class Cut:
 
 @dataclass(frozen=True)
 class OrderedBatch:
-    """The samples of one batch, int64 (n,): dataset indices, and how often the epoch yielded each one before."""
+    """The samples of one batch, int64 (n,): dataset indices, and how often the epoch yielded each one before.
+
+    Attributes:
+        asked: what torch would pass to the dataset.
+        is_other: whether only torch's way makes the batch: there are no indices.
+        from_end: whether an index counted from the end.
+    """
 
     indices: Int64s
     occurrences: Int64s
+    asked: Any = None
+    is_other: bool = False
+    from_end: bool = False
 
 
 class Delivered(Protocol):
@@ -139,6 +149,7 @@ class EpochOrder:
         cut: how items become batches.
         resumed: state to resume from, for a sampler with ``state_dict``. None: from the beginning.
         first: number of the epoch's batches before those that this order yields, skipped ones included.
+        naming: how its items are read.
 
     Attributes:
         progress: the epoch's progress; None if it is unknown.
@@ -154,7 +165,9 @@ class EpochOrder:
         cut: Cut,
         resumed: SamplerState | None = None,
         first: int = 0,
+        naming: Naming = Naming(),  # noqa: B008 - immutable
     ) -> None:
+        self._naming = naming
         self._sampler, self._length, self._cut = sampler, length, cut
         self._head: list[Any] = []  # the first items, which may be repeated at the end to fill the ranks' last batches
         self._occurrences = None if unique else Occurrences(length)
@@ -193,6 +206,8 @@ class EpochOrder:
             self._history.note(self._batches, np.concatenate([one.indices for one in batches]), delivered)
         if cut.batch_size is None:
             return batches[share.rank]
+        if share.world_size == 1:
+            return batches[0]
         every = slice(share.rank, None, share.world_size)
         return OrderedBatch(batches[0].indices[every], batches[0].occurrences[every])
 
@@ -261,34 +276,30 @@ class EpochOrder:
         """
         made = []
         for number, item in enumerate(items if self._cut.batch_size is None else [items] if items else []):
-            indices = self._checked(item)
+            indices, asked, from_end = self._checked(item)
+            if indices is None:
+                made.append(OrderedBatch(_NONE, _NONE, asked, is_other=True))
+                continue
             if self._occurrences is not None:
                 occurrences = self._occurrences.take(indices)
             else:
                 places = np.full(len(indices), number) if self._cut.batch_size is None else np.arange(len(indices))
                 occurrences = np.where(places < named, 0, 1 + (places - named) // max(1, len(self._head)))
-            made.append(OrderedBatch(indices, occurrences))
+            made.append(OrderedBatch(indices, occurrences, asked, from_end=from_end))
         return made
 
-    def _checked(self, named: Any) -> Int64s:
-        indices = _indices(named)
+    def _checked(self, named: Any) -> tuple[Int64s | None, Any, bool]:
+        """Returns the samples of a batch, what torch would pass to the dataset, and whether one counts from the end;
+        None instead of the samples if only torch's way makes the batch."""
+        indices, asked = as_indices(named, self._naming)
+        if indices is None:
+            return None, asked, False
         if not indices.size:
             raise IndexError("the batch sampler yielded an empty batch")
         bad = indices[(indices < -self._length) | (indices >= self._length)]
+        if bad.size and self._naming.live:  # the dataset may have grown
+            return None, asked, False
         if bad.size:
             raise IndexError(f"the sampler named index {bad[0]}, out of range for a dataset of {self._length} samples")
-        return np.where(indices < 0, indices + self._length, indices)
-
-
-def _indices(named: Any) -> Int64s:
-    """Returns a sampler's item, an index or a sequence of indices of any type with ``__index__``, as int64 (n,)."""
-    if isinstance(named, torch.Tensor):
-        named = named.tolist()
-    try:
-        given = [named] if hasattr(type(named), "__index__") else list(named)
-        indices = np.asarray(given or [], dtype=None if given else np.int64)
-        if indices.ndim != 1 or indices.dtype.kind not in "iu":  # bool, one-element tensors, mixed kinds
-            indices = np.array([operator.index(one) for one in given], dtype=np.int64)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"the sampler yielded {named!r}; an integer index or a list of them is needed") from None
-    return indices.astype(np.int64)
+        from_end = bool((indices < 0).any())
+        return np.where(indices < 0, indices + self._length, indices) if from_end else indices, asked, from_end

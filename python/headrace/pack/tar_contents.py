@@ -56,9 +56,9 @@ def contents_of(source: object) -> Contents:
         NotNative: the dataset cannot say where its images lie; see `as_source`.
         ValueError: it has no samples, or its images are decoded.
     """
-    from headrace.sources import as_source
+    from headrace.sources import as_counted
 
-    known = as_source(source)
+    known = as_counted(source)
     if not known.encoded:
         raise ValueError(f"{known!r} holds decoded pixels, which shards of encoded images cannot keep")
     return TarContents(known) if isinstance(known, TarShards) else Contents(known)

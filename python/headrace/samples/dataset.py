@@ -69,7 +69,7 @@ class Samples(torch.utils.data.Dataset[dict[str, Any]]):
     def described(self) -> tuple[Field, ...]:
         """The fields as the native path sees them: again if a dataset among them holds other objects now."""
         if not all(one.is_current() for one in self._fields):
-            self._fields = self._described()
+            self._fields = tuple(as_field(one.name, one.values, one) for one in self._fields)
         return self._fields
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import torch
 from headrace.columns import column
 from headrace.columns.source import ColumnSource, as_columns
 from headrace.sources import BlobDataset, NotNative, as_source
+from headrace.sources.held import Held, placed
 
 _VALUES = (list, tuple, range, array.array, np.ndarray, torch.Tensor)
 
@@ -27,6 +28,8 @@ class Field:
         rows: the source of its rows; None: it is no dataset of columns.
         gathered: whether it is an array whose rows native threads copy.
         why_not: why its samples are made by ``values[i]`` in torch's workers alone; "": they need not be.
+        placed: where the values of an array lie.
+        held: the values that `values` is a copy of; None: it is the object itself.
     """
 
     name: str
@@ -35,23 +38,45 @@ class Field:
     rows: ColumnSource | None = None
     gathered: bool = False
     why_not: str = ""
+    placed: tuple[Any, ...] = field(init=False)
+    held: Held | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "placed", placed(self.values))
 
     @property
     def is_plain(self) -> bool:
         """Whether its values are looked up and collated in the consumer's thread."""
         return self.image is None and self.rows is None and not self.gathered
 
-    def held(self) -> tuple[Any, ...]:
-        """Returns what must stay the same for this description to hold: the object, and the shape of an array."""
-        return self.values, getattr(self.values, "shape", None)
-
     def is_current(self) -> bool:
-        """Returns whether the datasets inside still hold the same objects."""
-        return all(one is None or one.is_current() for one in (self.image, self.rows))
+        """Returns whether an array still lies where it did, and the datasets inside still hold the same values."""
+        same = placed(self.values) == self.placed
+        return same and all(one is None or one.is_current() for one in (self.image, self.rows))
+
+    def holds(self, rows: Sequence[int]) -> bool:
+        """Returns whether this holds for some samples; False may be wrong."""
+        same = placed(self.values) == self.placed
+        return same and all(one is None or one.holds(rows) for one in (self.image, self.rows))
+
+    def frozen(self, before: Field | None) -> Field:
+        """Returns the field with the plain values, labels and target_transform of now; see `BlobDataset.frozen`."""
+        if self.image is not None:
+            return replace(self, image=self.image.frozen(None if before is None else before.image))
+        if not self.is_plain:
+            return self
+        held = None if before is None else before.held
+        if held is None or not held.is_held(self.values):
+            held = Held(self.values)
+        return replace(self, values=held.then, held=held)
 
 
-def as_field(name: str, values: Any) -> Field:
-    """Describes a field."""
+def as_field(name: str, values: Any, before: Field | None = None) -> Field:
+    """Describes a field.
+
+    Args:
+        before: its description before it changed; what has not changed is taken from it.
+    """
     if isinstance(values, _VALUES):
         if not _indexes_as_its_base(values):
             kind = type(values).__qualname__
@@ -61,7 +86,7 @@ def as_field(name: str, values: Any) -> Field:
         rows = as_columns(values)
         if rows is not None:
             return Field(name, values, rows=rows)
-        return Field(name, values, image=as_source(values))
+        return Field(name, values, image=as_source(values, None if before is None else before.image))
     except NotNative as refusal:
         return Field(name, values, why_not=str(refusal))
 
@@ -101,3 +126,10 @@ def check_lengths(names: Sequence[str], lengths: Sequence[int]) -> None:
     for name, length in zip(names, lengths, strict=True):
         if length != lengths[0]:
             raise ValueError(f"field {name!r} has {length} samples, but field {names[0]!r} has {lengths[0]}")
+
+
+def check_equal(fields: Sequence[Field]) -> None:
+    """Raises NotNative if fields have different numbers of samples now."""
+    counts = {len(one.values) for one in fields}
+    if len(counts) > 1:
+        raise NotNative(f"the fields have different numbers of samples now: {', '.join(map(str, sorted(counts)))}")

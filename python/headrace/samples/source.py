@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +15,12 @@ from headrace.base.native import core
 from headrace.columns.dataset import Columns
 from headrace.columns.source import ColumnSource, as_columns
 from headrace.samples.dataset import Samples
-from headrace.samples.fields import Field, as_field
+from headrace.samples.fields import Field, as_field, check_equal
 from headrace.samples.geometry import Geometry, Shaped
 from headrace.sources import BlobDataset, NotNative, checked_table
 from headrace.sources.labels import collate
-from headrace.sources.recognised.torch_combined import subset_rows
-from headrace.sources.unchanged import check_samples
+from headrace.sources.recognised.torch_combined import FollowedSubset, subset_rows
+from headrace.sources.unchanged import check_samples, makes_samples_as
 
 Int64s = npt.NDArray[np.int64]
 
@@ -69,7 +70,9 @@ class StackedSource:
                 raise NotNative(f"field {one.name!r}: {one.why_not or 'has no name; give it one'}")
         self.dataset, self.fields, self.geometry, self.rows = dataset, fields, geometry, rows
         self.positional = positional
-        self._held, self._length = _held(dataset), len(dataset)
+        self._follows, self._order = _followed(dataset), object()
+        check_equal(fields)
+        self._length = len(fields[0].values) if rows is None else len(rows)
         self.images: dict[str, BlobDataset] = {}
         self.columns: dict[str, ColumnSource] = {}
         for one in fields:
@@ -86,12 +89,32 @@ class StackedSource:
         return self._length
 
     def is_current(self) -> bool:
-        """Returns whether the dataset still consists of the same objects."""
-        now = _held(self.dataset)
-        same = len(now) == len(self._held) and all(
-            a is b and shape == shape_then for (a, shape), (b, shape_then) in zip(now, self._held, strict=True)
-        )
-        return same and all(one.is_current() for one in self.fields)
+        """Returns whether the dataset still consists of the same objects, which hold the same values; plain ones may
+        have changed."""
+        length = self._length if self.rows is None else len(self.fields[0].values)
+        same = all(one.is_current() for one in self._follows) and all(one.is_current() for one in self.fields)
+        return same and all(len(one.values) == length for one in self.fields)
+
+    def holds(self, indices: Sequence[int]) -> bool:
+        """Returns whether this holds for some samples; False may be wrong."""
+        rows = indices if self.rows is None else self.rows[np.asarray(indices)].tolist()
+        outer, *inner = self._follows
+        named = outer.holds(indices) if isinstance(outer, FollowedSubset) else outer.is_current()
+        return named and all(one.is_current() for one in inner) and all(one.holds(rows) for one in self.fields)
+
+    @property
+    def places(self) -> Any:
+        """What compares equal for two sources if the bytes of each sample lie at the same place."""
+        return self._order
+
+    def frozen(self, before: Any = None) -> StackedSource:
+        """Returns this source with the plain values, labels and target_transforms of now; see `BlobDataset.frozen`."""
+        earlier: tuple[Field | None, ...] = before.fields if isinstance(before, StackedSource) else ()
+        earlier = earlier if len(earlier) == len(self.fields) else (None,) * len(self.fields)
+        made: StackedSource = object.__new__(type(self))
+        fields = tuple(one.frozen(then) for one, then in zip(self.fields, earlier, strict=True))
+        vars(made).update(vars(self), fields=fields)
+        return made
 
     def row(self, index: int) -> int:
         """Returns the number of a sample in the fields."""
@@ -202,40 +225,60 @@ class StackedSource:
         return f"{len(self)} samples of {', '.join(one.name for one in self.fields)}"
 
 
-def as_stacked(dataset: Any) -> StackedSource | None:
+def as_stacked(dataset: Any, before: StackedSource | None = None) -> StackedSource | None:
     """Returns the source of a dataset of several fields; None for any other dataset.
+
+    Args:
+        before: the dataset's source before it changed; what has not changed is taken from it.
 
     Raises:
         NotNative: a class overrides how its samples are made, or a field is a dataset that headrace does not know.
     """
+    known = {} if before is None else {id(one.values): one for one in before.fields}
     if isinstance(dataset, Samples):
-        check_samples(type(dataset), Samples)
+        check_samples(dataset, Samples)
         return StackedSource(dataset, dataset.described, dataset.geometry, positional=False)
     if isinstance(dataset, StackDataset):
-        check_samples(type(dataset), StackDataset)
+        check_samples(dataset, StackDataset)
         positional = not isinstance(dataset.datasets, dict)
         given: Any = dataset.datasets
         named = enumerate(given) if positional else given.items()
-        fields = tuple(as_field(str(name), values) for name, values in named)
+        fields = tuple(as_field(str(name), values, known.get(id(values))) for name, values in named)
         return StackedSource(dataset, fields, None, positional=positional)
     if isinstance(dataset, Subset):
-        base = as_stacked(dataset.dataset)
+        base = as_stacked(dataset.dataset, before)
         if base is None:
             return None
-        check_samples(type(dataset), Subset)
+        check_samples(dataset, Subset)
         rows = subset_rows(dataset, len(base))
         rows = rows if base.rows is None else base.rows[rows]
         return StackedSource(dataset, base.fields, base.geometry, positional=base.positional, rows=rows)
     return None
 
 
-def _held(dataset: Any) -> list[tuple[Any, Any]]:
-    """Returns the objects that decide the samples, each with its length and shape, which may change in place."""
+class _Given:
+    """A Samples or StackDataset, and the fields that it had."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+        self._fields = self._now()
+
+    def _now(self) -> list[Any]:
+        given = self._dataset.fields if isinstance(self._dataset, Samples) else self._dataset.datasets
+        return [type(given), *(given.items() if isinstance(given, dict) else enumerate(given))]
+
+    def is_current(self) -> bool:
+        now, kind = self._now(), Samples if isinstance(self._dataset, Samples) else StackDataset
+        (now_kind, *fields), (then_kind, *before) = now, self._fields
+        same = now_kind is then_kind and len(fields) == len(before) and makes_samples_as(self._dataset, kind)
+        return same and all(a[0] == b[0] and a[1] is b[1] for a, b in zip(fields, before, strict=True))
+
+
+def _followed(dataset: Any) -> list[Any]:
+    """Returns what the dataset and those inside it held, outermost first."""
     if isinstance(dataset, Subset):
-        return [(dataset, None), (dataset.indices, len(dataset.indices)), *_held(dataset.dataset)]
-    given = dataset.fields if isinstance(dataset, Samples) else dataset.datasets
-    values = given.values() if isinstance(given, dict) else given
-    return [(dataset, None), *((one, (len(one), getattr(one, "shape", None))) for one in values)]
+        return [FollowedSubset(dataset), *_followed(dataset.dataset)]
+    return [_Given(dataset)]
 
 
 def _shown(value: Any) -> str:

@@ -6,7 +6,7 @@ from headrace.sources.dataset import BlobDataset, Variant, checked_table
 from headrace.sources.image_files import ImageFiles
 from headrace.sources.image_folder import ImageFolder
 from headrace.sources.image_sizes import image_sizes
-from headrace.sources.recognised.recognise import as_source
+from headrace.sources.recognised.recognise import as_counted, as_source
 from headrace.sources.unchanged import NotNative
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "ImageFolder",
     "NotNative",
     "Variant",
+    "as_counted",
     "as_source",
     "checked_table",
     "image_sizes",

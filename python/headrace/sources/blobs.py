@@ -10,6 +10,7 @@ import numpy as np
 
 from headrace.base.native import core
 from headrace.sources.dataset import BlobDataset, checked_mode
+from headrace.sources.held import Held
 
 _LOOKED_AT = 4096  # bytes of each blob that `identity` hashes
 
@@ -44,6 +45,7 @@ class Blobs(BlobDataset):
         super().__init__(labels, transform, target_transform)
         self._mode = checked_mode(mode)
         self.blobs = list(blobs)
+        self._held: tuple[Held, object] | None = None  # the blobs of the newest epoch, and what stands for them
         for i, blob in enumerate(self.blobs):
             if not isinstance(blob, (bytes, bytearray, memoryview)):
                 raise TypeError(f"blob {i} is {type(blob).__name__}; a bytes-like object is needed")
@@ -66,12 +68,23 @@ class Blobs(BlobDataset):
     def location(self, index: int) -> str:
         return f"blob {index} in memory, {len(self.blobs[index])} bytes"
 
+    @property
+    def places(self) -> Any:
+        if self._held is None or not self._held[0].is_held(self.blobs):
+            self._held = Held(self.blobs), object()
+        return self._held[1]
+
+    def holds(self, indices: Sequence[int]) -> bool:
+        held = self._held is None or self._held[0].rows_are_held(self.blobs, indices)
+        return held and super().holds(indices)
+
     def blob_table(self) -> core.BlobTable:
         return core.BlobTable.of_memory(self.blobs)
 
     def __getstate__(self) -> dict[str, Any]:
         # A memoryview cannot be pickled; its bytes can.
-        return {**self.__dict__, "blobs": [bytes(one) if isinstance(one, memoryview) else one for one in self.blobs]}
+        blobs = [bytes(one) if isinstance(one, memoryview) else one for one in self.blobs]
+        return {**self.__dict__, "blobs": blobs, "_held": None}
 
     def __repr__(self) -> str:
         return f"Blobs({len(self)} in memory)"

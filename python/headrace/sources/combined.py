@@ -29,6 +29,7 @@ class Selection(BlobDataset):
     def __init__(self, base: BlobDataset, rows: Int64s) -> None:
         super().__init__(None, None, None)
         self.base, self.rows = base, rows
+        self._order = object()  # stands for the rows in `places`
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -56,6 +57,19 @@ class Selection(BlobDataset):
 
     def is_current(self) -> bool:
         return self.base.is_current()
+
+    def holds(self, indices: Sequence[int]) -> bool:
+        return self.base.holds(self.rows[indices].tolist())
+
+    @property
+    def places(self) -> Any:
+        return self.base.places, self._order
+
+    def known(self) -> dict[int, BlobDataset]:
+        return self.base.known()
+
+    def frozen(self, before: Any = None) -> BlobDataset:
+        return Selection(self.base.frozen(getattr(before, "base", None)), self.rows)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -142,6 +156,21 @@ class Joined(BlobDataset):
 
     def is_current(self) -> bool:
         return all(part.is_current() for part in self.parts)
+
+    def holds(self, indices: Sequence[int]) -> bool:
+        return all(part.holds(rows.tolist()) for part, _, rows in self._by_part(np.asarray(indices)))
+
+    @property
+    def places(self) -> Any:
+        return tuple(part.places for part in self.parts)
+
+    def known(self) -> dict[int, BlobDataset]:
+        return {key: source for part in self.parts for key, source in part.known().items()}
+
+    def frozen(self, before: Any = None) -> BlobDataset:
+        earlier = getattr(before, "parts", ())
+        earlier = earlier if len(earlier) == len(self.parts) else [None] * len(self.parts)
+        return Joined([part.frozen(one) for part, one in zip(self.parts, earlier, strict=True)])
 
     def __len__(self) -> int:
         return int(self._ends[-1])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import array
 import hashlib
+import operator
 from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import Any, NamedTuple
@@ -13,7 +15,9 @@ from PIL import ExifTags, Image
 
 from headrace.base.native import core
 from headrace.pixels.pillow_ops import MODES, opened
-from headrace.sources.labels import collate, on_the_default_device
+from headrace.sources.held import Held
+from headrace.sources.labels import collate, on_the_default_device, whole_numbers
+from headrace.sources.unchanged import makes_samples_as
 
 _LOOKED_AT = 1000  # samples that `fingerprint` hashes
 _ON_THEIR_SIDE = (5, 6, 7, 8)  # EXIF orientations that exchange width and height
@@ -59,12 +63,12 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         self._labels: Any = labels
         self._plain = False  # whether the labels are one int64 array
         if labels is not None and len(labels) > 0 and isinstance(labels[0], (int, np.integer)):
-            array = np.asarray(labels)
-            if array.dtype.kind in "iu" and array.ndim == 1 and int(array.max()) < 2**63:
-                self._labels = array.astype(np.int64, copy=False)
-                self._plain = True
+            numbers = whole_numbers(labels, alone=False)
+            if numbers is not None:
+                self._labels, self._plain = numbers, True
 
     def __getitem__(self, index: int) -> Any:
+        index = operator.index(index)
         if not -len(self) <= index < len(self):
             raise IndexError(f"index {index} is out of range for a dataset of {len(self)} samples")
         index %= len(self)
@@ -185,8 +189,41 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         return (Variant(self.transform, self.channels, self.size, self.mode, self.upright),)
 
     def is_current(self) -> bool:
-        """Whether the wrapped dataset, if any, still holds the same objects as when this source was made from it."""
-        return True
+        """Whether the wrapped dataset, if any, still holds the same values as when this source was made from it."""
+        return makes_samples_as(self, BlobDataset)
+
+    def holds(self, indices: Sequence[int]) -> bool:
+        """Whether the wrapped dataset, if any, still holds the same values of some samples; False may be wrong."""
+        return makes_samples_as(self, BlobDataset)
+
+    @property
+    def places(self) -> Any:
+        """What compares equal for two sources, or at two times, if the bytes of each sample lie at the same place."""
+        return self
+
+    def known(self) -> dict[int, BlobDataset]:
+        """Returns the sources that parts of another source may be taken from, by the ``id()`` of their datasets."""
+        return {}
+
+    def frozen(self, before: Any = None) -> BlobDataset:
+        """Returns a source whose labels and target_transform are those of now, whatever happens to this one: torch's
+        workers have them from when an epoch begins.
+
+        Args:
+            before: what the last call returned; labels that are the same are not copied again.
+        """
+        cls, methods = type(self), ("label", "target", "targets_of", "numbers")
+        kinds = (list, array.array, np.ndarray, torch.Tensor)
+        if not isinstance(self._labels, kinds) or any(
+            getattr(cls, one) is not getattr(BlobDataset, one) for one in methods
+        ):
+            return self
+        held = getattr(before, "_held_labels", None)
+        if held is None or not held.is_held(self._labels):
+            held = Held(self._labels)
+        made: BlobDataset = object.__new__(cls)
+        vars(made).update(vars(self), _labels=held.then, _held_labels=held)
+        return made
 
     @property
     def has_targets(self) -> bool:
@@ -194,10 +231,13 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
 
     def target(self, index: int) -> Any:
         """Returns the sample's label after `target_transform`."""
-        label = self._labels[index]
-        if isinstance(label, np.integer):
-            label = int(label)
+        label = self.label(index)
         return label if self.target_transform is None else self.target_transform(label)
+
+    def label(self, index: int) -> Any:
+        """Returns the sample's label before `target_transform`."""
+        label = self._labels[index]
+        return int(label) if isinstance(label, np.integer) else label
 
     def sample_of(self, made: Any, index: int) -> Any:
         """Returns the sample that ``dataset[index]`` would be, given its image after all transforms."""

@@ -107,6 +107,10 @@ class ImageFiles(BlobDataset):
     def location(self, index: int) -> str:
         return self.paths[index] if self._remote is None else shown(self.paths[index])
 
+    @property
+    def places(self) -> Any:
+        return self if self._far is not None else self.paths
+
     def blob_table(self) -> core.BlobTable:
         if self._far is not None:
             return self._far.blobs()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch.utils.data import default_collate
 
@@ -29,6 +31,33 @@ def collate(labels: tuple[Any, ...], indices: Sequence[int], location: Callable[
         return default_collate(batch)
     except Exception as error:
         _explain(error, labels, indices, location)
+
+
+def whole_numbers(labels: Any, *, alone: bool) -> npt.NDArray[np.int64] | None:
+    """Returns labels as one int64 array, if default_collate makes an int64 tensor of any of them; otherwise None.
+
+    Args:
+        labels: a list or array of them.
+        alone: whether only Python's and numpy's int64 count; otherwise numpy's numbers of other widths do, too.
+    """
+    if isinstance(labels, np.ndarray):
+        kinds: set[Any] = {labels.dtype.type} if labels.ndim == 1 else set()
+    else:
+        try:
+            kinds = set(map(type, labels))
+        except TypeError:  # not iterable
+            return None
+    if not kinds or not all(one is int or (issubclass(one, np.int64 if alone else np.integer)) for one in kinds):
+        return None
+    if alone and len(kinds) > 1:  # the first label of a batch decides
+        return None
+    try:
+        array = np.asarray(labels)
+    except (OverflowError, ValueError):
+        return None
+    if array.dtype.kind not in "iu" or array.ndim != 1 or int(array.max()) >= 2**63:
+        return None
+    return array.astype(np.int64, copy=False)
 
 
 def on_the_default_device(numbers: torch.Tensor) -> torch.Tensor:

@@ -25,11 +25,23 @@ def refuse_override(cls: type, method: str, remedy: str) -> None:
     raise NotNative(f"{class_name(cls)} overrides {method}, which the native path would not call; {remedy}")
 
 
-def check_samples(cls: type, original: type) -> None:
-    """Raises NotNative if a subclass overrides how `original` makes its samples."""
+def check_samples(dataset: Any, original: type) -> None:
+    """Raises NotNative if a dataset, or its class, overrides how `original` makes its samples."""
+    cls = type(dataset)
     for method in ("__getitem__", "__getitems__"):
         if getattr(cls, method, None) is not getattr(original, method, None):
             refuse_override(cls, method, "put that work into transform or target_transform")
+    if "__getitems__" in getattr(dataset, "__dict__", ()):  # Python looks up __getitem__ in the class alone
+        refuse_override(cls, "__getitems__ in an instance", "put that work into transform or target_transform")
+
+
+def makes_samples_as(dataset: Any, original: type) -> bool:
+    """Returns whether `check_samples` accepts a dataset."""
+    try:
+        check_samples(dataset, original)
+    except NotNative:
+        return False
+    return True
 
 
 def is_torchvision(dataset: Any, module: str, name: str) -> bool:
@@ -43,7 +55,7 @@ def is_torchvision(dataset: Any, module: str, name: str) -> bool:
     original = getattr(sys.modules.get(f"torchvision.datasets.{module}"), name, None)
     if original is None or not isinstance(dataset, original):
         return False
-    check_samples(type(dataset), original)
+    check_samples(dataset, original)
     return True
 
 

@@ -216,6 +216,22 @@ def test_an_error_of_the_sampler_comes_after_the_batches_before_it(workers):
     [
         ([[0, COUNT]], IndexError, "index 24, out of range for a dataset of 24"),
         ([[-25]], IndexError, "index -25"),
+        ([["a"]], TypeError, "'str' object cannot be interpreted as an integer"),
+        ([[0.5]], TypeError, "'float' object cannot"),
+        ([[[1, 2]]], TypeError, "'list' object cannot"),
+        ([[]], IndexError, "list index out of range"),
+        ([[1, [2]]], TypeError, "'list' object cannot"),
+    ],
+)
+def test_what_a_sampler_may_not_name(named, error, words):
+    for kind in (DataLoader, torch.utils.data.DataLoader):
+        with pytest.raises(error, match=words if kind is DataLoader else None):
+            next(iter(kind(blobs(COUNT, TINY), batch_sampler=named)))
+
+
+@pytest.mark.parametrize(
+    ("named", "error", "words"),
+    [
         ([["a"]], TypeError, "yielded ..a.."),
         ([[0.5]], TypeError, "integer index"),
         ([[[1, 2]]], TypeError, "integer index"),
@@ -223,9 +239,9 @@ def test_an_error_of_the_sampler_comes_after_the_batches_before_it(workers):
         ([[1, [2]]], TypeError, "integer index"),
     ],
 )
-def test_what_a_sampler_may_not_name(named, error, words):
+def test_what_a_sampler_may_not_name_where_torchs_way_is_not_open(named, error, words):
     with pytest.raises(error, match=words):
-        next(iter(DataLoader(blobs(COUNT, TINY), batch_sampler=named)))
+        next(iter(DataLoader(blobs(COUNT, TINY), batch_sampler=named, on_error="skip")))
 
 
 def test_order_does_not_depend_on_the_transform():

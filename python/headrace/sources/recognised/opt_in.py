@@ -6,16 +6,19 @@ import copy
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+import torch
 from torch.utils.data import IterableDataset
 
 from headrace.sources.combined import Joined
 from headrace.sources.dataset import BlobDataset
+from headrace.sources.held import Held, placed, same
 from headrace.sources.unchanged import mro_index, refuse_override
 
 METHOD = "headrace_source"
 
-# Attributes that such a dataset commonly builds its source from. If one is replaced, the source is built again.
-_WATCHED = ("transform", "target_transform", "transforms")
+_WATCHED = ("transform", "target_transform", "transforms")  # also where they are properties
+_MOST_BYTES = 1 << 24  # of an array whose values are compared when an epoch begins; of a larger one, where they lie
 
 
 class _Seen(Exception):
@@ -25,11 +28,13 @@ class _Seen(Exception):
 class _Named(Joined):
     def __init__(self, dataset: Any, source: BlobDataset) -> None:
         super().__init__([source])
-        self._dataset, self._held = dataset, _watched(dataset)
+        self._dataset, self._held = dataset, {name: _Value(value) for name, value in _attributes(dataset).items()}
 
     def is_current(self) -> bool:
-        now = _watched(self._dataset)
-        return all(a is b for a, b in zip(now, self._held, strict=True)) and super().is_current()
+        """Whether the dataset's attributes hold the same values: lists are compared, and arrays up to a size."""
+        now = _attributes(self._dataset)
+        same = now.keys() == self._held.keys() and all(held.is_held(now[name]) for name, held in self._held.items())
+        return same and "__getitems__" not in now and super().is_current()
 
     def own_image(self, index: int) -> Any:
         """Returns what the dataset's ``__getitem__`` passes to ``self.transform``; None if it does not call it."""
@@ -63,19 +68,49 @@ def named(dataset: Any) -> Joined | None:
     for method in ("__getitem__", "__getitems__"):
         if mro_index(cls, method) < mro_index(cls, METHOD):
             refuse_override(cls, method, f"override {METHOD} with it")
+    if "__getitems__" in _attributes(dataset):
+        refuse_override(cls, "__getitems__ in an instance", f"override {METHOD} with it")
     source = dataset.headrace_source()
     if not isinstance(source, BlobDataset):
         raise TypeError(
             f"{cls.__qualname__}.{METHOD}() must return one of headrace's datasets (ImageFiles, ImageFolder, Blobs, "
             f"Arrays), not {type(source).__name__}"
         )
-    if len(source) != len(dataset):
+    length = _length(dataset)
+    if length is not None and len(source) != length:
         raise ValueError(
-            f"{cls.__qualname__} has {len(dataset)} samples, but its {METHOD}() has {len(source)}; both must name the "
+            f"{cls.__qualname__} has {length} samples, but its {METHOD}() has {len(source)}; both must name the "
             "same ones in the same order"
         )
     return _Named(dataset, source)
 
 
-def _watched(dataset: Any) -> list[Any]:
-    return [getattr(dataset, name, None) for name in _WATCHED]
+def _length(dataset: Any) -> int | None:
+    """Returns a dataset's length; None if it has none, which a loader with a sampler does not need."""
+    try:
+        return len(dataset)
+    except Exception:
+        return None
+
+
+def _attributes(dataset: Any) -> dict[str, Any]:
+    """Returns the attributes of a dataset, which it may build its source from."""
+    return {name: getattr(dataset, name, None) for name in _WATCHED} | getattr(dataset, "__dict__", {})
+
+
+class _Value:
+    """An attribute, as it was."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        array = isinstance(value, (np.ndarray, torch.Tensor))
+        self._placed = placed(value)
+        self._held = Held(value) if isinstance(value, list) or (array and value.nbytes <= _MOST_BYTES) else None
+        self._items = list(value.items()) if isinstance(value, dict) else None
+
+    def is_held(self, now: Any) -> bool:
+        if now is not self._value:
+            return isinstance(now, (str, int, float)) and type(now) is type(self._value) and now == self._value
+        if self._items is not None:
+            return same(self._items, list(now.items()))
+        return placed(now) == self._placed if self._held is None else self._held.is_held(now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -31,36 +32,54 @@ _FAMILIES = (recognise_folder, recognise_listed, recognise_pets, recognise_array
 _COMBINED = (subset, concat)
 
 
-def as_source(dataset: Any) -> BlobDataset:
+def as_source(dataset: Any, before: BlobDataset | None = None) -> BlobDataset:
     """Returns the dataset itself if it is headrace's, otherwise a source with the same samples, transform and targets.
 
     torchvision is looked up among the modules already imported: headrace never imports it.
 
+    The source has the samples that an index can name, whatever the dataset's ``len()`` is.
+
+    Args:
+        before: the dataset's source before it changed; what has not changed is taken from it.
+
     Raises:
-        NotNative: headrace does not know the dataset, or its class overrides a method that the native path does not
-            call.
-        ValueError: the dataset is inconsistent, such as one with fewer labels than images.
+        NotNative: headrace does not know the dataset, its class overrides a method that the native path does not
+            call, or it is inconsistent, such as one with fewer labels than images.
     """
+    return _as_source(dataset, {} if before is None else before.known())
+
+
+def _as_source(dataset: Any, known: Mapping[int, BlobDataset]) -> BlobDataset:
     if isinstance(dataset, BlobDataset):
-        _check_ours(type(dataset))
+        _check_ours(dataset)
         return dataset
     if (own := named(dataset)) is not None:
-        _check_ours(type(own.parts[0]))
+        _check_ours(own.parts[0])
         return own
     for family in _FAMILIES:
-        if (source := family(dataset)) is not None:
-            # A subclass's ``len()`` may be smaller than its lists.
-            return source if len(dataset) == len(source) else Selection(source, np.arange(len(dataset)))
+        if (source := family(dataset, known.get(id(dataset)))) is not None:
+            return source
     for combination in _COMBINED:
-        if (source := combination(dataset, as_source)) is not None:
+        if (source := combination(dataset, lambda one: _as_source(one, known), known.get(id(dataset)))) is not None:
             return source
     refuse_hugging_face(dataset)
     refuse_webdataset(dataset)
     raise NotNative(f"headrace does not know {class_name(type(dataset))}; it reads {KNOWN}")
 
 
-def _check_ours(cls: type) -> None:
-    check_samples(cls, BlobDataset)
+def as_counted(dataset: Any) -> BlobDataset:
+    """Returns `as_source` of a dataset with ``len(dataset)`` samples: a subclass may have made them fewer.
+
+    Raises:
+        NotNative: as `as_source`.
+    """
+    source = as_source(dataset)
+    return Selection(source, np.arange(len(dataset))) if len(dataset) < len(source) else source
+
+
+def _check_ours(dataset: BlobDataset) -> None:
+    check_samples(dataset, BlobDataset)
+    cls = type(dataset)
     for method, twin in _PAIRS:
         if mro_index(cls, method) < mro_index(cls, twin):
             refuse_override(cls, method, f"override {twin} with it")

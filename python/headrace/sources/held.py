@@ -1,0 +1,114 @@
+"""What a list or array of a dataset held when a source was made of it, compared with what it holds now."""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Sequence
+from operator import is_, itemgetter
+from typing import Any
+
+import numpy as np
+import torch
+
+_ALL_LOOKED_AT = 100_000  # values of a list whose identity is looked at; of a longer list, as many, evenly spaced
+
+
+class Held:
+    """A list, tuple, range, array or tensor as it was.
+
+    A comparison of lists costs a few milliseconds for a million values: it compares the identity of the values first.
+    Values that can change in place, such as tensors in a list, are shared with the list.
+
+    Args:
+        value: the object.
+        of_pairs: whether it is a list of pairs, which may be lists that change in place.
+
+    Attributes:
+        then: its values, in a copy.
+    """
+
+    def __init__(self, value: Any, *, of_pairs: bool = False) -> None:
+        self._kind = type(value)
+        self._loose = of_pairs and set(map(type, value)) - {tuple} != set()
+        self.then: Any = self._copied(value)
+
+    def _copied(self, value: Any) -> Any:
+        return list(map(tuple, value)) if self._loose else copied(value)
+
+    def is_held(self, now: Any) -> bool:
+        """Returns whether an object holds the same values; False where they cannot be compared."""
+        if type(now) is not self._kind:
+            return False
+        if not isinstance(now, (list, tuple)):
+            return same(self.then, now)
+        try:
+            values = list(map(tuple, now)) if self._loose else now
+            if self.then != values:
+                return False
+        except Exception:  # values that cannot be compared, or a pair that is none
+            return False
+        every = slice(None, None, max(1, len(values) // _ALL_LOOKED_AT))
+        before, after = self.then[every], values[every]
+        if not all(map(is_, before, after)):
+            if not all(map(_alike, before, after)):  # 1, True and 1.0 are equal
+                return False
+            self.then = self._copied(now)  # of a copy of the loader: from now on the values are the same objects
+        return True
+
+    def rows_are_held(self, now: Any, rows: Sequence[int]) -> bool:
+        """Returns whether an object holds the same values at some places; False may be wrong."""
+        if type(now) is not self._kind:
+            return False
+        try:
+            if isinstance(now, (np.ndarray, torch.Tensor)):
+                return same(self.then[rows], now[rows])
+            if isinstance(now, range):
+                return bool(now == self.then)
+            look_up = itemgetter(*rows, rows[0])  # two values at least: a tuple
+            if self._loose:
+                return bool(look_up(self.then) == tuple(map(tuple, look_up(now))))
+            return all(map(is_, look_up(self.then), look_up(now)))
+        except Exception:
+            return False
+
+
+def copied(value: Any) -> Any:
+    """Returns a copy of a list, array or tensor; other objects themselves. Values inside a list are not copied."""
+    if isinstance(value, (list, array.array)):
+        return value[:]
+    if isinstance(value, np.ndarray):
+        return np.array(value, order="K")
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def same(then: Any, now: Any) -> bool:
+    """Returns whether two lists, arrays or tensors have equal values; False where they cannot be compared."""
+    try:
+        if isinstance(now, np.ndarray):
+            if type(then) is not type(now) or then.dtype != now.dtype or then.shape != now.shape:
+                return False
+            return then.tolist() == now.tolist() if now.dtype.hasobject else bool(np.array_equal(then, now))
+        if isinstance(now, torch.Tensor):
+            alike = then.dtype == now.dtype and then.shape == now.shape
+            return alike and torch.equal(then, now.detach())
+        return bool(then == now)
+    except Exception:
+        return False
+
+
+def placed(array: Any) -> tuple[Any, ...]:
+    """Returns what decides where the values of an array or tensor lie in memory; () for any other object."""
+    if isinstance(array, np.ndarray):
+        return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
+    if isinstance(array, torch.Tensor) and array.layout == torch.strided and array.device.type == "cpu":
+        return array.data_ptr(), tuple(array.shape), array.stride(), array.dtype
+    return ()
+
+
+def _alike(before: Any, after: Any) -> bool:
+    """Whether two equal values have equal types, also inside of tuples."""
+    if before is after:
+        return True
+    if type(before) is not type(after):
+        return False
+    return not isinstance(before, tuple) or all(map(_alike, before, after))

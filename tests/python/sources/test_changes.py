@@ -1,0 +1,85 @@
+"""A dataset that changes between or during epochs: every loader delivers what torch's delivers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader as TorchDataLoader
+
+from changing import CHANGES
+from headrace import DataLoader
+from support import same
+
+pytestmark = pytest.mark.filterwarnings("ignore:torch's DataLoader delivers")
+Run = Callable[[Any, Callable[[], None], dict[str, Any]], Iterator[Any]]
+
+
+def attempt(iterator: Any) -> Any:
+    """The next batch, or the name of the exception that is raised instead."""
+    try:
+        return next(iterator)
+    except Exception as error:
+        return type(error).__name__
+
+
+def epoch(loader: Any) -> list[Any]:
+    """What an epoch yields, up to its first error."""
+    got: list[Any] = []
+    try:
+        iterator = iter(loader)
+    except Exception as error:
+        return [type(error).__name__]
+    while not got or not isinstance(got[-1], str):
+        got.append(attempt(iterator))
+    return got
+
+
+def before(loader: Any, change: Callable[[], None]) -> list[Any]:
+    change()
+    return [epoch(loader), len(loader), epoch(loader)]
+
+
+def between(loader: Any, change: Callable[[], None]) -> list[Any]:
+    first = epoch(loader)
+    change()
+    return [first, len(loader), epoch(loader), epoch(loader)]
+
+
+def during(loader: Any, change: Callable[[], None]) -> list[Any]:
+    iterator = iter(loader)
+    got = [attempt(iterator)]
+    change()
+    got += [attempt(iterator) for _ in range(4)]
+    return [got, epoch(loader)]
+
+
+@pytest.mark.parametrize("when", [before, between, during], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("workers", [{}, {"num_workers": 1}, {"num_workers": 1, "persistent_workers": True}], ids=str)
+@pytest.mark.parametrize("name", CHANGES)
+def test_changes_are_torchs(name, workers, when, tmp_path):
+    case = CHANGES[name]
+    if workers and case.seen_live and (when is during or (when is between and len(workers) > 1)):
+        pytest.skip("values in an array, or in a mutable label, are read when a batch is made (docs/datasets.md)")
+    results = []
+    for number, kind in enumerate((TorchDataLoader, DataLoader)):
+        root = tmp_path / str(number)
+        root.mkdir()
+        data = case.make(root)
+        generator = torch.Generator().manual_seed(3)
+        loader = kind(data, 3, shuffle=True, generator=generator, **workers)
+        if kind is DataLoader:
+            assert loader.native, loader.explain()
+        results.append(when(loader, lambda data=data: case.change(data)))
+    theirs, ours = results
+    assert same(theirs, ours), f"torch: {short(theirs)}\nheadrace: {short(ours)}"
+
+
+def short(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.tolist() if value.ndim == 1 else round(float(value.double().mean()), 4)
+    if isinstance(value, dict):
+        return {key: short(one) for key, one in value.items()}
+    return [short(one) for one in value] if isinstance(value, (list, tuple)) else value
