@@ -269,7 +269,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
     def peek_epoch(self, batches: int | None = None) -> tuple[state.Progress, list[OrderedBatch]]:
         """Returns seed and order (of `batches`, or all) of the next ``iter(loader)``; keeps torch's generators."""
         self._native_route("peek_epoch()")
-        return self._epochs.peek(batches)
+        return self._epochs.peek(batches, self._settings().read_ahead)
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch of the next ``iter(loader)`` and passes it to the samplers. By default epochs count up by one.
@@ -329,9 +329,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
             workers.choose(self, self._torch_epochs.pace)
             batches = self._torch_epochs.begin(self, super().__iter__)
             return batches if self.out_transform is None else TransformedBatches(batches, self.out_transform)
-        iterator = self._runner.begin(self._settings(), route, self._epochs)
-        iterator.loader = self if published else None
-        return iterator
+        return self._runner.begin(self._settings(), route, self._epochs, self if published else None)
 
     def _get_iterator(self) -> Any:
         """Called by torch's ``__iter__`` if torch delivers."""

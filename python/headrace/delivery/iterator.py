@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,11 +22,10 @@ from headrace.collate.collation import Collation
 from headrace.delivery import faults
 from headrace.delivery.as_torch import Holds, made_as_torch
 from headrace.delivery.begun import Begun, Collated, Results
-from headrace.delivery.line import Line
+from headrace.delivery.line import Line, Order
 from headrace.delivery.looking import Looking
 from headrace.delivery.settings import Settings
 from headrace.engine.engine import Engine, Flight
-from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
 from headrace.pace.pace import Pace, Spending
 from headrace.randomness.draws import Draws
@@ -94,13 +93,13 @@ class NativeIterator:
         source: Source,
         table: Any,
         engine: Engine,
-        order: Iterator[OrderedBatch],
+        order: Order,
         draws: Draws,
         progress: Progress,
         settings: Settings,
         *,
         owns_engine: bool,
-        renew: Callable[[Progress], Iterator[OrderedBatch] | None] | None = None,
+        renew: Callable[[Progress], Order | None] | None = None,
         collation: Collation | None = None,
         collate_threads: int = 0,
         out: Callable[[Any, int], Any] | None = None,

@@ -8,7 +8,7 @@ after an interrupt at any point.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -23,6 +23,32 @@ from headrace.streams.source import StreamTable
 
 # Errors after which the batch stays the next one: memory may be available when it is requested again.
 MAY_PASS = (MemoryError, torch.OutOfMemoryError)
+
+
+class Order(Protocol):
+    """The batches of an epoch; see EpochOrder."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether a batch may be requested now."""
+
+    @property
+    def waiting(self) -> int:
+        """Number of batches that were read and not requested yet."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is known that no batch follows."""
+
+    def is_behind(self, delivered: int) -> bool:
+        """Whether `read` would ask the sampler."""
+
+    def read(self, delivered: int) -> None:
+        """Reads the sampler ahead."""
+
+    def __iter__(self) -> Iterator[OrderedBatch]: ...
+
+    def __next__(self) -> OrderedBatch: ...
 
 
 class Line:
@@ -41,7 +67,7 @@ class Line:
         self,
         table: Any,
         engine: Engine,
-        order: Iterator[OrderedBatch],
+        order: Order,
         draws: Draws,
         progress: Progress,
         ahead: int,
@@ -57,16 +83,19 @@ class Line:
         self._line: tuple[Begun, ...] = ()
         self._begin(order, draws)
 
-    def _begin(self, order: Iterator[OrderedBatch], draws: Draws) -> None:
+    def _begin(self, order: Order, draws: Draws) -> None:
         self._order, self._draws = order, draws
         self._named: OrderedBatch | None = None  # yielded by the order, not yet in the line
         self._number = self._progress.position  # number of the next batch that the order yields
+        self._out = -self._number  # added to a batch's number: batches that are out when it is, of this order
         self._error: Exception | None = None  # raised by the sampler; raised again once the batches before it are out
         self._ended = False
         self.asking = False  # whether a call of next() on the order is in progress
-        self.torn = False  # whether the sampler raised: batches after that have no known position in the order
+        # Number of the first batch read after the sampler raised: from there on they have no known position in the
+        # order. None: it has not raised.
+        self._torn: int | None = None
 
-    def begin_anew(self, order: Iterator[OrderedBatch]) -> None:
+    def begin_anew(self, order: Order) -> None:
         """Cancels all batches and starts over with another order and the seed in `progress`."""
         self.cancel()
         self._begin(order, self._draws.with_seed(self._progress.seed))
@@ -76,13 +105,31 @@ class Line:
         progress = self._progress
         progress.settled, progress.deliveries = settle(progress.settled, progress.deliveries)
         self._line = tuple([one for one in self._line if not one.delivery.settled])
+        self._read()
         with span("submit"):
             ahead = self.ahead if self._reach is None else min(self._reach, self.ahead)
-            while sum(one.taker is None for one in self._line) <= ahead:
+            while self._order.ready and sum(one.taker is None for one in self._line) <= ahead:
                 begun = self._next_begun()
                 if begun is None:
                     return
                 self._try_to_submit(begun)
+
+    def _read(self) -> None:
+        """Reads the sampler as far as torch does when it hands out the batch that is due.
+
+        If the sampler raises, its error takes the place of that batch, as in torch.
+        """
+        due = next((one for one in self._line if one.taker is None), None)
+        delivered = 0 if due is None else due.delivery.number + self._out + 1
+        if due is None or not self._order.is_behind(delivered):
+            return
+        self.asking = True
+        try:
+            self._order.read(delivered)
+        except Exception as error:
+            read = self._number + self._order.waiting
+            due.error, self._torn = error, read if self._torn is None else self._torn
+        self.asking = False
 
     def _next_begun(self) -> Begun | None:
         """Appends the order's next batch to the line and returns it; None if there is none."""
@@ -96,14 +143,15 @@ class Line:
                 else:
                     self._ended = True
             except Exception as error:
-                self._error, self.torn, self.asking = error, True, False
+                torn = self._number if self._torn is None else min(self._number, self._torn)
+                self._error, self._torn, self.asking = error, torn, False
                 return None
             self.asking = False
             if self._named is None:
                 return None
         begun = Begun(self._named, Delivery(self._number))
         line, deliveries = (*self._line, begun), self._progress.deliveries
-        if not self.torn:
+        if self._torn is None or self._number < self._torn:
             deliveries = (*deliveries, begun.delivery)
         self._line, self._progress.deliveries, self._number, self._named = line, deliveries, self._number + 1, None
         return begun
@@ -153,7 +201,12 @@ class Line:
     @property
     def ended(self) -> bool:
         """Whether the order has no more batches."""
-        return self._ended
+        return self._ended or self._order.ended
+
+    @property
+    def torn(self) -> bool:
+        """Whether the sampler raised."""
+        return self._torn is not None
 
     @property
     def busy(self) -> bool:
@@ -164,13 +217,15 @@ class Line:
         """Called when the taker's ``next()`` raises. Its batch is passed over if the error belongs to that batch, as in
         torch's loader; otherwise it becomes the next batch again. May be called in any thread."""
         if error is self._error:
-            self._error = None
+            self._error, self._out = None, self._out + 1
         of_the_batch = isinstance(error, Exception) and not isinstance(error, MAY_PASS)
         for begun in self._line:
             if begun.taker is not taker or begun.delivery.settled:
                 continue
             if of_the_batch and (begun.complete or error is begun.error):
                 begun.delivery.passed = True
+                if begun.results is not None and not begun.complete:  # the sampler raised while it was being made
+                    self._engine.cancel(begun.results.flight)
                 begun.forget()
                 continue
             if begun.complete and not isinstance(error, Exception):  # an interrupt: results may be incomplete

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 from headrace.base.errors import SampleError
@@ -13,7 +14,9 @@ from headrace.delivery.arguments import can_pin, check_iterable, check_replaceab
 from headrace.delivery.as_torch import holds_of, naming_of
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.iterator import NativeIterator
+from headrace.delivery.line import Order
 from headrace.delivery.out_transform import seeded
+from headrace.delivery.persistent import PersistentIterator
 from headrace.delivery.routing import AnySource, Threaded
 from headrace.delivery.settings import Settings
 from headrace.delivery.stacking import Stacked
@@ -27,7 +30,6 @@ from headrace.engine.views_engine import make_views_engine
 from headrace.engine.worker_info import WorkerValues
 from headrace.entries.entry_points import AUTO, Entries, EntryPoints, shared_by_process
 from headrace.epochs.epochs import Epochs
-from headrace.epochs.order import OrderedBatch
 from headrace.epochs.samplers import sizes_known_to
 from headrace.epochs.state import Progress
 from headrace.randomness.draws import Draws
@@ -39,7 +41,7 @@ from headrace.samples.source import Tables
 from headrace.sources import BlobDataset, checked_table
 from headrace.tuning.budget import rank_memory
 
-Renew = Callable[[Progress], Iterator[OrderedBatch] | None]
+Renew = Callable[[Progress], Order | None]
 
 
 class Runner:
@@ -53,6 +55,7 @@ class Runner:
         self.engine: Engine | None = None
         self.progress: Progress | None = None
         self._iterators: Living[NativeIterator] = Living()
+        self._persistent: weakref.ref[PersistentIterator] | None = None
         self._table: tuple[Any, core.BlobTable | Tables] | None = None
         self._variants: tuple[Any, Recipe, Any] | None = None
         self._frozen: Any = None  # the source with the labels of the newest epoch, as torch's workers have them
@@ -61,8 +64,29 @@ class Runner:
         self._entries: Entries | None = None  # of a loader that was closed
         self._memory: core.SlotKeeper | None = None
 
-    def begin(self, settings: Settings, route: Threaded, epochs: Epochs) -> NativeIterator:
-        """Returns the iterator of the next epoch."""
+    def begin(
+        self, settings: Settings, route: Threaded, epochs: Epochs, loader: Any = None
+    ) -> NativeIterator | PersistentIterator:
+        """Returns the iterator of the next epoch; with `persistent_workers` the same one in each epoch, as torch does.
+
+        Args:
+            loader: the loader, if the iterator is to keep it alive.
+        """
+        persists = settings.persistent_workers and settings.num_workers > 0
+        shared = None if self._persistent is None or not persists else self._persistent()
+        if shared is not None:
+            shared.close()
+        iterator = self._begin(settings, route, epochs)
+        iterator.loader = loader
+        if not persists:
+            return iterator
+        if shared is None:
+            shared = PersistentIterator()
+            self._persistent = weakref.ref(shared)
+        shared.begin(iterator)
+        return shared
+
+    def _begin(self, settings: Settings, route: Threaded, epochs: Epochs) -> NativeIterator:
         check_iterable(settings.num_workers, settings.timeout, settings.prefetch_factor)
         pin = settings.destination.way == "memory" and can_pin(settings.pin_memory)
         source = route.source
@@ -86,8 +110,8 @@ class Runner:
         self._keeps = settings.persistent_workers and settings.num_workers > 0
         if self._entry_points is not None:
             self._entry_points.save()  # what the epoch before has learned
-        progress, own_order = epochs.begin()
-        order: Iterator[OrderedBatch] = Announced(own_order, source) if far else own_order
+        progress, own_order = epochs.begin(settings.read_ahead)
+        order: Order = Announced(own_order, source) if far else own_order
         progress.before = engine.counters()
         if settings.cores:
             engine.place(settings.cores)
@@ -205,7 +229,7 @@ def _table_of(source: AnySource, points: EntryPoints | None) -> core.BlobTable |
 def _announcing(renew: Renew, source: AnySource) -> Renew:
     """Returns `renew`, with the orders that it returns announced to the source."""
 
-    def renewed(progress: Progress) -> Iterator[OrderedBatch] | None:
+    def renewed(progress: Progress) -> Order | None:
         order = renew(progress)
         return None if order is None else Announced(order, source)
 

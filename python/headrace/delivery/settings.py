@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from headrace.tuning.tuner import Tuner
 
 _OF_IMAGES = ("device", "decoder", "deterministic", "dtype", "memory_format", "entry_points")
+READ_AHEAD = 64  #: batches, with num_workers="auto"; above any number in flight
 _NATIVE_ONLY = (*_OF_IMAGES, "on_error", "cpu_affinity")
 
 
@@ -182,6 +183,14 @@ class Settings(OwnSettings):
     def most_depth(self) -> int:
         """The largest `depth` of an epoch that begins now."""
         return self.depth if self.tuner is None else max(self.depth, self.tuner.most_depth)
+
+    @property
+    def read_ahead(self) -> int:
+        """Number of batches that the sampler is read ahead: as torch's loader does with these arguments. Where
+        `num_workers` is chosen, a constant, since the generators' states must not depend on what is chosen."""
+        if self.tuner is not None:
+            return max(READ_AHEAD, 2 * (self.prefetch_factor or 0))
+        return self.num_workers * max(1, self.prefetch_factor or 1)
 
     @property
     def ranks(self) -> int:

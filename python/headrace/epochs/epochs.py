@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -11,7 +13,15 @@ from typing import Any
 import torch
 
 from headrace.epochs.naming import Naming
-from headrace.epochs.order import Cut, EpochOrder, OrderedBatch, RandomState, base_seed, generators_of
+from headrace.epochs.order import (
+    Cut,
+    EpochOrder,
+    OrderedBatch,
+    RandomState,
+    base_seed,
+    follows_from_its_epoch,
+    generators_of,
+)
 from headrace.epochs.sampler_state import SamplerState, is_stateful
 from headrace.epochs.samplers import (
     Order,
@@ -89,10 +99,14 @@ class Epochs:
         """Number of torch.Generators that decide the order."""
         return len(self._generators)
 
-    def begin(self) -> tuple[Progress, EpochOrder]:
-        """Begins the next epoch, or continues the one that a state was loaded for."""
+    def begin(self, ahead: int = 0) -> tuple[Progress, EpochOrder]:
+        """Begins the next epoch, or continues the one that a state was loaded for.
+
+        Args:
+            ahead: number of batches that the sampler is read ahead; 0: each is read when it is requested.
+        """
         with generators_held():
-            progress, order = self._begin()
+            progress, order = self._begin(ahead)
         order.progress = progress
         self._resume, self._progress, self._newest = None, progress, order
         self._next = progress.epoch + 1
@@ -108,9 +122,12 @@ class Epochs:
         if progress is not self._progress or late_epoch(self._followers, progress.epoch) is None:
             return None
         # Marked as begun, so that the base seed is not drawn a second time.
-        start = replace(self._upcoming(), begun=True, base_seed=progress.start.base_seed, random=progress.start.random)
+        now, before = self._upcoming(), progress.start
+        start = replace(now, begun=True, base_seed=before.base_seed, random=before.random, late=now.random)
+        ahead = 0 if self._newest is None else self._newest.ahead
         with generators_held():
-            begun, order = self._draw(Resume(start))
+            begun, order = self._draw(Resume(start), ahead)
+            _ask_at_once(order, ahead)
         order.progress, self._newest = progress, order
         begun.before, begun.pace = progress.before, progress.pace
         self._next = begun.epoch + 1
@@ -118,19 +135,19 @@ class Epochs:
         self._progress = progress
         return order
 
-    def peek(self, batches: int | None = None) -> tuple[Progress, list[OrderedBatch]]:
+    def peek(self, batches: int | None = None, ahead: int = 0) -> tuple[Progress, list[OrderedBatch]]:
         """Returns what `begin` would return, with the order's first `batches` (None: all) as a list.
 
         Leaves all generators and samplers unchanged.
         """
         with generators_held():
-            return self._peek(batches)
+            return self._peek(batches, ahead)
 
-    def _peek(self, batches: int | None) -> tuple[Progress, list[OrderedBatch]]:
+    def _peek(self, batches: int | None, ahead: int) -> tuple[Progress, list[OrderedBatch]]:
         before = RandomState.now(self._generators)
         told = [(one, one.epoch, one.requested) for one in self._followers]
         try:
-            progress, order = self._begin(peek=True)
+            progress, order = self._begin(ahead, peek=True)
             return progress, list(itertools.islice(order, batches))
         finally:
             before.restore(self._generators)
@@ -139,24 +156,41 @@ class Epochs:
                 if asked is not None:
                     one.set_epoch(asked)
 
-    def _begin(self, *, peek: bool = False) -> tuple[Progress, EpochOrder]:
+    def _begin(self, ahead: int, *, peek: bool = False) -> tuple[Progress, EpochOrder]:
         resume = self._resume
         if resume is None or resume.start.epoch != self.upcoming:
-            return self._draw(Resume(self._upcoming()), peek=peek)
+            progress, order = self._draw(Resume(self._upcoming()), ahead, peek=peek)
+            _ask_at_once(order, ahead)
+            if not order.asked:
+                order.before = functools.partial(
+                    _note_late, progress, self._generators, RandomState.now(self._generators)
+                )
+            return progress, order
         # Replays the order from the generators' saved states. The loader's own generators keep the state that this
         # leaves. torch's default generator belongs to the caller: it advances only if the saved epoch had not begun,
         # and if the caller has restored the generator's saved state.
-        moved = resume.start.begun or not torch.equal(torch.get_rng_state(), resume.start.random.default)
+        start, default = resume.start, torch.get_rng_state()
+        moved = start.begun or not torch.equal(default, start.random.default)
         with torch.random.fork_rng(devices=[]) if moved else nullcontext():
-            resume.start.random.restore(self._generators)
-            progress, order = self._draw(resume, peek=peek)
+            start.random.restore(self._generators)
+            progress, order = self._draw(resume, ahead, peek=peek)
+            if start.late is not None:
+                start.late.restore(self._generators)
             if resume.sampler is None:
                 order.skip(resume.offset, resume.position)
-            order.draw()
+            # Not here if the sampler was not asked then, and the caller's generator is as it was.
+            later = not moved if start.late is None else torch.equal(default, start.late.default)
+            later = later and not (start.begun and start.asked)
+            if not later:
+                _ask_at_once(order, ahead or not order.asked)
+        if later:
+            _ask_at_once(order, ahead)
+        if not order.asked:
+            order.before = functools.partial(_note_late, progress, self._generators, None)
         progress.settled = progress.first = resume.position
         return progress, order
 
-    def _draw(self, at: Resume, *, peek: bool = False) -> tuple[Progress, EpochOrder]:
+    def _draw(self, at: Resume, ahead: int, *, peek: bool = False) -> tuple[Progress, EpochOrder]:
         start, offset = at.start, at.offset
         for one in self._followers:
             one.adopt(start.epoch)
@@ -165,14 +199,29 @@ class Epochs:
         if peek:
             items = self._copied(items)
         drew = start.drew_seed if start.begun else not (self._keeps_base_seed and start.base_seed is not None)
+        untouched = SamplerState.before(items)
+        # torch calls `iter` on what yields the batches: once, or before and after the base seed where processes make
+        # them. Its BatchSampler calls `iter` on the sampler inside with the first batch.
+        outer = cut.batch_size is None and at.sampler is None
+        iterator: Iterator[Any] | None = iter(items) if outer else None
         drawn = base_seed(self._generator) if drew else start.base_seed
+        if outer and ahead and drew:
+            iterator = iter(items)
         seed = self._seed if self._seed is not None else drawn
         assert seed is not None
-        naming = self.naming
-        order = EpochOrder(items, order_of_all.unique, self._length, cut, at.sampler, at.position, naming)
-        # Drawn now: the order must not depend on when the first batch is requested, or on what is drawn until then.
-        order.draw()
-        begun = Start(start.epoch, True, drawn, drew, start.sampler_epoch, start.random)
+        order = EpochOrder(
+            items,
+            order_of_all.unique,
+            self._length,
+            cut,
+            at.sampler,
+            at.position,
+            self.naming,
+            ahead=ahead,
+            iterator=iterator,
+            untouched=untouched,
+        )
+        begun = Start(start.epoch, True, drawn, drew, start.sampler_epoch, start.random, start.late)
         whole, after_offset = (self._count(items, cut, passed) for passed in (0, offset))
         return Progress(begun, seed, whole, cut, offset, after_offset), order
 
@@ -205,8 +254,9 @@ class Epochs:
         copied = object.__new__(type(self))
         vars(copied).update(vars(self))
         copied._progress = None if self._progress is None else self._progress.copied()
-        if self._newest is not None and self._progress is not None:
-            copied._sampler_state = self._newest.state_at(self._progress.position)
+        if copied._progress is not None and self._newest is not None:
+            copied._progress.start = self._start_now(copied._progress.start)
+            copied._sampler_state = self._newest.state_at(copied._progress.position)
         copied._newest = None
         return copied
 
@@ -229,7 +279,15 @@ class Epochs:
         if self._resume is not None or progress is None or progress.finished or told:  # told: `renew` would restart
             return Resume(self._upcoming(), sampler=SamplerState.before(self.order().items))
         state = self._sampler_state if self._newest is None else self._newest.state_at(progress.position)
-        return Resume(progress.start, progress.position, progress.offset, progress.after_offset, state)
+        start = self._start_now(progress.start)
+        return Resume(start, progress.position, progress.offset, progress.after_offset, state)
+
+    def _start_now(self, start: Start) -> Start:
+        """Returns the start of the newest epoch; if its sampler was not asked yet, with the generators' states."""
+        if self._newest is None or self._newest.asked:
+            return start
+        with generators_held():
+            return replace(start, late=RandomState.now(self._generators), asked=False)
 
     def resume(self, at: Resume) -> None:
         """Makes the next `begin` resume there.
@@ -245,3 +303,17 @@ class Epochs:
             one.adopt(at.start.epoch)
         if at.start.sampler_epoch is not None:
             tell((one for one in self._samplers if not isinstance(one, Seeded)), at.start.sampler_epoch)
+
+
+def _ask_at_once(order: EpochOrder, ahead: int) -> None:
+    """Asks the sampler for its first items if it is read ahead, or if nothing but its epoch decides its order."""
+    order.read(0)
+    if ahead or follows_from_its_epoch(order.sampler):
+        order.draw()
+
+
+def _note_late(progress: Progress, generators: Sequence[torch.Generator], settled: RandomState | None) -> None:
+    """Notes the generators' states right before the sampler is asked, if they are not `settled` any more."""
+    now = RandomState.now(generators)
+    if settled is None or not now.same(settled):
+        progress.start = replace(progress.start, late=now)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler
+from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler, WeightedRandomSampler
+from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
 from headrace.epochs.naming import Naming, as_indices
 from headrace.epochs.sampler_state import History, SamplerState
 from headrace.randomness.draws import Occurrences
+from headrace.randomness.python_randomness import generators_held
 from headrace.sampler.distributed import ShardedSampler, Share
-from headrace.sampler.seeded import Seeded
+from headrace.sampler.seeded import Seeded, sampler_chain
 
 Int64s = npt.NDArray[np.int64]
 
@@ -34,6 +37,11 @@ class RandomState:
     @classmethod
     def now(cls, generators: Sequence[torch.Generator]) -> RandomState:
         return cls(tuple(one.get_state() for one in generators), torch.get_rng_state())
+
+    def same(self, other: RandomState) -> bool:
+        """Whether nothing was drawn in between."""
+        pairs = zip((*self.own, self.default), (*other.own, other.default), strict=True)
+        return all(torch.equal(one, another) for one, another in pairs)
 
     def restore(self, generators: Sequence[torch.Generator]) -> None:
         restore_generator(torch.default_generator, self.default)
@@ -78,6 +86,20 @@ def names_each_once(sampler: Any, length: int) -> bool:
 def is_headrace_sampler(sampler: Any) -> bool:
     """Whether the sampler's class is headrace's own, not a subclass defined elsewhere."""
     return isinstance(sampler, Seeded) and type(sampler).__module__.startswith("headrace.")
+
+
+def draws_at_once(sampler: Any) -> bool:
+    """Whether a sampler makes all its draws with its first item: when the others are taken is not to be noticed."""
+    if type(sampler) in (SequentialSampler, WeightedRandomSampler, TorchDistributedSampler):
+        return True
+    if type(sampler) is RandomSampler:
+        return sampler.generator is None  # it draws a seed, and then from a generator of its own
+    return follows_from_its_epoch(sampler)
+
+
+def follows_from_its_epoch(sampler: Any) -> bool:
+    """Whether a sampler is headrace's own, and draws from no other one that is not."""
+    return all(map(is_headrace_sampler, sampler_chain(sampler)))
 
 
 @dataclass(frozen=True)
@@ -137,10 +159,28 @@ class Delivered(Protocol):
         """Number of batches delivered so far."""
 
 
+@dataclass(frozen=True)
+class _Step:
+    """Items of the sampler for one batch of each rank.
+
+    Attributes:
+        items: those of all ranks; those from position `named` on repeat the order's first items.
+        state: the sampler's state after them; None if it has none.
+    """
+
+    items: list[Any]
+    named: int
+    state: SamplerState | None
+
+
 class EpochOrder:
     """Turns the items of a sampler into one rank's batches of (index, occurrence).
 
     Occurrences are counted over all ranks, so that a sample's augmentation does not depend on their number.
+
+    The sampler is the caller's code, and may draw from generators that the training loop draws from, too. So its items
+    are taken when torch's loader takes them: those of the first `ahead` batches by ``read(0)``, those of one batch more
+    with each batch that is handed out. With `ahead` 0 they are taken when a batch is requested.
 
     Args:
         sampler: yields the order of all ranks together: indices, or batches of indices.
@@ -150,12 +190,19 @@ class EpochOrder:
         resumed: state to resume from, for a sampler with ``state_dict``. None: from the beginning.
         first: number of the epoch's batches before those that this order yields, skipped ones included.
         naming: how its items are read.
+        ahead: number of batches that the sampler is read ahead.
+        iterator: what ``iter(sampler)`` returned. None: it is called with the first item, as torch's BatchSampler does.
+        untouched: the sampler's state before that call.
 
     Attributes:
+        sampler, ahead: as above.
         progress: the epoch's progress; None if it is unknown.
+        before: called once, before the first item is taken.
+        asked: whether an item was asked for.
     """
 
     progress: Delivered | None = None
+    before: Callable[[], None] | None = None
 
     def __init__(
         self,
@@ -166,44 +213,58 @@ class EpochOrder:
         resumed: SamplerState | None = None,
         first: int = 0,
         naming: Naming = Naming(),  # noqa: B008 - immutable
+        *,
+        ahead: int = 0,
+        iterator: Iterator[Any] | None = None,
+        untouched: SamplerState | None = None,
     ) -> None:
-        self._naming = naming
-        self._sampler, self._length, self._cut = sampler, length, cut
+        self.sampler, self.ahead = sampler, ahead
+        self._length, self._cut, self._naming = length, cut, naming
         self._head: list[Any] = []  # the first items, which may be repeated at the end to fill the ranks' last batches
         self._occurrences = None if unique else Occurrences(length)
-        before = SamplerState.before(sampler) if resumed is None else resumed
-        self._begin(iter(sampler) if resumed is None else resumed.begin(sampler))
-        self._batches = first
-        self._history = History.of(sampler, self._iterator, first, before)
+        self._at_once = draws_at_once(sampler)
+        self._limit, self._reads = 0 if self._at_once else ahead, 0  # batches read ahead; 0: any number may be
+        self._steps: deque[_Step] = deque()  # read, and not requested yet
+        self._drawn: list[Any] = []  # items taken before their batch was read
+        self._ended = False  # whether the sampler must not be asked again
+        self._over = False  # whether it had no more items
+        self._history: History | None = None
+        self._state_before = untouched if resumed is None else resumed
+        self._batches = self._first = first
+        self._iterator: Iterator[Any] | None = None
+        self.asked = False
         if resumed is not None:
+            iterator = resumed.begin(sampler)
             self._head = list(resumed.head)
             if self._occurrences is not None and resumed.counts is not None:
                 self._occurrences.restore(resumed.counts.numpy())
+        if iterator is not None:
+            self._begin(iterator)
 
     def _begin(self, iterator: Iterator[Any]) -> None:
         """Takes the next items from `iterator`."""
         self._iterator = iterator
         # Calls only `next`: `iter`, which itertools would call each time, restarts some iterators.
         self._items = map(next, itertools.repeat(iterator))
-        self._drawn: list[Any] = []  # items taken before their batch was requested
-        self._ended = False
+        self._drawn, self._ended, self._over = [], False, False
+        self._history = History.of(self.sampler, iterator, self._first, self._state_before)
 
     def __iter__(self) -> EpochOrder:
         return self
 
     def __next__(self) -> OrderedBatch:
         cut, share = self._cut, self._cut.share
-        items = self._take(cut.stride)
-        named = len(items)
-        if named < cut.stride:
-            items = share.even(items, self._head)
-            if not cut.keeps(len(items) // share.world_size):
-                raise StopIteration
-        batches = self._name(items, named)
+        if not self._steps:
+            self._read()
+        if not self._steps:
+            raise StopIteration
+        step = self._steps.popleft()
+        batches = self._name(step.items, step.named)
         self._batches += 1
         if self._history is not None:
             delivered = 0 if self.progress is None else self.progress.position
-            self._history.note(self._batches, np.concatenate([one.indices for one in batches]), delivered)
+            named = np.concatenate([one.indices for one in batches])
+            self._history.note(self._batches, step.state, named, delivered)
         if cut.batch_size is None:
             return batches[share.rank]
         if share.world_size == 1:
@@ -211,10 +272,57 @@ class EpochOrder:
         every = slice(share.rank, None, share.world_size)
         return OrderedBatch(batches[0].indices[every], batches[0].occurrences[every])
 
+    @property
+    def ready(self) -> bool:
+        """Whether a batch may be requested without reading the sampler further than torch's loader would by now."""
+        return self._limit == 0 or bool(self._steps)
+
+    @property
+    def waiting(self) -> int:
+        """Number of batches that were read and not requested yet."""
+        return len(self._steps)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is known that no batch follows."""
+        return self._over and not self._steps
+
+    def is_behind(self, delivered: int) -> bool:
+        """Whether `read` would ask the sampler."""
+        return self._limit > 0 and self._reads < self._limit + delivered
+
+    def read(self, delivered: int) -> None:
+        """Reads the sampler as far as torch's loader has read it, where its processes make the batches.
+
+        Args:
+            delivered: number of this order's batches that have come out of the loader.
+
+        Raises:
+            Exception: the sampler raised it. It counts as a batch read, as in torch.
+        """
+        while self.is_behind(delivered):
+            self._reads += 1
+            self._read()
+
+    def _read(self) -> None:
+        """Reads the items of one batch of each rank; nothing at the end."""
+        cut, share = self._cut, self._cut.share
+        items = self._take(cut.stride)
+        named = len(items)
+        if named < cut.stride:
+            items = share.even(items, self._head)
+            if not cut.keeps(len(items) // share.world_size):
+                self._over, self._ended = True, cut.batch_size is not None
+                return
+        state = None
+        if self._history is not None and self._iterator is not None:
+            state = SamplerState.of(self.sampler, self._iterator)
+        self._steps.append(_Step(items, named, state))
+
     def state_at(self, batches: int) -> SamplerState | None:
         """Returns the sampler's state after the epoch's first `batches`; None if it has no state."""
         if self._history is None:
-            return None
+            return SamplerState.before(self.sampler) if self._iterator is None else None
         counts = None if self._occurrences is None else self._occurrences.counts
         return self._history.at(batches, self._head, counts)
 
@@ -234,11 +342,12 @@ class EpochOrder:
         """
         wanted = items + batches * self._cut.stride
         passed = 0
-        iter_from = getattr(self._sampler, "iter_from", None)
+        iter_from = getattr(self.sampler, "iter_from", None)
         if iter_from is not None and self._occurrences is None:
-            passed = min(wanted, len(self._sampler))  # type: ignore[arg-type]
+            passed = min(wanted, len(self.sampler))  # type: ignore[arg-type]
             self._head = list(itertools.islice(iter_from(0), self._cut.share.world_size))
             self._begin(iter_from(passed))
+            self.asked = True
         while passed < wanted and (some := self._take(min(wanted - passed, _AT_ONCE))):
             passed += len(some)
             if self._occurrences is not None:
@@ -249,7 +358,7 @@ class EpochOrder:
 
     def draw(self) -> None:
         """Takes the first item, so that the sampler draws its random numbers now instead of at the first batch."""
-        if not self._drawn:
+        if not (self._drawn or self._steps):
             self._drawn = self._ask(1)
 
     def _take(self, count: int) -> list[Any]:
@@ -260,8 +369,22 @@ class EpochOrder:
 
     def _ask(self, count: int) -> list[Any]:
         """Returns up to `count` items of the sampler."""
+        if self._ended:
+            return []
+        if self.asked and self._at_once:
+            return self._asked_for(count)
+        with generators_held():
+            before, self.before, self.asked = self.before, None, True
+            if before is not None:
+                before()
+            return self._asked_for(count)
+
+    def _asked_for(self, count: int) -> list[Any]:
         try:
-            return [] if self._ended else list(itertools.islice(self._items, count))
+            if self._iterator is None:
+                self._state_before = SamplerState.before(self.sampler)
+                self._begin(iter(self.sampler))
+            return list(itertools.islice(self._items, count))
         except BaseException:
             # torch's BatchSampler is a generator, which ends when it raises; a sampler of batches may be called again.
             self._ended = self._cut.batch_size is not None

@@ -111,9 +111,8 @@ class History:
     too far.
 
     Args:
-        sampler, items: the sampler, and the iterator over it.
-        first: number of batches of the epoch before the first one that `items` yields.
-        before: the sampler's state before `items` was made.
+        first: number of batches of the epoch before the first one that the sampler's iterator yields.
+        before: the sampler's state before the iterator was made.
     """
 
     @classmethod
@@ -122,21 +121,21 @@ class History:
     ) -> History | None:
         """Returns a History, or None if neither the sampler nor its iterator has a state."""
         has = before is not None or is_stateful(items) or _keeper(sampler) is not None
-        return cls(sampler, items, first, before) if has else None
+        return cls(first, before) if has else None
 
-    def __init__(self, sampler: Iterable[Any], items: Iterator[Any], first: int, before: SamplerState | None) -> None:
-        self._sampler, self._items = sampler, items
+    def __init__(self, first: int, before: SamplerState | None) -> None:
         self._kept: deque[tuple[int, SamplerState | None, Int64s]] = deque([(first, before, np.empty(0, np.int64))])
 
-    def note(self, batches: int, named: Int64s, delivered: int) -> None:
-        """Records the sampler's current state and forgets the states that are no longer needed.
+    def note(self, batches: int, state: SamplerState | None, named: Int64s, delivered: int) -> None:
+        """Records the sampler's state after a batch and forgets the states that are no longer needed.
 
         Args:
-            batches: number of batches of the epoch that the sampler has yielded.
+            batches: number of batches of the epoch up to this one.
+            state: the sampler's state after them.
             named: indices of the newest batch, of all ranks, int64 (n,).
             delivered: number of batches delivered.
         """
-        self._kept.append((batches, SamplerState.of(self._sampler, self._items), named))
+        self._kept.append((batches, state, named))
         while self._kept[0][0] < delivered:
             self._kept.popleft()
 

@@ -72,6 +72,8 @@ class Start:
     drew_seed: bool  # whether this epoch drew `base_seed`
     sampler_epoch: int | None  # the epoch of a foreign sampler that has set_epoch
     random: RandomState  # the generators' states before this epoch drew from them
+    late: RandomState | None = None  # those before the sampler was asked, if other code drew since the base seed was
+    asked: bool = True  # whether it was asked; if not, `late` is of the time when the state was taken
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,10 @@ def save(identity: Identity, at: Resume) -> dict[str, Any]:
     state: dict[str, Any] = {"version": VERSION, **vars(identity)}
     state.update({name: getattr(at, name) for name in _PLACE})
     state.update({name: getattr(at.start, name) for name in _START})
+    late = at.start.late or at.start.random  # always states, so that all of a loader's checkpoints are alike
     state.update(generator_states=list(at.start.random.own), default_generator_state=at.start.random.default)
+    state.update(late=at.start.late is not None, asked=at.start.asked)
+    state.update(late_generator_states=list(late.own), late_default_generator_state=late.default)
     state["sampler_state"] = None if at.sampler is None else vars(at.sampler).copy()
     return state
 
@@ -171,6 +176,9 @@ def load(state: Any, identity: Identity) -> Resume:
     try:
         saved = {name: state[name] for name in vars(identity)}
         kept = {name: state[name] for name in (*_START, *_PLACE, *_RANDOM, "sampler_state")}
+        kept |= {name: state.get(name, given) for name, given in _LATE.items()}
+        if kept["late"] is True:
+            kept |= {name: state[name] for name in _LATE_RANDOM}
     except KeyError as missing:
         raise ValueError(f"the state lacks its entry {missing}") from None
     for name, value in {**kept, "world_size": saved["world_size"]}.items():
@@ -186,7 +194,8 @@ def load(state: Any, identity: Identity) -> Resume:
         if isinstance(saved[name], torch.Tensor) or saved[name] != now:  # a tensor's comparison is another tensor
             raise ValueError(f"the state does not fit: {_REASONS[name]} (saved {saved[name]!r}, now {now!r})")
     random = RandomState(tuple(kept["generator_states"]), kept["default_generator_state"])
-    start = Start(random=random, **{name: kept[name] for name in _START})
+    late = RandomState(*(kept[name] for name in _LATE_RANDOM)) if kept["late"] else None
+    start = Start(random=random, late=late, asked=kept["asked"], **{name: kept[name] for name in _START})
     sampler = None if kept["sampler_state"] is None else SamplerState(**kept["sampler_state"])
     resume = Resume(start, **{name: kept[name] for name in _PLACE}, sampler=sampler)
     return _in_another_world(resume, saved) if another_world else resume
@@ -218,6 +227,8 @@ def _is_sampler_state(value: Any) -> bool:
 
 
 _RANDOM = ("generator_states", "default_generator_state")
+_LATE = {"late": False, "asked": True}  # what earlier versions did not save, and what it was
+_LATE_RANDOM = ("late_generator_states", "late_default_generator_state")
 #: Entry -> (its description for messages, predicate for valid values).
 _ENTRIES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "epoch": ("an integer >= 0", _is_count),
@@ -235,7 +246,10 @@ _ENTRIES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
     "default_generator_state": ("a state of torch's default generator", _is_default_generator_state),
     "sampler_state": ("a sampler's state or None", _is_sampler_state),
+    "late": ("True or False", lambda value: isinstance(value, bool)),
+    "asked": ("True or False", lambda value: isinstance(value, bool)),
 }
+_ENTRIES |= {name: _ENTRIES[name.removeprefix("late_")] for name in _LATE_RANDOM}
 
 
 def _in_another_world(then: Resume, saved: dict[str, Any]) -> Resume:

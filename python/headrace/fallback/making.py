@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +14,7 @@ from torch.utils.data import IterableDataset
 from headrace.epochs.order import base_seed, generators_of
 from headrace.epochs.samplers import foreign_epoch, samplers_of
 from headrace.fallback.indices import restore_ended
-from headrace.fallback.iterators import begin
+from headrace.fallback.iterators import begin, missing_hook
 from headrace.fallback.layout import Saved, TorchStart
 from headrace.fallback.progress import TorchProgress
 from headrace.fallback.protocol import restore
@@ -107,14 +108,16 @@ class Making:
 
     def _made(self, first: TorchStart, saved: Saved | None, apart: _Apart) -> tuple[Any, TorchProgress]:
         loader, generator = self._loader, self._loader.generator
+        running = loader._iterator if loader.persistent_workers and loader.num_workers else None
+        advance: Callable[[], object] | None = None
         if self._seed is not None:
-            base_seed(generator)  # advances the user's generator, as on the native path
+            if running is None:  # torch draws no base seed for the later epochs of persistent workers
+                advance = functools.partial(base_seed, generator)  # the user's, as torch and the native path do
             of_workers = (self._seed ^ _WORKERS) + self._rank * _RANKS
             generator = torch.Generator("cpu").manual_seed(epoch_seed(of_workers, first.epoch or 0))
             first = replace(first, base_seed=None)
         elif not first.drew_seed:
             generator = torch.Generator("cpu")  # the workers keep the seed of an earlier epoch
-        running = loader._iterator if loader.persistent_workers and loader.num_workers else None
         held = getattr(running, "held", None)
         their: WorkerStates | None = None
         if held is not None:
@@ -123,6 +126,10 @@ class Making:
         elif running is None and have_states(loader):
             their = WorkerStates(loader, {} if saved is None else saved.workers, 0 if saved is None else saved.step)
         progress = TorchProgress(loader, first, saved, self._generators, their, self.fits, self._seeds(first))
+        if missing_hook() is None:
+            progress.when_iterated = advance
+        elif advance is not None:
+            advance()
         inline = saved.workers[0] if saved is not None and loader.num_workers == 0 else None
         if inline is not None:
             with apart.users():

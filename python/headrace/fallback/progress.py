@@ -76,11 +76,19 @@ class TorchProgress:
         self.images = ImageCounts()
         self.pace = Pace(Seen)
         self.when_requested: Callable[[TorchProgress], None] | None = None  # called when the first batch is requested
+        self.when_iterated: Callable[[], object] | None = None  # called when the sampler was iterated the first time
 
     # ---- what torch's iterator tells ---------------------------------------------------------------------------------
 
     def begins(self, sampler: Any) -> Iterator[Any]:
         """Returns the iterator over the batches of indices."""
+        made = self._made(sampler)
+        iterated, self.when_iterated = self.when_iterated, None
+        if iterated is not None:
+            iterated()
+        return made
+
+    def _made(self, sampler: Any) -> Iterator[Any]:
         if self._ends:
             return iter(())
         keep = self._keep if self._in_order else 1

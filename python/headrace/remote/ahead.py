@@ -33,7 +33,8 @@ class RemoteSource(Protocol):
 
 
 class Announced(Iterator[B]):
-    """The batches of an order; those that follow are announced to their source, up to its `ahead_bytes`.
+    """The batches of an order; those that follow are announced to their source, up to its `ahead_bytes`, as far as the
+    order may be asked for them already.
 
     An error of the sampler is raised after the batches before it; then the order is asked again, as without this.
     """
@@ -44,6 +45,33 @@ class Announced(Iterator[B]):
         self._held = 0
         self._ended = False
         self._error: Exception | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether a batch may be requested now; see EpochOrder."""
+        return bool(self._waiting) or self._error is not None or self._more()
+
+    @property
+    def waiting(self) -> int:
+        """Number of batches that were read and not requested yet."""
+        return len(self._waiting) + int(getattr(self._order, "waiting", 0))
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is known that no batch follows."""
+        return not self._waiting and (self._ended or bool(getattr(self._order, "ended", False)))
+
+    def is_behind(self, delivered: int) -> bool:
+        """Whether `read` would ask the sampler."""
+        return hasattr(self._order, "is_behind") and bool(self._order.is_behind(delivered))
+
+    def read(self, delivered: int) -> None:
+        """Lets the order read its sampler ahead; see EpochOrder."""
+        if hasattr(self._order, "read"):
+            self._order.read(delivered)
+
+    def _more(self) -> bool:
+        return not self._ended and bool(getattr(self._order, "ready", True))
 
     def __next__(self) -> B:
         self._fill()
@@ -57,7 +85,7 @@ class Announced(Iterator[B]):
         raise StopIteration
 
     def _fill(self) -> None:
-        while not self._ended and len(self._waiting) < _MOST:
+        while len(self._waiting) < _MOST and self._more():
             if self._waiting and self._held >= self._source.ahead_bytes:
                 return
             try:

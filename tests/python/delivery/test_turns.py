@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -188,9 +188,13 @@ class GoingOn(Iterator[int]):
         return self.at
 
 
-def met_by(iterator: Iterator[Any]) -> list[Any]:
+def met_by(loader: Iterable[Any]) -> list[Any]:
     met: list[Any] = []
-    for _ in range(12):
+    try:
+        iterator = iter(loader)
+    except LookupError as error:
+        return [str(error)]
+    for _ in range(16):
         try:
             met.append(next(iterator)[1].tolist())
         except StopIteration:
@@ -206,14 +210,17 @@ def met_by(iterator: Iterator[Any]) -> list[Any]:
 def test_an_error_of_the_sampler_is_raised_once(goes_on, batch_size, workers):
     data = Arrays(torch.zeros(24, 8, 8, 3, dtype=torch.uint8), torch.arange(24), T.ToTensor())
     loader = DataLoader(data, batch_size, sampler=Sampler(goes_on), num_workers=workers)
-    got = met_by(iter(loader))
-    before = 9 // (batch_size or 1)
+    got = met_by(loader)
+    assert got == met_by(TorchDataLoader(data, batch_size, sampler=Sampler(goes_on), num_workers=workers))
+    # torch's processes have read four batches ahead: the error comes before the first one, or in place of the sixth.
+    before = (5 if batch_size is None else 0) if workers else 9 // (batch_size or 1)
     assert got[before] == "no tenth"
-    assert got == met_by(iter(TorchDataLoader(data, batch_size, sampler=Sampler(goes_on))))
+    if got[0] == "no tenth":
+        return
     assert ("end" in got) == (batch_size is not None or not goes_on)
     # The state keeps the position before the sampler's error: a resumed loader must not skip the indices after it.
     state = loader.state_dict()
-    assert (state["epoch"], state["position"]) == (0, before)
+    assert (state["epoch"], state["position"]) == (0, 9 // (batch_size or 1))
 
 
 @pytest.mark.processes

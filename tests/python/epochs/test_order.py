@@ -196,21 +196,6 @@ def test_a_sampler_is_read_as_far_as_its_batches_are_in_flight():
     assert len(read) == 8
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_an_error_of_the_sampler_comes_after_the_batches_before_it(workers):
-    def order():
-        yield from ([0, 1], [2, 3], [4, 5])
-        raise KeyError("no more")
-
-    class Broken(list):
-        __iter__ = lambda self: order()  # noqa: E731
-
-    iterator = iter(DataLoader(blobs(COUNT, TINY), batch_sampler=Broken([[0]]), num_workers=workers))
-    assert [next(iterator)[1].tolist() for _ in range(3)] == [[0, 1], [2, 3], [4, 5]]
-    with pytest.raises(KeyError, match="no more"):
-        next(iterator)
-
-
 @pytest.mark.parametrize(
     ("named", "error", "words"),
     [
