@@ -207,7 +207,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
             return "native"
         from headrace.fallback.iterators import missing_hook
 
-        return "deferred" if self.deferred_images and missing_hook() is None else "torch"
+        return "deferred" if self.defers and missing_hook() is None else "torch"
 
     @functools.cached_property
     def _torch_epochs(self) -> TorchEpochs:
@@ -225,8 +225,12 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
     def _renewed_route(self) -> routing.Route:
         """Returns the route after checking the dataset and mutable arguments for changes; may switch to torch."""
         from headrace.delivery import routing
+        from headrace.returning.given_back import given_back
 
-        if not isinstance(self._route, routing.Fallback):
+        if isinstance(self._route, routing.Fallback):
+            self._route = given_back(self, self._route)
+        else:
+            # torch's persistent workers keep the dataset, the functions and the collate_fn of their first epoch.
             route = self._route if self._runner.keeps_datasets else routing.renewed(self._route, self._settings())
             if isinstance(route, routing.Fallback):
                 self._own.refuse_native_only(route.reason)

@@ -43,6 +43,14 @@ class OwnAttributes:
     reads_whole: bool
     native_arguments: tuple[str, ...]
 
+    @property
+    def defers(self) -> bool:
+        """Whether an epoch that torch delivers opens images deferred.
+
+        Not if a function of a library was replaced, which may be one that native pixels do not call.
+        """
+        return self.deferred_images and not getattr(vars(self).get("_route"), "replaced", False)
+
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _SET_ONCE and name in vars(self):
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import torch
@@ -11,6 +11,7 @@ import torch
 from headrace.columns.column import RowLayout
 from headrace.columns.source import ColumnSource, as_columns
 from headrace.delivery.settings import OwnSettings
+from headrace.originals.relied import Relied
 from headrace.sources import NotNative
 
 
@@ -20,9 +21,11 @@ class Gathered:
 
     Attributes:
         source: locates the rows.
+        relied: the libraries' functions that it stands for; None for a field of several.
     """
 
     source: ColumnSource
+    relied: Relied | None = field(default=None, compare=False)
     draws = ()
     kinds = torch.Tensor  # of a sample
 

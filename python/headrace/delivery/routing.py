@@ -6,7 +6,7 @@ import enum
 import functools
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 import torch
@@ -26,6 +26,7 @@ from headrace.lowering.origins import attributes, leaves
 from headrace.lowering.python_steps.interpreters import in_processes
 from headrace.lowering.python_steps.reach import Reach
 from headrace.lowering.several.crops import called_behind_crops
+from headrace.originals.relied import Relied, Replaced, relying
 from headrace.recipe.columns import AnyColumn
 from headrace.recipe.recipe import Recipe
 from headrace.samples.source import StackedSource, as_stacked
@@ -57,12 +58,14 @@ class Native:
         recipe: the steps applied to each sample.
         lowered: the transforms that the recipe was lowered from.
         default_dtype: torch's default dtype at lowering, which is ToTensor's output dtype.
+        relied: the libraries' functions that it stands for; None for a field of several.
     """
 
     source: BlobDataset
     recipe: Recipe
     lowered: tuple[Lowered, ...]
     default_dtype: torch.dtype
+    relied: Relied | None = field(default=None, compare=False)
 
     def check(self, own: OwnSettings) -> None:
         """Raises ValueError if a setting does not fit the recipe."""
@@ -99,9 +102,11 @@ class Fallback:
 
     Attributes:
         reason: why, and what would make the loader native; one sentence per reason.
+        replaced: whether the reason is that a function of a library has been replaced, which may be undone.
     """
 
     reason: str
+    replaced: bool = False
 
     def refuse(self, what: str) -> NoReturn:
         """Raises RuntimeError: torch's DataLoader has no `what`."""
@@ -154,9 +159,9 @@ def decide(
     if reasons := _needs_python(batches, collate_fn, worker_init_fn):
         return Fallback("; ".join(reasons))
     try:
-        route = _threaded(dataset, own.dtype, may_vary=not batches.stack(collate_fn))
-    except (NotNative, LoweringError) as error:
-        return Fallback(str(error))
+        route = _threaded(dataset, own.dtype, batches, collate_fn)
+    except (NotNative, LoweringError, Replaced) as error:
+        return Fallback(str(error), isinstance(error, Replaced))
     return _unless_processes(route, dataset, num_workers, own)
 
 
@@ -177,7 +182,7 @@ def reasons(settings: Settings) -> list[str]:
     batches = Batches.now(settings)
     found = _needs_python(batches, settings.collate_fn, settings.worker_init_fn)
     try:
-        route = _threaded(settings.dataset, settings.dtype, may_vary=not batches.stack(settings.collate_fn))
+        route = _threaded(settings.dataset, settings.dtype, batches, settings.collate_fn)
         last = _unless_processes(route, settings.dataset, settings.fixed_workers, settings)
         found += [last.reason] if isinstance(last, Fallback) else []
     except Exception as error:  # torch delivers, whatever the error is
@@ -187,24 +192,32 @@ def reasons(settings: Settings) -> list[str]:
 
 def renewed(route: Threaded, settings: Settings) -> Route:
     """Returns the route of a loader's next epoch: `route`, unless the dataset's content, its transform or the
-    transform's attributes, or the loader's ``collate_fn`` or ``worker_init_fn`` has changed."""
+    transform's attributes, a function of a library that they call, or the loader's ``collate_fn`` or ``worker_init_fn``
+    has changed."""
     batches = Batches.now(settings)
     if reasons := _needs_python(batches, settings.collate_fn, settings.worker_init_fn):
         return Fallback("; ".join(reasons))
     try:
-        if isinstance(route, Gathered):
-            return route.renewed(settings.dataset)
-        if isinstance(route, Stacked):
-            return route.renewed(
-                settings.dataset,
-                lambda part, source: _renewed(part, source, settings, may_vary=False),
-                lambda source: _native(source, settings.dtype, may_vary=False),
-            )
-        source = route.source if route.source.is_current() else _source_of(settings.dataset, route.source)
-        made = _renewed(route, source, settings, may_vary=not batches.stack(settings.collate_fn))
+        made = _renewed_threaded(relying(route, route.relied), settings, batches)
+        if made.relied is None:
+            images = not isinstance(made, Gathered)
+            made = relying(made, _relied(settings.dataset, batches, settings.collate_fn, images=images))
         return _unless_processes(made, settings.dataset, settings.fixed_workers, settings)
-    except (NotNative, LoweringError) as error:
-        return Fallback(str(error))
+    except (NotNative, LoweringError, Replaced) as error:
+        return Fallback(str(error), isinstance(error, Replaced))
+
+
+def _renewed_threaded(route: Threaded, settings: Settings, batches: Batches) -> Threaded:
+    if isinstance(route, Gathered):
+        return route.renewed(settings.dataset)
+    if isinstance(route, Stacked):
+        return route.renewed(
+            settings.dataset,
+            lambda part, source: _renewed(part, source, settings, may_vary=False),
+            lambda source: _native(source, settings.dtype, may_vary=False),
+        )
+    source = route.source if route.source.is_current() else _source_of(settings.dataset, route.source)
+    return _renewed(route, source, settings, may_vary=not batches.stack(settings.collate_fn))
 
 
 def _renewed(route: Native, source: BlobDataset, settings: Settings, *, may_vary: bool) -> Native:
@@ -265,20 +278,33 @@ def _needs_python(
     return reasons
 
 
-def _threaded(dataset: Any, dtype: torch.dtype | None, *, may_vary: bool) -> Threaded:
+def _threaded(
+    dataset: Any, dtype: torch.dtype | None, batches: Batches, collate_fn: Callable[..., Any] | None
+) -> Threaded:
     """Returns the route of a dataset on which headrace delivers.
-
-    Args:
-        may_vary: whether images may have different sizes; those of several fields may not.
 
     Raises:
         NotNative, LoweringError: the dataset, or a transform, does not run natively.
     """
     fields = as_stacked(dataset)
+    columns = None if fields is not None else as_columns(dataset)
+    source = None if fields is not None or columns is not None else _source_of(dataset)
+    # Before lowering, which tries the functions, and keeps what it finds.
+    relied = _relied(dataset, batches, collate_fn, images=columns is None)
+    relied.check()
     if fields is not None:
-        return stacked(fields, lambda source: _native(source, dtype, may_vary=False))
-    columns = as_columns(dataset)
-    return Gathered(columns) if columns is not None else _native(_source_of(dataset), dtype, may_vary=may_vary)
+        return relying(stacked(fields, lambda one: _native(one, dtype, may_vary=False)), relied)
+    if columns is not None:
+        return relying(Gathered(columns), relied)
+    assert source is not None
+    # Images may have different sizes where nothing stacks them.
+    return relying(_native(source, dtype, may_vary=not batches.stack(collate_fn)), relied)
+
+
+def _relied(dataset: Any, batches: Batches, collate_fn: Callable[..., Any] | None, *, images: bool) -> Relied:
+    """Returns the libraries' functions that native batches of a dataset stand for."""
+    default = collation.is_default(collate_fn, batches is not Batches.NONE)
+    return Relied(dataset, images=images, collates=default, collate_fn=collate_fn if default else None)
 
 
 def _source_of(dataset: Any, before: BlobDataset | None = None) -> BlobDataset:

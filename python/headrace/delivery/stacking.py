@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ import torch
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.settings import OwnSettings
 from headrace.lowering import LoweringError, drawn_by
+from headrace.originals.relied import Relied
 from headrace.recipe.columns import AnyColumn, ChainWeights, Column, Normal, PolicyNumber, SumWeights, WarpNumber
 from headrace.recipe.recipe import Recipe
 from headrace.samples.source import StackedSource, as_stacked
@@ -48,11 +49,13 @@ class Stacked:
         source: locates the fields.
         images: the routes of the image fields, by name.
         shared: number of columns that all recipes begin with: the draws of the geometry.
+        relied: the libraries' functions that it stands for.
     """
 
     source: StackedSource
     images: Mapping[str, Any]
     shared: int
+    relied: Relied | None = field(default=None, compare=False)
 
     @functools.cached_property
     def recipe(self) -> Recipes:

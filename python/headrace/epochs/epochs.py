@@ -270,6 +270,10 @@ class Epochs:
         self._progress = None
         begin_with(self._samplers, epoch)
 
+    def go_on(self, epoch: int) -> None:
+        """Makes `epoch` the next epoch, which the samplers know already."""
+        self._next, self._progress, self._resume = epoch, None, None
+
     def position(self) -> Resume:
         """Returns where a loader has to resume to deliver the remaining batches."""
         progress, asked = self._progress, requested_epoch(self._followers)

@@ -65,6 +65,11 @@ class TorchEpochs:
         """Returns whether `begin` would resume the epoch of a loaded state."""
         return self._resumed(loader) is not None
 
+    def goes_on(self, loader: Any) -> bool:
+        """Returns whether an epoch is under way, or the next one is that of a state."""
+        under_way = self._progress is not None and not self._progress.is_finished
+        return under_way or self._begun is not None or self.resumes(loader)
+
     def _resumed(self, loader: Any) -> Saved | None:
         saved = None if self._loaded is None else self._loaded[1]
         return saved if saved is not None and saved.start.epoch in (None, self.upcoming(loader)) else None

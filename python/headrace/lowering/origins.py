@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 import sys
@@ -15,6 +16,7 @@ import torch
 from torch import nn
 
 import headrace.transforms as _ours
+from headrace.originals.own import function_in
 
 _V1 = "torchvision.transforms.transforms"
 #: (library, module) of the known classes. Modules that are not loaded need no check: no object of theirs can exist.
@@ -31,8 +33,6 @@ _LIBRARIES = (
 )
 
 _PRESETS = {("presets", name) for name in ("ImageClassification", "SemanticSegmentation", "ObjectDetection")}
-#: Methods of torchvision's augmentation policies.
-_OF_POLICIES = ("_augmentation_space", "_apply_image_or_video_transform", "_get_random_item", "_sample_dirichlet")
 
 _CONTAINERS = {("headrace", "Compose"), ("v1", "Compose"), ("v2", "Compose"), ("torch", "Sequential")}
 
@@ -47,11 +47,19 @@ def class_origin(cls: type) -> tuple[str, str] | None:
 
 def has_hooks(transform: Any) -> bool:
     """Whether the object has forward hooks or a replaced method, so that calling it may do more than its class."""
-    changed = {"forward", "__call__", "transform", "make_params", "get_params", *_OF_POLICIES}
-    replaced = class_origin(type(transform)) and changed & vars(transform).keys()
+    cls: Any = type(transform)
+    replaced = class_origin(cls) and not _methods_of(cls).isdisjoint(vars(transform))
     return bool(replaced) or (
         isinstance(transform, nn.Module) and bool(transform._forward_hooks or transform._forward_pre_hooks)
     )
+
+
+@functools.lru_cache(maxsize=1024)
+def _methods_of(cls: Any) -> frozenset[str]:
+    """Returns the names of a class's functions, which an attribute of an object replaces."""
+    members = [(name, value) for one in cls.__mro__ for name, value in vars(one).items()]
+    found = (name for name, value in members if isinstance(function_in(value), FunctionType))
+    return frozenset((*found, "_augmentation_space"))  # which policies of version 2 may lack
 
 
 _CODE_FLAGS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
