@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from PIL import Image
 from torch.utils.data import default_collate
 from torch.utils.data._utils.collate import collate_tensor_fn, default_collate_fn_map
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
@@ -18,8 +17,10 @@ from headrace.fallback.returned_blocks import Received, ReturnedBlocks, blocks_o
 from headrace.fallback.shared_blocks import LEAST, SharedBlocks, is_possible, leaves, make_flags
 from headrace.mixing.new_batches import replacements
 from headrace.pillow import pixel_memory, sample_places
+from headrace.pillow.deferred_image import is_recorded
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.installing import deferred_here, install_for
+from headrace.pillow.kept_images import files
 from headrace.pillow.sample_places import SamplePlaces
 
 
@@ -112,6 +113,7 @@ class InWorkers:
 
     def _finish(self, batch: Any) -> Counted:
         _make_pixels(batch)
+        files.end_batch(self._counts, samples_are_gone=False)  # torch's fetcher still refers to them
         if self._places is not None:
             self._places.finish(self._samples)
             if default_collate_fn_map.get(torch.Tensor) == self._collate_tensors:
@@ -120,11 +122,18 @@ class InWorkers:
         return Counted(batch, self._counts.take(), self._worker, sent)
 
 
-def call_deferring(make: Callable[[], Any], counts: ImageCounts) -> Any:
-    """Returns the result of `make`; images that it opens are deferred and counted."""
+def call_deferring(make: Callable[[], Any], counts: ImageCounts, *, samples_are_gone: bool) -> Any:
+    """Returns the result of `make`; images that it opens are deferred and counted.
+
+    Args:
+        make: makes a batch.
+        counts: counts the images.
+        samples_are_gone: whether nothing but the program and the batch keeps images once it is made.
+    """
     with deferred_here(counts):
         made = make()
     _make_pixels(made)
+    files.end_batch(counts, samples_are_gone)
     return made
 
 
@@ -132,5 +141,5 @@ def _make_pixels(batch: Any) -> None:
     """Makes the pixels of the images in a batch: its consumer does not expect to wait for them."""
     for one in leaves(batch):
         # An image that was only opened has no pixels with Pillow, either.
-        if isinstance(one, Image.Image) and one.__dict__.get("_lazy") is not None:
+        if is_recorded(one):
             one.im  # noqa: B018

@@ -11,11 +11,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import torch
 from torch.utils.data import dataloader
+from torch.utils.data.dataloader import _DatasetKind
 
 from headrace.fallback.deferring import Counted, InWorkers, call_deferring
 from headrace.fallback.returned_blocks import ReturnedBlocks, blocks_of
@@ -114,7 +115,7 @@ class _Watched:
     def _received(self) -> Any:
         try:
             make = super()._next_data  # type: ignore[misc]
-            data = call_deferring(make, self.held.watch.images) if self._defers else make()
+            data = self._made_deferring(make) if self._defers else make()
         except StopIteration:
             self.held.watch.returned(self)
             self.held.watch.finished()
@@ -130,6 +131,11 @@ class _Watched:
                 self._returned.received(blocks_of(data.batch, data.worker, data.sent) if used is None else used)
             data = data.batch
         return self.held.watch.batch(data)
+
+    def _made_deferring(self, make: Callable[[], Any]) -> Any:
+        whole: Any = self
+        is_map = whole._dataset_kind == _DatasetKind.Map  # an iterator keeps its last sample until it is asked again
+        return call_deferring(make, self.held.watch.images, samples_are_gone=is_map)
 
     @property
     def _base_seed(self) -> int:

@@ -1,138 +1,166 @@
-"""Images without pixels, until something needs them.
+"""Pillow's images without pixels, until something needs them.
 
-Note [lazy core]: Pillow's methods work on the attribute `im`, a native image. While one of the recorded methods runs in
-this thread, `im` of a deferred image is a LazyCore, which records what Pillow's method calls. In all other cases
-reading `im` makes the pixels. So arguments, modes, sizes, ``info`` and errors are those of Pillow's own code. Once the
-pixels are there, the object becomes an instance of Pillow's class again.
+Note [lazy core]: Pillow's methods work on the attribute `im`, a native image. In an image without pixels it is a
+LazyCore. Where one of the recorded methods of Pillow itself reads it, it gets the LazyCore, which records what the
+method calls; for all other readers the pixels are made. So objects, classes, arguments, modes, sizes, ``info`` and
+errors are Pillow's own. A program's function in place of one of Pillow's gets pixels, and calls Pillow's as it likes.
 """
 
 from __future__ import annotations
 
-import functools
 import io
+import os
+import sys
 import threading
-from collections.abc import Callable
 from typing import Any
 
-from PIL import Image
+from PIL import Image, ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 
 from headrace.base.native import core
-from headrace.pillow.effects import warp_of
 from headrace.pillow.file_pixels import BYTES, FilePixels
-from headrace.pillow.image_counts import ImageCounts
+from headrace.pillow.image_counts import ImageCounts, in_force
 from headrace.pillow.lazy_core import MOST_PIXELS, LazyCore
+from headrace.pillow.replacing import Untouched
 
-_CONVERTED = (None, "RGB", "L")  # target modes for which Image.convert calls nothing but ImagingCore.convert
 _IM = "_im" if hasattr(Image.Image, "im") else "im"  # where Pillow keeps the native image; "im" before Pillow 11
+_RECORDED = frozenset(["convert", "copy", "crop", "load", "resize", "thumbnail", "transpose"])  # Pillow's methods
+_PILLOW = Image.__file__  # where they are
 _COMPONENTS = {"RGB": 3, "L": 1}  # mode -> components of a file from which Pillow makes it; a draft's L has three
+_STEPS_OF_LOAD = ("load_read", "load_seek", "load_prepare", "load_end", "tile_prefix")
+_FILES = (io.BufferedReader, io.BytesIO)
+_TRAILING = 1 << 20  # bytes of a file beyond what its pixels can take: Pillow does not read them
+_frame = sys._getframe
+
+_LOADING = Untouched(
+    (ImageFile.ImageFile, "load"),
+    (JpegImageFile, "load_read"),
+    (JpegImageFile, "load_prepare"),
+    (JpegImageFile, "load_end"),
+    (JpegImageFile, "load_seek"),
+    (JpegImageFile, "_close_fp"),
+    (Image.Image, "load"),
+    (Image, "_getdecoder"),
+    (getattr(Image, "core"), "jpeg_decoder"),  # noqa: B009 - not among what Pillow's types export
+)
+_ARRAYS = Untouched((Image.Image, "tobytes"), (Image, "_conv_type_shape"), (Image, "_getencoder"))
 
 
-class _Recording(threading.local):
-    """The deferred images whose recorded methods run in this thread."""
+class Unread:
+    """Marks a JPEG file that Pillow has opened, and nobody has read: its ``load`` leads here.
 
-    def __init__(self) -> None:
-        self.images: list[Any] = []
-
-
-_recording = _Recording()
-
-
-class PixelAccess:
-    """What ``load`` of a deferred image returns: Pillow's PixelAccess, made at the first access to a pixel."""
-
-    def __init__(self, image: Any) -> None:
-        self._image = image
-
-    def __getitem__(self, at: Any) -> Any:
-        return self._image.im.pixel_access(self._image.readonly)[at]
-
-    def __setitem__(self, at: Any, value: Any) -> None:
-        self._image.im.pixel_access(self._image.readonly)[at] = value
-
-
-class Deferred:
-    """Mixed into a class of Pillow's, `_of`, which the object belongs to again once it has its pixels.
-
-    Another thread may make the pixels at any moment. So no method looks anything up in this class after its begin, and
-    `_lazy` (what was recorded) stays until the class has changed.
+    Args:
+        counts: counts the image.
     """
 
-    _of: type[Any]
-    palette: Any
+    def __init__(self, counts: ImageCounts) -> None:
+        self._counts = counts
+        self._reading = threading.Lock()
 
-    @staticmethod
-    def _record(image: Any) -> LazyCore | None:
-        """Returns what was recorded, after reading the file; None if the operation cannot be recorded."""
-        found: LazyCore | None = image.__dict__.get("_lazy")
-        return found
+    def read(self, image: Any) -> None:
+        """Reads the file, where Pillow would decode it, unless Pillow has to do that. Other threads wait."""
+        own = image.__dict__
+        with self._reading:
+            if "_unread" not in own:
+                return
+            data = None
+            reason = _why_not_now(image)
+            if reason is None:
+                data, reason = _read(image)
+            if data is None:
+                own["_by_pillow"] = reason
+            else:
+                own[_IM] = LazyCore(FilePixels(data, image.size, image.mode, self._counts), image.mode, image.size)
+                # What Pillow's load() leaves.
+                image.tile, image.readonly, image.map = [], 0, None
+                if image._exclusive_fp:
+                    image.fp.close()
+                image.fp = None
+            del own["_unread"]
 
-    @property
-    def im(self) -> Any:
-        lazy = self.__dict__.get("_lazy")
-        if lazy is not None and any(one is self for one in _recording.images):
-            return lazy
-        return _made(self).im
 
-    @im.setter
-    def im(self, value: Any) -> None:
-        _leave(self)
-        self.im = value
+def _load(image: Any) -> Any:
+    """Stands for the method that Pillow's class of JPEG files inherits."""
+    unread = image.__dict__.get("_unread")
+    if unread is not None:
+        unread.read(image)
+    return ImageFile.ImageFile.load(image)
 
-    @property
-    def _im(self) -> Any:
-        """`readonly` and ``putpalette`` look at it without reading pixels; ``close`` replaces it by an error."""
-        lazy = self.__dict__.get("_lazy")
-        return self.__dict__.get("_im") if lazy is None else lazy
 
-    @_im.setter
-    def _im(self, value: Any) -> None:
-        _leave(self)
-        self.__dict__["_im"] = value
+def _im(image: Any) -> Any:
+    """What the attribute `im` gives."""
+    held = image.__dict__.get(_IM)
+    if type(held) is not LazyCore:
+        return _plain_im(image)
+    if held.native is not None:
+        return held.native
+    code = _frame(1).f_code
+    return held if code.co_name in _RECORDED and code.co_filename == _PILLOW else held.made()
 
-    def load(self) -> Any:
-        # With a palette, Pillow's method has something to do to the native image.
-        return PixelAccess(self) if recorded(self) is not None and self.palette is None else _made(self).load()
 
-    @property
-    def __array_interface__(self) -> Any:
-        lazy = recorded(self) if self.mode in _COMPONENTS else None
-        values = None if lazy is None else lazy.mapped(BYTES[: len(lazy.mode)], "channels_last")
-        if values is None:
-            return _made(self).__array_interface__
-        shape = values.shape if values.shape[2] == 3 else values.shape[:2]
-        return {"shape": shape, "typestr": "|u1", "version": 3, "data": values.tobytes()}
+def _set_im(image: Any, native: Any) -> None:
+    own = image.__dict__
+    if native is not None and own.get(_IM) is None and isinstance(image, ImageFile.ImageFile):
+        counts = in_force.here()
+        if counts is not None:
+            reason = own.pop("_by_pillow", None) or _why_not(image)
+            counts.count(reason or "JPEG of a class that a program has replaced")
+    own[_IM] = native
 
-    def _new(self, im: Any) -> Any:
-        new: Any = Image.Image._new(self, im)  # type: ignore[arg-type]
-        if isinstance(im, LazyCore):
-            new.im = None
-            new._lazy = im
-            new.__class__ = DeferredImage
-        return new
 
-    def __eq__(self, other: object) -> bool:
-        return bool(_made(self) == other)
+def _array_interface(image: Any) -> Any:
+    """NumPy's view of an image: its bytes in one native pass, if it has no pixels yet."""
+    lazy = recorded(image) if _ARRAYS and type(image).tobytes is Image.Image.tobytes else None
+    values = None if lazy is None else lazy.mapped(BYTES[: len(lazy.mode)], "channels_last")
+    if values is None:
+        return _plain_array_interface(image)
+    shape = values.shape if values.shape[2] == 3 else values.shape[:2]
+    return {"shape": shape, "typestr": "|u1", "version": 3, "data": values.tobytes()}
 
-    def __getattr__(self, name: str) -> Any:
-        """Names Pillow's class in the error."""
-        of = getattr(self, "_of", type(self))
-        theirs = getattr(of, "__getattr__", None)
-        if theirs is not None:
-            return theirs(self, name)
-        raise AttributeError(f"{of.__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
-    __hash__ = None  # type: ignore[assignment] # as of Pillow's images
+def _attribute_im(image: Any) -> Any:
+    """Pillow's attribute before it was a property."""
+    if "im" not in image.__dict__:
+        raise AttributeError(f"{type(image).__name__!r} object has no attribute 'im'", name="im", obj=image)
+    return image.__dict__["im"]
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return _made(self).__reduce_ex__(protocol)
+
+_plain_im: Any = Image.Image.__dict__["im"].fget if "im" in Image.Image.__dict__ else _attribute_im
+_plain_array_interface: Any = Image.Image.__array_interface__.fget  # type: ignore[attr-defined]
+
+
+def prepare() -> None:
+    """Makes Pillow's classes know images without pixels, for the rest of this process's life: they may outlive all that
+    opened them."""
+    if getattr(Image.Image.__dict__.get("im"), "fget", None) is not _im:
+        setattr(Image.Image, "im", property(_im, _set_im))  # noqa: B010 - not as Pillow's types have it
+        setattr(Image.Image, "__array_interface__", property(_array_interface))  # noqa: B010
+    if "load" not in JpegImageFile.__dict__:
+        setattr(JpegImageFile, "load", _load)  # noqa: B010
 
 
 def recorded(image: Any) -> LazyCore | None:
     """Returns what was recorded of an image, after reading its file; None if the next operation needs its pixels, or
-    another thread has just made them."""
-    record = getattr(image, "_record", None)
-    return None if record is None else record(image)
+    it has them."""
+    if not isinstance(image, Image.Image):
+        return None
+    if "_unread" in image.__dict__:
+        image.load()
+    lazy = image.__dict__.get(_IM)
+    if type(lazy) is not LazyCore or lazy.recorded() is None or image.palette is not None:
+        return None
+    return lazy if (image.mode, image.size) == (lazy.mode, lazy.size) else None
+
+
+def is_recorded(image: Any) -> bool:
+    """Whether an image has no pixels, but would have them with Pillow."""
+    lazy = image.__dict__.get(_IM) if isinstance(image, Image.Image) else None
+    return type(lazy) is LazyCore and lazy.recorded() is not None
+
+
+def is_deferred(image: Any) -> bool:
+    """Whether an image has no pixels, but a file that they will be made from."""
+    return is_recorded(image) or (isinstance(image, Image.Image) and "_unread" in image.__dict__)
 
 
 def mapped(image: Any, table: Any, layout: str) -> Any:
@@ -142,144 +170,6 @@ def mapped(image: Any, table: Any, layout: str) -> Any:
     return None if lazy is None else lazy.mapped(table, layout)
 
 
-def _made(image: Any) -> Any:
-    """Returns the image as an object of Pillow's class, with its pixels if its file has been read."""
-    lazy = image.__dict__.get("_lazy")
-    if lazy is not None:
-        image.__dict__[_IM] = lazy.made()  # where this raises, the image stays deferred
-    _leave(image)
-    return image
-
-
-def _leave(image: Any) -> None:
-    image.__class__ = getattr(image, "_of", type(image))
-    image.__dict__.pop("_lazy", None)
-    image.__dict__.pop("_reading", None)
-    image.__dict__.pop("_counts", None)
-
-
-def _recording_method(name: str, records: Callable[..., bool]) -> Callable[..., Any]:
-    """A method of Pillow's that is recorded where `records` of its arguments is true."""
-    plain = getattr(Image.Image, name)
-
-    @functools.wraps(plain)
-    def method(self: Any, *args: Any, **options: Any) -> Any:
-        if not records(*args, **options):
-            return plain(self, *args, **options)
-        _recording.images.append(self)
-        try:
-            return plain(self, *args, **options)  # it calls `load`, after its own checks, and then reads `im`
-        finally:
-            _recording.images.pop()
-
-    return method
-
-
-def _is_plain(mode: Any = None, matrix: Any = None, *_: Any, **__: Any) -> bool:
-    return mode in _CONVERTED and matrix is None
-
-
-def _always(*_: Any, **__: Any) -> bool:
-    return True
-
-
-_WHEN: dict[str, Callable[..., bool]] = {
-    "convert": _is_plain,
-    "copy": _always,
-    "crop": _always,
-    "resize": _always,
-    "transpose": _always,
-}
-for _name, _records in _WHEN.items():
-    setattr(Deferred, _name, _recording_method(_name, _records))
-
-
-@functools.wraps(Image.Image.transform)
-def _transform(
-    self: Any, size: Any, method: Any, data: Any = None, resample: Any = 0, fill: Any = 1, fillcolor: Any = None
-) -> Any:
-    warp = warp_of(self.mode, size, method, data, resample, fillcolor)
-    lazy = None if warp is None else recorded(self)
-    if warp is None or lazy is None:
-        return Image.Image.transform(self, size, method, data, resample, fill, fillcolor)
-    return self._new(lazy.effect("warp", warp, warp.size))
-
-
-setattr(Deferred, "transform", _transform)  # noqa: B010 - as the methods above: Pillow's types are narrower
-
-
-class DeferredImage(Deferred, Image.Image):
-    """The result of recorded methods."""
-
-    _of = Image.Image
-
-
-class DeferredJpeg(Deferred, JpegImageFile):
-    """A JPEG that Pillow has opened. It is read by the first recorded method or by ``load``, and closed if Pillow would
-    close it, but not decoded."""
-
-    _of = JpegImageFile
-
-    @staticmethod
-    def _record(image: Any) -> LazyCore | None:
-        reading = image.__dict__.get("_reading")
-        if reading is None:  # another thread has made the pixels
-            return None
-        with reading:
-            lazy: LazyCore | None = image.__dict__.get("_lazy")
-            if lazy is not None:
-                return lazy
-            if not _is_deferrable(image):
-                image._counts.count("after draft(), closed or huge")
-            else:
-                data = _read(image)
-                if data is not None:
-                    pixels = FilePixels(data, image.size, image.mode, image._counts)
-                    lazy = image._lazy = LazyCore(pixels, image.mode, image.size)
-            return lazy
-
-
-for _kind in (DeferredImage, DeferredJpeg):  # messages that name an object's class name Pillow's
-    _kind.__module__, _kind.__qualname__ = _kind._of.__module__, _kind._of.__qualname__
-    _kind.__name__ = _kind._of.__name__
-
-
-def _is_deferrable(image: Any) -> bool:
-    """Whether Pillow would decode the file now, to RGB or L, and whole: not after a ``draft`` that shrinks it."""
-    if image.fp is None or len(image.tile) != 1 or image.decoderconfig not in ((), (1, 0)):
-        return False
-    return image.mode in _COMPONENTS and image.width * image.height <= MOST_PIXELS
-
-
-def _read(image: Any) -> bytes | None:
-    """Reads a file, and closes it as Pillow does; None if Pillow has to decode it, maybe to raise an error.
-
-    Note [plain files]: Pillow raises no error about a file whose header is plain, whatever its entropy-coded data are.
-    Huffman decoding by libjpeg has no errors, only warnings, which Pillow does not show. It needs no bytes behind the
-    marker that ends a scan, and gets to that marker from any data: the restart markers on the way are complete and in
-    order. Behind it come sound segments and at last an EOI, so the file is never truncated for it.
-    """
-    try:
-        image.fp.seek(0)
-        data: bytes = image.fp.read()
-        header = core.jpeg_header(data)
-    except (OSError, ValueError):  # closed, unreadable
-        return None
-    reason = header["not_plain"]
-    shape = header["width"], header["height"], len(header["components"])
-    if reason is None and shape != (*image.size, _COMPONENTS[image.mode]):
-        reason = "the file has changed since it was opened"
-    if reason is not None:
-        image._counts.count(reason)
-        return None
-    # What Pillow's load() leaves.
-    image.tile, image.readonly, image.map = [], 0, None
-    if image._exclusive_fp:
-        image.fp.close()
-    image.fp = None
-    return data
-
-
 def defer(image: Any, counts: ImageCounts) -> Any:
     """Makes an image that Pillow has opened a deferred one, if it is an RGB or gray JPEG in a file or in memory;
     returns it.
@@ -287,12 +177,9 @@ def defer(image: Any, counts: ImageCounts) -> Any:
     Args:
         counts: counts the image.
     """
-    reason = _why_not(image)
-    if reason is None:
-        image.__dict__.update(_counts=counts, _reading=threading.Lock())
-        image.__class__ = DeferredJpeg
-    else:
-        counts.count(reason)
+    if _why_not(image) is None:
+        prepare()
+        image.__dict__["_unread"] = Unread(counts)
     return image
 
 
@@ -302,6 +189,54 @@ def _why_not(image: Any) -> str | None:
         return str(getattr(image, "format", None) or type(image).__name__)
     if image.mode not in _COMPONENTS:
         return f"JPEG of mode {image.mode}"
-    if type(image.fp) not in (io.BufferedReader, io.BytesIO):
+    if type(image.fp) not in _FILES:
         return f"read through a {type(image.fp).__name__}"
     return None
+
+
+def _why_not_now(image: Any) -> str | None:
+    """Returns why Pillow has to decode a file; None if it would decode it now, to RGB or L, and whole: not after a
+    ``draft`` that shrinks it, or when the program has changed what is decoded or how."""
+    whole = [("jpeg", (0, 0, *image.size), 0, (image.mode, ""))]
+    if image.fp is None or image.decoderconfig not in ((), (1, 0)) or image.mode not in _COMPONENTS:
+        return "after draft(), closed or huge"
+    if image.width * image.height > MOST_PIXELS:
+        return "after draft(), closed or huge"
+    if type(image.tile) is not list or image.tile != whole or (image.palette, image.__dict__[_IM]) != (None, None):
+        return "changed before it was loaded"
+    if type(image.fp) not in _FILES:
+        return f"read through a {type(image.fp).__name__}"
+    own = image.__dict__
+    if not _LOADING or "jpeg" in Image.DECODERS or any(name in own for name in _STEPS_OF_LOAD):
+        return "loaded by functions of the program"
+    return None
+
+
+def _size(file: Any) -> int:
+    """Returns a file's bytes. It stays where it is, with what its buffer holds."""
+    return int(file.getbuffer().nbytes if type(file) is io.BytesIO else os.fstat(file.fileno()).st_size)
+
+
+def _read(image: Any) -> tuple[bytes | None, str | None]:
+    """Reads a file; returns None and the reason if Pillow has to decode it, maybe to raise an error.
+
+    Note [plain files]: Pillow raises no error about a file whose header is plain, whatever its entropy-coded data are.
+    Huffman decoding by libjpeg has no errors, only warnings, which Pillow does not show. It needs no bytes behind the
+    marker that ends a scan, and gets to that marker from any data: the restart markers on the way are complete and in
+    order. Behind it come sound segments and at last an EOI, so the file is never truncated for it.
+    """
+    try:
+        if _size(image.fp) > _TRAILING + 6 * image.width * image.height:
+            return None, "followed by other data"
+        image.fp.seek(0)
+        data: bytes = image.fp.read()
+        header = core.jpeg_header(data)
+    except (OSError, ValueError):  # closed, unreadable
+        return None, "not readable"
+    reason = header["not_plain"]
+    shape = header["width"], header["height"], len(header["components"])
+    if reason is None and shape != (*image.size, _COMPONENTS[image.mode]):
+        reason = "the file has changed since it was opened"
+    if reason is not None:
+        return None, reason
+    return data, None

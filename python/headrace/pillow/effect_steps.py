@@ -7,28 +7,49 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
-from PIL import Image
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps, ImageStat
 
-from headrace.pillow.deferred_image import Deferred, recorded
-from headrace.pillow.effects import EFFECTS, Blur
-from headrace.pillow.replacing import Place, Replacements, function, method
+from headrace.pillow.deferred_image import is_deferred, is_recorded, recorded
+from headrace.pillow.effects import EFFECTS, Blur, warp_of
+from headrace.pillow.replacing import Place, Replacements, Untouched, function, method
 from headrace.pixels import blur_rule
 
-_MODES = ("RGB", "L")
 _OF_COLOURS = ("hue", "blur")  # effects that gray images do not have, or that torch computes otherwise for these
+_OF_BLENDS = [(Image, "blend"), (Image, "new"), (Image.Image, "convert"), (Image.Image, "_new")]
+_OF_TABLES = [(Image.Image, "point"), (Image.Image, "histogram"), (ImageOps, "_lut")]
+
+# What each effect stands for: Pillow's functions that would make it.
+_PILLOWS = {
+    "brightness": Untouched(*_OF_BLENDS),
+    "contrast": Untouched(*_OF_BLENDS, (ImageStat, "Stat"), (Image.Image, "histogram")),
+    "saturation": Untouched(*_OF_BLENDS),
+    "sharpness": Untouched(*_OF_BLENDS, (Image.Image, "filter"), (ImageFilter.Kernel, "filter")),
+    "hue": Untouched(
+        (Image.Image, "convert"), (Image.Image, "split"), (Image, "merge"), (Image, "fromarray"), (Image, "frombuffer")
+    ),
+    "posterize": Untouched((ImageOps, "posterize"), *_OF_TABLES),
+    "solarize": Untouched((ImageOps, "solarize"), *_OF_TABLES),
+    "invert": Untouched((ImageOps, "invert"), *_OF_TABLES),
+    "autocontrast": Untouched((ImageOps, "autocontrast"), *_OF_TABLES),
+    "equalize": Untouched((ImageOps, "equalize"), *_OF_TABLES),
+    "blur": Untouched((Image, "fromarray"), (Image, "frombuffer"), (Image.Image, "tobytes")),
+    "warp": Untouched((Image, "new"), (Image.Image, "_Image__transformer"), (Image.Image, "load")),
+}
 
 
-def _with_effect(image: Any, name: str, value: Any = None) -> Any:
+def _with_effect(image: Any, name: str, value: Any = None, size: Any = None) -> Any:
     """Returns the image with a further effect, without pixels; None if that cannot be recorded."""
-    if not isinstance(image, Deferred) or image.mode not in _MODES or (name in _OF_COLOURS and image.mode != "RGB"):
+    if not is_deferred(image) or (name in _OF_COLOURS and image.mode != "RGB") or not _PILLOWS[name]:
         return None
     lazy = recorded(image)
-    if lazy is None:
+    changed = None if lazy is None else lazy.effect(name, value, size)
+    if changed is None:
         return None
-    made = image._new(lazy.effect(name, value))
+    made = image._new(changed)
     if not EFFECTS[name].keeps_info:
         made.info = {}
     return made
@@ -45,43 +66,67 @@ def _is_number(value: Any) -> bool:
 
 
 def _enhancer(name: str) -> Callable[[Any], Any]:
+    """A version of an enhancer's `__init__`. What it blends with is the effect of factor 0, without pixels: an image of
+    its own, which later changes of the enhancer's image do not reach."""
+
     def version(plain: Any) -> Any:
         @functools.wraps(plain)
         def init(self: Any, image: Any) -> None:
-            kind: Any = type(self)
-            if isinstance(image, Deferred) and kind.__module__ == "PIL.ImageEnhance":  # no subclass
-                self.image = image
-                self.__class__ = _deferring(name, kind, plain)
-            else:
+            # Pillow reads the file here, or does not.
+            reads = name != "brightness" and (name != "saturation" or getattr(image, "mode", None) != "L")
+            degenerate = _with_effect(image, name, 0.0) if is_recorded(image) or reads else None
+            if degenerate is None or (name == "saturation" and image.mode == "L"):
                 plain(self, image)
+                return
+            self.image = image
+            if name == "saturation":
+                self.intermediate_mode = "L"
+            self.degenerate = degenerate
 
         return init
 
     return version
 
 
-@functools.cache
-def _deferring(name: str, *of: Any) -> Any:
-    """Returns a subclass of an enhancer's class whose objects compute what they blend with only when it is read.
-
-    Args:
-        of: the enhancer's class, and the `__init__` that it had before.
-    """
-    kind, plain = of
-
+def _enhance(plain: Any) -> Any:
+    @functools.wraps(plain)
     def enhance(self: Any, factor: Any) -> Any:
-        made = _with_effect(self.image, name, float(factor)) if _is_number(factor) else None
-        return kind.enhance(self, factor) if made is None else made
+        made = _enhanced(self, float(factor)) if _is_number(factor) else None
+        return plain(self, factor) if made is None else made
 
-    def attribute(self: Any, wanted: str) -> Any:
-        if wanted not in ("degenerate", "intermediate_mode"):
-            raise AttributeError(f"{kind.__name__!r} object has no attribute {wanted!r}", name=wanted, obj=self)
-        self.__class__ = kind
-        plain(self, self.image)
-        return getattr(self, wanted)
+    return enhance
 
-    members = {"enhance": enhance, "__getattr__": attribute, "__module__": kind.__module__}
-    return type(kind.__name__, (kind,), members)
+
+def _enhanced(enhancer: Any, factor: float) -> Any:
+    """Returns the enhanced image, without pixels; None if the image, or what it is blended with, has pixels."""
+    image, degenerate = (enhancer.__dict__.get(name) for name in ("image", "degenerate"))
+    if degenerate is image:  # of a gray image's colours
+        return _with_effect(image, "saturation", factor) if type(enhancer) is ImageEnhance.Color else None
+    if not is_recorded(image) or not is_recorded(degenerate):
+        return None
+    lazy, blended = recorded(image), recorded(degenerate)
+    if lazy is None or blended is None:
+        return None
+    of, other = lazy.recorded(), blended.recorded()
+    if of is None or other is None or other[0] is not of[0] or other[1][:-1] != of[1]:
+        return None
+    kind, name, value = (*other[1][-1], None)[:3] if len(other[1]) > len(of[1]) else (None, None, None)
+    if kind != "effect" or value != 0.0 or name not in _ENHANCERS.values() or not _PILLOWS[name]:
+        return None
+    changed = lazy.effect(name, factor)
+    return None if changed is None else degenerate._new(changed)  # as Image.blend
+
+
+def _transform(plain: Any) -> Any:
+    @functools.wraps(plain)
+    def transform(
+        self: Any, size: Any, method: Any, data: Any = None, resample: Any = 0, fill: Any = 1, fillcolor: Any = None
+    ) -> Any:
+        warp = warp_of(self.mode, size, method, data, resample, fillcolor) if is_deferred(self) else None
+        made = None if warp is None else _with_effect(self, "warp", warp, warp.size)
+        return plain(self, size, method, data, resample, fill, fillcolor) if made is None else made
+
+    return transform
 
 
 def _operation(name: str, accepts: Callable[[Any], bool] | None = None) -> Callable[[Any], Any]:
@@ -104,8 +149,7 @@ def _grayscale(keeps_info: bool) -> Callable[[Any], Any]:
     def version(plain: Any) -> Any:
         @functools.wraps(plain)
         def to_grayscale(image: Any, *arguments: Any, **options: Any) -> Any:
-            deferred = isinstance(image, Deferred) and image.mode in _MODES
-            if not deferred or _only(arguments, options) != 3:
+            if not is_recorded(image) or _only(arguments, options) != 3 or not _PILLOWS["hue"]:
                 return plain(image, *arguments, **options)
             made: Any = image.convert("L").convert("RGB")
             if not keeps_info:
@@ -127,25 +171,31 @@ def _is_turn(value: Any) -> bool:
 
 def _blur(plain: Any) -> Any:
     """A version of the kernel of torchvision v2."""
+    parts = _globals_of(plain, "pil_to_tensor", "to_pil_image", "gaussian_blur_image", "_get_gaussian_kernel2d")
 
     @functools.wraps(plain)
     def gaussian_blur(image: Any, kernel_size: Any, sigma: Any = None) -> Any:
-        made = _blurred(image, _pair(kernel_size, int), _pair(sigma, float), softmax=True)
-        return plain(image, kernel_size, sigma) if made is None else made
+        made = parts and _blurred(image, _pair(kernel_size, int), _pair(sigma, float), softmax=True)
+        return made or plain(image, kernel_size, sigma)
 
     return gaussian_blur
 
 
 def _blur_step(plain: Any) -> Any:
     """A version of the method of torchvision v1's GaussianBlur."""
+    functional = plain.__globals__["F"]
+    parts = Untouched(
+        *((functional, name) for name in ("gaussian_blur", "pil_to_tensor", "to_pil_image")),
+        (functional.F_t, "gaussian_blur"),
+        (functional.F_t, "_get_gaussian_kernel2d"),
+    )
 
     @functools.wraps(plain)
     def forward(self: Any, img: Any) -> Any:
-        if not isinstance(img, Deferred):
+        if not is_deferred(img) or not parts:
             return plain(self, img)
         sigma = self.get_params(*self.sigma)
         made = _blurred(img, _pair(self.kernel_size, int), (sigma, sigma), softmax=False)
-        functional = plain.__globals__["F"]
         return functional.gaussian_blur(img, self.kernel_size, [sigma, sigma]) if made is None else made
 
     return forward
@@ -160,6 +210,10 @@ def _own_blur(plain: Any) -> Any:
     return gaussian_blur
 
 
+def _globals_of(plain: Any, *names: str) -> Untouched:
+    return Untouched(*((sys.modules[plain.__module__], name) for name in names))
+
+
 def _pair(value: Any, kind: type) -> Any:
     """Returns a number of this type twice, a sequence of two as it is, and None for all else."""
     if type(value) is kind:
@@ -170,7 +224,7 @@ def _pair(value: Any, kind: type) -> Any:
 
 def _blurred(image: Any, sizes: Any, sigmas: Any, softmax: bool) -> Any:
     """Returns the blurred image without pixels; None if the blur cannot be recorded."""
-    if sizes is None or sigmas is None or not isinstance(image, Deferred):
+    if sizes is None or sigmas is None or not is_deferred(image):
         return None
     (width, height), sigma = sizes, sigmas[0]
     odd = width > 0 and height > 0 and width % 2 == height % 2 == 1
@@ -190,6 +244,7 @@ def _kernels(functional: str) -> Callable[[Any], Any]:
     return find
 
 
+_ENHANCERS = {"Brightness": "brightness", "Contrast": "contrast", "Color": "saturation", "Sharpness": "sharpness"}
 _OPERATIONS = {
     "posterize": _operation("posterize", _is_bits),
     "solarize": _operation("solarize", _is_number),
@@ -204,10 +259,9 @@ _OWN, _OWN_TENSORS = "headrace.pixels.pillow_ops", "headrace.pixels.tensor_ops"
 # No public functions: these are pickled by name, and what is found under the name must be the function itself.
 STEPS = Replacements(
     [
-        method("PIL.ImageEnhance", "Brightness", "__init__", _enhancer("brightness")),
-        method("PIL.ImageEnhance", "Contrast", "__init__", _enhancer("contrast")),
-        method("PIL.ImageEnhance", "Color", "__init__", _enhancer("saturation")),
-        method("PIL.ImageEnhance", "Sharpness", "__init__", _enhancer("sharpness")),
+        *(method("PIL.ImageEnhance", kind, "__init__", _enhancer(name)) for kind, name in _ENHANCERS.items()),
+        method("PIL.ImageEnhance", "_Enhance", "enhance", _enhance),
+        method("PIL.Image", "Image", "transform", _transform),
         *(function(_V1, name, version) for name, version in _OPERATIONS.items()),
         *(Place(_V2, _kernels(name), Image.Image, version) for name, version in _OPERATIONS.items()),
         *(function(_OWN, name, version) for name, version in _OPERATIONS.items()),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import warnings
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,12 +16,14 @@ from headrace.base.native import core
 from headrace.pillow import pixel_memory
 from headrace.pillow.effects import applied
 from headrace.pillow.image_counts import ImageCounts
-from headrace.pillow.lazy_core import Operation
+from headrace.pillow.kept_images import files
+from headrace.pillow.lazy_core import LazyCore, Operation
 from headrace.pillow.native_plan import NativePlan
 
 BYTES = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
 _MANY = 3  # crops: decoding the whole file costs about as much as two of them
 _SEVERAL = 2  # crops, if they are expected
+_LONG = 63  # references to images; those to images that are gone are removed now and then
 
 Pixels = np.ndarray[Any, Any]
 
@@ -32,6 +36,9 @@ class FilePixels:
         data: the file. Its header must be plain: ``jpeg_header(data)["not_plain"]`` is None.
         mode: "RGB" or "L".
         counts: counts the file.
+
+    Attributes:
+        nbytes, purpose, is_old: as of `kept_images.ReadFile`.
     """
 
     def __init__(self, data: bytes, size: tuple[int, int], mode: str, counts: ImageCounts) -> None:
@@ -39,6 +46,23 @@ class FilePixels:
         self._counted = False
         self._crops = 0  # decoded so far
         self._whole: Pixels | None = None
+        self._images: list[weakref.ref[LazyCore]] = []
+        self.nbytes, self.purpose, self.is_old = len(data), counts, False
+        files.add(self)
+
+    def hold(self, lazy: LazyCore) -> None:
+        """Called with each image that is going to have pixels of this file."""
+        self._images.append(weakref.ref(lazy))
+        if len(self._images) > _LONG and len(self._images) & _LONG == 0:
+            self._images = [one for one in self._images if one() is not None]
+
+    def make_images(self) -> None:
+        """Makes the pixels of all images that still have none, after which nothing refers to this file."""
+        for one in list(self._images):
+            lazy = one()
+            if lazy is not None:
+                with contextlib.suppress(Exception):  # raised again where the pixels are read
+                    lazy.made()
 
     def make(self, operations: Sequence[Operation]) -> Any:
         """Returns Pillow's native image after the operations."""
@@ -96,6 +120,8 @@ class FilePixels:
                 whole = pixel_memory.empty_for_a_while((height, width, 4), np.dtype(np.uint8))
                 core.decode_whole(self._data, whole)
                 self._whole = whole
+                self.nbytes += whole.nbytes
+                files.grow(whole.nbytes)
             core.fuse(self._whole, steps, table, out, layout)
         self._count(None)
         return out

@@ -1,7 +1,8 @@
-"""Counts of opened images: how many got native pixels, and why others did not."""
+"""Counts of opened images: how many got native pixels, and why others did not; and what counts them now."""
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -49,3 +50,29 @@ class ImageCounts:
         total = self.native + self.by_pillow.total()
         reasons = ", ".join(f"{count} {reason}" for reason, count in self.by_pillow.most_common())
         return f"{self.native} of {total} images natively" + (f"; by Pillow: {reasons}" if reasons else "")
+
+
+class InForce:
+    """Whether images are opened deferred: in all threads of this process, or in some.
+
+    Attributes:
+        uses: number of `deferred` blocks and installations, which hold for all threads.
+        counts: of the images opened for these.
+        threads: counts of the images opened inside `deferred_here`, by thread.
+    """
+
+    def __init__(self) -> None:
+        self.uses = 0
+        self.counts = ImageCounts()
+        self.threads: dict[int, ImageCounts] = {}
+
+    def here(self) -> ImageCounts | None:
+        """Returns what counts the images that this thread opens; None if it opens them as usual."""
+        if self.threads:
+            found = self.threads.get(threading.get_ident())
+            if found is not None:
+                return found
+        return self.counts if self.uses else None
+
+
+in_force = InForce()

@@ -1,71 +1,57 @@
-"""Opens images deferred: with a function of its own, or in place of ``PIL.Image.open``."""
+"""Opens images deferred: in place of what Pillow does with a JPEG, or by a function of its own.
+
+Note [registry]: ``PIL.Image.open`` stays as it is: programs pickle it, look at its code and keep it. It looks up in a
+registry what opens a format. There, Pillow's own function for JPEG files is replaced while images are opened deferred;
+one that the program has registered stays, and opens its images.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import sys
 import threading
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from PIL import Image
+from PIL import Image, JpegImagePlugin
 
 from headrace.pillow import pixel_memory
-from headrace.pillow.deferred_image import defer
-from headrace.pillow.image_counts import ImageCounts
+from headrace.pillow.deferred_image import defer, prepare
+from headrace.pillow.image_counts import ImageCounts, in_force
+from headrace.pillow.replacing import is_own
+
+_FORMAT = JpegImagePlugin.JpegImageFile.format
 
 
-class _Opener:
-    """Stands in place of ``PIL.Image.open``, and calls the function that was there.
+class _Steps:
+    """The functions of transforms that are replaced while images are opened deferred.
 
     Attributes:
-        uses: number of `deferred` blocks and installations in force, which hold for all threads.
-        counts: of the images opened for these.
-        threads: counts of the images opened inside `deferred_here`, by thread.
-        modules: number of imported modules when their functions were replaced.
-        fuses_all: all modules with transforms have been imported, and their functions are replaced.
+        modules: number of imported modules when functions were replaced.
+        are_all: all modules with transforms have been imported, and their functions are replaced.
     """
 
-    def __init__(self, below: Any) -> None:
-        functools.update_wrapper(self, below)
-        self.below = below
-        self.uses = 0
-        self.counts = ImageCounts()
-        self.threads: dict[int, ImageCounts] = {}
-        self.fuses_all = False
+    def __init__(self) -> None:
         self.modules = 0
+        self.are_all = False
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        image = self.below(*args, **options)
-        counts = self.threads.get(threading.get_ident()) or (self.counts if self.uses else None)
-        if counts is None:
-            return image
-        if not self.fuses_all and self.modules != len(sys.modules) and _has_transforms():
-            with _lock:
-                if _opener is self:
-                    self.replace_steps()
-        return defer(image, counts)
-
-    def replace_steps(self) -> None:
-        """Replaces the functions of transforms that have been imported."""
+    def replace(self) -> None:
+        """Replaces those that have been imported."""
         if _has_transforms():
             from headrace.pillow import effect_steps, tensor_steps  # these import torch
 
             self.modules = len(sys.modules)
             effects, tensors = effect_steps.STEPS.replace(), tensor_steps.STEPS.replace()
-            self.fuses_all = effects and tensors
+            self.are_all = effects and tensors
 
     def put_back(self) -> None:
-        """Puts back the transforms' functions and ``PIL.Image.open``."""
         if _has_transforms():
             from headrace.pillow import effect_steps, tensor_steps
 
             tensor_steps.STEPS.put_back()
             effect_steps.STEPS.put_back()
-        if Image.open is self:
-            Image.open = self.below
+        self.modules, self.are_all = 0, False
 
 
 def _has_transforms() -> bool:
@@ -73,8 +59,23 @@ def _has_transforms() -> bool:
 
 
 _lock = threading.Lock()
-_opener: _Opener | None = None  # the one in force
+_steps = _Steps()
+_is_in_place = False
+_before: Any = None  # Pillow's function for JPEG files
 _installed = False  # by `install`
+
+
+def jpeg_factory(fp: Any = None, filename: Any = None) -> Any:
+    """Opens a JPEG file as Pillow's function of this name, deferred where that is in force."""
+    image = (_before or JpegImagePlugin.jpeg_factory)(fp, filename)
+    counts = in_force.here()
+    if counts is None:
+        return image
+    if not _steps.are_all and _steps.modules != len(sys.modules) and _has_transforms():
+        with _lock:
+            if _is_in_place:
+                _steps.replace()
+    return defer(image, counts)
 
 
 def open(fp: Any, mode: Literal["r"] = "r", formats: Any = None) -> Any:
@@ -89,43 +90,48 @@ def open(fp: Any, mode: Literal["r"] = "r", formats: Any = None) -> Any:
         fp, mode, formats: as of ``PIL.Image.open``.
 
     Returns:
-        An instance of Pillow's class for the format, or of a subclass of it until the pixels are made.
+        An instance of Pillow's class for the format.
 
     Raises:
         OSError, ValueError, TypeError: as ``PIL.Image.open``.
     """
-    return defer(Image.open(fp, mode, formats), ImageCounts())
+    with deferred_here(in_force.here() or ImageCounts()):
+        return Image.open(fp, mode, formats)
 
 
 def install() -> None:
-    """Puts ``open`` in place of ``PIL.Image.open``, for all code of this process. A second call has no effect."""
+    """Makes ``PIL.Image.open`` open images as ``open`` does, for all code of this process. A second call has no
+    effect."""
     global _installed
     with _lock:
         if not _installed:
-            _put_in_place().uses += 1
+            _put_in_place()
+            in_force.uses += 1
             _installed = True
 
 
 def uninstall() -> None:
-    """Undoes ``install``. A function that other code has put in place of ``PIL.Image.open`` since stays, and calls
-    Pillow's again. Images that are deferred remain so."""
+    """Undoes ``install``. Images that are deferred remain so."""
     global _installed
     with _lock:
         if _installed:
             _installed = False
-            _end_use()
+            in_force.uses -= 1
+            _remove_unused()
 
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
     """Inside ``with``, ``PIL.Image.open`` opens images deferred, in all threads of the process."""
     with _lock:
-        _put_in_place().uses += 1
+        _put_in_place()
+        in_force.uses += 1
     try:
         yield
     finally:
         with _lock:
-            _end_use()
+            in_force.uses -= 1
+            _remove_unused()
 
 
 @contextlib.contextmanager
@@ -137,18 +143,18 @@ def deferred_here(counts: ImageCounts) -> Iterator[None]:
     """
     thread = threading.get_ident()
     with _lock:
-        opener = _put_in_place()
-        before = opener.threads.get(thread)
-        opener.threads[thread] = counts
+        _put_in_place()
+        before = in_force.threads.get(thread)
+        in_force.threads[thread] = counts
     try:
         yield
     finally:
         with _lock:
             if before is None:
-                opener.threads.pop(thread, None)
+                in_force.threads.pop(thread, None)
                 _remove_unused()
             else:
-                opener.threads[thread] = before
+                in_force.threads[thread] = before
 
 
 def install_for(counts: ImageCounts) -> None:
@@ -158,44 +164,48 @@ def install_for(counts: ImageCounts) -> None:
         counts: counts the images.
     """
     with _lock:
-        opener = _put_in_place()
-        opener.counts = counts
-        opener.threads.clear()  # blocks of the process that this one was forked from
-        opener.uses += 1
+        _put_in_place()
+        in_force.counts = counts
+        in_force.threads.clear()  # blocks of the process that this one was forked from
+        in_force.uses += 1
         pixel_memory.use_again()
 
 
-def _put_in_place() -> _Opener:
-    global _opener
-    if _opener is None:
-        _opener = Image.open = _Opener(Image.open)
-        _opener.replace_steps()
-    return _opener
+def _put_in_place() -> None:
+    global _is_in_place, _before
+    if not _is_in_place:
+        _is_in_place = True
+        prepare()
+        opens, accepts = Image.OPEN.get(_FORMAT, (None, None))
+        if opens is not jpeg_factory and opens is not None and _is_pillows(opens):
+            _before = opens
+            Image.OPEN[_FORMAT] = jpeg_factory, accepts
+        _steps.replace()
 
 
-def _end_use() -> None:
-    if _opener is not None:
-        _opener.uses -= 1
-    _remove_unused()
+def _is_pillows(opens: Any) -> bool:
+    return getattr(opens, "__module__", None) == JpegImagePlugin.__name__ and is_own(opens)
 
 
 def _remove_unused() -> None:
-    """Puts back the function that was there. If other code has replaced ours since, ours stays and only calls it."""
-    global _opener
-    if _opener is None or _opener.uses or _opener.threads:
+    """Puts back Pillow's function, unless the program has registered another one since."""
+    global _is_in_place
+    if not _is_in_place or in_force.uses or in_force.threads:
         return
-    _opener.put_back()
-    _opener = None
+    _is_in_place = False
+    opens, accepts = Image.OPEN.get(_FORMAT, (None, None))
+    if opens is jpeg_factory:
+        Image.OPEN[_FORMAT] = _before, accepts
+    _steps.put_back()
 
 
 def _after_fork() -> None:
     """Another thread of the parent may have held the lock, or been inside `deferred_here`."""
     global _lock
     _lock = threading.Lock()
-    if _opener is not None:
-        here = threading.get_ident()
-        _opener.threads = {thread: counts for thread, counts in _opener.threads.items() if thread == here}
-        _remove_unused()
+    here = threading.get_ident()
+    in_force.threads = {thread: counts for thread, counts in in_force.threads.items() if thread == here}
+    _remove_unused()
 
 
 if hasattr(os, "register_at_fork"):

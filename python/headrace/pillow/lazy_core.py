@@ -1,13 +1,13 @@
-"""What stands for Pillow's native image while Pillow's own methods run on an image without pixels."""
+"""What stands for Pillow's native image in an image without pixels, and records what Pillow's methods call."""
 
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 _TRANSPOSES = range(7)  # the members of PIL.Image.Transpose
 _SWAPPING = (2, 4, 5, 6)  # ROTATE_90, ROTATE_270, TRANSPOSE, TRANSVERSE: width and height change places
+_MODES = ("RGB", "L")  # conversions to others are Pillow's
 MOST_PIXELS = 1 << 26  # more of them are made at once, so that a MemoryError comes where Pillow raises it
 
 Operation = tuple[Any, ...]  # a method of Pillow's ImagingCore and its arguments
@@ -16,37 +16,79 @@ Operation = tuple[Any, ...]  # a method of Pillow's ImagingCore and its argument
 class Maker(Protocol):
     """Makes the pixels of a file after some operations."""
 
+    def hold(self, lazy: LazyCore) -> None: ...
+
     def make(self, operations: tuple[Operation, ...]) -> Any: ...
 
     def mapped(self, operations: tuple[Operation, ...], table: Any, layout: str) -> Any: ...
 
 
-@dataclass
+Recorded = tuple[Maker, tuple[Operation, ...]]
+
+
+class PixelAccess:
+    """What ``load`` returns for an image without pixels: Pillow's PixelAccess, made at the first access to a pixel.
+
+    It belongs to the native image that the image had when ``load`` was called, as Pillow's does.
+    """
+
+    def __init__(self, lazy: LazyCore, readonly: int) -> None:
+        self._lazy, self._readonly = lazy, readonly
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._lazy.made().pixel_access(self._readonly)[at]
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        self._lazy.made().pixel_access(self._readonly)[at] = value
+
+
 class LazyCore:
     """Records operations with the methods of Pillow's ImagingCore that the recorded methods of an image call.
+
+    Note [made]: the pixels are made once. From then on this object only passes on calls to Pillow's native image, which
+    may be changed in place, and keeps neither the file nor what was recorded. What was recorded from it before stays as
+    it was. Several threads may do all this at once: `_recorded` is read in one step, and is removed only after the
+    native image is there.
 
     Arguments that Pillow's native code would refuse are passed to it at once, so its error is raised where Pillow
     raises it.
 
     Attributes:
-        maker: makes the pixels.
         mode, size: of the image after the operations, as Pillow's methods read them.
         readonly: 0, as of an image whose memory is not a mapped file.
     """
 
-    maker: Maker
-    mode: str
-    size: tuple[int, int]
-    operations: tuple[Operation, ...] = ()
     readonly: ClassVar[int] = 0
-    _made: Any = field(default=None, repr=False)
-    _mapped: bool = field(default=False, repr=False)
+    _recorded: Recorded | None
+    native: Any = None  # Pillow's image, once it is made
+
+    def __init__(self, maker: Maker, mode: str, size: tuple[int, int], operations: tuple[Operation, ...] = ()) -> None:
+        self._mode, self._size = mode, size
+        self._recorded = maker, operations
+        self._mapped = False
+        maker.hold(self)
+
+    @property
+    def mode(self) -> Any:
+        return self._mode if self.native is None else self.native.mode
+
+    @property
+    def size(self) -> Any:
+        return self._size if self.native is None else self.native.size
+
+    def recorded(self) -> Recorded | None:
+        """Returns what makes the pixels, and the operations before them; None if the pixels are made."""
+        return self._recorded
 
     def made(self) -> Any:
         """Returns Pillow's native image, made at the first call."""
-        if self._made is None:
-            self._made = self.maker.make(self.operations)
-        return self._made
+        recorded = self._recorded
+        if recorded is not None:
+            maker, operations = recorded
+            made = maker.make(operations)
+            self.__dict__.setdefault("native", made)  # in one step: another thread may have made it, too
+            self._recorded = None
+        return self.native
 
     def mapped(self, table: Any, layout: str) -> Any:
         """Returns the values that a table gives for the pixels, without making these; see `FilePixels.mapped`.
@@ -54,44 +96,64 @@ class LazyCore:
         Returns:
             None if the pixels are made already, should be made because they are needed again, or cannot be mapped.
         """
-        if self._made is not None or self._mapped:
+        recorded = self._recorded
+        if recorded is None or self._mapped:
             return None
         self._mapped = True
-        return self.maker.mapped(self.operations, table, layout)
+        maker, operations = recorded
+        return maker.mapped(operations, table, layout)
 
-    def crop(self, box: tuple[int, int, int, int]) -> LazyCore:
+    def pixel_access(self, readonly: int = 0) -> PixelAccess:
+        return PixelAccess(self, readonly)
+
+    def crop(self, box: tuple[int, int, int, int]) -> Any:
         left, top, right, bottom = box
-        return self._then(("crop", box), size=(max(0, right - left), max(0, bottom - top)))
+        return self._then("crop", box, size=(max(0, right - left), max(0, bottom - top)))
 
     def resize(self, size: Any, resample: Any, box: Any) -> Any:
         try:
             width, height = (operator.index(edge) for edge in size)
         except (TypeError, ValueError):
             width = height = 0
-        whole = tuple(box) == (0, 0, *self.size)
-        if not whole or min(width, height, *self.size) < 1 or width * height > MOST_PIXELS:
+        own = self._size
+        if tuple(box) != (0, 0, *own) or min(width, height, *own) < 1 or width * height > MOST_PIXELS:
             return self.made().resize(size, resample, box)
-        return self._then(("resize", (width, height), resample, (0, 0, *self.size)), size=(width, height))
-
-    def reduce(self, factor: Any, box: Any) -> Any:
-        return self.made().reduce(factor, box)  # called by Image.resize with a reducing_gap, which resizes the result
+        return self._then("resize", (width, height), resample, (0, 0, *own), size=(width, height))
 
     def transpose(self, method: Any) -> Any:
         if method not in _TRANSPOSES:
             return self.made().transpose(method)
-        width, height = self.size
-        return self._then(("transpose", method), size=(height, width) if method in _SWAPPING else (width, height))
+        width, height = self._size
+        return self._then("transpose", method, size=(height, width) if method in _SWAPPING else (width, height))
 
-    def convert(self, mode: str, *dither: Any) -> LazyCore:
-        return self._then(("convert", mode, *dither), mode=mode)
+    def convert(self, mode: str, *dither: Any) -> Any:
+        if mode not in _MODES:
+            return self.made().convert(mode, *dither)
+        return self._then("convert", mode, *dither, mode=mode)
 
-    def effect(self, name: str, value: Any, size: tuple[int, int] | None = None) -> LazyCore:
-        """Records one of `effects`, which makes an image of another size if `size` is given; ImagingCore has no such
-        method."""
-        return self._then(("effect", name, value), size=size)
-
-    def copy(self) -> LazyCore:
+    def copy(self) -> Any:
         return self._then()
 
-    def _then(self, *operation: Operation, mode: str | None = None, size: tuple[int, int] | None = None) -> LazyCore:
-        return LazyCore(self.maker, mode or self.mode, size or self.size, (*self.operations, *operation))
+    def _then(self, *operation: Any, mode: str | None = None, size: tuple[int, int] | None = None) -> Any:
+        recorded = self._recorded
+        if recorded is None:
+            name, *arguments = operation or ("copy",)
+            return getattr(self.native, name)(*arguments)
+        maker, operations = recorded
+        added = (*operations, operation) if operation else operations
+        return LazyCore(maker, mode or self._mode, size or self._size, added)
+
+    def effect(self, name: str, value: Any, size: tuple[int, int] | None = None) -> LazyCore | None:
+        """Records one of `effects`, which makes an image of another size if `size` is given; ImagingCore has no such
+        method. Returns None if the pixels are made."""
+        recorded = self._recorded
+        if recorded is None:
+            return None
+        maker, operations = recorded
+        return LazyCore(maker, self._mode, size or self._size, (*operations, ("effect", name, value)))
+
+    def __getattr__(self, name: str) -> Any:
+        """All else that Pillow's methods ask of a native image."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.made(), name)

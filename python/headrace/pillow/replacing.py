@@ -1,10 +1,16 @@
-"""Puts our versions of other libraries' functions in their places, and takes them away again."""
+"""Puts our versions of other libraries' functions in their places, and takes them away again.
+
+Note [patched]: a program may have put functions of its own in these places, too, or in others whose work a native pass
+does. Its functions are called. So only a library's own functions are replaced, and a native pass is taken only while
+those that it stands for are the library's own.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 
@@ -52,8 +58,9 @@ class Replacements:
             module = sys.modules.get(place.module)
             holder = None if module is None or place in self._replaced else place.find(module)
             before = None if holder is None else _of(holder, place.name)
-            if before is not None:
+            if before is not None and is_own(before):
                 ours = place.version(before)
+                ours.__dict__[_MARK] = id(ours)
                 self._replaced[place] = holder, before, ours
                 _set(holder, place.name, ours)
         return len(self._replaced) == len(self._places)
@@ -65,6 +72,48 @@ class Replacements:
             if _of(holder, place.name) is ours:
                 _set(holder, place.name, before)
         self._replaced = {}
+
+
+_MARK = "_stands_for_wrapped"  # of ours: its id, because functools.wraps copies attributes to functions around it
+
+
+def _below(function: Any) -> Any:
+    """Returns the function that ours stands in place of; another one as it is."""
+    if isinstance(function, FunctionType) and function.__dict__.get(_MARK) == id(function):
+        return function.__wrapped__  # type: ignore[attr-defined]
+    return function
+
+
+def is_own(function: Any) -> bool:
+    """Whether a function is the one that its module defines, or our version of it, and not another one in its place."""
+    function = _below(function)
+    if isinstance(function, FunctionType):
+        module = sys.modules.get(function.__module__)
+        return module is not None and function.__globals__ is vars(module)  # functools.wraps copies only the names
+    return not callable(function) or type(function).__module__ == "builtins"  # a native function
+
+
+class Untouched:
+    """Functions that a native pass stands for.
+
+    Args:
+        places: each a class or module and a name in it. What it has now is taken for the library's, if it is that.
+    """
+
+    def __init__(self, *places: tuple[Any, str]) -> None:
+        found = [(of, name, _below(getattr(of, name, None))) for of, name in places]
+        self._known = all(is_own(function) for _, _, function in found)
+        self._places = [(of, name, function, getattr(function, "__code__", None)) for of, name, function in found]
+
+    def __bool__(self) -> bool:
+        """Whether all of them are in their places."""
+        for of, name, function, code in self._places:
+            there = getattr(of, name, None)
+            if there is not function and _below(there) is not function:
+                return False
+            if code is not None and function.__code__ is not code:
+                return False
+        return self._known
 
 
 def _of(holder: Any, name: Any) -> Any:

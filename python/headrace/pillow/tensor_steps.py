@@ -11,14 +11,14 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.pillow.deferred_image import Deferred, mapped
+from headrace.pillow.deferred_image import is_deferred, mapped
 from headrace.pillow.replacing import Replacements, method
 from headrace.pillow.value_tables import table_of
 
 
 def _fused(image: Any, steps: Sequence[Any], first: int) -> tuple[Any, int] | None:
     """Returns the tensor that some of the steps from `first` on make of a deferred image, and the number of these."""
-    if not isinstance(image, Deferred):
+    if not is_deferred(image):
         return None
     table = table_of(steps, first, image.mode)
     values = None if table is None else mapped(image, table.values, table.layout)
@@ -28,7 +28,7 @@ def _fused(image: Any, steps: Sequence[Any], first: int) -> tuple[Any, int] | No
 def _compose(plain: Any) -> Any:
     @functools.wraps(plain)
     def call(self: Any, *inputs: Any) -> Any:
-        if len(inputs) != 1 or not isinstance(inputs[0], Deferred):
+        if len(inputs) != 1 or not is_deferred(inputs[0]):
             return plain(self, *inputs)
         (made,), steps = inputs, list(self.transforms)
         at = 0

@@ -5,6 +5,8 @@ The transforms themselves make a table, from an image that holds all bytes.
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +17,7 @@ from PIL import Image
 from torch.nn.modules import module as nn_module
 
 from headrace.images.kinds import as_image, is_pure_tensor
+from headrace.pillow.replacing import Untouched
 
 _MOST = 64  # tables kept
 _WIDEST = 4  # bytes of an element that the kernels write
@@ -123,9 +126,11 @@ def table_of(steps: Sequence[Any], first: int, mode: str) -> ValueTable | None:
 
 def _known(kinds: dict[tuple[str, str], Callable[[Any], Hashable]], step: Any) -> Hashable:
     """Returns what a transform's result depends on; None if that is unknown."""
-    kind = type(step)
+    kind: Any = type(step)
     depends = kinds.get((kind.__module__, kind.__qualname__))
     if depends is None:
+        return None
+    if not _untouched(kind):
         return None
     held = vars(step)
     if any(held.get(name) for name in _HOOKS) or "forward" in held:
@@ -133,6 +138,26 @@ def _known(kinds: dict[tuple[str, str], Callable[[Any], Hashable]], step: Any) -
     if nn_module._global_forward_hooks or nn_module._global_forward_pre_hooks:
         return None
     return depends(step)
+
+
+_METHODS = ("__call__", "forward", "transform", "call_kernel", "_call_kernel", "_get_params", "make_params")
+_MODULES = ("torchvision.transforms.functional", "torchvision.transforms._functional_tensor")
+_V2_MODULE = "torchvision.transforms.v2.functional"
+_FUNCTIONALS = (
+    *("to_tensor", "pil_to_tensor", "normalize", "convert_image_dtype", "to_image", "pil_to_image", "to_dtype"),
+    *("normalize_image", "to_dtype_image", "to_pure_tensor"),
+)
+
+
+@functools.cache
+def _untouched(kind: Any) -> Untouched:
+    """Returns the functions whose work a table of such a transform does; see Note [patched] in `replacing`."""
+    places: list[tuple[Any, str]] = [(kind, name) for name in _METHODS if hasattr(kind, name)]
+    if kind.__module__.startswith("torchvision."):
+        names = (*_MODULES, _V2_MODULE) if ".v2." in kind.__module__ else _MODULES
+        modules = [sys.modules[name] for name in names if name in sys.modules]
+        places += [(module, name) for module in modules for name in _FUNCTIONALS if hasattr(module, name)]
+    return Untouched(*places)
 
 
 def _made(steps: Sequence[Any], mode: str) -> ValueTable | None:

@@ -21,7 +21,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from torch.utils.data import DataLoader
 
 import headrace
-from headrace.pillow.deferred_image import DeferredImage, DeferredJpeg
+from headrace.pillow.deferred_image import is_deferred
 from own_dataset import OwnDataset
 from support import assert_same, descriptors, hard_files, silent_pillow
 
@@ -96,6 +96,11 @@ def type_of(image: Any) -> type:
         return type(image)
 
 
+def deferred_in(image: Any) -> bool:
+    with image:
+        return is_deferred(image)
+
+
 def outcome(open_: Any, path: Path) -> Any:
     try:
         with open_(path) as image:
@@ -115,11 +120,11 @@ def test_odd_and_broken_files(hard_dev):
 
 def test_a_chain_is_not_decoded_before_its_pixels_are_read(file, monkeypatch):
     image = headrace.pillow.open(file)
-    assert type(image) is DeferredJpeg and isinstance(image, JpegImageFile)
+    assert is_deferred(image) and type(image) is JpegImageFile
     chain = image.convert("RGB").crop((10, 20, 110, 100)).resize((30, 30)).transpose(Image.Transpose.ROTATE_90)
     image.load()
-    assert type(chain) is DeferredImage and isinstance(chain, Image.Image) and chain.size == (30, 30)
-    assert type(image) is DeferredJpeg and image._lazy._made is None
+    assert is_deferred(chain) and type(chain) is Image.Image and chain.size == (30, 30)
+    assert is_deferred(image)
     decoded = []
     native = headrace.pillow.file_pixels.core.decode_fuse
     monkeypatch.setattr(
@@ -127,7 +132,7 @@ def test_a_chain_is_not_decoded_before_its_pixels_are_read(file, monkeypatch):
     )
     chain.tobytes()
     assert [stage["box"] for stage in decoded[0]["stages"]] == [(10, 20, 100, 80)] and len(decoded) == 1
-    assert type(chain) is Image.Image
+    assert not is_deferred(chain) and type(chain) is Image.Image
     same(chain, Image.open(file).convert("RGB").crop((10, 20, 110, 100)).resize((30, 30)).transpose(2))
 
 
@@ -209,12 +214,12 @@ def test_what_is_not_deferred(file, tmp_path):
     Image.open(file).convert("CMYK").save(inks)
     png = tmp_path / "a.png"
     Image.open(file).save(png)
-    assert type_of(headrace.pillow.open(inks)) is JpegImageFile
+    assert not deferred_in(headrace.pillow.open(inks))
     assert type_of(headrace.pillow.open(png)) is type_of(Image.open(png))
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.write(file, "a.jpg")
     with zipfile.ZipFile(tmp_path / "a.zip") as archive, archive.open("a.jpg") as inner:
-        assert type(headrace.pillow.open(inner)) is JpegImageFile
+        assert not is_deferred(headrace.pillow.open(inner))
     drafted, plain = headrace.pillow.open(file), Image.open(file)
     for image in (drafted, plain):
         image.draft("RGB", (image.width // 4, image.height // 4))
@@ -290,18 +295,18 @@ def test_threads_share_deferred_images(file):
 def test_install_and_uninstall(file):
     plain = Image.open
     with headrace.pillow.deferred():
-        assert type_of(Image.open(file)) is DeferredJpeg
+        assert deferred_in(Image.open(file))
         with headrace.pillow.deferred():
             pass
-        assert type_of(Image.open(file)) is DeferredJpeg
-    assert Image.open is plain and type_of(Image.open(file)) is JpegImageFile
+        assert deferred_in(Image.open(file))
+    assert Image.open is plain and not deferred_in(Image.open(file))
     headrace.pillow.install()
     headrace.pillow.install()
     ours = Image.open
     try:
         Image.open = lambda *args, **options: ours(*args, **options)  # another library's
         headrace.pillow.uninstall()
-        assert type_of(Image.open(file)) is JpegImageFile
+        assert not deferred_in(Image.open(file))
     finally:
         Image.open = plain
     headrace.pillow.uninstall()

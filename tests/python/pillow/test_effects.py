@@ -16,7 +16,7 @@ from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 import headrace
 from headrace import transforms
-from headrace.pillow.deferred_image import Deferred
+from headrace.pillow.deferred_image import is_deferred
 from headrace.pixels import blur_rule
 from torchvision_shim import import_torchvision
 
@@ -136,7 +136,7 @@ def small(photographs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> 
 
 def recorded(path: Path, mode: str, step: Any) -> bool:
     with headrace.pillow.deferred():
-        return isinstance(step(Image.open(path).convert(mode)), Deferred)
+        return is_deferred(step(Image.open(path).convert(mode)))
 
 
 @pytest.mark.pixels

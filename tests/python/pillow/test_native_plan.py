@@ -11,7 +11,7 @@ from PIL import Image, ImageOps
 
 import headrace
 from headrace.pillow import deferred_image, file_pixels
-from headrace.pillow.deferred_image import DeferredImage, DeferredJpeg
+from headrace.pillow.deferred_image import is_deferred
 from headrace.pillow.native_plan import NativePlan
 from headrace.pixels import pillow_rule
 
@@ -65,7 +65,7 @@ def test_operations_left_to_pillow(operation):
 def test_crop_flip_gray_resize_and_crop_are_one_pass(photographs, calls):
     image = headrace.pillow.open(photographs[0])
     made = ImageOps.mirror(image.crop((10, 20, 110, 100))).convert("L").resize((50, 30)).crop((5, 5, 45, 25))
-    assert type(made) is DeferredImage
+    assert is_deferred(made)
     plain = ImageOps.mirror(Image.open(photographs[0]).crop((10, 20, 110, 100))).convert("L").resize((50, 30))
     assert made.tobytes() == plain.crop((5, 5, 45, 25)).tobytes()
     assert calls == [((10, 20, 100, 80), 1)]
@@ -77,9 +77,9 @@ def test_gray_files(photographs, calls, mode):
     stream = io.BytesIO()
     Image.open(photographs[0]).convert("L").save(stream, "JPEG")
     image = headrace.pillow.open(stream)
-    assert type(image) is DeferredJpeg
+    assert is_deferred(image)
     made = image.convert(mode).crop((3, 4, 90, 80)).resize((40, 30))
-    assert type(made) is DeferredImage and made.mode == mode
+    assert is_deferred(made) and made.mode == mode
     assert made.tobytes() == Image.open(stream).convert(mode).crop((3, 4, 90, 80)).resize((40, 30)).tobytes()
     assert calls == [((3, 4, 87, 76), 1)]
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import headrace
-from headrace.pillow.deferred_image import DeferredJpeg
+from headrace.pillow.deferred_image import is_deferred
 from support import descriptors
 
 
@@ -91,14 +91,14 @@ def test_another_library_patches_open_before_and_after(file, monkeypatch):
     monkeypatch.setattr(Image, "open", patched(plain, "before"))
     with headrace.pillow.deferred():
         with Image.open(file) as first:
-            assert isinstance(first, DeferredJpeg)
+            assert is_deferred(first)
         inside = Image.open
         Image.open = patched(inside, "after")
         image = Image.open(io.BytesIO(file.read_bytes()))
-        assert isinstance(image, DeferredJpeg)
+        assert is_deferred(image)
     assert seen == ["before", "after", "before"]
     with Image.open(file) as last:
-        assert not isinstance(last, DeferredJpeg)  # the other library's function is still in place
+        assert not is_deferred(last)  # the other library's function is still in place
     assert seen[3:] == ["after", "before"]
     with headrace.pillow.deferred(), Image.open(file) as again:
         assert again.convert("RGB").tobytes() == plain(file).convert("RGB").tobytes()
