@@ -64,6 +64,8 @@ _COMPARED = (
 def is_own(value: Any, module: ModuleType, path: str) -> bool:
     """Returns whether `value` is what the file of `module` binds to the qualified name `path`."""
     value = function_in(value)
+    if is_ours(value):
+        return True
     if isinstance(value, BuiltinFunctionType):
         return value.__name__ == path.rpartition(".")[2]
     binding = bound(module, path)

@@ -124,6 +124,8 @@ class _Functions:
             if self.replaced is None and not _has_first_defaults(function, now):
                 name = f"{function.__module__}.{function.__qualname__}"
                 self.replaced = f"the defaults of {name} were changed, which native threads would not see; restore them"
+        replaced = [one for one in (function_in(value) for _, value in strangers) if isinstance(one, FunctionType)]
+        self._code += [(one, one.__code__, one.__defaults__, one.__kwdefaults__) for one in replaced]
 
     def methods(self, cls: type) -> frozenset[str]:
         return self._reached.methods(cls)
