@@ -1,9 +1,9 @@
 """Runs each fuzzer for a while at a low priority, and adds what it did to a file of figures.
 
-    python -m fuzz.record [--minutes M] [--only jpegs chains states fuzz_jpeg fuzz_tar fuzz_http] [--seed S]
+    python -m fuzz.record [--minutes M] [--only jpegs chains states programs fuzz_jpeg fuzz_tar fuzz_http] [--seed S]
 
 Executions: files times sets of loops (jpegs), chains with all their samples (chains), states and sidecars (states),
-inputs (the libFuzzer harnesses, which need clang). The exit status is 1 if one of them found something.
+programs, inputs (the libFuzzer harnesses, which need clang). The exit status is 1 if one of them found something.
 """
 
 from __future__ import annotations
@@ -59,6 +59,22 @@ def states(seconds: float, seed: int) -> dict[str, Any]:
     return {"executions": number + files, "states": number, "refused": refused, "findings": len(wrong)}
 
 
+def programs(seconds: float, seed: int) -> dict[str, Any]:
+    from fuzz.programs.campaign import HARMLESS, Campaign
+
+    campaign = Campaign()
+    for _ in campaign.run(seed * 1_000_000, 1_000_000, len(os.sched_getaffinity(0)), seconds):
+        pass
+    counts = campaign.counts
+    findings = sum(number for kind, number in counts.items() if kind not in HARMLESS)
+    return {
+        "executions": campaign.programs,
+        "unsteady": counts["unsteady"],
+        "loud": counts["loud"],
+        "findings": findings,
+    }
+
+
 def harness(name: str) -> Callable[[float, int], dict[str, Any]]:
     def run(seconds: float, seed: int) -> dict[str, Any]:
         command = ["fuzz/run.sh", str(round(seconds)), f"-seed={seed + 1}"]
@@ -77,6 +93,7 @@ FUZZERS: dict[str, Callable[[float, int], dict[str, Any]]] = {
     "jpegs": jpegs,
     "chains": chains,
     "states": states,
+    "programs": programs,
     "fuzz_jpeg": harness("fuzz_jpeg"),
     "fuzz_tar": harness("fuzz_tar"),
     "fuzz_http": harness("fuzz_http"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -15,12 +16,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fuzz.programs import files
+from fuzz.programs.world import files
 
 #: A process runs so many programs.
 EACH = 500
 #: A program that takes longer hangs.
 WATCHDOG_S = 120.0
+
+#: What came of a program, without a finding.
+HARMLESS = {"same", "loud", "another error", "unsteady", "passed over"}
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -30,15 +34,16 @@ class Job:
 
     Args:
         first, last: numbers of its programs.
+        without: a regular expression; programs whose text it matches are passed over.
     """
 
-    def __init__(self, first: int, last: int) -> None:
+    def __init__(self, first: int, last: int, without: str) -> None:
         self.next, self.last, self.at, self._rest = first, last, time.monotonic(), b""
         path = os.pathsep.join(
             [str(REPOSITORY), str(REPOSITORY / "tests" / "python"), os.environ.get("PYTHONPATH", "")]
         )
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "fuzz.programs.child", str(first), str(last)],
+            [sys.executable, "-m", "fuzz.programs.child", str(first), str(last), without],
             stdout=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
@@ -62,15 +67,16 @@ class Job:
 
     def kill(self) -> None:
         """Ends the process and those that it has started."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self.process.wait()
 
 
 class Campaign:
     """Runs programs and counts.
+
+    Args:
+        without: a regular expression; programs whose text it matches are passed over.
 
     Attributes:
         counts: of programs, by what came of them: "same", "silent", "loud", "another error", "unsteady", "hung", ...
@@ -78,7 +84,8 @@ class Campaign:
         found: those that differ.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, without: str = "") -> None:
+        self.without = without
         self.counts: Counter[str] = Counter()
         self.routes: Counter[str] = Counter()
         self.documented: Counter[str] = Counter()
@@ -115,7 +122,7 @@ class Campaign:
                     yield self.programs
 
     def _start(self, selector: selectors.BaseSelector, first: int, last: int) -> None:
-        job = Job(first, last)
+        job = Job(first, last, self.without)
         selector.register(job.pipe, selectors.EVENT_READ, job)
 
     def _hear(self, selector: selectors.BaseSelector, job: Job, waiting: list[tuple[int, int]]) -> None:
@@ -132,7 +139,7 @@ class Campaign:
         """The program that runs never ends, or ended its process: the others go on in a new one."""
         job.kill()
         selector.unregister(job.pipe)
-        from fuzz.programs.generate import program
+        from fuzz.programs.drawing.generate import program
 
         self._count(
             {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -16,8 +17,8 @@ from typing import Any
 import torch
 
 from fuzz.programs import trial
-from fuzz.programs.generate import program
-from fuzz.programs.program import Program
+from fuzz.programs.drawing.generate import program
+from fuzz.programs.drawing.parts import Program
 from fuzz.programs.shrinking import shrunk, steady
 
 #: So many differences of a kind are made smaller by a process.
@@ -29,9 +30,11 @@ class Child:
 
     Args:
         out: a file descriptor.
+        without: a regular expression; programs whose text it matches are passed over.
     """
 
-    def __init__(self, out: int) -> None:
+    def __init__(self, out: int, without: str = "") -> None:
+        self._without = re.compile(without, re.MULTILINE) if without else None
         self._out = os.fdopen(out, "w", buffering=1)
         self._seen: Counter[str] = Counter()
 
@@ -43,6 +46,9 @@ class Child:
         """Runs the program of a number."""
         self.say(begun=seed)
         one = program(seed)
+        if self._without is not None and self._without.search("\n".join(one.lines)):
+            self.say(done=seed, kind="passed over")
+            return
         try:
             found, runs = trial.difference(one)
         except trial.Unsteady:
@@ -59,7 +65,7 @@ class Child:
 
     def _told(self, one: Program, found: trial.Difference) -> dict[str, Any]:
         statement = one.lines[found.line]
-        key = f"{found.kind} {statement} {found.theirs.split(':')[1][:12]} {found.ours.split(':')[-2][-40:] if ':' in found.ours else ''}"
+        key = f"{found.kind} {statement} {found.theirs.split(':')[1][:12]}"
         self._seen[key] += 1
         if self._seen[key] <= SHRUNK:
             one, found = shrunk(one, found, lambda: self.say(shrinking=one.seed))
@@ -74,8 +80,8 @@ def main() -> None:
     os.dup2(null, 1), os.dup2(null, 2)  # what workers print about errors that are wanted
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    child = Child(out)
-    for seed in [*range(first, last), *map(int, sys.argv[3:])]:
+    child = Child(out, *sys.argv[3:])
+    for seed in range(first, last):
         child.run(seed)
 
 

@@ -175,6 +175,10 @@ class Observer:
         setattr(owner, name, value)
         self._undo.callback(lambda: delattr(owner, name) if before is missing else setattr(owner, name, before))
 
+    def around(self, owner: Any, name: str, change: Callable[[Any], Any]) -> None:
+        """Replaces a function by one that calls it."""
+        self.patch(owner, name, change(getattr(owner, name)))
+
     def put(self, mapping: Any, key: Any, value: Any) -> None:
         """Replaces an entry until the end."""
         missing = object()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from fuzz.programs.drawing.parts import Program
 from fuzz.programs.observer import Entry
-from fuzz.programs.program import Program
 
 Pair = tuple[Entry | None, Entry | None]
 

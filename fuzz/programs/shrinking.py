@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from fuzz.programs.program import Program
+from fuzz.programs.drawing.parts import Program
 from fuzz.programs.trial import Difference, Runs, Unsteady, difference
 
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import gc
 import inspect
-import os
 import random
 import sys
 import textwrap
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from fuzz.programs import names, rules
-from fuzz.programs.files import Copies
+from fuzz.programs import rules
+from fuzz.programs.drawing.parts import Program
 from fuzz.programs.observer import Entry, Observer
-from fuzz.programs.program import Program
+from fuzz.programs.world import names
+from fuzz.programs.world.files import Copies
+
+REPOSITORY = Path(__file__).parents[2]
 
 #: Ways to differ: another value, or a value where torch raises; an error where torch delivers; another error.
 SILENT, LOUD, ERROR = "silent", "loud", "another error"
@@ -174,10 +177,3 @@ def _of_statements(program: Program, statements: list[str], at: int) -> Differen
     found, runs = difference(given)
     print("routes:", ", ".join(sorted(runs.routes)), file=sys.stderr)
     return found
-
-
-def quiet() -> None:
-    """Sends what workers print to nowhere: tracebacks of errors that are wanted."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 2)
-    os.close(null)

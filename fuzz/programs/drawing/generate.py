@@ -6,10 +6,12 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from fuzz.programs import vocabulary as words
-from fuzz.programs.errors import NASTY
-from fuzz.programs.program import Program
-from fuzz.programs.steps import LOOKING, SETTINGS, STATEFUL
+from fuzz.programs.drawing import uses
+from fuzz.programs.drawing import vocabulary as words
+from fuzz.programs.drawing.parts import Program
+from fuzz.programs.drawing.patches import FUNCTIONS, PATCHES
+from fuzz.programs.world.errors import NASTY
+from fuzz.programs.world.steps import LOOKING, SETTINGS, STATEFUL
 
 _LOOPS = ("see.epoch(loader)", "see.epoch(loader)", "see.epoch(loader)", "see.epoch(loader, 2)", "see.epoch(loader, 1)")
 _PARTS = (
@@ -86,6 +88,12 @@ _OF_STEPS = (
 )
 
 
+_ODD_ARGUMENTS = (
+    *("pin_memory=False", "timeout=0", "in_order=False", "worker_init_fn=print", "prefetch_factor=2"),
+    *("persistent_workers=True", "num_workers=-1", "timeout=-1"),
+)
+
+
 class Draw(random.Random):
     """Choices for a program."""
 
@@ -108,7 +116,7 @@ def program(seed: int) -> Program:
         before.append(
             f"{'columns' if labels == 'columns' else 'labels'} = {_columns() if labels == 'columns' else labels}"
         )
-    names, arguments = draw.of(words.ORDERS)
+    names, arguments = draw.of(uses.ORDERS)
     if "Stream" in family.text and draw.often(0.8):
         names, arguments = (), ()
     before += names
@@ -184,41 +192,12 @@ def _own_step(draw: Draw, family: words.Family) -> tuple[str, str, list[str]] | 
             return None
         return "step", draw.of(fits), [f"step = {text}"]
     if kind < 0.6:
-        text, where = draw.of(_FUNCTIONS)
+        text, where = draw.of(FUNCTIONS)
         return "step", where, [text]
     if kind < 0.75:
         text = draw.of(list(LOOKING))
         return text, draw.of(LOOKING[text].split()), []
     return f"Raises({draw.of(list(NASTY))!r})", draw.of(("image", "tensor")), []
-
-
-_FUNCTIONS = (
-    ("RNG = random.Random(3)\ndef step(x): return shifted(x, RNG.random())", "image"),
-    ("RNG = np.random.default_rng(3)\ndef step(x): return shifted(x, RNG.random())", "tensor"),
-    ("def step(x, seen=[]):\n    seen.append(1)\n    return shifted(x, len(seen) % 5 / 4)", "image"),
-    (
-        "def step(x):\n    step.calls = getattr(step, 'calls', 0) + 1\n    return shifted(x, step.calls % 5 / 4)",
-        "tensor",
-    ),
-    ("CALLS = 0\ndef step(x):\n    global CALLS\n    CALLS += 1\n    return shifted(x, CALLS % 5 / 4)", "image"),
-    (
-        "def made():\n    calls = 0\n    def step(x):\n        nonlocal calls\n        calls += 1\n        return shifted(x, calls % 5 / 4)\n    return step\nstep = made()",
-        "tensor",
-    ),
-    ("SEEN = {}\ndef step(x):\n    SEEN[len(SEEN)] = 1\n    return shifted(x, len(SEEN) % 5 / 4)", "tensor"),
-    ("NUMBERS = itertools.cycle([0.25, 0.5, 0.125])\nstep = lambda x: shifted(x, next(NUMBERS))", "image"),
-    ("SEEN = torch.zeros(1)\nstep = lambda x: shifted(x, float(SEEN.add_(0.25)) % 2)", "tensor"),
-    (
-        "class Stack:\n    items = []\ndef step(x):\n    Stack.items.append(1)\n    return shifted(x, len(Stack.items) % 5 / 4)",
-        "image",
-    ),
-    (
-        "import functools\n@functools.lru_cache(None)\ndef once(n, g=random.Random(4)): return g.random()\ndef step(x): return shifted(x, once(x.size[0] if isinstance(x, Image.Image) else x.shape[-1]))",
-        "image",
-    ),
-    ("AMOUNT = [0.25]\nstep = lambda x: shifted(x, AMOUNT[0])", "tensor"),
-    ("amount = 0.25\nstep = lambda x: shifted(x, amount)", "image"),
-)
 
 
 def _target(draw: Draw, family: words.Family, before: list[str]) -> str:
@@ -246,24 +225,13 @@ def _arguments(draw: Draw, given: Sequence[str]) -> list[str]:
         if draw.often(0.4):
             made.append("persistent_workers=True")
         if draw.often(0.2):
-            made.append(f"worker_init_fn={draw.of(words.INITS)}")
+            made.append(f"worker_init_fn={draw.of(uses.INITS)}")
     if draw.often(0.14):
-        made.append(f"collate_fn={draw.of(words.COLLATES)}")
+        made.append(f"collate_fn={draw.of(uses.COLLATES)}")
     if draw.often(0.03):
-        made.append(
-            draw.of(
-                (
-                    "pin_memory=False",
-                    "timeout=0",
-                    "in_order=False" if not workers else "in_order=True",
-                    "worker_init_fn=print",
-                    "prefetch_factor=2",
-                    "persistent_workers=True",
-                    "num_workers=-1",
-                    "timeout=-1",
-                )
-            )
-        )
+        odd = draw.of(_ODD_ARGUMENTS)
+        if odd.split("=")[0] not in {one.split("=")[0] for one in made}:
+            made.append(odd)
     return made
 
 
@@ -276,18 +244,18 @@ def _actions(
     if wraps:
         pools += [words.OF_WRAPS] * 2
     if steps:
-        pools += [words.TRANSFORM_CHANGES, words.PATCHES]
+        pools += [uses.TRANSFORM_CHANGES, PATCHES]
     if any(one.startswith("sampler") for one in before):
         pools += [_OF_SAMPLERS] * 2
     if any(one.startswith("g =") for one in before):
         pools += [_OF_GENERATORS] * 2
     if "step" in steps:
-        pools += [(*_OF_STEPS, "AMOUNT[0] = 0.75", "amount = 0.75")] * 2
+        pools += [(*_OF_STEPS, "AMOUNT[0] = 0.75", "amount = 0.75", "amount.value = 0.75")] * 2
     made: list[str] = []
     if any(one in LOOKING for one in steps):
         made.append(draw.of(SETTINGS))
     elif draw.often(0.06):
-        made.append(draw.of((*SETTINGS, *words.PATCHES)))
+        made.append(draw.of((*SETTINGS, *PATCHES)))
     rounds = draw.of((1, 2, 2, 3)) if not workers else draw.of((1, 2, 2))
     for number in range(rounds):
         if number or draw.often(0.3):

@@ -87,7 +87,7 @@ def of_numpy() -> Held:
 
 def of_legacy_numpy() -> Held:
     """Draws from a numpy RandomState."""
-    return Held(np.random.RandomState(3), lambda generator: generator.rand())  # noqa: NPY002
+    return Held(np.random.RandomState(3), lambda generator: generator.rand())
 
 
 def of_torch() -> Held:
@@ -347,7 +347,7 @@ SETTINGS = (
 )
 
 
-class warnings_as_errors(warnings.catch_warnings):  # noqa: N801 - used as a function
+class warnings_as_errors(warnings.catch_warnings):
     """A context in which warnings are errors."""
 
     def __enter__(self) -> None:

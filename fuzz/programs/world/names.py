@@ -1,6 +1,6 @@
 """The names that programs use."""
 
-# ruff: noqa: F401, E402, I001
+# ruff: noqa: F401, F403, E402, I001
 from __future__ import annotations
 
 import copy
@@ -12,7 +12,7 @@ import random
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "python"))
+sys.path.append(str(Path(__file__).resolve().parents[3] / "tests" / "python"))
 
 import numpy as np
 import torch
@@ -47,8 +47,8 @@ from torchvision.transforms import v2 as V2
 import headrace
 from headrace import transforms as H
 
-from fuzz.programs.data import *
-from fuzz.programs.errors import *
-from fuzz.programs.files import blobs, folder, paths
-from fuzz.programs.steps import *
-from fuzz.programs import steps as step_module
+from fuzz.programs.world.data import *
+from fuzz.programs.world.errors import *
+from fuzz.programs.world.files import blobs, folder, paths
+from fuzz.programs.world.steps import *
+from fuzz.programs.world import steps as step_module

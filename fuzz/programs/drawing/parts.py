@@ -53,7 +53,7 @@ class Program:
         """A program that shows the difference."""
         body = "\n".join(f"    {part}" for line in self.lines for part in line.split("\n"))
         return (
-            "from fuzz.programs.names import *\nfrom fuzz.programs.trial import compare\n\n"
+            "from fuzz.programs.world.names import *\nfrom fuzz.programs.trial import compare\n\n"
             f"def program(Loader, see):\n{body}\n\nprint(compare(program))"
         )
 

@@ -14,10 +14,10 @@ from PIL import Image
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 from torchvision import datasets, transforms
 
-from fuzz.programs import files
+from fuzz.programs.world import files
 
 COUNT = files.CLASSES * files.EACH
-Pair = namedtuple("Pair", "image label")  # noqa: PYI024
+Pair = namedtuple("Pair", "image label")
 
 
 def pixels(count: int = COUNT, shape: tuple[int, ...] = (12, 10, 3)) -> Any:
@@ -290,3 +290,41 @@ class Failing:
             if number == self.at:
                 raise self.error
             yield number
+
+
+# ---- functions that replace others, made of these
+
+
+def turned(old: Any) -> Any:
+    """Its images, mirrored."""
+    return lambda *given, **options: old(*given, **options).transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+
+
+def negated(old: Any) -> Any:
+    """Its images, negated."""
+    return lambda *given, **options: old(*given, **options).point(lambda value: 255 - value)
+
+
+def halved(old: Any) -> Any:
+    """Its tensors, halved."""
+    return lambda *given, **options: old(*given, **options) / 2
+
+
+def unchanged(old: Any) -> Any:
+    """The same."""
+    return lambda *given, **options: old(*given, **options)
+
+
+def relabelled(old: Any) -> Any:
+    """Its samples, with another label."""
+    return lambda self, index: (old(self, index)[0], -1)
+
+
+def shuffled(old: Any) -> Any:
+    """The sample after the one that is asked for."""
+    return lambda self, index: old(self, (index + 1) % 5)
+
+
+def first(old: Any) -> Any:
+    """The first sample, always."""
+    return lambda self, index: old(self, 0)

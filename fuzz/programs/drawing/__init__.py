@@ -1,0 +1,1 @@
+"""Draws programs, of parts that are source text."""

@@ -1,0 +1,91 @@
+"""The parts of programs: functions that are replaced, and steps that are functions with a state."""
+
+from __future__ import annotations
+
+PATCHES = (
+    "see.patch(datasets.folder, 'pil_loader', lambda path: red())",
+    "see.patch(datasets.folder, 'default_loader', lambda path: red())",
+    "see.patch(Image, 'open', lambda *a, **k: red())",
+    "see.around(Image, 'open', turned)",
+    "see.around(Image.Image, 'convert', negated)",
+    "see.around(Image.Image, 'resize', turned)",
+    "see.around(Image.Image, 'crop', turned)",
+    "see.around(Image.Image, 'load', unchanged)",
+    "see.around(Image, 'fromarray', turned)",
+    "see.patch(F, 'resize', lambda image, *a, **k: red((8, 8)))",
+    "see.around(F, 'to_tensor', halved)",
+    "see.around(F, 'normalize', halved)",
+    "see.around(F, 'center_crop', turned)",
+    "see.around(V.Resize, 'forward', turned)",
+    "see.around(V.ToTensor, '__call__', halved)",
+    "see.around(V.Normalize, 'forward', halved)",
+    "see.around(V.Compose, '__call__', halved)",
+    "see.patch(V.Resize, '__call__', lambda s, image: s.forward(image).transpose(0))",
+    "see.around(H.Resize, '__call__', turned)",
+    "see.around(V2.ToDtype, 'transform', halved)",
+    "see.around(type(base), '__getitem__', shuffled)",
+    "see.around(datasets.DatasetFolder, '__getitem__', relabelled)",
+    "see.around(datasets.CIFAR10, '__getitem__', relabelled)",
+    "see.around(datasets.MNIST, '__getitem__', relabelled)",
+    "see.around(headrace.ImageFiles, '__getitem__', relabelled)",
+    "see.patch(datasets.DatasetFolder, '__len__', lambda s: 5)",
+    "see.patch(type(base), '__len__', lambda s: 5)",
+    "see.patch(type(base), '__getitems__', lambda s, indices: [s[i] for i in reversed(indices)])",
+    "base.__getitems__ = lambda indices: [base[i] for i in reversed(indices)]",
+    "data.__getitems__ = lambda indices: [data[i] for i in reversed(indices)]",
+    "see.around(Subset, '__getitem__', first); see.patch(Subset, '__getitems__', lambda s, them: [s[i] for i in them])",
+    "see.around(ConcatDataset, '__getitem__', first)",
+    "see.patch(Subset, '__len__', lambda s: 3)",
+    "see.patch(RandomSampler, '__iter__', lambda s: iter([2, 1, 0]))",
+    "see.patch(SequentialSampler, '__iter__', lambda s: iter([2, 1, 0]))",
+    "see.patch(BatchSampler, '__iter__', lambda s: iter([[2, 1], [0]]))",
+    "see.patch(torch, 'randperm', lambda n, **k: torch.arange(n - 1, -1, -1))",
+    "base.transform.transforms[0].forward = lambda image: red((8, 8))",
+    "base.transform.transforms[-1].forward = lambda x: torch.zeros(2)",
+    "base.transform.__class__ = Twice",
+    "see.put(default_collate_fn_map, int, lambda batch, *, collate_fn_map=None: ('ints', batch))",
+    "see.put(default_collate_fn_map, torch.Tensor, lambda batch, *, collate_fn_map=None: ('tensors', len(batch)))",
+    "see.put(default_collate_fn_map, str, lambda batch, *, collate_fn_map=None: '+'.join(batch))",
+    "see.put(default_collate_fn_map, float, lambda batch, *, collate_fn_map=None: sum(batch))",
+    "see.put(default_collate_fn_map, Image.Image, lambda batch, *, collate_fn_map=None: [i.size for i in batch])",
+    "see.put(default_collate_fn_map, type(None), lambda batch, *, collate_fn_map=None: len(batch))",
+    "see.put(default_collate_fn_map, np.ndarray, lambda batch, *, collate_fn_map=None: len(batch))",
+    "see.patch(sys.modules['torch.utils.data._utils.collate'], 'default_collate', lambda batch: len(batch))",
+    "see.patch(sys.modules['torch.utils.data._utils.collate'], 'collate', lambda batch, **k: len(batch))",
+    "see.patch(torch, 'stack', lambda tensors, *a, **k: len(tensors))",
+    "see.patch(Image, 'MAX_IMAGE_PIXELS', 50)",
+    "Image.init(); see.put(Image.OPEN, 'JPEG', (lambda fp, name: red(), Image.OPEN['JPEG'][1]))",
+)
+
+#: Definitions of `step`, and where it fits.
+FUNCTIONS = (
+    ("RNG = random.Random(3)\ndef step(x): return shifted(x, RNG.random())", "image"),
+    ("RNG = np.random.default_rng(3)\ndef step(x): return shifted(x, RNG.random())", "tensor"),
+    ("def step(x, seen=[]):\n    seen.append(1)\n    return shifted(x, len(seen) % 5 / 4)", "image"),
+    (
+        "def step(x):\n    step.calls = getattr(step, 'calls', 0) + 1\n    return shifted(x, step.calls % 5 / 4)",
+        "tensor",
+    ),
+    ("CALLS = 0\ndef step(x):\n    global CALLS\n    CALLS += 1\n    return shifted(x, CALLS % 5 / 4)", "image"),
+    (
+        "def made():\n    calls = 0\n    def step(x):\n        nonlocal calls\n        calls += 1\n"
+        "        return shifted(x, calls % 5 / 4)\n    return step\nstep = made()",
+        "tensor",
+    ),
+    ("SEEN = {}\ndef step(x):\n    SEEN[len(SEEN)] = 1\n    return shifted(x, len(SEEN) % 5 / 4)", "tensor"),
+    ("NUMBERS = itertools.cycle([0.25, 0.5, 0.125])\nstep = lambda x: shifted(x, next(NUMBERS))", "image"),
+    ("SEEN = torch.zeros(1)\nstep = lambda x: shifted(x, float(SEEN.add_(0.25)) % 2)", "tensor"),
+    (
+        "class Stack:\n    items = []\ndef step(x):\n    Stack.items.append(1)\n"
+        "    return shifted(x, len(Stack.items) % 5 / 4)",
+        "image",
+    ),
+    (
+        "@functools.lru_cache(None)\ndef once(n, g=random.Random(4)): return g.random()\n"
+        "def step(x): return shifted(x, once(x.size[0]))",
+        "image",
+    ),
+    ("AMOUNT = [0.25]\nstep = lambda x: shifted(x, AMOUNT[0])", "tensor"),
+    ("amount = 0.25\nstep = lambda x: shifted(x, amount)", "image"),
+    ("class amount:\n    value = 0.25\nstep = lambda x: shifted(x, amount.value)", "tensor"),
+)

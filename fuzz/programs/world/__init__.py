@@ -1,0 +1,1 @@
+"""What programs use: files, datasets, Python steps, exceptions."""
