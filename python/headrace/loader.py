@@ -241,7 +241,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
                     )
                 self._torch_epochs.go_on(self._epochs.upcoming)
             else:
-                self._epochs.follow(self._ordered(), len(route.source))
+                self._epochs.follow(self._ordered(), None if self._runner.keeps_datasets else len(route.source))
             self._route = route
         return self._route
 

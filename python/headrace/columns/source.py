@@ -20,7 +20,7 @@ from headrace.sources.recognised.torch_combined import (
     counted_parts,
     subset_rows,
 )
-from headrace.sources.unchanged import NotNative, check_samples, makes_samples_as
+from headrace.sources.unchanged import NotNative, check_length, check_samples, makes_samples_as
 
 Int64s = npt.NDArray[np.int64]
 
@@ -148,6 +148,7 @@ def as_columns(dataset: Any) -> ColumnSource | None:
     """
     if isinstance(dataset, Columns):
         check_samples(dataset, Columns)
+        check_length(dataset)
         return ColumnSource(dataset, (dataset,))
     if isinstance(dataset, Subset):
         base = as_columns(dataset.dataset)

@@ -29,6 +29,7 @@ from headrace.engine.engine import Engine, Flight
 from headrace.epochs.state import Progress
 from headrace.pace.pace import Pace, Spending
 from headrace.randomness.draws import Draws
+from headrace.sources.labels import as_in_workers
 
 if TYPE_CHECKING:
     from headrace.tuning.of_epoch import Tuning
@@ -310,7 +311,8 @@ class NativeIterator:
         """Returns the targets, collated in the caller's thread."""
         with self._default_device():
             if self._settings.batched:
-                return self._source.targets_of(indices)
+                with as_in_workers() if self._settings.depth > 0 else nullcontext():
+                    return self._source.targets_of(indices)
             return default_convert(self._source.target(int(indices[0])))  # type: ignore[no-untyped-call]
 
     def _failed(self, results: Results) -> bool:

@@ -100,7 +100,7 @@ class Runner:
             engine = self.new_engine(settings, route, slots_kept=settings.most_depth + 2, pin=pin)
         far = source.ahead_bytes > 0  # its table has connections of this process, which may be a forked one
         self._entry_points, self._entries = _entry_points_of(source, settings), None
-        places = source.places
+        places = self._table[0] if self._table is not None and self.keeps_datasets else source.places
         if self._table is None or self._table[0] != places or far:
             self._table = places, _table_of(source, self._entry_points)
         epochs.naming = naming = naming_of(settings)

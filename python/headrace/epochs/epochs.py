@@ -66,10 +66,10 @@ class Epochs:
         self.naming = Naming()
         self.follow(loader, length)
 
-    def follow(self, loader: Any, length: int) -> None:
+    def follow(self, loader: Any, length: int | None) -> None:
         """Adopts the loader's current samplers and generator, which a subclass may have replaced, and the dataset's
-        number of samples."""
-        self._length = length
+        number of samples; None: it is the same."""
+        self._length = self._length if length is None else length
         now = loader.sampler, loader.batch_sampler, loader.generator
         if all(a is b for a, b in zip(now, (self._sampler, self._batch_sampler, self._generator), strict=True)):
             return

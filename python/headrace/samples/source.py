@@ -20,7 +20,7 @@ from headrace.samples.geometry import Geometry, Shaped
 from headrace.sources import BlobDataset, NotNative, checked_table
 from headrace.sources.labels import collate
 from headrace.sources.recognised.torch_combined import FollowedSubset, subset_rows
-from headrace.sources.unchanged import check_samples, makes_samples_as
+from headrace.sources.unchanged import check_length, check_samples, makes_samples_as
 
 Int64s = npt.NDArray[np.int64]
 
@@ -237,6 +237,7 @@ def as_stacked(dataset: Any, before: StackedSource | None = None) -> StackedSour
     known = {} if before is None else {id(one.values): one for one in before.fields}
     if isinstance(dataset, Samples):
         check_samples(dataset, Samples)
+        check_length(dataset)
         return StackedSource(dataset, dataset.described, dataset.geometry, positional=False)
     if isinstance(dataset, StackDataset):
         check_samples(dataset, StackDataset)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import array
 from collections.abc import Sequence
 from operator import is_, itemgetter
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 import torch
 
-_ALL_LOOKED_AT = 100_000  # values of a list whose identity is looked at; of a longer list, as many, evenly spaced
+_ALL_LOOKED_AT = 100_000  # the longest list all of whose values' identity is looked at
+_LOOKED_AT = 10_000  # of a longer list, evenly spaced
+_PLAIN = (int, str, bytes, type(None), PurePath, np.integer, np.bool_)
 
 
 class Held:
@@ -47,10 +50,10 @@ class Held:
                 return False
         except Exception:  # values that cannot be compared, or a pair that is none
             return False
-        every = slice(None, None, max(1, len(values) // _ALL_LOOKED_AT))
+        every = slice(None, None, 1 if len(values) <= _ALL_LOOKED_AT else len(values) // _LOOKED_AT)
         before, after = self.then[every], values[every]
         if not all(map(is_, before, after)):
-            if not all(map(_alike, before, after)):  # 1, True and 1.0 are equal
+            if not all(map(_alike, before, after)):
                 return False
             self.then = self._copied(now)  # of a copy of the loader: from now on the values are the same objects
         return True
@@ -87,10 +90,12 @@ def same(then: Any, now: Any) -> bool:
         if isinstance(now, np.ndarray):
             if type(then) is not type(now) or then.dtype != now.dtype or then.shape != now.shape:
                 return False
-            return then.tolist() == now.tolist() if now.dtype.hasobject else bool(np.array_equal(then, now))
+            if now.dtype.hasobject:
+                return all(map(_alike, then.reshape(-1).tolist(), now.reshape(-1).tolist()))
+            return bool(np.array_equal(then, now)) if now.dtype.kind in "biu" else _bytes(then) == _bytes(now)
         if isinstance(now, torch.Tensor):
             alike = then.dtype == now.dtype and then.shape == now.shape
-            return alike and torch.equal(then, now.detach())
+            return alike and (_bytes(then) == _bytes(now) if now.is_floating_point() else torch.equal(then, now))
         return bool(then == now)
     except Exception:
         return False
@@ -106,9 +111,16 @@ def placed(array: Any) -> tuple[Any, ...]:
 
 
 def _alike(before: Any, after: Any) -> bool:
-    """Whether two equal values have equal types, also inside of tuples."""
+    """Whether two equal values are known to be the same: 1, True and 1.0 are equal, and so are 0.0 and -0.0."""
     if before is after:
         return True
     if type(before) is not type(after):
         return False
-    return not isinstance(before, tuple) or all(map(_alike, before, after))
+    if isinstance(before, tuple):
+        return all(map(_alike, before, after))
+    return isinstance(before, _PLAIN) or (type(before) is float and before.hex() == after.hex())
+
+
+def _bytes(array: Any) -> bytes:
+    plain = array.detach().contiguous().reshape(-1).view(torch.uint8).numpy() if torch.is_tensor(array) else array
+    return bytes(plain.tobytes())

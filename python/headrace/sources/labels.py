@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import default_collate
 
+_in_worker: ContextVar[bool] = ContextVar("in_worker", default=False)
 _KINDS = (TypeError, RuntimeError, ValueError, KeyError)
 
 
@@ -28,6 +31,8 @@ def collate(labels: tuple[Any, ...], indices: Sequence[int], location: Callable[
     """
     batch: Any = labels
     try:
+        if _in_worker.get() and isinstance(batch[0], (torch.Tensor, np.ndarray)):
+            return _stacked_in_worker(batch)
         return default_collate(batch)
     except Exception as error:
         _explain(error, labels, indices, location)
@@ -58,6 +63,30 @@ def whole_numbers(labels: Any, *, alone: bool) -> npt.NDArray[np.int64] | None:
     if array.dtype.kind not in "iu" or array.ndim != 1 or int(array.max()) >= 2**63:
         return None
     return array.astype(np.int64, copy=False)
+
+
+@contextmanager
+def as_in_workers() -> Iterator[None]:
+    """While active, `collate` returns what default_collate does in torch's worker processes."""
+    token = _in_worker.set(True)
+    try:
+        yield
+    finally:
+        _in_worker.reset(token)
+
+
+def _stacked_in_worker(labels: Any) -> Any:
+    """Returns ``default_collate(labels)`` as in a worker process, where tensors get the dtype of the first one; in the
+    main process they get the one that all promote to."""
+    try:
+        tensors = [torch.as_tensor(one) for one in labels]
+        alike = all(one.dtype == tensors[0].dtype for one in tensors)
+    except Exception:  # default_collate says what is wrong
+        alike = True
+    if alike:
+        return default_collate(labels)
+    first = tensors[0]
+    return torch.stack(tensors, 0, out=first.new_empty((len(tensors), *first.shape)))
 
 
 def on_the_default_device(numbers: torch.Tensor) -> torch.Tensor:

@@ -29,10 +29,26 @@ def check_samples(dataset: Any, original: type) -> None:
     """Raises NotNative if a dataset, or its class, overrides how `original` makes its samples."""
     cls = type(dataset)
     for method in ("__getitem__", "__getitems__"):
-        if getattr(cls, method, None) is not getattr(original, method, None):
+        if getattr(cls, method, None) is not getattr(original, method, None) or _is_foreign(original, method):
             refuse_override(cls, method, "put that work into transform or target_transform")
     if "__getitems__" in getattr(dataset, "__dict__", ()):  # Python looks up __getitem__ in the class alone
         refuse_override(cls, "__getitems__ in an instance", "put that work into transform or target_transform")
+
+
+def _is_foreign(original: type, method: str) -> bool:
+    """Whether another module has given a method to a class of torch, torchvision or headrace."""
+    function = getattr(original, method, None)
+    return function is not None and getattr(function, "__module__", None) != original.__module__
+
+
+def check_length(dataset: Any) -> None:
+    """Raises NotNative if the ``len()`` of a dataset raises, which its own samples need."""
+    try:
+        len(dataset)
+    except Exception as error:
+        raise NotNative(
+            f"len() of {class_name(type(dataset))} raises {type(error).__name__}; give it a length"
+        ) from error
 
 
 def makes_samples_as(dataset: Any, original: type) -> bool:

@@ -269,3 +269,12 @@ def folder_loader(path: str) -> Any:
 def one_by_one(data: Any) -> Callable[[list[int]], list[Any]]:
     """A ``__getitems__`` that reverses a batch."""
     return lambda indices: [data[i] for i in reversed(indices)]
+
+
+def short(value: Any) -> Any:
+    """Batches as an error message shows them: the means of images."""
+    if isinstance(value, torch.Tensor):
+        return value.tolist() if value.ndim == 1 else round(float(value.double().mean()), 4)
+    if isinstance(value, dict):
+        return {key: short(one) for key, one in value.items()}
+    return [short(one) for one in value] if isinstance(value, (list, tuple)) else value

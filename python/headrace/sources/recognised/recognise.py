@@ -15,7 +15,7 @@ from headrace.sources.recognised.torch_combined import concat, subset
 from headrace.sources.recognised.torchvision_arrays import recognise_array
 from headrace.sources.recognised.torchvision_files import recognise_folder, recognise_listed, recognise_pets
 from headrace.sources.recognised.webdataset import refuse_webdataset
-from headrace.sources.unchanged import NotNative, check_samples, class_name, mro_index, refuse_override
+from headrace.sources.unchanged import NotNative, check_length, check_samples, class_name, mro_index, refuse_override
 
 KNOWN = (
     "headrace.ImageFolder, ImageFiles, Blobs, Arrays, TarShards, Arrow, Parquet, MDS, LitData, LMDB, Zip, "
@@ -52,6 +52,7 @@ def as_source(dataset: Any, before: BlobDataset | None = None) -> BlobDataset:
 def _as_source(dataset: Any, known: Mapping[int, BlobDataset]) -> BlobDataset:
     if isinstance(dataset, BlobDataset):
         _check_ours(dataset)
+        check_length(dataset)
         return dataset
     if (own := named(dataset)) is not None:
         _check_ours(own.parts[0])

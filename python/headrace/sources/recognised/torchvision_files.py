@@ -30,8 +30,10 @@ class _Files(Followed, ImageFiles):
         self._files, self._raw = self._apart([one.then for one in held.values()])
         Followed.__init__(self, dataset, original, held, len(self._files), len(self._raw))
         numbers = whole_numbers(self._raw, alone=True)
-        known = isinstance(before, _Files) and same(before._files, self._files)
-        ImageFiles.__init__(self, before.paths if known else self._files)
+        if isinstance(before, _Files) and same(before._files, self._files):
+            vars(self).update({name: value for name, value in vars(before).items() if name not in vars(self)})
+        else:
+            ImageFiles.__init__(self, self._files)
         self._labels, self._plain = (self._raw if numbers is None else numbers), numbers is not None
 
     @staticmethod
