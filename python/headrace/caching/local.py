@@ -18,7 +18,7 @@ from headrace.remote.cache import Cache, checked_cache
 from headrace.remote.disk_cache import DiskCache
 
 _lock = threading.Lock()
-_caches: weakref.WeakValueDictionary[Cache, LocalBytes] = weakref.WeakValueDictionary()
+_caches: dict[Cache, weakref.ref[LocalBytes]] = {}  # without callbacks: an interrupt in one is lost
 
 
 class LocalBytes:
@@ -92,9 +92,13 @@ class LocalBytes:
 def local_bytes(cache: Cache) -> LocalBytes:
     """Returns this process's cache with these settings."""
     with _lock:
-        found = _caches.get(cache)
+        reference = _caches.get(cache)
+        found = None if reference is None else reference()
         if found is None:
-            found = _caches[cache] = LocalBytes(cache)
+            for one in [one for one, reference in _caches.items() if reference() is None]:
+                del _caches[one]
+            found = LocalBytes(cache)
+            _caches[cache] = weakref.ref(found)
         return found
 
 
@@ -123,7 +127,7 @@ def tended_bytes(local: LocalBytes | None) -> int:
 def kept() -> Kept | None:
     """Returns what the caches of this process did; None if there is none."""
     with _lock:
-        caches = list(_caches.values())
+        caches = [one for reference in _caches.values() if (one := reference()) is not None]
     if not caches:
         return None
     total: Counter[str] = Counter()
@@ -139,7 +143,7 @@ def _in_the_background(call: Callable[[], object]) -> None:
 def _forget_the_parents() -> None:
     global _lock, _caches
     _lock = threading.Lock()
-    _caches = weakref.WeakValueDictionary()
+    _caches = {}
 
 
 os.register_at_fork(after_in_child=_forget_the_parents)

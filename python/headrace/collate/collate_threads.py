@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import queue
-import threading
 import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
 from headrace.base.living import Living
+from headrace.base.threads import Serving
 
 _MOST = 4  # a collate_fn shares Python's interpreter with the training loop
 _PARTING_S = 10.0  # time that a running collate_fn gets when the interpreter exits
@@ -24,18 +25,21 @@ class CollateThreads(Generic[T]):
     Args:
         make: called with a batch; held weakly, since its owner ends the threads when it is dropped.
         threads: their number; 0: batches are not made ahead.
+
+    Attributes:
+        endings: functions in C that end the threads.
     """
 
     def __init__(self, make: Callable[[T], None], threads: int) -> None:
         self._queue: queue.SimpleQueue[T | None] = queue.SimpleQueue()
         self._state = SimpleNamespace(ended=False)  # no Event: an interrupt may leave its lock taken
         how = (self._queue, self._state, weakref.WeakMethod(make))
-        self._threads = [
-            threading.Thread(target=_serve, args=how, name="headrace-collate", daemon=True)
-            for _ in range(min(threads, _MOST))
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[Serving] = []
+        self.endings: list[Callable[[], object]] = []
+        for _ in range(min(threads, _MOST)):
+            thread = Serving(_serve, how, "headrace-collate")
+            self._threads.append(thread)
+            self.endings.append(functools.partial(self._queue.put, None))
             _started.add(thread)
         _live.add(self)
 
@@ -67,7 +71,7 @@ def _serve(
 
 
 _live: Living[CollateThreads[Any]] = Living()
-_started: Living[threading.Thread] = Living()
+_started: Living[Serving] = Living()
 
 
 @atexit.register

@@ -117,7 +117,7 @@ def can_pin(pin_memory: bool) -> bool:
         _warn(
             "'pin_memory' argument is set as true but no accelerator is found, "
             "then device pinned memory won't be used.",
-            stacklevel=5,  # the caller of iter()
+            stacklevel=6,  # the caller of iter()
         )
         return False
     return pin_memory

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import traceback
 import warnings
+import weakref
 from collections.abc import Sequence
 from typing import NoReturn, Protocol, get_args
 
@@ -39,15 +41,30 @@ def describe(failure: Failure, index: int, source: Located) -> SampleError:
     return sample_error(failure.stage, index, f"{part}: {location}" if part else location, failure.reason, original)
 
 
+_unsaid: list[FaultLog] = []  # of epochs with errors, until they have warned
+
+
+def warn_of_dropped() -> None:
+    """Warns of the errors of epochs that were left before their end, by a loop that dropped the iterator."""
+    for one in _unsaid.copy():
+        if one.owner() is None:
+            one.warn()
+
+
+atexit.register(warn_of_dropped)
+
+
 class FaultLog:
     """Records each failed sample of one epoch once, and ends the epoch when there are too many.
 
     Args:
         on_error, max_errors: the loader's arguments.
         progress: progress of the epoch; stores the errors.
+        owner: the epoch's iterator, which has it warn at the end.
     """
 
-    def __init__(self, on_error: OnError, max_errors: int | None, progress: EpochErrors) -> None:
+    def __init__(self, on_error: OnError, max_errors: int | None, progress: EpochErrors, owner: object) -> None:
+        self.owner = weakref.ref(owner)
         self._on_error, self._max_errors = on_error, max_errors
         self._progress = progress
         self._indices: set[int] = set()
@@ -60,6 +77,8 @@ class FaultLog:
             RuntimeError: there are more errors than `max_errors`; the cause is the last one.
         """
         noted = self._progress.errors
+        if not self._reported and self not in _unsaid:
+            _unsaid.append(self)
         for error in errors:
             if error.index not in self._indices:
                 self._indices.add(error.index)
@@ -72,7 +91,7 @@ class FaultLog:
 
     def give_up(self, why: str) -> NoReturn:
         """Raises RuntimeError, caused by the last error, and suppresses the warning at the end of the epoch."""
-        self._reported = True
+        self._is_reported()
         last = self._progress.errors[-1]
         raise RuntimeError(f"{why}; the last one: {last}") from last
 
@@ -81,7 +100,7 @@ class FaultLog:
         noted = self._progress.errors
         if not noted or self._reported:
             return
-        self._reported = True
+        self._is_reported()
         done = "skipped" if self._on_error == "skip" else "replaced by their neighbours"
         warnings.warn(
             f"epoch {self._progress.epoch}: {len(noted)} samples could not be made and were {done}; "
@@ -89,6 +108,11 @@ class FaultLog:
             UserWarning,
             stacklevel=5,
         )
+
+    def _is_reported(self) -> None:
+        self._reported = True
+        if self in _unsaid:
+            _unsaid.remove(self)
 
 
 def _forget_locals(error: BaseException) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch.utils.data import default_convert
 
+from headrace.base.endings import Ending, call_all
 from headrace.base.errors import SampleError
 from headrace.base.living import Living
 from headrace.base.native import core
@@ -60,7 +61,7 @@ class Source(faults.Located, Protocol):
     def batch_of(self, images: Any, targets: Any) -> Any: ...
 
 
-class NativeIterator:
+class NativeIterator(Ending):
     """Iterator over ``images``, ``[images, targets]`` or dicts of columns.
 
     `close`, or dropping it, discards the batches in flight.
@@ -117,7 +118,10 @@ class NativeIterator:
         self._collation = collation
         self._collating = CollateThreads(self._collate_ahead, collate_threads)
         self._line = Line(table, engine, order, draws, progress, settings.depth, self._collating.expect, holds)
-        self._faults = faults.FaultLog(settings.on_error, settings.max_errors, progress)
+        # Without `owns_engine` the loader cancels the line's batches when it begins another epoch.
+        self.at_end = call_all(self._collating.endings, engine.endings if owns_engine else ())
+        faults.warn_of_dropped()
+        self._faults = faults.FaultLog(settings.on_error, settings.max_errors, progress, self)
         self._exhausted = self._closed = False
         progress.pace = self._pace = Pace(Looking(engine, self._collating, progress.before))
         self._blocked_ns = 0  # of the current next()
@@ -373,6 +377,11 @@ class NativeIterator:
             raise TypeError("the sampler has no length, so the number of batches is not known")
         return self._progress.batches
 
+    @property
+    def line(self) -> Line:
+        """The batches that are begun. It does not refer to the iterator."""
+        return self._line
+
     def close(self) -> None:
         """Discards the batches in flight; a later ``next()`` raises RuntimeError. Idempotent."""
         if self._closed:
@@ -389,10 +398,6 @@ class NativeIterator:
                 self._line.cancel()  # batches that this thread has begun since
         if not self._for_comparison:
             self._faults.warn()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_closed"):  # False if __init__ failed
-            self.close()
 
     def __reduce__(self) -> Any:
         raise TypeError("an iterator over batches cannot be pickled; pickle the loader, or its state_dict()")

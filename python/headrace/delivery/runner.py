@@ -12,9 +12,10 @@ from headrace.base.native import core
 from headrace.collate import collation
 from headrace.delivery.arguments import can_pin, check_iterable, check_replaceable
 from headrace.delivery.as_torch import holds_of, naming_of
+from headrace.delivery.faults import warn_of_dropped
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.iterator import NativeIterator
-from headrace.delivery.line import Order
+from headrace.delivery.line import Line, Order
 from headrace.delivery.out_transform import seeded
 from headrace.delivery.persistent import PersistentIterator
 from headrace.delivery.routing import AnySource, Threaded
@@ -55,6 +56,7 @@ class Runner:
         self.engine: Engine | None = None
         self.progress: Progress | None = None
         self._iterators: Living[NativeIterator] = Living()
+        self._line: tuple[weakref.ref[NativeIterator], Line] | None = None  # of the newest, if the engine outlives it
         self._persistent: weakref.ref[PersistentIterator] | None = None
         self._table: tuple[Any, core.BlobTable | Tables] | None = None
         self._variants: tuple[Any, Recipe, Any] | None = None
@@ -98,6 +100,8 @@ class Runner:
         if engine is None or not engine.fits(route.product):
             # `depth` batches in flight, the one just returned, and the one before it, which the caller drops next.
             engine = self.new_engine(settings, route, slots_kept=settings.most_depth + 2, pin=pin)
+        elif self._line is not None and self._line[0]() is None:
+            self._line[1].cancel()  # the batches of an iterator that was dropped
         far = source.ahead_bytes > 0  # its table has connections of this process, which may be a forked one
         self._entry_points, self._entries = _entry_points_of(source, settings), None
         places = self._table[0] if self._table is not None and self.keeps_datasets else source.places
@@ -135,6 +139,7 @@ class Runner:
         )
         self.progress, self.engine = progress, engine
         self._iterators.add(iterator)
+        self._line = (weakref.ref(iterator), iterator.line) if keeps_engine else None
         return iterator
 
     @staticmethod
@@ -188,7 +193,8 @@ class Runner:
             iterator.close()
         if self.engine is not None:
             self.engine.close()
-        self._memory = None
+        self._memory = self._line = None
+        warn_of_dropped()
         if self._entry_points is not None:
             self._entry_points.save()
             self._entries = self.entries

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from headrace.base.endings import Ending
 from headrace.base.native import core
 from headrace.engine.call_lane import CallLane
 from headrace.engine.layout import Layout
@@ -64,7 +65,7 @@ def byte_table(recipe: Recipe) -> np.ndarray[Any, Any]:
     return recipe.lut.contiguous().view(torch.uint8).numpy()
 
 
-class Engine:
+class Engine(Ending):
     """Threads, slots and the Python lanes for one recipe and layout.
 
     Args:
@@ -74,7 +75,12 @@ class Engine:
         slots_kept: number of free slots that are kept for the next batches.
         pin: whether batches are in pinned memory (of torch's caching host allocator).
         isa: instruction set of the kernels, for tests; "" for the best one.
+
+    Attributes:
+        endings: functions in C that end the threads; those of engines that are made later are added.
     """
+
+    endings: list[Callable[[], object]]
 
     def __init__(
         self,
@@ -98,6 +104,8 @@ class Engine:
             "pass_order": pillow_rule.pass_order(),
         }
         self._pipeline = self._make_pipeline(samples, threads=threads, slots_kept=slots_kept, isa=isa)
+        self.at_end = self._pipeline.close  # which ends the threads, those of Python too
+        self.endings = [self._pipeline.close]
         self._lanes: list[PythonLane] = [PillowLane(self._pipeline, threads, recipe.mode, recipe.upright)]
         if calls := recipe.calls:
             self._lanes.append(CallLane(self._pipeline, threads, calls, layout))
@@ -289,7 +297,3 @@ class Engine:
         Idempotent."""
         for lane in self._lanes:
             lane.close()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_lanes"):  # False if __init__ failed
-            self.close()

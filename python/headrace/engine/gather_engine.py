@@ -44,6 +44,8 @@ class GatherEngine(Engine):
     def __init__(self, layout: RowLayout, *, threads: int, slots_kept: int, pin: bool = False) -> None:
         self._rows, self._pin, self._inline = layout, pin, threads == 0
         self._pipeline = core.gather_pipeline(layout.row_bytes, threads=threads, slots_kept=slots_kept)
+        self.at_end = self._pipeline.close
+        self.endings = [self._pipeline.close]
         self._lanes = []
         self._served_here = []
 

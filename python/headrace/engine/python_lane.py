@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable
 from headrace.base.living import Living
 from headrace.base.native import core
 from headrace.base.system import bind_thread
+from headrace.base.threads import Serving
 
 # Daemon threads must not be inside the core when the interpreter exits: it would end them in the middle of C++ code.
 _live: Living[PythonLane] = Living()
-_started: Living[threading.Thread] = Living()  # threads may outlive their lane if it was closed without a join
+_started: Living[Serving] = Living()  # threads may outlive their lane if it was closed without a join
 _PATIENCE_S = 3600.0  # bounds one wait for a job; close() wakes waiting threads at once
 _PARTING_S = 10.0  # time that a running job gets at interpreter exit; it may never end
 _here = threading.local()  # the pipeline that this thread serves
@@ -36,7 +37,7 @@ class PythonLane:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._waits = True
-        self._threads: list[threading.Thread] = []
+        self._threads: list[Serving] = []
         self._cores: frozenset[int] = frozenset()
         self._errors: dict[int, dict[int, BaseException]] = {}  # by batch id and sample
         if threads > 0:
@@ -58,13 +59,8 @@ class PythonLane:
             if len(self._threads) >= self._limit or self._pipeline.closed:
                 return
             # The thread holds no strong reference to the lane, or a dropped iterator would never be collected.
-            thread = threading.Thread(
-                target=_serve,
-                args=(self._pipeline, self._next_job, weakref.ref(self)),
-                name=f"headrace-{self.name}",
-                daemon=True,
-            )
-            thread.start()
+            how = self._pipeline, self._next_job, weakref.ref(self)
+            thread = Serving(_serve, how, f"headrace-{self.name}")
             self._threads.append(thread)
             _started.add(thread)
             if self._cores:
@@ -94,7 +90,7 @@ class PythonLane:
         with self._lock:
             if len(self._threads) <= self._limit:
                 return False
-            self._threads.remove(threading.current_thread())
+            self._threads = [one for one in self._threads if one.ident != threading.get_ident()]
             return True
 
     @property
@@ -151,7 +147,7 @@ class PythonLane:
         # __main__, as dill does, its objects are deleted when the globals of this module are gone.
         if self._threads and self._pid == os.getpid():
             for thread in list(self._threads):
-                if thread is not threading.current_thread():
+                if thread.ident != threading.get_ident():
                     thread.join(seconds)
 
 
@@ -177,7 +173,7 @@ def _serve(
         del lane, job
 
 
-def _bind(thread: threading.Thread, cores: frozenset[int]) -> None:
+def _bind(thread: Serving, cores: frozenset[int]) -> None:
     if thread.native_id is not None:
         bind_thread(thread.native_id, cores)
 

@@ -56,6 +56,7 @@ class StackedEngine(Engine):
         self._parts, self._columns = dict(parts), dict(columns)
         self._destination, self._unequal = destination, unequal
         self._closed = False
+        self.endings = [one for engine in self._parts.values() for one in engine.endings]
 
     def _images(self) -> dict[str, Engine]:
         return {name: one for name, one in self._parts.items() if not isinstance(one, GatherEngine)}
@@ -201,10 +202,6 @@ class StackedEngine(Engine):
         self._closed = True
         for engine in self._parts.values():
             engine.close()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_closed"):  # False if __init__ failed
-            self.close()
 
 
 def _parts(flight: Flight) -> dict[str, Flight]:

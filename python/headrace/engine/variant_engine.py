@@ -46,6 +46,7 @@ class VariantEngine(Engine):
         self._engines: dict[int, Engine] = {}
         self._metadata: Callable[[int], dict[Any, Any]] | None = None
         self._closed = False
+        self.endings = []
         self._workers: WorkerValues | None = None
         self._cores: tuple[int, ...] = ()
 
@@ -85,6 +86,7 @@ class VariantEngine(Engine):
                 raise RuntimeError("the loader was closed")
             recipe = self.recipe.variants[variant]
             self._engines[variant] = made = make_engine(recipe, self._layout, self._destination, **self._options)
+            self.endings += made.endings
             if self._metadata is not None:
                 made.read_metadata(self._metadata)
             if self._workers is not None:

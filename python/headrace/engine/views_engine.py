@@ -97,6 +97,7 @@ class SeparateViews(Engine):
         self._engines: list[Engine] = []
         for view in recipe.views:
             self._engines.append(make_engine(view, layout, destination, threads=threads, slots_kept=slots_kept))
+        self.endings = [one for engine in self._engines for one in engine.endings]
 
     def check_stream(self) -> None:
         current_stream(self._destination.device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import warnings
 import weakref
@@ -9,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from headrace.base.endings import Ending, call_elsewhere
+from headrace.base.living import Living
 from headrace.base.native import core
 from headrace.base.sizes import checked_size
 from headrace.entries import sidecar
@@ -47,7 +50,7 @@ class Entries:
         )
 
 
-class EntryPoints:
+class EntryPoints(Ending):
     """Where the rows of JPEGs begin, for ``DataLoader(entry_points=)``: later epochs decode fewer of their codes.
 
     A JPEG has no index, so a decoder reads all codes above a crop. This table notes, for each row of blocks that a
@@ -77,7 +80,8 @@ class EntryPoints:
         file = os.path.abspath(os.fspath(path))  # noqa: PTH100 - resolve() follows links
         self.native = sidecar.opened(file, limit)
         self._saver = _Saver(self.native, file)
-        weakref.finalize(self, self._saver.save)  # also when the process ends
+        self.at_end = call_elsewhere(self._saver.save)
+        _with_files.add(self)
 
     def counts(self) -> Entries:
         """Returns what is known now."""
@@ -121,6 +125,15 @@ class _Saver:
                 stacklevel=3,
             )
         self._saved = known
+
+
+_with_files: Living[EntryPoints] = Living()
+
+
+@atexit.register
+def _save_all() -> None:
+    for one in _with_files:
+        one.save()
 
 
 _of_process: weakref.ref[EntryPoints] | None = None

@@ -113,6 +113,8 @@ class _Watched:
         return data
 
     def _received(self) -> Any:
+        if self._returned is not None:
+            self._returned.look()
         try:
             make = super()._next_data  # type: ignore[misc]
             data = self._made_deferring(make) if self._defers else make()
@@ -211,7 +213,8 @@ def _several() -> type[Any]:
         def __init__(self, loader: Any, held: Held, returned: ReturnedBlocks | None) -> None:
             self.held, self._returned = held, returned
             super().__init__(loader)
-            _to_shut_down[id(self)] = self._index_queues, self._workers, self._worker_result_queue
+            self._number = id(self)
+            _to_shut_down[self._number] = self._index_queues, self._workers, self._worker_result_queue
             # In this process torch uses these only in messages.
             self._dataset, self._collate_fn = loader._loader.dataset, loader._loader.collate_fn
 
@@ -231,10 +234,11 @@ def _several() -> type[Any]:
                 next(self._worker_queue_idx_cycle)
             super()._try_put_index()
 
-        def _shutdown_workers(self) -> None:
+        # The default, because the globals may be gone when the interpreter ends.
+        def _shutdown_workers(self, forget: Callable[[int, Any], Any] = _to_shut_down.pop) -> None:
             try:
                 super()._shutdown_workers()
             finally:
-                _to_shut_down.pop(id(self), None)
+                forget(getattr(self, "_number", 0), None)
 
     return _MultiProcessingDataLoaderIter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
@@ -11,16 +12,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from headrace.base.endings import Ending, call_elsewhere
 from headrace.base.native import core
 from headrace.insight import chrome_trace
 from headrace.insight.timeline import Nanoseconds, StageTime, ThreadTimeline, add_up, table
 
 _TRIES = 30
 _Columns = tuple[str, int, list[str], Nanoseconds, Nanoseconds, Nanoseconds, Nanoseconds]
-_claims: dict[int, object] = {}  # pid -> owner of the running recording; a forked child has none
+_Claim = weakref.ref[Any]
+_claims: dict[int, _Claim] = {}  # pid -> owner of the running recording; a forked child has none
 
 
-def _end(claim: object) -> tuple[int, list[_Columns], int] | None:
+def _end(claim: _Claim) -> tuple[int, list[_Columns], int] | None:
     """Ends this process's recording if `claim` owns it; returns end time, threads' columns, number of spans dropped."""
     pid = os.getpid()
     if _claims.get(pid) is not claim:
@@ -32,7 +35,7 @@ def _end(claim: object) -> tuple[int, list[_Columns], int] | None:
     return max(ended_ns, last), threads, dropped
 
 
-class profile:
+class profile(Ending):
     """Records what all loaders of this process do while inside ``with``.
 
     It records the native threads (read, header, decode, resize, idle), the Python threads (pillow, python), and the
@@ -74,12 +77,16 @@ class profile:
         self._recorded = False
         self.threads: tuple[ThreadTimeline, ...] = ()
         self.dropped = 0
-        self._claim = object()
-        weakref.finalize(self, _end, self._claim)
+        self._claim: _Claim = weakref.ref(self)
 
     def start(self) -> None:
         """Begins to record and discards an earlier recording."""
         pid, unix = os.getpid(), _unix_offset()
+        before = _claims.get(pid)
+        if before is not None and before() is None:
+            _end(before)  # a profile that was dropped a moment ago
+        if self.at_end is bool:
+            self.at_end = call_elsewhere(functools.partial(_end, self._claim))
         if pid in _claims or _claims.setdefault(pid, self._claim) is not self._claim:
             raise RuntimeError("a headrace.profile() is recording in this process already; end it before the next one")
         self._pid, self._unix, self._recorded = pid, unix, False

@@ -16,7 +16,6 @@ import mmap
 import os
 import sys
 import threading
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -25,6 +24,7 @@ import numpy as np
 import torch
 
 from headrace.base.interpreter import has_gil
+from headrace.base.living import Living
 
 Array = np.ndarray[Any, Any]
 
@@ -249,11 +249,11 @@ def _make_private(block: _Block) -> None:
     ctypes.memmove(block.address, copy, block.bytes)
 
 
-_all: weakref.WeakSet[SamplePlaces] = weakref.WeakSet()
+_all: Living[SamplePlaces] = Living()
 
 
 def _after_fork() -> None:
-    for one in list(_all):
+    for one in _all:
         one._leave_to_child()
 
 

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from headrace.base.endings import Ending, call_elsewhere
 from headrace.base.native import core
 from headrace.remote.doors.answers import ChangedError, Stamp, check_stamp
 from headrace.remote.fetcher import Fetcher, Range
@@ -37,7 +38,7 @@ class Piece(NamedTuple):
     data: bytes | core.SharedBytes
 
 
-class Pieces:
+class Pieces(Ending):
     """Iterator over the pieces of segments, in order. What is read ahead grows with what was taken, up to
     ``Network.ahead``.
 
@@ -50,7 +51,7 @@ class Pieces:
     def __init__(self, files: RemoteFiles, stamps: dict[int, Stamp], segments: Iterator[tuple[int, int, int]]) -> None:
         self._fetcher = files.fetcher
         self._feed = _Feed(self._fetcher, files, stamps, segments)
-        self._awaited: Range | None = None
+        self.at_end = call_elsewhere(self._feed.close)
         self._ended = False
 
     def __iter__(self) -> Pieces:
@@ -66,11 +67,11 @@ class Pieces:
 
     def _arrived(self, one: Range) -> core.SharedBytes:
         """Waits for a range, and can be interrupted. Raises OSError."""
-        self._awaited = one
+        self._feed.awaited = one
         while (data := self._fetcher.store.take_out(*one)) is None:
             self._fetcher.ask(one)  # again, where the store had no room for it
             time.sleep(_GLANCE_S)
-        self._awaited = None
+        self._feed.awaited = None
         return data
 
     def leave(self, segment: int) -> None:
@@ -80,13 +81,7 @@ class Pieces:
 
     def close(self) -> None:
         """Ends the requests. Idempotent."""
-        if self._awaited is not None:
-            self._fetcher.store.forget(*self._awaited)
-        self._fetcher.later(self._feed.end)
-
-    def __del__(self) -> None:
-        if hasattr(self, "_feed"):
-            self.close()
+        self._feed.close()
 
 
 class _Coming(NamedTuple):
@@ -127,6 +122,13 @@ class _Feed:
         self._requests: set[asyncio.Task[Any]] = set()
         self._asked: set[Range] = set()  # ranges in the queue
         self._ended = False
+        self.awaited: Range | None = None  # by the thread that asked for the next piece
+
+    def close(self) -> None:
+        """Ends the requests soon. Any thread may call it."""
+        if self.awaited is not None:
+            self._fetcher.store.forget(*self.awaited)
+        self._fetcher.later(self.end)
 
     async def next(self) -> tuple[int, int, int, bytes | Range] | None:
         """Returns (segment, size, begin, bytes) of the next piece, or the range of the store where they arrive."""

@@ -27,6 +27,7 @@ def both_sides() -> Iterator[tuple[SharedBlocks, ReturnedBlocks]]:
 
 def delivered(blocks: SharedBlocks, returned: ReturnedBlocks, size: int) -> torch.Tensor:
     """A batch that the worker has made and the main process has received."""
+    returned.look()  # as when the batch is asked for
     blocks.begin(None)
     batch = torch.empty(0, dtype=torch.uint8).set_(torch.UntypedStorage._new_shared(size))
     sent = blocks.finish([batch])
@@ -57,11 +58,12 @@ def test_blocks_that_the_last_batches_did_not_need_are_given_up(both_sides: Any)
     assert len(blocks._blocks) == 3
 
 
-def test_a_block_is_given_back_when_its_tensor_dies(both_sides: Any) -> None:
-    blocks, _ = both_sides
+def test_a_block_is_given_back_when_the_next_batch_is_asked_for(both_sides: Any) -> None:
+    blocks, returned = both_sides
     batch = delivered(*both_sides, 1 << 18)
     assert blocks._flags[blocks._blocks[0].number] == 1
     del batch
+    returned.look()
     assert blocks._flags[blocks._blocks[0].number] == 0
 
 

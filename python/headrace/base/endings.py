@@ -1,0 +1,73 @@
+"""What is done when an object is dropped, without a line of Python: Python ignores exceptions there.
+
+A signal's handler runs between two lines of Python. In ``__del__`` or in the callback of a weak reference, the
+KeyboardInterrupt of Ctrl-C is printed as "Exception ignored in" and lost. So these call functions of C only.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+import os
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+
+
+class Ending:
+    """Base class of objects that call a function when they are dropped.
+
+    Attributes:
+        at_end: the function, in C; it takes no arguments, and must not refer to the object.
+    """
+
+    at_end: Callable[[], object] = bool
+    # A property of a function in C: so neither finding the function nor calling it runs a line of Python.
+    __del__ = property(operator.attrgetter("at_end"))
+
+
+def call_all(*functions: Iterable[Callable[[], object]]) -> Callable[[], object]:
+    """Returns a function in C that calls these, which are lists in Python's memory of functions in C, once."""
+    return functools.partial(deque, map(operator.methodcaller("__call__"), itertools.chain(*functions)), 0)
+
+
+def call_elsewhere(function: Callable[[], object]) -> Callable[[], object]:
+    """Returns a function in C that has `function`, of Python, called by a thread soon. It must be called once."""
+    return _Elsewhere.of_process().expect(function)
+
+
+class _Elsewhere:
+    """The thread, which lives as long as functions are expected."""
+
+    _made: _Elsewhere | None = None
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._expected = 0
+        self._process = os.getpid()
+
+    @classmethod
+    def of_process(cls) -> _Elsewhere:
+        if cls._made is None or cls._made._process != os.getpid():  # a forked child has no thread, and another lock
+            cls._made = cls()
+        return cls._made
+
+    def expect(self, function: Callable[[], object]) -> Callable[[], object]:
+        with self._lock:
+            self._expected += 1
+            if self._expected == 1:
+                threading.Thread(target=self._serve, name="headrace-endings", daemon=True).start()
+        return functools.partial(self._queue.put, function)
+
+    def _serve(self) -> None:
+        while True:
+            function = self._queue.get()
+            function()
+            del function
+            with self._lock:
+                self._expected -= 1
+                if self._expected == 0:
+                    return

@@ -1,0 +1,39 @@
+"""Threads in Python whose objects end in the threads themselves."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+class Serving:
+    """A daemon thread that calls a function.
+
+    Nothing but the thread refers to its `threading.Thread`: `threading` keeps these in a set of weak references whose
+    callbacks are Python, and an interrupt in one is lost. Interrupts reach the main thread only.
+
+    Attributes:
+        ident, native_id: the thread's numbers.
+    """
+
+    def __init__(self, function: Callable[..., object], arguments: tuple[Any, ...], name: str) -> None:
+        self._running = threading.Lock()  # held by the thread until its function has returned
+        self._running.acquire()
+        thread = threading.Thread(
+            target=_run, args=(function, arguments, self._running.release), name=name, daemon=True
+        )
+        thread.start()
+        self.ident, self.native_id = thread.ident, thread.native_id
+
+    def join(self, seconds: float | None = None) -> None:
+        """Waits up to `seconds` until the function has returned."""
+        if self._running.acquire(timeout=-1 if seconds is None else seconds):
+            self._running.release()
+
+
+def _run(function: Callable[..., object], arguments: tuple[Any, ...], ended: Callable[[], object]) -> None:
+    try:
+        function(*arguments)
+    finally:
+        ended()

@@ -1,0 +1,134 @@
+"""Where Python ignores exceptions, such as Ctrl-C's, no line of the package runs: in ``__del__`` and in callbacks."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import headrace
+from headrace import Arrays, Blobs, Columns, DataLoader
+from headrace import transforms as T
+from headrace.base.endings import Ending, call_all, call_elsewhere
+from support import blobs, eventually, pictures, threads, threads_without_ours
+
+PACKAGE = Path(headrace.__file__).parent
+# In torch's worker processes, which the main process ends after Ctrl-C whatever they do.
+IN_WORKERS = {"pillow/sample_places.py", "pillow/pixel_memory.py"}
+CALLBACKS = {"WeakSet", "WeakValueDictionary", "WeakKeyDictionary", "finalize"}
+
+
+def offences(tree: ast.AST) -> Iterator[int]:
+    """Lines that make Python call the package where it ignores exceptions."""
+    for node in ast.walk(tree):
+        if (isinstance(node, ast.FunctionDef) and node.name == "__del__") or (
+            isinstance(node, ast.Attribute) and node.attr in CALLBACKS
+        ):
+            yield node.lineno
+        elif isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name in ("ref", "proxy", "WeakMethod") and len(node.args) + len(node.keywords) > 1:
+                yield node.lineno
+
+
+def test_no_file_asks_for_it() -> None:
+    found = {
+        str(path.relative_to(PACKAGE)): list(offences(ast.parse(path.read_text()))) for path in PACKAGE.rglob("*.py")
+    }
+    assert {name for name, lines in found.items() if lines} <= IN_WORKERS, found
+
+
+@contextmanager
+def called() -> Iterator[list[str]]:
+    """Lists the functions of the package that are called in this thread."""
+    found: list[str] = []
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(str(PACKAGE)):
+            found.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
+
+    gc.collect()
+    sys.setprofile(note)
+    try:
+        yield found
+    finally:
+        sys.setprofile(None)
+
+
+def step(image: Any) -> Any:
+    return image
+
+
+TENSORS = torch.zeros(24, 8, 8, 3, dtype=torch.uint8)
+LOADERS: dict[str, Callable[[], Any]] = {
+    "images": lambda: DataLoader(blobs(), 3, num_workers=2),
+    "in this thread": lambda: DataLoader(blobs(), 3),
+    "persistent": lambda: DataLoader(blobs(), 3, num_workers=2, persistent_workers=True),
+    "columns": lambda: DataLoader(Columns({"x": TENSORS.numpy()}), 3, num_workers=1),
+    "samples": lambda: DataLoader(headrace.Samples({"image": blobs(), "label": list(range(24))}), 3, num_workers=1),
+    "Pillow": lambda: DataLoader(
+        Blobs([pictures()[3]] * 24, None, T.Compose([T.Resize((8, 8)), T.ToTensor()])), 3, num_workers=2
+    ),
+    "a step": lambda: DataLoader(Arrays(TENSORS, range(24), T.Compose([step, T.ToTensor()])), 3, num_workers=2),
+    "collate_fn": lambda: DataLoader(
+        blobs(), 3, num_workers=2, collate_fn=lambda samples: list(zip(*samples, strict=True))
+    ),
+    "views": lambda: DataLoader(
+        blobs(transform=T.Views([T.Compose([T.Resize((8, 8)), T.ToTensor()])] * 2)), 3, num_workers=1
+    ),
+    "emulated": lambda: DataLoader(blobs(), 3, num_workers=1, device="emulated"),
+}
+
+
+@pytest.mark.parametrize("at", ["the beginning", "the middle", "the end"])
+@pytest.mark.parametrize("name", LOADERS)
+def test_a_loop_that_is_left_calls_nothing(name: str, at: str) -> None:
+    before = threads_without_ours()
+    loader = LOADERS[name]()
+    iterator = iter(loader)
+    batch = None
+    for _ in range({"the beginning": 0, "the middle": 2, "the end": 99}[at]):
+        batch = next(iterator, None)
+    with called() as found:
+        del iterator
+        del batch
+    assert not found
+    with called() as found:
+        del loader
+    assert not found
+    assert eventually(lambda: threads() <= before)
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("size", [8, 1 << 17], ids=["small", "in shared blocks"])
+def test_a_batch_of_torchs_workers_calls_nothing(size: int) -> None:
+    loader = DataLoader(torch.zeros(12, size), 4, num_workers=1)
+    assert not loader.native
+    iterator = iter(loader)
+    batch = next(iterator)
+    with called() as found:
+        del batch
+    assert not found
+    assert sum(1 for _ in iterator) == 2
+
+
+def test_functions_are_called_when_the_object_is_dropped() -> None:
+    done: list[int] = []
+    threads_seen: list[threading.Thread] = []
+    one = Ending()
+    later = call_elsewhere(lambda: threads_seen.append(threading.current_thread()))
+    one.at_end = call_all([done.clear, [1].clear], [later])
+    done.append(1)
+    del one
+    assert not done
+    assert eventually(lambda: bool(threads_seen)) and threads_seen[0] is not threading.main_thread()
+    assert eventually(lambda: not any(one.name == "headrace-endings" for one in threading.enumerate()))
+    Ending()  # without a function, nothing happens
