@@ -31,6 +31,7 @@ from headrace.recipe.columns import AnyColumn
 from headrace.recipe.recipe import Recipe
 from headrace.samples.source import StackedSource, as_stacked
 from headrace.sources import BlobDataset, NotNative, Variant, as_source
+from headrace.sources.unchanged import Overridden
 from headrace.streams.loaders import stream_source
 from headrace.streams.source import StreamSource
 
@@ -102,11 +103,19 @@ class Fallback:
 
     Attributes:
         reason: why, and what would make the loader native; one sentence per reason.
-        replaced: whether the reason is that a function of a library has been replaced, which may be undone.
+        replaced: whether the reason is that a function of a library has been replaced.
+        passing: whether the reason may pass before the next epoch without a change of the loader.
     """
 
     reason: str
     replaced: bool = False
+    passing: bool = False
+
+    @classmethod
+    def after(cls, error: Exception) -> Fallback:
+        """Returns the route after a refusal of the native one."""
+        replaced = isinstance(error, Replaced)
+        return cls(str(error), replaced, replaced or isinstance(error, Overridden))
 
     def refuse(self, what: str) -> NoReturn:
         """Raises RuntimeError: torch's DataLoader has no `what`."""
@@ -161,7 +170,7 @@ def decide(
     try:
         route = _threaded(dataset, own.dtype, batches, collate_fn)
     except (NotNative, LoweringError, Replaced) as error:
-        return Fallback(str(error), isinstance(error, Replaced))
+        return Fallback.after(error)
     return _unless_processes(route, dataset, num_workers, own)
 
 
@@ -204,7 +213,7 @@ def renewed(route: Threaded, settings: Settings) -> Route:
             made = relying(made, _relied(settings.dataset, batches, settings.collate_fn, images=images))
         return _unless_processes(made, settings.dataset, settings.fixed_workers, settings)
     except (NotNative, LoweringError, Replaced) as error:
-        return Fallback(str(error), isinstance(error, Replaced))
+        return Fallback.after(error)
 
 
 def _renewed_threaded(route: Threaded, settings: Settings, batches: Batches) -> Threaded:

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from headrace.mixing import pixels
+from headrace.originals.relied import are_own
 from headrace.randomness.python_randomness import numpy_seed_of
 
 _MODULE = "timm.data.mixup"
@@ -27,6 +28,8 @@ def twin(mix: Any) -> Any:
     """
     module = sys.modules.get(_MODULE)
     if module is None or type(mix) is not module.Mixup or any(map(callable, vars(mix).values())):
+        return None
+    if not are_own(type(mix)):
         return None
     made = object.__new__(_twin_class(module.Mixup))
     made.__dict__ = mix.__dict__
@@ -41,6 +44,8 @@ def collating_twin(collate_fn: Any) -> Any:
     module = sys.modules.get(_MODULE)
     kind = getattr(module, "FastCollateMixup", None)
     if module is None or type(collate_fn) is not kind or any(map(callable, vars(collate_fn).values())):
+        return None
+    if not are_own(kind):
         return None
     made = object.__new__(_collating_class(module.Mixup, kind))
     made.__dict__ = collate_fn.__dict__

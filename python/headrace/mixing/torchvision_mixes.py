@@ -11,18 +11,20 @@ import torch
 
 from headrace.lowering.origins import has_hooks
 from headrace.mixing import pixels
+from headrace.originals.relied import are_own
 
 _TRANSFORMS = "torchvision.transforms.v2"
 
 
 def choices(mix: Any) -> list[Any]:
-    """Returns every MixUp and CutMix that `mix` may choose; [] if it is neither of these nor a RandomChoice of them."""
+    """Returns every MixUp and CutMix that `mix` may choose; [] if it is neither of these nor a RandomChoice of them, or
+    if a function of torchvision that it calls was replaced."""
     v2 = sys.modules.get(_TRANSFORMS)
     if v2 is None or has_hooks(mix):
         return []
     if type(mix) in (v2.MixUp, v2.CutMix):
-        return [mix]
-    if type(mix) is not v2.RandomChoice:
+        return [mix] if are_own(type(mix)) else []
+    if type(mix) is not v2.RandomChoice or not are_own(type(mix)):
         return []
     each = [choices(one) for one in mix.transforms]
     return [found for one in each for found in one] if all(each) else []

@@ -8,6 +8,7 @@ import inspect
 import opcode
 import sys
 from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
 from typing import NamedTuple
 
@@ -46,6 +47,11 @@ class Binding(NamedTuple):
 _NOTHING = Binding()
 
 
+def is_compiled_otherwise(module: ModuleType) -> bool:
+    """Returns whether an import hook, as of a type checker, may have changed the code of a module's file."""
+    return type(getattr(module.__spec__, "loader", None)) is not SourceFileLoader
+
+
 def bound(module: ModuleType, path: str) -> Binding | None:
     """Returns how a module's file binds a qualified name, such as "Resize.forward".
 
@@ -82,7 +88,8 @@ def _bindings_of(code: CodeType, package: str) -> dict[str, Binding]:
     found: dict[str, Binding] = {}
     codes: list[CodeType] = []
     names: set[str] = set()
-    level, source, attribute = 0, "", None
+    level, source, attribute, last = 0, "", None, 0
+    newest = Binding()
     for op, argument in _operations(code.co_code):
         if op == _LOAD_CONST:
             constant = code.co_consts[argument]
@@ -104,10 +111,12 @@ def _bindings_of(code: CodeType, package: str) -> dict[str, Binding]:
             attribute = code.co_names[argument]
         elif op == _STORE_NAME:
             imported = frozenset() if attribute is None else frozenset([(source, attribute)])
-            one = Binding(tuple(codes), frozenset(names), imported)
+            if last != _STORE_NAME:  # otherwise several names are bound by one statement
+                newest = Binding(tuple(codes), frozenset(names), imported)
             name = code.co_names[argument]
-            found[name] = found[name].and_also(one) if name in found else one
+            found[name] = found[name].and_also(newest) if name in found else newest
             codes, names, attribute = [], set(), None
+        last = op or last  # 0: an inline cache
     return found
 
 

@@ -15,7 +15,7 @@ from inspect import CO_OPTIMIZED
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from headrace.originals.files import Binding, bound
+from headrace.originals.files import Binding, bound, is_compiled_otherwise
 
 _OURS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "pillow", "")  # noqa: PTH118, PTH120 - compared as text
 _MOST_WRAPPERS = 10
@@ -77,7 +77,7 @@ def is_own(value: Any, module: ModuleType, path: str) -> bool:
         return _is_class(value, binding, module)
     if any(code.co_flags & CO_OPTIMIZED for code in binding.codes):
         made = isinstance(value, FunctionType) and _made_by(value.__code__, binding.codes)
-        return made or _is_decorated(value, binding, module)
+        return made or _is_instrumented(value, binding, module) or _is_decorated(value, binding, module)
     return _is_named(value, binding, module)
 
 
@@ -153,6 +153,15 @@ def _made_by(code: CodeType, codes: Iterable[CodeType]) -> bool:
     return code.co_filename.startswith(_OURS) or any(same_code(code, one) for one in codes)
 
 
+def _is_instrumented(value: Any, binding: Binding, module: ModuleType) -> bool:
+    """Whether an import hook has compiled a function of the file, with other code than the file has without it."""
+    if not isinstance(value, FunctionType) or not is_compiled_otherwise(module):
+        return False
+    code = value.__code__
+    places = {(one.co_name, one.co_firstlineno) for one in binding.codes}
+    return code.co_filename == module.__file__ and (code.co_name, code.co_firstlineno) in places
+
+
 def _is_decorated(value: Any, binding: Binding, module: ModuleType) -> bool:
     """Whether a function that the file makes lies in wrappers of the decorators that the file names."""
     if not binding.codes or not binding.names:
@@ -192,6 +201,8 @@ def _is_named(value: Any, binding: Binding, module: ModuleType) -> bool:
     if _is_what_is_imported(value, binding):
         return True
     if isinstance(value, functools.partial):
+        if "partial" not in binding.names:
+            return False
         value = function_in(value.func)
     elif type(value).__module__ in _OF_TYPES and not isinstance(value, FunctionType):
         return True

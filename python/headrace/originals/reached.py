@@ -45,6 +45,7 @@ _DRAWS = frozenset(
     )
 )
 _PLAIN = (tuple, enum.Enum, BaseException)  # classes that have no methods of their own to speak of
+_IMAGES = ("Image", "Tensor")  # names of the classes of images
 _KERNELS = "torchvision.transforms.v2.functional._utils"
 
 
@@ -123,6 +124,7 @@ class Reached:
                 for one in self._bases.get(value, ()):  # it may be called
                     self._reach(vars(one).get("__init__"))
             return
+        self._reach_kernels(value)
         for _ in range(10):  # wrappers
             if isinstance(value, FunctionType) and value not in self.functions:
                 if not is_followed(value.__globals__.get("__name__")):
@@ -130,10 +132,15 @@ class Reached:
                 self.functions[value] = None
                 self._left.append(value)
             value = getattr(value, "__wrapped__", None)
-        kernels = getattr(sys.modules.get(_KERNELS), "_KERNEL_REGISTRY", {})
-        if isinstance(value, FunctionType) and value in kernels:
-            for kind, kernel in kernels[value].items():
-                self._look(Place(kernels[value], kind, kernel.__module__, kernel.__qualname__))
+
+    def _reach_kernels(self, function: Any) -> None:
+        """Looks up what version 2 of torchvision's transforms calls for a functional, by the class of the image."""
+        registry = getattr(sys.modules.get(_KERNELS), "_KERNEL_REGISTRY", {})
+        kernels = registry.get(function, {}) if isinstance(function, FunctionType) else {}
+        for kind, kernel in kernels.items():
+            known = getattr(kind, "__name__", "") in _IMAGES and kernel.__module__ in sys.modules
+            if known and hasattr(kernel, "__qualname__"):
+                self._look(Place(kernels, kind, kernel.__module__, kernel.__qualname__))
 
     def _reach_class(self, cls: type) -> None:
         if cls in self._bases or issubclass(cls, _PLAIN):

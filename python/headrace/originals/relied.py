@@ -44,6 +44,16 @@ def relying(route: _Route, relied: Relied | None) -> _Route:
     return route if route.relied is relied else replace(route, relied=relied)
 
 
+def are_own(cls: type) -> bool:
+    """Returns whether all functions that an object of a library's class calls are the library's own now."""
+    found = _of_classes.get(cls)
+    if found is None or not found.are_as_before():
+        roots = Roots((), images=False, collates=False)
+        roots.classes[cls] = None
+        found = _of_classes[cls] = _Functions(roots)
+    return found.replaced is None
+
+
 class Relied:
     """The functions that torch's way would call for one dataset.
 
@@ -103,8 +113,8 @@ class _Functions:
 
     def __init__(self, roots: Roots) -> None:
         self._reached = reached = Reached()
-        functions = ("default_collate", "default_convert") if roots.collates else ()
-        places = [Place(vars(_utils.collate), name, _utils.collate.__name__, name) for name in functions]
+        names = ("default_collate", "default_convert") if roots.collates else ()
+        places = [Place(vars(_utils.collate), name, _utils.collate.__name__, name) for name in names]
         fetchers = (_utils.fetch._MapDatasetFetcher, _utils.fetch._IterableDatasetFetcher)
         places += [Place(vars(one), "fetch", _utils.fetch.__name__, f"{one.__name__}.fetch") for one in fetchers]
         if roots.are_modules:
@@ -119,7 +129,10 @@ class _Functions:
         self._found = [(place.names, place.name, value) for place, value in reached.places.values()]
         self._found += [(names, name, ABSENT) for names, name in reached.absent]
         self._scopes = [(names, len(names)) for names in reached.holders]
-        self._code = [(one, one.__code__, one.__defaults__, one.__kwdefaults__) for one in reached.functions]
+        found = (function_in(value) for _, value in reached.places.values())
+        candidates = [*reached.functions, *found, *(one.function for one in roots.held)]
+        functions = dict.fromkeys(one for one in candidates if isinstance(one, FunctionType))
+        self._code = [(one, one.__code__, one.__defaults__, one.__kwdefaults__) for one in functions]
         for function, _, *now in self._code:
             if self.replaced is None and not _has_first_defaults(function, now):
                 name = f"{function.__module__}.{function.__qualname__}"
@@ -148,6 +161,7 @@ class _Functions:
 
 
 _kept: dict[Any, _Functions] = {}
+_of_classes: dict[type, _Functions] = {}
 _first_defaults: dict[FunctionType, list[Any]] = {}
 
 

@@ -40,18 +40,18 @@ class Roots:
         held: functions that they hold.
 
     Args:
-        dataset: of the loader.
+        start: the dataset of a loader, or a transform.
         images: whether its samples are made of images.
         collates: whether batches are collated as torch does by default.
     """
 
-    def __init__(self, dataset: Any, *, images: bool, collates: bool) -> None:
+    def __init__(self, start: Any, *, images: bool, collates: bool) -> None:
         self.collates = collates
         self.datasets: list[Any] = []
         self.classes: dict[type, None] = {}
         self.held: list[Held] = []
         self._seen: dict[int, Any] = {}
-        self._visit(dataset)
+        self._visit(start)
         if images:
             self._add_jpeg()
 
@@ -100,8 +100,9 @@ class Roots:
         if plugin is None:
             return
         self.classes[plugin.JpegImageFile] = None
-        named = ((name, vars(plugin).get(name)) for name in ("jpeg_factory", "_accept"))
-        self.held += [Held(function, plugin.__name__, name) for name, function in (*named, *_of_markers(plugin))]
+        opener: tuple[Any, ...] = Image.OPEN.get("JPEG", ())
+        registered = zip(("jpeg_factory", "_accept"), opener, strict=False)
+        self.held += [Held(function, plugin.__name__, name) for name, function in (*registered, *_of_markers(plugin))]
 
 
 def _of_markers(plugin: Any) -> Iterator[tuple[str, Any]]:

@@ -10,12 +10,12 @@ from headrace.epochs.epochs import Epochs
 
 
 def given_back(loader: Any, route: Fallback) -> Route:
-    """Returns the route of the loader's next epoch: native threads, if functions were replaced and no longer are.
+    """Returns the route of the loader's next epoch: native threads, if the reason has passed.
 
     An epoch that torch has begun, or that a state was loaded for, goes on with torch. So do persistent workers, which
     hold the functions that were there when they were forked.
     """
-    if not route.replaced or loader._iterator is not None or loader._torch_epochs.goes_on(loader):
+    if not route.passing or loader._iterator is not None or loader._torch_epochs.goes_on(loader):
         return route
     settings = loader._settings()
     batches = Batches.now(settings)

@@ -10,6 +10,10 @@ class NotNative(TypeError):
     """The native path cannot read the dataset; the message gives the reason and a remedy."""
 
 
+class Overridden(NotNative):
+    """A class overrides what the native path does not call. It may have been changed after it was made, and back."""
+
+
 def mro_index(cls: type, name: str) -> int:
     """Returns the index in `cls.__mro__` of the class that defines `name`, or ``len(cls.__mro__)`` if none does."""
     return next((i for i, base in enumerate(cls.__mro__) if name in vars(base)), len(cls.__mro__))
@@ -21,8 +25,8 @@ def class_name(cls: type) -> str:
 
 
 def refuse_override(cls: type, method: str, remedy: str) -> None:
-    """Raises NotNative: a class overrides a method that the native path does not call."""
-    raise NotNative(f"{class_name(cls)} overrides {method}, which the native path would not call; {remedy}")
+    """Raises Overridden: a class overrides a method that the native path does not call."""
+    raise Overridden(f"{class_name(cls)} overrides {method}, which the native path would not call; {remedy}")
 
 
 def check_samples(dataset: Any, original: type) -> None:

@@ -6,12 +6,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from headrace.originals.own import is_own
 from headrace.sources.dataset import BlobDataset
 from headrace.sources.held import Held, same
 from headrace.sources.image_files import ImageFiles
 from headrace.sources.labels import whole_numbers
 from headrace.sources.recognised.followed import Followed
-from headrace.sources.unchanged import NotNative, attribute, is_torchvision
+from headrace.sources.unchanged import NotNative, Overridden, attribute, is_torchvision
 
 _DATASETS = "torchvision.datasets"
 
@@ -115,10 +116,11 @@ def _made(kind: type[_Files], dataset: Any, original: type, lists: Sequence[str]
 def _check_loader(dataset: Any) -> None:
     module = sys.modules[f"{_DATASETS}.folder"]
     loader = getattr(dataset, "loader", module.default_loader)  # before torchvision 0.22 some datasets have no loader
-    if loader is not module.default_loader and loader is not module.pil_loader:
-        raise NotNative(
+    name = getattr(loader, "__name__", "")
+    if name not in ("default_loader", "pil_loader") or not is_own(loader, module, name):
+        raise Overridden(
             f"{type(dataset).__qualname__}(loader={loader!r}) opens files its own way; headrace reads them as "
             "torchvision's default loader does: leave loader out"
         )
-    if loader is module.default_loader and sys.modules["torchvision"].get_image_backend() != "PIL":
+    if name == "default_loader" and sys.modules["torchvision"].get_image_backend() != "PIL":
         raise NotNative('headrace opens images as Pillow does; call torchvision.set_image_backend("PIL")')
