@@ -9,9 +9,11 @@ errors are Pillow's own. A program's function in place of one of Pillow's gets p
 from __future__ import annotations
 
 import io
+import operator
 import os
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from PIL import Image, ImageFile
@@ -27,17 +29,20 @@ _IM = "_im" if hasattr(Image.Image, "im") else "im"  # where Pillow keeps the na
 _RECORDED = frozenset(["convert", "copy", "crop", "load", "resize", "thumbnail", "transpose"])  # Pillow's methods
 _PILLOW = Image.__file__  # where they are
 _COMPONENTS = {"RGB": 3, "L": 1}  # mode -> components of a file from which Pillow makes it; a draft's L has three
-_STEPS_OF_LOAD = ("load_read", "load_seek", "load_prepare", "load_end", "tile_prefix")
+_STEPS_OF_LOAD = frozenset(["load_read", "load_seek", "load_prepare", "load_end", "tile_prefix"])
+_WHOLE = ((), (1, 0))  # what decodes a file in its own size
 _FILES = (io.BufferedReader, io.BytesIO)
 _TRAILING = 1 << 20  # bytes of a file beyond what its pixels can take: Pillow does not read them
+_NATIVE: Any = type(Image.core.new("L", (1, 1)))  # type: ignore[attr-defined]
 _frame = sys._getframe
+# Not `__dict__`, which the interpreter would make for each image.
+_held: Callable[[Any], Any] = operator.attrgetter("_im") if _IM == "_im" else lambda image: image.__dict__.get("im")
 
 _LOADING = Untouched(
     (ImageFile.ImageFile, "load"),
     (JpegImageFile, "load_read"),
     (JpegImageFile, "load_prepare"),
     (JpegImageFile, "load_end"),
-    (JpegImageFile, "load_seek"),
     (JpegImageFile, "_close_fp"),
     (Image.Image, "load"),
     (Image, "_getdecoder"),
@@ -70,7 +75,8 @@ class Unread:
             if data is None:
                 own["_by_pillow"] = reason
             else:
-                own[_IM] = LazyCore(FilePixels(data, image.size, image.mode, self._counts), image.mode, image.size)
+                mode, size = image.mode, image.size
+                own[_IM] = LazyCore(FilePixels(data, size, mode, self._counts), mode, size)
                 # What Pillow's load() leaves.
                 image.tile, image.readonly, image.map = [], 0, None
                 if image._exclusive_fp:
@@ -89,8 +95,11 @@ def _load(image: Any) -> Any:
 
 def _im(image: Any) -> Any:
     """What the attribute `im` gives."""
-    held = image.__dict__.get(_IM)
-    if type(held) is not LazyCore:
+    held = _held(image)
+    kind = type(held)
+    if kind is _NATIVE:
+        return held
+    if kind is not LazyCore:
         return _plain_im(image)
     if held.native is not None:
         return held.native
@@ -99,13 +108,15 @@ def _im(image: Any) -> Any:
 
 
 def _set_im(image: Any, native: Any) -> None:
-    own = image.__dict__
-    if native is not None and own.get(_IM) is None and isinstance(image, ImageFile.ImageFile):
+    if isinstance(image, ImageFile.ImageFile) and native is not None and _held(image) is None:
         counts = in_force.here()
         if counts is not None:
-            reason = own.pop("_by_pillow", None) or _why_not(image)
+            reason = image.__dict__.pop("_by_pillow", None) or _why_not(image)
             counts.count(reason or "JPEG of a class that a program has replaced")
-    own[_IM] = native
+    if _IM == "_im":
+        image._im = native
+    else:
+        image.__dict__["im"] = native
 
 
 def _array_interface(image: Any) -> Any:
@@ -146,15 +157,15 @@ def recorded(image: Any) -> LazyCore | None:
         return None
     if "_unread" in image.__dict__:
         image.load()
-    lazy = image.__dict__.get(_IM)
-    if type(lazy) is not LazyCore or lazy.recorded() is None or image.palette is not None:
+    lazy = _held(image)
+    if type(lazy) is not LazyCore or image.palette is not None:
         return None
-    return lazy if (image.mode, image.size) == (lazy.mode, lazy.size) else None
+    return lazy if lazy.is_still(image.mode, image.size) else None
 
 
 def is_recorded(image: Any) -> bool:
     """Whether an image has no pixels, but would have them with Pillow."""
-    lazy = image.__dict__.get(_IM) if isinstance(image, Image.Image) else None
+    lazy = _held(image) if isinstance(image, Image.Image) else None
     return type(lazy) is LazyCore and lazy.recorded() is not None
 
 
@@ -197,17 +208,18 @@ def _why_not(image: Any) -> str | None:
 def _why_not_now(image: Any) -> str | None:
     """Returns why Pillow has to decode a file; None if it would decode it now, to RGB or L, and whole: not after a
     ``draft`` that shrinks it, or when the program has changed what is decoded or how."""
-    whole = [("jpeg", (0, 0, *image.size), 0, (image.mode, ""))]
-    if image.fp is None or image.decoderconfig not in ((), (1, 0)) or image.mode not in _COMPONENTS:
+    own, mode, (width, height) = image.__dict__, image.mode, image.size
+    if image.fp is None or image.decoderconfig not in _WHOLE or mode not in _COMPONENTS:
         return "after draft(), closed or huge"
-    if image.width * image.height > MOST_PIXELS:
+    if width * height > MOST_PIXELS:
         return "after draft(), closed or huge"
-    if type(image.tile) is not list or image.tile != whole or (image.palette, image.__dict__[_IM]) != (None, None):
+    if type(image.tile) is not list or image.tile != [("jpeg", (0, 0, width, height), 0, (mode, ""))]:
+        return "changed before it was loaded"
+    if image.palette is not None or own[_IM] is not None:
         return "changed before it was loaded"
     if type(image.fp) not in _FILES:
         return f"read through a {type(image.fp).__name__}"
-    own = image.__dict__
-    if not _LOADING or "jpeg" in Image.DECODERS or any(name in own for name in _STEPS_OF_LOAD):
+    if not _LOADING or "jpeg" in Image.DECODERS or not _STEPS_OF_LOAD.isdisjoint(own):
         return "loaded by functions of the program"
     return None
 

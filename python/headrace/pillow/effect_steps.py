@@ -19,8 +19,11 @@ from headrace.pillow.replacing import Place, Replacements, Untouched, function, 
 from headrace.pixels import blur_rule
 
 _OF_COLOURS = ("hue", "blur")  # effects that gray images do not have, or that torch computes otherwise for these
+_WITHOUT_INFO: Any = Image.Image()
 _OF_BLENDS = [(Image, "blend"), (Image, "new"), (Image.Image, "convert"), (Image.Image, "_new")]
 _OF_TABLES = [(Image.Image, "point"), (Image.Image, "histogram"), (ImageOps, "_lut")]
+
+_BLENDING = Untouched((Image, "blend"))
 
 # What each effect stands for: Pillow's functions that would make it.
 _PILLOWS = {
@@ -47,12 +50,11 @@ def _with_effect(image: Any, name: str, value: Any = None, size: Any = None) -> 
         return None
     lazy = recorded(image)
     changed = None if lazy is None else lazy.effect(name, value, size)
-    if changed is None:
-        return None
-    made = image._new(changed)
-    if not EFFECTS[name].keeps_info:
-        made.info = {}
-    return made
+    return None if changed is None else _image(image, name, changed)
+
+
+def _image(of: Any, name: str, changed: Any) -> Any:
+    return (of if EFFECTS[name].keeps_info else _WITHOUT_INFO)._new(changed)
 
 
 def _only(arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -72,20 +74,30 @@ def _enhancer(name: str) -> Callable[[Any], Any]:
     def version(plain: Any) -> Any:
         @functools.wraps(plain)
         def init(self: Any, image: Any) -> None:
-            # Pillow reads the file here, or does not.
-            reads = name != "brightness" and (name != "saturation" or getattr(image, "mode", None) != "L")
-            degenerate = _with_effect(image, name, 0.0) if is_recorded(image) or reads else None
-            if degenerate is None or (name == "saturation" and image.mode == "L"):
+            if not _is_eager(image, name) or not _PILLOWS[name]:
                 plain(self, image)
                 return
+            lazy = recorded(image)
+            of, changed = (None, None) if lazy is None else (lazy.recorded(), lazy.effect(name, 0.0))
+            if of is None or changed is None:
+                plain(self, image)
+                return
+            changed.blends = name, of
             self.image = image
             if name == "saturation":
                 self.intermediate_mode = "L"
-            self.degenerate = degenerate
+            self.degenerate = _image(image, name, changed)
 
         return init
 
     return version
+
+
+def _is_eager(image: Any, name: str) -> bool:
+    """Whether Pillow makes pixels of its own for an enhancer of a deferred image, and reads the image's file first."""
+    if name == "brightness":  # reads nothing
+        return is_recorded(image)
+    return is_deferred(image) and (name != "saturation" or image.mode != "L")  # gray pixels are the image's
 
 
 def _enhance(plain: Any) -> Any:
@@ -99,19 +111,21 @@ def _enhance(plain: Any) -> Any:
 
 def _enhanced(enhancer: Any, factor: float) -> Any:
     """Returns the enhanced image, without pixels; None if the image, or what it is blended with, has pixels."""
-    image, degenerate = (enhancer.__dict__.get(name) for name in ("image", "degenerate"))
-    if degenerate is image:  # of a gray image's colours
-        return _with_effect(image, "saturation", factor) if type(enhancer) is ImageEnhance.Color else None
-    if not is_recorded(image) or not is_recorded(degenerate):
+    image, degenerate = enhancer.__dict__.get("image"), enhancer.__dict__.get("degenerate")
+    if not _BLENDING:
         return None
     lazy, blended = recorded(image), recorded(degenerate)
-    if lazy is None or blended is None:
+    of = None if lazy is None else lazy.recorded()
+    other = None if blended is None else blended.recorded()
+    if lazy is None or blended is None or of is None:
         return None
-    of, other = lazy.recorded(), blended.recorded()
-    if of is None or other is None or other[0] is not of[0] or other[1][:-1] != of[1]:
-        return None
-    kind, name, value = (*other[1][-1], None)[:3] if len(other[1]) > len(of[1]) else (None, None, None)
-    if kind != "effect" or value != 0.0 or name not in _ENHANCERS.values() or not _PILLOWS[name]:
+    if blended.blends is not None and blended.blends[1] is of:
+        name = blended.blends[0]
+    elif (
+        type(enhancer) is ImageEnhance.Color and image.mode == "L" and other == of
+    ):  # itself or, before Pillow 11, a copy
+        name = "saturation"
+    else:
         return None
     changed = lazy.effect(name, factor)
     return None if changed is None else degenerate._new(changed)  # as Image.blend

@@ -54,21 +54,28 @@ class ReadFiles:
             self._files.append(weakref.ref(file))
             if len(self._files) > self._longest:
                 self._longest = 2 * len(self._alive()) + _LONG
-        self.grow(file.nbytes)
+            else:
+                self._bytes += file.nbytes
+            let_go = self._over() if self._bytes > MOST else []
+        for old in let_go:
+            old.make_images()
 
     def grow(self, by: int) -> None:
         """Called when a file takes so many bytes more."""
         with self._lock:
             self._bytes += by
-            if self._bytes <= MOST:
-                return
-            alive = self._alive()
-            left, first = self._bytes, 0
-            while left > MOST // 2 and first < len(alive) - 1:  # never the newest: its image is being made
-                left -= alive[first].nbytes
-                first += 1
-        for file in alive[:first] if self._bytes > MOST else []:
-            file.make_images()
+            let_go = self._over() if self._bytes > MOST else []
+        for old in let_go:
+            old.make_images()
+
+    def _over(self) -> list[Any]:
+        """Returns the files that are too much, those read first."""
+        alive = self._alive()
+        left, count = self._bytes, 0
+        while left > MOST and count < len(alive) - 1:  # never the newest: its image is being made
+            left -= alive[count].nbytes
+            count += 1
+        return alive[:count]
 
     def end_batch(self, purpose: Any, samples_are_gone: bool) -> None:
         """Called when a batch has been made.

@@ -60,6 +60,7 @@ class LazyCore:
 
     readonly: ClassVar[int] = 0
     _recorded: Recorded | None
+    blends: tuple[str, Recorded] | None = None  # an effect whose image of factor 0 this is, and of what
     native: Any = None  # Pillow's image, once it is made
 
     def __init__(self, maker: Maker, mode: str, size: tuple[int, int], operations: tuple[Operation, ...] = ()) -> None:
@@ -79,6 +80,10 @@ class LazyCore:
     def recorded(self) -> Recorded | None:
         """Returns what makes the pixels, and the operations before them; None if the pixels are made."""
         return self._recorded
+
+    def is_still(self, mode: str, size: tuple[int, int]) -> bool:
+        """Whether the pixels are not made, and an image with this mode and size expects the ones recorded."""
+        return self._recorded is not None and self._mode == mode and self._size == size
 
     def made(self) -> Any:
         """Returns Pillow's native image, made at the first call."""

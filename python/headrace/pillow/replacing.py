@@ -7,6 +7,7 @@ those that it stands for are the library's own.
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ class Replacements:
     def __init__(self, places: Sequence[Place]) -> None:
         self._places = places
         self._replaced: dict[Place, tuple[Any, Any, Any]] = {}  # what holds the function, the one before, and ours
+        self._versions: dict[Place, tuple[Any, Any]] = {}  # a function and our version of it, which is used again
 
     def replace(self) -> bool:
         """Replaces the functions of those modules that have been imported. Returns whether these are all."""
@@ -59,11 +61,18 @@ class Replacements:
             holder = None if module is None or place in self._replaced else place.find(module)
             before = None if holder is None else _of(holder, place.name)
             if before is not None and is_own(before):
-                ours = place.version(before)
-                ours.__dict__[_MARK] = id(ours)
+                ours = self._version(place, before)
                 self._replaced[place] = holder, before, ours
                 _set(holder, place.name, ours)
         return len(self._replaced) == len(self._places)
+
+    def _version(self, place: Place, before: Any) -> Any:
+        known, ours = self._versions.get(place, (None, None))
+        if known is not before:
+            ours = place.version(before)
+            ours.__dict__[_MARK] = id(ours)
+            self._versions[place] = before, ours
+        return ours
 
     def put_back(self) -> None:
         """Undoes `replace`. A function that other code has replaced since stays; ours below does what the one before
@@ -101,19 +110,46 @@ class Untouched:
     """
 
     def __init__(self, *places: tuple[Any, str]) -> None:
-        found = [(of, name, _below(getattr(of, name, None))) for of, name in places]
-        self._known = all(is_own(function) for _, _, function in found)
-        self._places = [(of, name, function, getattr(function, "__code__", None)) for of, name, function in found]
+        by_holder: dict[int, tuple[Any, list[str]]] = {}
+        for of, name in places:
+            by_holder.setdefault(id(of), (of, []))[1].append(name)
+        self._parts: list[list[Any]] = []  # what looks at a holder, the holder, and what it saw last
+        self._functions: list[Any] = []
+        self._missing: list[tuple[Any, str]] = []
+        self._known = True
+        for of, names in by_holder.values():
+            there = [name for name in names if hasattr(of, name)]
+            self._missing += [(of, name) for name in names if name not in there]
+            if there:
+                look = operator.attrgetter(*there)
+                self._parts.append([look, of, look(of)])
+            found = [_below(getattr(of, name)) for name in there]
+            self._known = self._known and all(map(is_own, found))
+            self._functions += [one for one in found if isinstance(one, FunctionType)]
+        self._codes = list(map(_code_of, self._functions))
 
     def __bool__(self) -> bool:
         """Whether all of them are in their places."""
-        for of, name, function, code in self._places:
-            there = getattr(of, name, None)
-            if there is not function and _below(there) is not function:
+        for part in self._parts:
+            look, of, seen = part
+            try:
+                now = look(of)
+            except AttributeError:
                 return False
-            if code is not None and function.__code__ is not code:
-                return False
-        return self._known
+            if now != seen:
+                if _all_below(now) != _all_below(seen):
+                    return False
+                part[2] = now  # our versions have come or gone
+        if self._missing and any(hasattr(of, name) for of, name in self._missing):
+            return False
+        return self._known and list(map(_code_of, self._functions)) == self._codes
+
+
+_code_of = operator.attrgetter("__code__")
+
+
+def _all_below(functions: Any) -> list[Any]:
+    return [_below(one) for one in (functions if type(functions) is tuple else (functions,))]
 
 
 def _of(holder: Any, name: Any) -> Any:

@@ -140,13 +140,19 @@ def _known(kinds: dict[tuple[str, str], Callable[[Any], Hashable]], step: Any) -
     return depends(step)
 
 
-_METHODS = ("__call__", "forward", "transform", "call_kernel", "_call_kernel", "_get_params", "make_params")
-_MODULES = ("torchvision.transforms.functional", "torchvision.transforms._functional_tensor")
-_V2_MODULE = "torchvision.transforms.v2.functional"
-_FUNCTIONALS = (
-    *("to_tensor", "pil_to_tensor", "normalize", "convert_image_dtype", "to_image", "pil_to_image", "to_dtype"),
-    *("normalize_image", "to_dtype_image", "to_pure_tensor"),
+_METHODS = ("__call__", "forward", "transform", "call_kernel", "_call_kernel", "make_params")
+_MODULES = (
+    *("torchvision.transforms.functional", "torchvision.transforms._functional_tensor"),
+    *("torchvision.transforms.v2.functional", "torchvision.transforms.v2.functional._misc"),
 )
+_FUNCTIONALS = {
+    "ToTensor": ("to_tensor",),
+    "PILToTensor": ("pil_to_tensor",),
+    "ToImage": ("to_image", "pil_to_tensor"),
+    "Normalize": ("normalize", "normalize_image"),
+    "ConvertImageDtype": ("convert_image_dtype",),
+    "ToDtype": ("to_dtype", "to_dtype_image"),
+}
 
 
 @functools.cache
@@ -154,9 +160,8 @@ def _untouched(kind: Any) -> Untouched:
     """Returns the functions whose work a table of such a transform does; see Note [patched] in `replacing`."""
     places: list[tuple[Any, str]] = [(kind, name) for name in _METHODS if hasattr(kind, name)]
     if kind.__module__.startswith("torchvision."):
-        names = (*_MODULES, _V2_MODULE) if ".v2." in kind.__module__ else _MODULES
-        modules = [sys.modules[name] for name in names if name in sys.modules]
-        places += [(module, name) for module in modules for name in _FUNCTIONALS if hasattr(module, name)]
+        for module in (sys.modules[name] for name in _MODULES if name in sys.modules):
+            places += [(module, name) for name in _FUNCTIONALS.get(kind.__name__, ()) if hasattr(module, name)]
     return Untouched(*places)
 
 
