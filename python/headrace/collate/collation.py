@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections.abc import Callable, Mapping
 from types import FunctionType
@@ -16,6 +15,7 @@ from headrace.collate import registry
 from headrace.collate.stacked_views import StackedViews
 from headrace.engine.sized_engine import Sized
 from headrace.epochs.state import Progress
+from headrace.lowering.python_steps.copies import copied
 from headrace.lowering.python_steps.reach import Reach
 from headrace.mixing import direct_mixes, programs
 from headrace.randomness.draws import BatchUse, batch_uniform
@@ -146,7 +146,7 @@ class Collation:
         mine = self._copies.__dict__
         if "function" not in mine:
             try:
-                mine["function"] = copy.deepcopy(self._function)
+                mine["function"] = copied(self._function, (self._function,))
             except Exception:  # what cannot be copied is shared
                 mine["function"] = self._function
         function: CollateFunction = mine["function"]

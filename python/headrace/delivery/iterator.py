@@ -30,6 +30,7 @@ from headrace.engine.engine import Engine, Flight
 from headrace.epochs.state import Progress
 from headrace.pace.pace import Pace, Spending
 from headrace.randomness.draws import Draws
+from headrace.randomness.held_generators import left_alone
 from headrace.sources.labels import as_in_workers
 
 if TYPE_CHECKING:
@@ -122,6 +123,8 @@ class NativeIterator(Ending):
         self.at_end = call_all(self._collating.endings, engine.endings if owns_engine else ())
         faults.warn_of_dropped()
         self._faults = faults.FaultLog(settings.on_error, settings.max_errors, progress, self)
+        as_torch = settings.num_workers == 0 and settings.seed is None and not for_comparison
+        self._drawing = left_alone if as_torch else nullcontext  # what steps in this thread draw from
         self._exhausted = self._closed = False
         progress.pace = self._pace = Pace(Looking(engine, self._collating, progress.before))
         self._blocked_ns = 0  # of the current next()
@@ -232,7 +235,7 @@ class NativeIterator(Ending):
 
     def _wait(self, flight: Flight) -> None:
         try:
-            with span("wait"):
+            with span("wait"), self._drawing():
                 ready = (self._tuning or self._engine).wait(flight, self._timeout() or _FOREVER_S)
             if ready:
                 return

@@ -23,9 +23,10 @@ from headrace.epochs import state
 from headrace.epochs.epochs import Epochs
 from headrace.lowering import LoweringError, lower
 from headrace.lowering.origins import attributes, leaves
-from headrace.lowering.python_steps.interpreters import in_processes
 from headrace.lowering.python_steps.reach import Reach
+from headrace.lowering.python_steps.stepping import Stepping
 from headrace.lowering.several.crops import called_behind_crops
+from headrace.mixing import programs
 from headrace.originals.relied import Relied, Replaced, relying
 from headrace.recipe.columns import AnyColumn
 from headrace.recipe.recipe import Recipe
@@ -165,34 +166,57 @@ def decide(
         batches: how samples are grouped; by default torch collates batches, and converts single samples.
         num_workers: the loader's argument.
     """
-    if reasons := _needs_python(batches, collate_fn, worker_init_fn):
+    if reasons := _needs_python(batches, collate_fn, worker_init_fn, dataset):
         return Fallback("; ".join(reasons))
     try:
         route = _threaded(dataset, own.dtype, batches, collate_fn)
     except (NotNative, LoweringError, Replaced) as error:
         return Fallback.after(error)
-    return _unless_processes(route, dataset, num_workers, own)
+    return _unless_torchs(route, dataset, num_workers, own, collate_fn, batches)
 
 
-def _unless_processes(route: Threaded, dataset: Any, num_workers: Any, own: OwnSettings) -> Route:
-    """Returns `route`, or torch's if its worker processes are to call the transforms that run in Python.
-
-    Not if an argument asks for the native path: `seed`, with which batches are the same for every `num_workers`, or one
-    that torch's loader does not have.
-    """
-    if own.seed is not None or own.native_arguments or not isinstance(route, Native):
-        return route
-    why = in_processes([one.transform for one in route.lowered if one.in_python], dataset, num_workers)
+def _unless_torchs(
+    route: Threaded,
+    dataset: Any,
+    num_workers: Any,
+    own: OwnSettings,
+    collate_fn: Callable[..., Any] | None,
+    batches: Batches,
+) -> Route:
+    """Returns `route`, or torch's if its loader is to call the Python code of the transforms, labels and collate_fn."""
+    stream = isinstance(route, Native) and isinstance(route.source, StreamSource)
+    found = stepping(route, collate_fn, batched=batches is not Batches.NONE)
+    why = found.refusal(dataset, num_workers, own.seed, bound=stream or bool(own.native_arguments))
     return route if why is None else Fallback(why)
+
+
+def stepping(route: Threaded, collate_fn: Callable[..., Any] | None, *, batched: bool) -> Stepping:
+    """Returns what the Python code of a route does beyond its samples; found out once for a route and collate_fn."""
+    if collation.is_default(collate_fn, batched) or (collate_fn and programs.of_samples(collate_fn) is not None):
+        collate_fn = None
+    known: dict[Any, Stepping] = vars(route).setdefault("_stepping", {})
+    if id(collate_fn) not in known:
+        known.clear()
+        known[id(collate_fn)] = Stepping.of(_parts(route), collate_fn)
+        vars(route)["_collate_fn"] = collate_fn  # its id stays its own
+    return known[id(collate_fn)]
+
+
+def _parts(route: Threaded) -> list[tuple[Recipe, Any]]:
+    """Returns the recipes of a route's images, with their sources."""
+    if isinstance(route, Gathered):
+        return []
+    images = list(route.images.values()) if isinstance(route, Stacked) else [route]
+    return [(one.recipe, one.source) for one in images]
 
 
 def reasons(settings: Settings) -> list[str]:
     """Returns all reasons why torch delivers: those of the arguments, then that of the dataset or its transform."""
     batches = Batches.now(settings)
-    found = _needs_python(batches, settings.collate_fn, settings.worker_init_fn)
+    found = _needs_python(batches, settings.collate_fn, settings.worker_init_fn, settings.dataset)
     try:
         route = _threaded(settings.dataset, settings.dtype, batches, settings.collate_fn)
-        last = _unless_processes(route, settings.dataset, settings.fixed_workers, settings)
+        last = _unless_torchs(route, settings.dataset, settings.fixed_workers, settings, settings.collate_fn, batches)
         found += [last.reason] if isinstance(last, Fallback) else []
     except Exception as error:  # torch delivers, whatever the error is
         found.append(str(error))
@@ -204,14 +228,14 @@ def renewed(route: Threaded, settings: Settings) -> Route:
     transform's attributes, a function of a library that they call, or the loader's ``collate_fn`` or ``worker_init_fn``
     has changed."""
     batches = Batches.now(settings)
-    if reasons := _needs_python(batches, settings.collate_fn, settings.worker_init_fn):
+    if reasons := _needs_python(batches, settings.collate_fn, settings.worker_init_fn, settings.dataset):
         return Fallback("; ".join(reasons))
     try:
         made = _renewed_threaded(relying(route, route.relied), settings, batches)
         if made.relied is None:
             images = not isinstance(made, Gathered)
             made = relying(made, _relied(settings.dataset, batches, settings.collate_fn, images=images))
-        return _unless_processes(made, settings.dataset, settings.fixed_workers, settings)
+        return _unless_torchs(made, settings.dataset, settings.fixed_workers, settings, settings.collate_fn, batches)
     except (NotNative, LoweringError, Replaced) as error:
         return Fallback.after(error)
 
@@ -266,7 +290,10 @@ _warned = False
 
 
 def _needs_python(
-    batches: Batches, collate_fn: Callable[..., Any] | None, worker_init_fn: Callable[[int], None] | None
+    batches: Batches,
+    collate_fn: Callable[..., Any] | None,
+    worker_init_fn: Callable[[int], None] | None,
+    dataset: Any,
 ) -> list[str]:
     """Returns the reasons why torch has to deliver that do not depend on the dataset."""
     reasons = []
@@ -279,7 +306,7 @@ def _needs_python(
             "an entry of torch's default_collate_fn_map for tensors, numbers, tuples, lists or dicts was changed, "
             "which native threads do not call; give the function as collate_fn"
         )
-    if worker_init_fn is not None and not only_seeds(worker_init_fn):
+    if worker_init_fn is not None and not only_seeds(worker_init_fn, dataset):
         reasons.append(
             "worker_init_fn does more than to seed generators, and runs in worker processes, which native threads are "
             "not; leave it out"

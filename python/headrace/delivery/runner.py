@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from headrace.base.errors import SampleError
@@ -18,7 +19,7 @@ from headrace.delivery.iterator import NativeIterator
 from headrace.delivery.line import Line, Order
 from headrace.delivery.out_transform import seeded
 from headrace.delivery.persistent import PersistentIterator
-from headrace.delivery.routing import AnySource, Threaded
+from headrace.delivery.routing import AnySource, Threaded, stepping
 from headrace.delivery.settings import Settings
 from headrace.delivery.stacking import Stacked
 from headrace.engine.device_engine import make_engine
@@ -90,6 +91,8 @@ class Runner:
 
     def _begin(self, settings: Settings, route: Threaded, epochs: Epochs) -> NativeIterator:
         check_iterable(settings.num_workers, settings.timeout, settings.prefetch_factor)
+        workers, read_ahead = settings.num_workers, settings.read_ahead
+        settings = one_after_another(settings, route)
         pin = settings.destination.way == "memory" and can_pin(settings.pin_memory)
         source = route.source
         # A device's pinned memory and decoders are too expensive to make for each epoch.
@@ -114,13 +117,13 @@ class Runner:
         self._keeps = settings.persistent_workers and settings.num_workers > 0
         if self._entry_points is not None:
             self._entry_points.save()  # what the epoch before has learned
-        progress, own_order = epochs.begin(settings.read_ahead)
+        progress, own_order = epochs.begin(read_ahead)
         order: Order = Announced(own_order, source) if far else own_order
         progress.before = engine.counters()
         if settings.cores:
             engine.place(settings.cores)
-        if settings.num_workers > 0:
-            engine.work_as(WorkerValues(settings.num_workers, progress.seed, settings.dataset))
+        if workers > 0:
+            engine.work_as(WorkerValues(workers, progress.seed, settings.dataset))
         made = self._collation(settings, route, told, progress)
         iterator = NativeIterator(
             told,
@@ -240,6 +243,14 @@ def _announcing(renew: Renew, source: AnySource) -> Renew:
         return None if order is None else Announced(order, source)
 
     return renewed
+
+
+def one_after_another(settings: Settings, route: Threaded) -> Settings:
+    """Returns the settings with which the caller's thread makes each sample, in order, if a Python step keeps a state;
+    otherwise `settings`."""
+    if settings.num_workers == 0 or not stepping(route, settings.collate_fn, batched=settings.batched).in_order:
+        return settings
+    return replace(settings, num_workers=0, prefetch_factor=None, tuner=None)
 
 
 def collate_threads(settings: Settings, route: Threaded) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import itertools
 import threading
@@ -21,6 +20,8 @@ from headrace.engine.layout import Layout
 from headrace.engine.python_lane import PythonLane
 from headrace.engine.worker_info import WorkerValues, as_worker
 from headrace.images.file_image import Metadata
+from headrace.lowering.python_steps.copies import copied
+from headrace.randomness.own_generators import bare
 from headrace.randomness.python_randomness import sample_randomness
 from headrace.recipe.calls import CallFunction
 from headrace.recipe.steps import Call
@@ -65,7 +66,8 @@ class CallLane(PythonLane):
         mine: dict[int, CallFunction] = self._own.__dict__.setdefault("functions", {})
         if call not in mine:
             try:
-                mine[call] = copy.deepcopy(self._calls[call].function)
+                function = self._calls[call].function
+                mine[call] = copied(function, tuple(map(bare, function.called)))
             except Exception:  # objects that cannot be copied are shared
                 mine[call] = self._calls[call].function
         return mine[call]

@@ -115,6 +115,10 @@ def _preset_steps(preset: Any, v1: Any) -> Iterator[Any]:
         yield v1.Normalize(preset.mean, preset.std)
 
 
+_LARGE = 1 << 20  # bytes
+_SOME = 4096  # elements of a large array that are looked at
+
+
 def attributes(value: Any) -> str:
     """Returns a string that changes when an attribute of a transform, or of an object inside it, changes.
 
@@ -152,11 +156,20 @@ class _Attributes:
 
 
 def _numbers(array: Any) -> str:
-    """Returns an array's shape, dtype and a checksum of its elements; its repr if they cannot be viewed as bytes."""
+    """Returns an array's shape, dtype and a checksum of its elements; its repr if they cannot be viewed as bytes.
+
+    Of a large array the checksum is that of some elements, and the text names its memory and, of a tensor, its version.
+    """
+    where = ""
     try:
         flat = array.reshape(-1)
-        held = flat.contiguous().view(torch.uint8).numpy() if isinstance(flat, torch.Tensor) else flat.view(np.uint8)
-        return f"{tuple(array.shape)} {array.dtype} {zlib.crc32(np.ascontiguousarray(held).data)}"
+        if array.nbytes > _LARGE:
+            place = (array.data_ptr(), array._version) if isinstance(array, torch.Tensor) else array.ctypes.data
+            flat, where = flat[:: len(flat) // _SOME], f" at {place}"
+        if isinstance(flat, torch.Tensor):
+            flat = flat.contiguous().view(torch.uint8).numpy()
+        held = np.ascontiguousarray(flat).view(np.uint8)
+        return f"{tuple(array.shape)} {array.dtype} {zlib.crc32(held.data)}{where}"
     except (TypeError, ValueError, RuntimeError):  # an array of objects, or a tensor outside of CPU memory
         return repr(array)
 

@@ -8,9 +8,12 @@ from typing import Any
 
 import torch
 
+from headrace.randomness.held_generators import held_generators, seeded_for_this_sample
+
 
 class Reseeded:
     """Calls `transform` after passing a seed drawn from torch to each object in it that has ``set_random_seed(seed)``.
+    The generators of Python, NumPy and torch in it are seeded during the call, unless they are `left_alone`.
 
     Attributes:
         shared: whether some of these objects are in a function's closure or globals, which copies of the function
@@ -19,12 +22,14 @@ class Reseeded:
 
     def __init__(self, transform: Callable[[Any], Any]) -> None:
         self.transform = transform
+        self._held = held_generators(transform)  # a copy of this object has those of the transform's copy
         self.shared = any(True for _ in _around(transform))
 
     def __call__(self, value: Any) -> Any:
         for one in (*_inside(self.transform), *_around(self.transform)):
             one.set_random_seed(int(torch.randint(2**31, (), device="cpu")))
-        return self.transform(value)
+        with seeded_for_this_sample(self._held):
+            return self.transform(value)
 
     def __repr__(self) -> str:
         return repr(self.transform)
@@ -32,8 +37,13 @@ class Reseeded:
 
 def reseeded(transform: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Returns the transform wrapped in Reseeded, or itself if nothing in it can be seeded."""
-    found = any(True for _ in (*_inside(transform), *_around(transform)))
+    found = held_generators(transform) or any(True for _ in (*_inside(transform), *_around(transform)))
     return Reseeded(transform) if found else transform
+
+
+def bare(transform: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Returns the transform in a Reseeded, or itself."""
+    return transform.transform if isinstance(transform, Reseeded) else transform
 
 
 def _seedable(value: Any) -> bool:

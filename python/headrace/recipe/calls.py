@@ -30,6 +30,10 @@ class CallError(TypeError):
 class CallFunction(Protocol):
     """The function of a Call step."""
 
+    @property
+    def called(self) -> tuple[Any, ...]:
+        """The transforms that it calls."""
+
     def on_image(self, image: Image.Image) -> Any:
         """Returns the transformed image, or the sample's finished tensor (C, H, W)."""
 
@@ -66,6 +70,10 @@ class OnImage:
     transform: Callable[[Any], Any]
     channels: int
 
+    @property
+    def called(self) -> tuple[Any, ...]:
+        return (self.transform,)
+
     def on_image(self, image: Image.Image) -> Image.Image:
         made = self.transform(image)
         if not isinstance(made, Image.Image) or made.mode != image.mode:
@@ -88,6 +96,10 @@ class OnBytes:
     before: tuple[Callable[[Any], Any], ...]
     transform: Callable[[Any], Any]
     channels: int
+
+    @property
+    def called(self) -> tuple[Any, ...]:
+        return (self.transform,)
 
     def _called(self, tensor: torch.Tensor) -> torch.Tensor:
         for step in self.before:
@@ -128,6 +140,10 @@ class Rest:
     shape: tuple[int, ...] | None = None
     dtype: torch.dtype | None = None
     like: torch.Tensor | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def called(self) -> tuple[Any, ...]:
+        return self.transforms
 
     def on_image(self, image: Image.Image) -> torch.Tensor:
         start: Any = image

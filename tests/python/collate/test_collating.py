@@ -202,9 +202,16 @@ class Growing:
 
 
 def test_an_object_that_changes_itself_is_called_in_order():
-    loader = DataLoader(photos(), 2, collate_fn=Growing(), num_workers=3)
+    loader = DataLoader(photos(), 2, collate_fn=Growing(), num_workers=3, seed=0)
     assert loader.native and "Growing" in str(loader.explain())
     assert list(loader) == [(number, "MainThread") for number in range(1, 6)]
+
+
+def test_without_a_seed_each_worker_process_has_a_copy_of_it():
+    loader = DataLoader(photos(), 2, collate_fn=Growing(), num_workers=2)
+    assert loader.route == "deferred" and "Growing changes its 'calls'" in str(loader.explain())
+    assert [number for number, _ in loader] == [1, 1, 2, 2, 3]
+    assert [number for number, _ in DataLoader(photos(), 2, collate_fn=Growing())] == [1, 2, 3, 4, 5]
 
 
 def test_a_dropped_iterator_ends_its_threads():

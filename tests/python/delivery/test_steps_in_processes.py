@@ -29,10 +29,17 @@ pytestmark = [
 
 
 class Sharpened:
-    """Draws from Python's generator, as users' own transforms do."""
+    """Draws from torch's generator, as torchvision's transforms do."""
 
     def __call__(self, image: Image.Image) -> Image.Image:
-        return image.filter(ImageFilter.SHARPEN) if random.random() < 0.5 else image
+        return image.filter(ImageFilter.SHARPEN) if torch.rand(()) < 0.5 else image
+
+
+class Softened:
+    """Draws from Python's generator, as most hand-written transforms do."""
+
+    def __call__(self, image: Image.Image) -> Image.Image:
+        return image.filter(ImageFilter.GaussianBlur(random.uniform(0.1, 2.0)))
 
 
 def recipe(*steps: Any) -> Any:
@@ -131,3 +138,27 @@ def test_decided_again_for_each_epoch(data: Any) -> None:
     assert not loader.native
     torch.manual_seed(2)
     assert_same(made, TorchDataLoader(data, 6, num_workers=4))
+
+
+def test_steps_that_draw_from_the_process_overlap_with_the_training_step(folder: Path) -> None:
+    """In threads they would have to wait for the caller, whose own step may draw from the same generators."""
+    data = torchvision.datasets.ImageFolder(folder, recipe(Softened()))
+    routes = {number: DataLoader(data, 6, num_workers=number).route for number in (0, 1, 2, 4)}
+    assert routes == {0: "native", 1: "deferred", 2: "deferred", 4: "deferred"}
+    assert "Softened may draw from generators of the process" in str(DataLoader(data, 6, num_workers=1).explain())
+    made = {}
+    for kind in (DataLoader, TorchDataLoader):
+        torch.manual_seed(3)
+        made[kind] = list(kind(data, 6, shuffle=True, num_workers=2))
+    assert_same(made[DataLoader], made[TorchDataLoader])
+
+
+def test_with_a_seed_they_make_the_same_batches_for_any_number(folder: Path) -> None:
+    data = torchvision.datasets.ImageFolder(folder, recipe(Softened()))
+    loaders = [DataLoader(data, 6, shuffle=True, num_workers=number, seed=4) for number in (0, 1, 3)]
+    assert [one.route for one in loaders] == ["deferred"] * 3
+    first, *others = (list(one) for one in loaders)
+    for other in others:
+        assert_same(other, first)
+    assert DataLoader(data, 6, num_workers=2, on_error="skip").native
+    assert DataLoader(headrace.ImageFolder(folder, recipe(Softened())), 6, num_workers=2, seed=4).native

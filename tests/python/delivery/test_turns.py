@@ -141,17 +141,28 @@ def test_an_out_transform_asks_for_the_next_batch():
     assert second[1].tolist() == [4, 5, 6, 7]
 
 
+class AskingAlways:
+    """A step that requests a batch in each call, and keeps nothing."""
+
+    def __init__(self) -> None:
+        self.ask: Callable[[], Any] | None = None
+
+    def __deepcopy__(self, memo: Any) -> AskingAlways:
+        return self
+
+    def __call__(self, image: Any) -> Any:
+        if self.ask is not None:
+            self.ask()
+        return image
+
+
 def test_a_step_in_a_thread_of_the_loaders_cannot_ask():
-    asking = Asking(10)
-    type(asking).__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
-    try:
-        steps = T.Compose([T.Resize((8, 8)), asking, T.ToTensor()])
-        iterator = iter(DataLoader(many(steps), 4, num_workers=2, timeout=WATCHDOG_S))
-        asking.ask = lambda: next(iterator)
-        with pytest.raises(RuntimeError, match="a Python step requests a batch from its own loader"):
-            list(iterator)
-    finally:
-        del type(asking).__deepcopy__  # type: ignore[attr-defined]
+    asking = AskingAlways()
+    steps = T.Compose([T.Resize((8, 8)), asking, T.ToTensor()])
+    iterator = iter(DataLoader(many(steps), 4, num_workers=2, timeout=WATCHDOG_S))
+    asking.ask = lambda: next(iterator)
+    with pytest.raises(RuntimeError, match="a Python step requests a batch from its own loader"):
+        list(iterator)
 
 
 class Sampler:

@@ -5,8 +5,11 @@
 from __future__ import annotations
 
 import functools
+import logging
+import os
 import random
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,7 @@ import torch
 import headrace
 from headrace import transforms
 from headrace.delivery.worker_init import only_seeds
+from torchvision_shim import import_torchvision
 
 SEED = 7
 LOG: list[int] = []
@@ -65,6 +69,134 @@ def logs(worker_id):
     LOG.append(worker_id)
 
 
+LOGGER = logging.getLogger("test_worker_init")
+
+
+def seeds_of(base: int, worker: int, count: int) -> list[int]:
+    mixed, made = (base << 32) | worker, []
+    for _ in range(count):
+        mixed = (mixed * 6364136223846793005 + 1) & ((1 << 64) - 1)
+        made.append(mixed & 0xFFFFFFFF)
+    return made
+
+
+def by_a_sequence(worker_id, rank=None):
+    """What Lightning does: numbers of a generator of its own, and a message that nobody reads."""
+    rank = rank if rank is not None else 0
+    base = torch.initial_seed() - worker_id
+    LOGGER.debug(f"worker {worker_id}: {base}")
+    made = seeds_of(base, worker_id, count=3)
+    torch.manual_seed(made[0])
+    random.seed((made[1] << 32) | made[2])
+    if LOGGER is not None:
+        import numpy
+
+        numpy.random.seed(numpy.random.SeedSequence([base, worker_id, rank]).generate_state(4))
+
+
+def of_the_info(worker_id, how="all"):
+    """What timm does."""
+    info = torch.utils.data.get_worker_info()
+    assert info.id == worker_id
+    if callable(how):
+        seed = how(info)
+        random.seed(seed)
+        torch.manual_seed(seed)
+    else:
+        assert how in ("all", "part")
+        if how == "all":
+            np.random.seed(info.seed % (2**32 - 1))
+
+
+def of_a_set_seed(worker_id):
+    """A set_seed of one's own, as in many programs."""
+
+    def set_seed(seed: int, deterministic: bool = True) -> None:
+        os.environ["PYTHONHASHSEED"] = str(seed)
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        torch.cuda.manual_seed(seed)
+        torch.cuda.manual_seed_all(seed)
+        if deterministic:
+            torch.backends.cudnn.deterministic = True
+            torch.backends.cudnn.benchmark = False
+
+    set_seed(torch.initial_seed() % 2**32 + worker_id)
+
+
+def limits_threads(worker_id):
+    os.environ["OMP_NUM_THREADS"] = "1"
+    torch.set_num_threads(1)
+
+
+def searches(value, seed):
+    """What MONAI does: seeds every object in the dataset that has a method for it."""
+    if isinstance(value, (tuple, list)):
+        for one in value:
+            seed = searches(one, seed)
+        return seed
+    if not hasattr(value, "__dict__"):
+        return seed
+    if hasattr(value, "set_random_state"):
+        value.set_random_state(seed=seed % 2**32)
+        return seed + 1
+    for key in value.__dict__:
+        if key.startswith("__"):
+            continue
+        seed = searches(value.__dict__[key], seed=seed)
+    return seed
+
+
+def of_the_dataset(worker_id):
+    info = torch.utils.data.get_worker_info()
+    searches(info.dataset, seed=info.seed)
+
+
+class Holder:
+    offset = 3
+
+    def __init__(self) -> None:
+        self.seed = 5
+
+    def start(self, worker_id: int) -> None:
+        random.seed(self.seed + self.offset_of(worker_id))
+
+    def offset_of(self, worker_id: int) -> int:
+        return worker_id * 2
+
+    def store(self, worker_id: int) -> None:
+        self.seed = worker_id
+
+
+def changes_the_dataset(worker_id):
+    info = torch.utils.data.get_worker_info()
+    info.dataset.rng = np.random.default_rng(info.seed)
+
+
+def sets_another_variable(worker_id):
+    os.environ["MODE"] = "x"
+
+
+def warns(worker_id):
+    LOGGER.error("seen")
+
+
+def opens_a_file(worker_id):
+    seed = int(Path("/proc/self/stat").read_text().split()[0])
+    random.seed(seed)
+
+
+def of_another(worker_id):
+    logs(worker_id)
+    random.seed(worker_id)
+
+
+def changes_a_default(worker_id, made=[]):  # noqa: B006
+    made.append(worker_id)
+    random.seed(len(made))
+
+
 class Seeds:
     def __call__(self, worker_id):
         random.seed(worker_id)
@@ -78,6 +210,16 @@ class Seeds:
         closed_over(5),
         lambda worker_id: np.random.seed(42 + worker_id),
         lambda worker_id: random.seed(SEED + worker_id),
+        uses_generator_state,
+        by_a_sequence,
+        functools.partial(by_a_sequence, rank=1),
+        of_the_info,
+        functools.partial(of_the_info, how="part"),
+        functools.partial(of_the_info, how=lambda info: info.seed + 1),
+        functools.partial(functools.partial(with_ranks, num_workers=2), rank=0, seed=3),
+        of_a_set_seed,
+        limits_threads,
+        Holder().start,
     ],
 )
 def test_functions_that_only_seed(function: Any) -> None:
@@ -89,13 +231,20 @@ def test_functions_that_only_seed(function: Any) -> None:
     [
         sets_a_global,
         opens_the_dataset,
-        uses_generator_state,
         logs,
         reads_an_argument,
         print,
         Seeds(),
-        lambda worker_id: torch.set_num_threads(1),
         lambda worker_id: time.sleep(0),
+        changes_the_dataset,
+        sets_another_variable,
+        warns,
+        opens_a_file,
+        of_another,
+        changes_a_default,
+        of_the_dataset,
+        Holder().store,
+        functools.partial(of_the_info, how=logs),
         closed_over(LOG),
         functools.partial(with_ranks, num_workers=2, rank=0, seed=LOG),
         lambda worker_id: unknown(worker_id),  # type: ignore[name-defined] # noqa: F821
@@ -103,6 +252,36 @@ def test_functions_that_only_seed(function: Any) -> None:
 )
 def test_others(function: Any) -> None:
     assert not only_seeds(function)
+
+
+class Random:
+    def set_random_state(self, seed: int) -> None:
+        self.seed = seed
+
+
+def test_a_search_for_objects_to_seed_finds_none(photographs: list[Any]) -> None:
+    files = headrace.ImageFiles(photographs[:2], transform=transforms.ToTensor())
+    assert only_seeds(of_the_dataset, files)
+    files.transform = transforms.Compose([transforms.ToTensor(), Random()])
+    assert not only_seeds(of_the_dataset, files)
+
+
+def test_functions_of_libraries() -> None:
+    import_torchvision()
+    timm = pytest.importorskip("timm.data.loader")
+    assert only_seeds(functools.partial(timm._worker_init, worker_seeding="all"))
+
+
+def test_the_function_of_lightning() -> None:
+    import_torchvision()
+    seed = pytest.importorskip("lightning.fabric.utilities.seed")
+    assert only_seeds(functools.partial(seed.pl_worker_init_function, rank=0))
+    assert only_seeds(seed.pl_worker_init_function)
+
+
+def test_the_function_of_transformers() -> None:
+    utils = pytest.importorskip("transformers.trainer_utils")
+    assert only_seeds(functools.partial(utils.seed_worker, num_workers=2, rank=0))
 
 
 def test_a_loader_stays_native_and_its_batches_are_the_same(photographs: list[Any]) -> None:

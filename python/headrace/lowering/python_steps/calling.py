@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import warnings
 from collections.abc import Callable
@@ -17,9 +16,10 @@ from PIL import Image
 
 import headrace.recipe.steps as S
 from headrace.lowering.builder import Builder, LoweringError, shown
+from headrace.lowering.python_steps.copies import copied
 from headrace.lowering.python_steps.metadata import carried
 from headrace.lowering.python_steps.reach import Reach
-from headrace.randomness.own_generators import Reseeded, reseeded
+from headrace.randomness.own_generators import Reseeded, bare, reseeded
 from headrace.randomness.python_randomness import FixedRand, draws_process_wide, sample_randomness
 from headrace.recipe.byte_table import Pointwise, table
 from headrace.recipe.calls import CallError, CallFunction, OnBytes, OnImage, Rest, described
@@ -145,7 +145,7 @@ def _try(builder: Builder, function: CallFunction) -> tuple[list[Any], bool] | N
         LoweringError: the function cannot be copied, or raised another error.
     """
     try:
-        function = copy.deepcopy(function)
+        function = copied(function, tuple(map(bare, function.called)))
     except Exception as error:
         raise LoweringError(
             f"{shown(builder.current)} cannot be copied, but each thread needs a copy of its own: {error}"

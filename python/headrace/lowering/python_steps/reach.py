@@ -45,7 +45,7 @@ _DRAWING_NAMES = _words(
     eval exec __import__ globals"""
 )
 # Modules whose objects hold no state of a step: locks, queues, files, loggers.
-_MACHINERY = _words("threading _thread queue _queue multiprocessing logging io _io socket concurrent asyncio weakref")
+MACHINERY = _words("threading _thread queue _queue multiprocessing logging io _io socket concurrent asyncio weakref")
 _DRAWING_LAYERS = re.compile(r".*Dropout\d?d?|RReLU")
 _METADATA = _words(
     "info getexif _getexif getxmp exif_transpose applist app text icclist tag tag_v2 save getattr vars __dict__"
@@ -55,7 +55,7 @@ _MUTATING = _words(
     write send seek fill setflags __setitem__ __setattr__ setattr"""
 )
 _MUTATING_OPS = _words("STORE_ATTR STORE_SUBSCR STORE_SLICE DELETE_ATTR DELETE_SUBSCR")
-_NOT_CALLED = _words(
+NOT_CALLED = _words(
     """__init__ __new__ __init_subclass__ __repr__ __str__ __len__ __eq__ __hash__ __reduce__ __reduce_ex__
     __getstate__ __setstate__ __copy__ __deepcopy__ extra_repr"""
 )
@@ -131,7 +131,7 @@ class Reach:
         elif isinstance(value, BuiltinFunctionType):
             self._examine_builtin(value)
         # An object with set_random_seed is seeded for each sample, so its generators are not the process's.
-        elif not (_inspectable(value) and callable(getattr(value, "set_random_seed", None))):
+        elif not (inspectable(value) and callable(getattr(value, "set_random_seed", None))):
             self._examine_object(value, outside)
 
     def _examine_each(self, values: Any, outside: bool) -> None:
@@ -156,7 +156,7 @@ class Reach:
             return
         self.reaches_outside |= outside
         cls = type(value)
-        if cls.__module__.partition(".")[0] in _MACHINERY:
+        if cls.__module__.partition(".")[0] in MACHINERY:
             return
         self.draws |= cls.__module__.startswith("torch.") and bool(_DRAWING_LAYERS.fullmatch(cls.__name__))
         self._examine_class(cls, made=True)
@@ -174,7 +174,7 @@ class Reach:
                 self.draws |= any(_names_module(function, "random") for function in functions)
                 continue
             for name, member in members:
-                if made and name in _NOT_CALLED:
+                if made and name in NOT_CALLED:
                     continue
                 if isinstance(member, property):
                     self._examine_each((member.fget, member.fset), True)
@@ -247,7 +247,7 @@ class Reach:
                 self._examine_named(vars(value)[name], names)
 
 
-def _inspectable(value: Any) -> bool:
+def inspectable(value: Any) -> bool:
     """Whether an object has real attributes only, not ones that ``__getattr__`` invents, as a mock's."""
     return not hasattr(type(value), "__getattr__") or isinstance(value, torch.nn.Module)
 

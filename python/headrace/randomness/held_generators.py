@@ -1,0 +1,118 @@
+"""Random generators that a step holds: seeded for each sample, so that batches do not depend on who calls the step."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+
+GENERATORS = (random.Random, np.random.RandomState, np.random.Generator, np.random.BitGenerator, torch.Generator)
+_MOST = 1000  # objects to look at
+_here = threading.local()
+
+
+def held_generators(step: Any) -> tuple[Any, ...]:
+    """Returns the generators in a step's attributes and in theirs, of which each copy of the step has its own.
+
+    Objects with ``set_random_seed``, which is called for each sample, are not looked into.
+    """
+    found: dict[int, Any] = {}
+    seen: set[int] = set()
+    waiting = [step]
+    while waiting and len(seen) < _MOST:
+        one = waiting.pop()
+        if id(one) in seen or isinstance(one, (type, ModuleType, FunctionType, str, bytes, torch.Tensor, np.ndarray)):
+            continue
+        seen.add(id(one))
+        if isinstance(one, GENERATORS):
+            found[id(one)] = one
+        elif isinstance(one, (list, tuple, set, frozenset)):
+            waiting.extend(one)
+        elif isinstance(one, dict):
+            waiting.extend(one.values())
+        elif isinstance(one, (MethodType, BuiltinFunctionType)):
+            waiting.append(one.__self__)
+        elif isinstance(one, partial):
+            waiting.extend((one.func, one.args, one.keywords))
+        elif not callable(getattr(type(one), "set_random_seed", None)):
+            waiting.append(getattr(one, "__dict__", {}))
+            waiting.extend(_in_slots(one))
+    return tuple(found.values())
+
+
+def _in_slots(one: Any) -> Iterator[Any]:
+    for cls in type(one).__mro__:
+        slots = vars(cls).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if hasattr(one, name):
+                yield getattr(one, name)
+
+
+@contextmanager
+def seeded_for_this_sample(generators: Sequence[Any]) -> Iterator[None]:
+    """Seeds generators from torch's random numbers of the sample, and restores their states at exit.
+
+    Does nothing inside of `left_alone`.
+    """
+    if not generators or getattr(_here, "left_alone", False):
+        yield
+        return
+    before = [_state(one) for one in generators]
+    for one in generators:
+        _seed(one, int(torch.randint(2**31, (), device="cpu")))
+    try:
+        yield
+    finally:
+        for one, state in zip(generators, before, strict=True):
+            _restore(one, state)
+
+
+@contextmanager
+def left_alone() -> Iterator[None]:
+    """Inside, steps draw from the generators that they hold as they are, in this thread."""
+    before = getattr(_here, "left_alone", False)
+    _here.left_alone = True
+    try:
+        yield
+    finally:
+        _here.left_alone = before
+
+
+def _state(one: Any) -> Any:
+    if isinstance(one, random.Random):
+        return one.getstate()
+    if isinstance(one, np.random.RandomState):
+        return one.get_state()
+    if isinstance(one, torch.Generator):
+        return one.get_state()
+    return _bits(one).state
+
+
+def _restore(one: Any, state: Any) -> None:
+    if isinstance(one, random.Random):
+        one.setstate(state)
+    elif isinstance(one, (np.random.RandomState, torch.Generator)):
+        one.set_state(state)
+    else:
+        _bits(one).state = state
+
+
+def _seed(one: Any, seed: int) -> None:
+    if isinstance(one, (random.Random, np.random.RandomState)):
+        one.seed(seed)
+    elif isinstance(one, torch.Generator):
+        one.manual_seed(seed)
+    else:
+        bits = _bits(one)
+        bits.state = type(bits)(seed).state
+
+
+def _bits(one: Any) -> Any:
+    return one.bit_generator if isinstance(one, np.random.Generator) else one
