@@ -2,81 +2,143 @@
 
 from __future__ import annotations
 
+import builtins
 import os
-from collections.abc import Iterator
+import sys
 from errno import ENOMEM
+from pathlib import PurePath
+from typing import Any
 
-_SYSTEM = ("errno", "strerror", "filename")  # additional attributes of OSError
+from headrace.base.exceptions import (
+    add_note,
+    attributes_of,
+    bases_of,
+    cause_of,
+    copy_attributes,
+    is_a,
+    set_cause,
+)
+from headrace.base.text import printable
+
 REMEDY = 'on_error="skip" passes over such samples, on_error="replace" takes their neighbours'
+_GROUP: type[BaseException] | None = getattr(builtins, "BaseExceptionGroup", None)  # from Python 3.11 on
+_HEAP_TYPE = 1 << 9  # set in the flags of classes that are made by a class statement
+_PLAIN = (type(None), int, float, str, bytes, PurePath)  # what a copy in another process has, too
+
+
+class _Own:
+    """An attribute of SampleError, which hides one of the same name of the original exception's class."""
+
+    def __init__(self, default: Any) -> None:
+        self._default = default
+
+    def __set_name__(self, _: type[Any], name: str) -> None:
+        self._key = f"_sample_{name}"
+
+    def __get__(self, error: SampleError | None, kind: type[Any]) -> Any:
+        return self if error is None else attributes_of(error).get(self._key, self._default)
+
+    def __set__(self, error: SampleError, value: Any) -> None:
+        attributes_of(error)[self._key] = value
 
 
 class SampleError(Exception):
     """A sample could not be read, decoded or transformed.
 
     Raised in the main thread when the sample's batch is due. The exception is also an instance of the original
-    exception's type (such as ``FileNotFoundError`` or ``PIL.UnidentifiedImageError``), so that ``except`` clauses
-    written for torchvision still work.
+    exception's type (such as ``FileNotFoundError`` or ``PIL.UnidentifiedImageError``) and has its attributes, so that
+    ``except`` clauses written for torchvision still work. The original exception is its ``__cause__``; where nothing
+    can be derived from its type, the original is raised itself, with a note that names the sample.
 
     Attributes:
-        stage: ``"read"``, ``"header"``, ``"plan"``, ``"decode"`` or ``"resize"``.
+        stage: ``"read"``, ``"header"``, ``"plan"``, ``"decode"``, ``"transform"`` or ``"resize"``.
         index: the sample's index in the dataset.
         location: the sample's path, or a description of where its bytes are stored.
         reason: the original message.
     """
 
-    stage: str
-    index: int
-    location: str
-    reason: str
+    stage: str = _Own("")  # type: ignore[assignment]
+    index: int = _Own(-1)  # type: ignore[assignment]
+    location: str = _Own("")  # type: ignore[assignment]
+    reason: str = _Own("")  # type: ignore[assignment]
+    _message: str = _Own("")  # type: ignore[assignment]
+
+    # The original type's own methods would run on an object that its __init__ has not seen.
+    def __init_subclass__(cls, **_: Any) -> None:
+        """Nothing is to be done for a class derived from the original type: it may refuse, or keep a list of them."""
 
     def __str__(self) -> str:
-        # Some original types build their message from their own attributes, without stage and sample.
-        return str(self.args[0])
+        return self._message or Exception.__str__(self)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        # The class is created at run time (`_mixed`), so unpickling in another process has to create it too.
-        system = {name: getattr(self, name) for name in _SYSTEM} if isinstance(self, OSError) else None
-        return (_rebuild, (type(self).__bases__[1:], self.stage, self.index, self.location, self.reason), system)
+    def __repr__(self) -> str:
+        return f"SampleError({str(self)!r})"
+
+    def __getattr__(self, name: str) -> Any:
+        # What the original type computes on demand.
+        original = cause_of(self)
+        if original is None or name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            return getattr(original, name)
+        except Exception:
+            raise AttributeError(name) from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The class is created at run time (`_derived`), so unpickling in another process has to create it too.
+        known = (one for one in bases_of(type(self))[1:] if one is not SampleError and _is_importable(one))
+        where = self.stage, self.index, self.location, self.reason
+        kept = {name: one for name, one in _attributes(self).items() if is_a(one, _PLAIN)}
+        return _rebuilt, (next(known, Exception), *where), kept
+
+    def __reduce_ex__(self, _: Any) -> tuple[Any, ...]:
+        return self.__reduce__()
+
+    def __setstate__(self, kept: dict[str, Any] | None) -> None:
+        for name, value in (kept or {}).items():
+            try:
+                setattr(self, name, value)
+            except Exception:  # a property, which follows from the others
+                continue
+
+    def __copy__(self) -> SampleError:
+        return self
+
+    def __deepcopy__(self, _: dict[int, Any]) -> SampleError:
+        return self
+
+    def __bool__(self) -> bool:
+        return True
+
+    __getattribute__ = Exception.__getattribute__
+    __setattr__ = Exception.__setattr__
+    __delattr__ = Exception.__delattr__
+    __eq__ = Exception.__eq__
+    __hash__ = Exception.__hash__
+    __format__ = Exception.__format__
+    __dir__ = Exception.__dir__
 
 
 class VerificationError(AssertionError):
     """A batch differs from the oracle's. The message names the first sample that differs."""
 
 
-def _mixed(original: type[BaseException]) -> type[SampleError]:
-    if issubclass(SampleError, original):
-        return SampleError
-    try:
-        return type("SampleError", (SampleError, original), {"__module__": __name__, "__doc__": SampleError.__doc__})
-    except TypeError:  # the two base classes have incompatible memory layouts
-        return SampleError
-
-
-def _rebuild(bases: tuple[type[BaseException], ...], stage: str, index: int, location: str, reason: str) -> SampleError:
-    return _make(
-        _mixed(bases[0]) if bases and bases[0] is not Exception else SampleError, stage, index, location, reason
-    )
-
-
-def _make(kind: type[SampleError], stage: str, index: int, location: str, reason: str) -> SampleError:
-    message = f"{stage}: sample {index} ({location}): {reason}; {REMEDY}"
-    try:
-        error = kind.__new__(kind, message)
-    except TypeError:  # MemoryError.__new__ rejects classes whose first base it is not
-        error = Exception.__new__(kind, message)
-    Exception.__init__(error, message)
-    error.stage, error.index, error.location, error.reason = stage, index, location, reason
-    return error
-
-
 def sample_error(stage: str, index: int, location: str, reason: str, original: BaseException | None) -> SampleError:
-    """Returns the error for one sample; `original` becomes its ``__cause__``, and its type a base class."""
-    error = _make(_mixed(type(original)) if original is not None else SampleError, stage, index, location, reason)
-    error.__cause__ = original
-    if isinstance(error, OSError) and isinstance(original, OSError):
-        for name in _SYSTEM:
-            setattr(error, name, getattr(original, name))
+    """Returns the error for one sample; `original` becomes its ``__cause__``; its type a base, if classes can be
+    derived from it."""
+    error = None if original is None else _of_both(original)
+    error = SampleError() if error is None else error
+    _fill(error, stage, index, location, reason)
+    set_cause(error, original)
     return error
+
+
+def to_raise(error: SampleError) -> BaseException:
+    """Returns what to raise for a sample's error: an instance of the original exception's type, whatever that is."""
+    original = cause_of(error)
+    if original is None or any(base is type(original) for base in bases_of(type(error))):
+        return error
+    add_note(original, str(error), REMEDY)
+    return original
 
 
 def native_cause(stage: str, reason: str, errno: int, location: str) -> BaseException:
@@ -90,9 +152,83 @@ def native_cause(stage: str, reason: str, errno: int, location: str) -> BaseExce
     return RuntimeError(reason)
 
 
-def with_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yields the error, its cause or context, and so on."""
-    one: BaseException | None = error
-    while one is not None:
-        yield one
-        one = one.__cause__ or one.__context__
+# ---- classes of both -------------------------------------------------------------------------------------------------
+
+
+def _of_both(original: BaseException) -> SampleError | None:
+    """Returns an empty SampleError that is an instance of the original's type, too; None if there can be none."""
+    try:
+        kind = _derived(type(original))
+        error = None if kind is None else _empty(kind, original)
+        if error is not None:
+            copy_attributes(original, error)
+        return error
+    except Exception:  # of a metaclass
+        return None
+
+
+def _derived(original: type[BaseException]) -> type[SampleError] | None:
+    if any(base is original for base in bases_of(SampleError)):
+        return SampleError
+    content: dict[str, Any] = {"__module__": __name__, "__doc__": SampleError.__doc__, "__class__": property(type)}
+    if any("__del__" in vars(base) for base in bases_of(original)):
+        content["__del__"] = object.__sizeof__  # the original has one of its own; no code of Python runs
+    made = type("SampleError", (SampleError, original), content)
+    return made if [*bases_of(made)[1:3]] == [SampleError, original] else None
+
+
+def _empty(kind: type[SampleError], original: BaseException) -> SampleError | None:
+    """Returns an object of a class, made without the `__new__` and `__init__` of the classes of Python code."""
+    more: tuple[Any, ...] = ("",)
+    if _GROUP is not None and is_a(original, _GROUP):
+        more = ("", vars(_GROUP)["exceptions"].__get__(original))
+    for base in bases_of(kind):
+        if vars(type)["__flags__"].__get__(base) & _HEAP_TYPE or "__new__" not in vars(base):
+            continue
+        try:
+            error: SampleError = base.__new__(kind, *more)
+        except TypeError:  # Python asks for that of another base
+            continue
+        return error
+    return None
+
+
+def _fill(error: SampleError, stage: str, index: int, location: str, reason: str) -> None:
+    message = printable(f"{stage}: sample {index} ({location}): {reason}; {REMEDY}")
+    error.stage, error.index, error.location, error.reason = stage, index, location, reason
+    error._message = message
+    BaseException.__init__(error, message)
+    if is_a(error, SyntaxError):  # Python prints this instead of str()
+        vars(SyntaxError)["msg"].__set__(error, message)
+
+
+# ---- copies ----------------------------------------------------------------------------------------------------------
+
+
+def _rebuilt(kind: type[BaseException], stage: str, index: int, location: str, reason: str) -> SampleError:
+    try:
+        derived = None if kind is Exception else _derived(kind)
+        error = None if derived is None else _empty(derived, Exception())
+    except Exception:
+        error = None
+    error = SampleError() if error is None else error
+    _fill(error, stage, index, location, reason)
+    return error
+
+
+def _attributes(error: SampleError) -> dict[str, Any]:
+    """Returns what was copied from the original: its attributes, and the fields of its types."""
+    found = {name: one for name, one in attributes_of(error).items() if not name.startswith("_sample_")}
+    if is_a(error, OSError):
+        found |= {name: getattr(error, name) for name in ("errno", "strerror", "filename", "filename2")}
+    return found
+
+
+def _is_importable(kind: type[Any]) -> bool:
+    try:
+        found: Any = sys.modules.get(kind.__module__)
+        for part in kind.__qualname__.split("."):
+            found = getattr(found, part)
+        return found is kind
+    except Exception:
+        return False

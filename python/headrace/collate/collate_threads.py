@@ -7,6 +7,7 @@ import functools
 import queue
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
@@ -66,7 +67,8 @@ def _serve(
         method = make()
         if method is None:
             return
-        method(batch)
+        with suppress(BaseException):  # the consumer collates what this thread has not
+            method(batch)
         del method, batch
 
 

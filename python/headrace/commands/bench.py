@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.base.cores import usable_cores
+from headrace.base.exceptions import name_of, words_of
 from headrace.commands.given import GivenError, check_writable, dataset_of, set_recipe
 from headrace.comparison import plot, samples, tables
 from headrace.comparison.contenders import contenders
@@ -94,8 +95,8 @@ def _compared(text: str, dataset: Any, plan: Plan) -> Result:
     except (UnusableError, DifferentError):
         raise
     except Exception as error:  # of the dataset's own code or of its transforms
-        why = (str(error).strip().splitlines() or [""])[0]
-        raise UnusableError(f"a sample cannot be made: {type(error).__name__}: {why}") from error
+        why = (words_of(error).strip().splitlines() or [""])[0]
+        raise UnusableError(f"a sample cannot be made: {name_of(error)}: {why}") from error
     found = contenders()
     kind = type(dataset).__name__
     result = Result(text, kind, len(dataset), len(chosen), recipe, plan.batch_size, equality, machine.describe())

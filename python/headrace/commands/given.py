@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace import transforms
+from headrace.base.exceptions import named_words_of
 from headrace.demo import recipes
 from headrace.opening.objects import is_object, named_object
 from headrace.opening.opened import opened
@@ -79,7 +80,7 @@ def _recipe_of(text: str) -> Any:
         try:
             made = eval(text, {**names, "T": transforms, "transforms": transforms, "torch": torch})
         except Exception as error:
-            raise GivenError(f"--recipe {text} raises {type(error).__name__}: {error}") from error
+            raise GivenError(f"--recipe {text} raises {named_words_of(error)}") from error
     if not callable(made):
         raise GivenError(f"--recipe {text} is no transform but {type(made).__name__}")
     return made

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headrace.base.exceptions import name_of, words_of
 from headrace.commands.given import GivenError, check_writable, dataset_of, set_recipe
 from headrace.insight import machine
 from headrace.sweep.points import Point, Sweep
@@ -55,7 +56,7 @@ def run(text: str, plan: Plan, path: Path | None) -> int:
             warnings.simplefilter("ignore")  # Pillow's about single files, torch's about workers beyond the cores
             sweep.run()
     except Exception as error:  # of a sample, of the dataset's own code or of its transforms
-        why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        why = (words_of(error).strip().splitlines() or [name_of(error)])[0]
         print(
             f"headrace tune: a batch cannot be made: {why}; headrace doctor DATASET lists such files", file=sys.stderr
         )

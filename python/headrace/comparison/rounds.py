@@ -9,6 +9,7 @@ from typing import Any
 
 from tqdm import tqdm  # type: ignore[import-untyped]
 
+from headrace.base.exceptions import name_of, words_of
 from headrace.comparison.contenders import OURS, Make, made
 from headrace.comparison.result import Result, Series
 from headrace.comparison.samples import UnusableError
@@ -67,7 +68,7 @@ class Rounds:
                 self._loaders[count, name] = made(self._makes[name], self._dataset, self._result.batch_size, count)
             speed = self._speed(self._loaders[count, name], self._seconds if number else 0.0)
         except Exception as error:
-            why = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+            why = (words_of(error).strip().splitlines() or [name_of(error)])[-1]
             if name == OURS:
                 raise UnusableError(f"headrace's loader failed: {why}") from error
             del self._makes[name]

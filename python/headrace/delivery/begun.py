@@ -83,7 +83,7 @@ class Begun:
     delivery: Delivery
     draws: np.ndarray[Any, Any] | None = None
     results: Results | None = None
-    error: Exception | None = None  # why it cannot be begun
+    error: BaseException | None = None  # why it cannot be begun, or handed out
     taker: object | None = None  # identifies the next() call that is about to return it
     as_torch: bool = False  # made as torch makes it, when it is due
     complete: bool = False  # it was awaited: later errors belong to this batch

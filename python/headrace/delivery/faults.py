@@ -9,7 +9,8 @@ import weakref
 from collections.abc import Sequence
 from typing import NoReturn, Protocol, get_args
 
-from headrace.base.errors import SampleError, native_cause, sample_error, with_causes
+from headrace.base.errors import SampleError, native_cause, sample_error, to_raise
+from headrace.base.exceptions import is_a, shown, traceback_of, with_causes
 from headrace.delivery.attributes import OnError
 from headrace.engine.engine import Failure
 
@@ -37,7 +38,9 @@ def describe(failure: Failure, index: int, source: Located) -> SampleError:
     """Returns the exception for one failed sample."""
     part = failure.part
     location = source.part_location(part, index) if part else source.location(index)
-    original = failure.original or native_cause(failure.stage, failure.reason, failure.errno, location)
+    original = failure.original
+    if original is None:
+        original = native_cause(failure.stage, failure.reason, failure.errno, location)
     return sample_error(failure.stage, index, f"{part}: {location}" if part else location, failure.reason, original)
 
 
@@ -52,6 +55,24 @@ def warn_of_dropped() -> None:
 
 
 atexit.register(warn_of_dropped)
+
+
+def raised(error: SampleError) -> BaseException:
+    """Returns what ``next()`` raises for a sample's error. With StopIteration a loop would end without a word, as with
+    torch's DataLoader: a warning says why."""
+    if is_a(error, StopIteration):
+        warnings.warn(f"{error}; the loop ends here, since it raised StopIteration", UserWarning, stacklevel=7)
+    return to_raise(error)
+
+
+def of_collate_fn(error: BaseException, workers: int) -> Exception:
+    """Returns what ``next()`` raises for an exception of a collate_fn. That of ``sys.exit`` ends the program, and is
+    raised here, only in a loader without threads, as with torch's workers."""
+    if isinstance(error, Exception):
+        return error
+    if workers == 0 or is_a(error, KeyboardInterrupt):
+        raise error
+    return RuntimeError(f"collate_fn raised {shown(error)}")
 
 
 class FaultLog:
@@ -118,4 +139,4 @@ class FaultLog:
 def _forget_locals(error: BaseException) -> None:
     """Clears the locals in the tracebacks: errors are kept for the whole epoch and must not keep images alive."""
     for one in with_causes(error):
-        traceback.clear_frames(one.__traceback__)
+        traceback.clear_frames(traceback_of(one))

@@ -266,8 +266,8 @@ class NativeIterator(Ending):
         try:
             with span("collate_fn"), self._spending("collate_fn"), self._default_device():
                 return Collated(collation(results.images, results.indices, results.number, ahead=ahead))
-        except Exception as error:
-            return Collated(None, error)
+        except BaseException as error:
+            return Collated(None, faults.of_collate_fn(error, self._settings.num_workers))
 
     def _spending(self, part: str) -> Spending:
         return Spending(self._pace, part)
@@ -279,7 +279,8 @@ class NativeIterator(Ending):
         if self._collation is not None:
             results.collated = results.collated or self._collate(results, self._collation, ahead=False)
             if results.collated.error is not None:
-                raise results.collated.error
+                begun.error = results.collated.error
+                raise begun.error
             return results.collated.batch
         images = results.images if self._settings.batched else self._engine.single(results.images)
         if not self._source.has_targets:
@@ -290,7 +291,7 @@ class NativeIterator(Ending):
         """Takes the images from the engine; returns False if all samples of the batch failed and are skipped."""
         if results.images is None:
             places: list[int] | None = None
-            if self._failed(results) and self._settings.on_error == "skip":
+            if self._failed(begun, results) and self._settings.on_error == "skip":
                 places = sorted(set(range(len(begun.ordered.indices))) - set(results.failed))
                 if not places:
                     self._leave_out(begun)
@@ -322,7 +323,7 @@ class NativeIterator(Ending):
                     return self._source.targets_of(indices)
             return default_convert(self._source.target(int(indices[0])))  # type: ignore[no-untyped-call]
 
-    def _failed(self, results: Results) -> bool:
+    def _failed(self, begun: Begun, results: Results) -> bool:
         """Returns whether samples failed and are skipped or replaced. Failures are read and recorded once."""
         if results.errors is None:
             if results.failures is None:
@@ -331,7 +332,8 @@ class NativeIterator(Ending):
             results.errors = [faults.describe(one, int(indices[one.sample]), self._source) for one in results.failures]
             results.failed = [one.sample for one in results.failures]
             if results.errors and self._settings.on_error == "raise":
-                raise results.errors[0]
+                begun.error = faults.raised(results.errors[0])
+                raise begun.error
             if results.errors:
                 self._note(results.errors)
         return bool(results.failed)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import torch
 
+from headrace.base.exceptions import is_a, set_traceback
 from headrace.base.recording import span
 from headrace.delivery.begun import Begun, Results
 from headrace.engine.engine import Engine
@@ -171,7 +172,8 @@ class Line:
         except MAY_PASS:
             pass  # retried when the batch is due
         except Exception as error:  # for example samples of different sizes; raised when the batch is due
-            begun.error = error.with_traceback(None)
+            set_traceback(error, None)
+            begun.error = error
 
     def submit(self, begun: Begun) -> Results:
         """Submits the batch to the engine; its results are yet to be awaited."""
@@ -218,17 +220,18 @@ class Line:
         torch's loader; otherwise it becomes the next batch again. May be called in any thread."""
         if error is self._error:
             self._error, self._out = None, self._out + 1
-        of_the_batch = isinstance(error, Exception) and not isinstance(error, MAY_PASS)
+        of_a_batch = is_a(error, Exception) and not is_a(error, MAY_PASS)
         for begun in self._line:
             if begun.taker is not taker or begun.delivery.settled:
                 continue
-            if of_the_batch and (begun.complete or error is begun.error):
+            if error is begun.error or (of_a_batch and begun.complete):
                 begun.delivery.passed = True
+                begun.error = None  # its traceback refers to this batch
                 if begun.results is not None and not begun.complete:  # the sampler raised while it was being made
                     self._engine.cancel(begun.results.flight)
                 begun.forget()
                 continue
-            if begun.complete and not isinstance(error, Exception):  # an interrupt: results may be incomplete
+            if begun.complete and not is_a(error, Exception):  # an interrupt: results may be incomplete
                 begun.forget()
             begun.complete, begun.taker = False, None
 

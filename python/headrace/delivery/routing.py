@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import torch
 from torch.utils.data import get_worker_info
 
+from headrace.base.exceptions import words_of
 from headrace.collate import collation, registry
 from headrace.columns.source import ColumnSource, as_columns
 from headrace.delivery.arguments import check_replaceable
@@ -219,7 +220,7 @@ def reasons(settings: Settings) -> list[str]:
         last = _unless_torchs(route, settings.dataset, settings.fixed_workers, settings, settings.collate_fn, batches)
         found += [last.reason] if isinstance(last, Fallback) else []
     except Exception as error:  # torch delivers, whatever the error is
-        found.append(str(error))
+        found.append(words_of(error))
     return found
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 import headrace
+from headrace.base.exceptions import set_traceback, shown, traceback_of, words_of
 from headrace.base.native import core
 from headrace.engine.layout import Layout
 from headrace.engine.python_lane import PythonLane
@@ -96,11 +97,11 @@ class CallLane(PythonLane):
                 made = self._own_function(job.call).on_pixels(job.pixels, self._metadata_of(job, call))
             elements = self._elements(made) if isinstance(made, torch.Tensor) else np.ascontiguousarray(made)
         except Exception as error:
-            self._fail(job, error, str(error) or type(error).__name__)
+            self._fail_call(job, error, words_of(error))
         except BaseException as error:  # such as sys.exit: if it ended this thread, the batch would never complete
             if self.threads == 0:
                 raise
-            self._fail(job, RuntimeError(f"it raised {error!r}").with_traceback(error.__traceback__), repr(error))
+            self._fail_call(job, error, shown(error))
         else:
             took = time.perf_counter_ns() - begin
             if isinstance(made, torch.Tensor):
@@ -108,10 +109,9 @@ class CallLane(PythonLane):
             else:
                 self._pipeline.finish(job, elements, made.shape[1], made.shape[0], took)
 
-    def _fail(self, job: core.PythonJob, error: Exception, reason: str) -> None:
-        error.__traceback__ = _of_the_call(error.__traceback__)
-        self.note(job, error)
-        self._pipeline.fail(job, f"{self._calls[job.call].name}: {reason}")
+    def _fail_call(self, job: core.PythonJob, error: BaseException, reason: str) -> None:
+        set_traceback(error, _of_the_call(traceback_of(error)))
+        self._fail(job, error, f"{self._calls[job.call].name}: {reason}")
 
     def _elements(self, made: torch.Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
         """Returns the finished tensor's bytes in the batch's memory order."""

@@ -6,11 +6,12 @@ import re
 import time
 from io import BytesIO
 
-from headrace.base.errors import with_causes
+from headrace.base.exceptions import set_traceback, with_causes, words_of
 from headrace.base.native import core
 from headrace.engine.python_lane import PythonLane
 from headrace.pixels.pillow_ops import opened
 
+# The name of the stream that Pillow read from: the path is printed before the reason anyway.
 _STREAM = re.compile(r" ?<_io\.(BytesIO object at 0x[0-9a-f]+|BufferedReader name=.*)>")
 
 
@@ -45,19 +46,13 @@ class PillowLane(PythonLane):
                 image = opened(file, self._mode, upright=self._upright)
             pixels = image.tobytes("raw", "RGBX") if image.mode == "RGB" else image.tobytes()
         except Exception as error:  # Pillow refuses the file
-            self.note(job, _without_frames(error))
-            self._pipeline.fail(job, _in_words(error))
+            self._fail(job, _without_frames(error), _STREAM.sub("", words_of(error)))
         else:
             self._pipeline.finish(job, pixels, image.width, image.height, time.perf_counter_ns() - begin)
 
 
-def _in_words(error: BaseException) -> str:
-    # Removes the name of the stream that Pillow read from: the path is printed before the reason anyway.
-    return _STREAM.sub("", str(error)) or type(error).__name__
-
-
-def _without_frames(error: BaseException) -> BaseException:
+def _without_frames(error: Exception) -> Exception:
     """Removes the tracebacks of the error and its causes: their frames keep the image, its bytes and the lane alive."""
     for one in with_causes(error):
-        one.__traceback__ = None
+        set_traceback(one, None)
     return error

@@ -7,10 +7,13 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
+from headrace.base.exceptions import is_a, set_traceback, shown, traceback_of
 from headrace.base.living import Living
 from headrace.base.native import core
 from headrace.base.system import bind_thread
+from headrace.base.text import printable
 from headrace.base.threads import Serving
 
 # Daemon threads must not be inside the core when the interpreter exits: it would end them in the middle of C++ code.
@@ -118,9 +121,27 @@ class PythonLane:
             raise
         return job is not None
 
-    def note(self, job: core.PythonJob, error: BaseException) -> None:
-        """Stores an exception to be raised in the caller's thread when the batch is due."""
+    def _fail(self, job: core.PythonJob, error: BaseException, reason: str) -> None:
+        """Fails a job; its exception is raised in the caller's thread when the batch is due.
+
+        One that is no Exception, such as that of ``sys.exit``, would end the program there: RuntimeError replaces it.
+        """
+        if not is_a(error, Exception):
+            trace, error = traceback_of(error), RuntimeError(f"it raised {shown(error)}")
+            set_traceback(error, trace)
         self._errors.setdefault(job.batch_id, {})[job.sample] = error
+        self._pipeline.fail(job, printable(reason))
+
+    def _serve(self, job: core.PythonJob) -> None:
+        """Does a job in a thread of the lane, which must outlive it: without threads, no batch would be completed."""
+        try:
+            self._do(job)
+        except BaseException as error:
+            try:
+                self._fail(job, error, shown(error))
+            except BaseException:
+                with suppress(BaseException):  # a job that is neither done nor failed returns to its queue
+                    self._pipeline.fail(job, "its exception cannot be kept")
 
     def take_errors(self, batch_id: int) -> dict[int, BaseException]:
         """Returns the exceptions that Python code raised for a batch, by sample, and forgets them."""
@@ -167,7 +188,7 @@ def _serve(
             return
         if lane._waiting() > 0:
             lane._start_another()
-        lane._do(job)
+        lane._serve(job)
         if lane._leave():
             return
         del lane, job

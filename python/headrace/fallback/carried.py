@@ -14,6 +14,7 @@ from typing import Any
 
 from torch.utils.data import get_worker_info
 
+from headrace.base.exceptions import named_words_of
 from headrace.epochs.sampler_state import is_stateful, state_of
 from headrace.fallback.protocol import restore
 
@@ -151,7 +152,7 @@ class Carrier:
         try:
             return pickle.dumps({"worker_id": self._worker, **self._state()})
         except Exception as error:
-            return pickle.dumps(Failed(f"{type(error).__name__}: {error}"))
+            return pickle.dumps(Failed(named_words_of(error)))
 
     def _says(self, *, ended: bool = False) -> None:
         self._sent = None

@@ -111,7 +111,7 @@ class InWorkers:
                 return batch
         return collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
 
-    def _finish(self, batch: Any) -> Counted:
+    def _finish(self, batch: Any) -> Any:
         _make_pixels(batch)
         files.end_batch(self._counts, samples_are_gone=False)  # torch's fetcher still refers to them
         if self._places is not None:
@@ -120,6 +120,22 @@ class InWorkers:
                 default_collate_fn_map[torch.Tensor] = collate_tensor_fn
         sent = [] if self._blocks is None else self._blocks.finish(batch)
         return Counted(batch, self._counts.take(), self._worker, sent)
+
+
+class AloneInWorkers(InWorkers):
+    """Opens images deferred in the worker processes of a loader whose main process is not ours: batches come without
+    counts, and in torch's memory."""
+
+    def __init__(
+        self, collate_fn: Callable[[Any], Any], init_fn: Callable[[int], None] | None, *, workers: int
+    ) -> None:
+        super().__init__(collate_fn, init_fn, workers=workers, ahead=0)
+        self._flags = None
+
+    def _finish(self, batch: Any) -> Any:
+        _make_pixels(batch)
+        files.end_batch(self._counts, samples_are_gone=False)  # torch's fetcher still refers to them
+        return batch
 
 
 def call_deferring(make: Callable[[], Any], counts: ImageCounts, *, samples_are_gone: bool) -> Any:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch.utils.data import IterableDataset
 
+from headrace.base.exceptions import contextmanager
 from headrace.epochs.order import base_seed, generators_of
 from headrace.epochs.samplers import foreign_epoch, samplers_of
 from headrace.fallback.indices import restore_ended

@@ -10,7 +10,7 @@ import PIL
 from torch.utils.data import IterableDataset
 
 from headrace.base.native import core
-from headrace.base.shortening import shortened
+from headrace.base.text import shortened
 from headrace.base.world import World
 from headrace.collate import collation
 from headrace.delivery.routing import Native

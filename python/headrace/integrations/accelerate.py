@@ -19,6 +19,7 @@ from torch.utils.data import BatchSampler, IterableDataset
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import DistributedSampler as TorchDistributedSampler
 
+from headrace.integrations import kept
 from headrace.integrations.remake import remade
 from headrace.integrations.tickets import LoopPosition, Redeemed, Tickets
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler
@@ -29,7 +30,8 @@ from headrace.sampler.seeded import sampler_chain
 def take_over(ours: type[Any]) -> None:
     """Patches Accelerate to prepare loaders of the class `ours` by `prepared`; other loaders are not affected.
 
-    A loader that torch delivers is prepared as torch's own, unless it has arguments that Accelerate would lose.
+    A loader that torch delivers is prepared as torch's own and stays inside what Accelerate makes of it, unless it has
+    arguments that Accelerate would lose.
     """
     before = accelerate.accelerator.prepare_data_loader
     if hasattr(before, "_headrace"):
@@ -40,13 +42,15 @@ def take_over(ours: type[Any]) -> None:
         if not isinstance(dataloader, ours):
             return before(dataloader, *args, **kwargs)
         if not dataloader.native and (_is_stream(dataloader) or not _has_more_than_torchs(dataloader)):
-            return before(as_torchs(dataloader), *args, **kwargs)
+            with kept.preparing(dataloader):
+                return before(as_torchs(dataloader), *args, **kwargs)
         asked = inspect.signature(stock_prepare).bind(dataloader, *args, **kwargs)
         asked.apply_defaults()
         return prepared(**asked.arguments)
 
     prepare_data_loader._headrace = True  # type: ignore[attr-defined]
     accelerate.accelerator.prepare_data_loader = prepare_data_loader
+    kept.take_part()
 
 
 def _is_stream(loader: Any) -> bool:
@@ -75,10 +79,10 @@ def as_torchs(loader: Any) -> TorchDataLoader[Any]:
     if _is_stream(loader) or not loader.shards_itself:
         return loader  # type: ignore[no-any-return]
     names = inspect.signature(TorchDataLoader.__init__).parameters
-    kept = {name: getattr(loader, name) for name in names if hasattr(loader, name)}
+    given = {name: getattr(loader, name) for name in names if hasattr(loader, name)}
     for replaced in ("batch_size", "sampler", "shuffle", "drop_last"):
-        kept.pop(replaced, None)
-    return TorchDataLoader(**{**kept, "batch_sampler": whole_order(loader)})
+        given.pop(replaced, None)
+    return TorchDataLoader(**{**given, "batch_sampler": whole_order(loader)})
 
 
 def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
@@ -250,8 +254,8 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
         # Accelerate's own method calls __init__. The gradient state is shared by the process and is not copied.
         return _unfilled, (), {name: value for name, value in vars(self).items() if name != "gradient_state"}
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        self.__dict__.update(kept, gradient_state=GradientState())
+    def __setstate__(self, held: dict[str, Any]) -> None:
+        self.__dict__.update(held, gradient_state=GradientState())
 
 
 def _unfilled() -> PreparedLoader:

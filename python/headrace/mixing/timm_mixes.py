@@ -7,13 +7,13 @@ import functools
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 import torch
 
+from headrace.base.exceptions import contextmanager
 from headrace.mixing import pixels
 from headrace.originals.relied import are_own
 from headrace.randomness.python_randomness import numpy_seed_of

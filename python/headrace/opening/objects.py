@@ -10,6 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from headrace.base.exceptions import named_words_of
+
 _NAMED = re.compile(r"(?P<module>[A-Za-z_][\w.]*|.+\.py):(?P<object>[A-Za-z_][\w.]*)")
 
 
@@ -42,7 +44,7 @@ def named_object(text: str) -> Any:
     try:
         return found()
     except Exception as error:
-        raise ValueError(f"{text}() raised {type(error).__name__}: {error}") from error
+        raise ValueError(f"{text}() raised {named_words_of(error)}") from error
 
 
 def _module(name: str) -> ModuleType:
@@ -55,7 +57,7 @@ def _module(name: str) -> ModuleType:
         missing = f"there is no module {error.name}" if error.name else str(error)
         raise ValueError(f"{name} cannot be imported: {missing}") from error
     except Exception as error:
-        raise ValueError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
+        raise ValueError(f"{name} cannot be imported: {named_words_of(error)}") from error
 
 
 def _of_file(path: Path) -> ModuleType:

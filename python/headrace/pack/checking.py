@@ -12,6 +12,7 @@ from typing import Any
 
 from PIL import ExifTags, Image
 
+from headrace.base.exceptions import words_of
 from headrace.base.native import core
 from headrace.pack.contents import Contents, Sample
 from headrace.pack.conversion import LOSSLESS
@@ -136,11 +137,11 @@ def _pixel_difference(source: bytes, packed: bytes) -> str | None:
     try:
         wanted = _shown(source)
     except Exception as error:  # Pillow raises many types for a broken file
-        return f"the image cannot be decoded ({error}), so its bytes should have been kept"
+        return f"the image cannot be decoded ({words_of(error)}), so its bytes should have been kept"
     try:
         found = _shown(packed)
     except Exception as error:
-        return f"the packed image cannot be decoded: {error}"
+        return f"the packed image cannot be decoded: {words_of(error)}"
     return next((f"the images differ in {name}" for name in wanted if wanted[name] != found[name]), None)
 
 

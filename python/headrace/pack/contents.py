@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from headrace.base.exceptions import words_of
 from headrace.pack.keys import Keys
 from headrace.pixels.pillow_ops import opened
 from headrace.sources.dataset import BlobDataset
@@ -63,7 +64,9 @@ class Contents:
         try:
             data = self.source.read(index)
         except OSError as error:
-            raise ValueError(f"sample {index}, {self.source.location(index)}, cannot be read: {error}") from error
+            raise ValueError(
+                f"sample {index}, {self.source.location(index)}, cannot be read: {words_of(error)}"
+            ) from error
         image = self.keys.extension(index) or extension_of(data)
         members = {image: data}
         if self.source.has_targets:
@@ -71,7 +74,9 @@ class Contents:
                 extension, label = label_member(self.source.target(index))
             except (TypeError, ValueError) as error:
                 where = self.source.location(index)
-                raise ValueError(f"the label of sample {index}, {where}, cannot be written: {error}") from error
+                raise ValueError(
+                    f"the label of sample {index}, {where}, cannot be written: {words_of(error)}"
+                ) from error
             members[extension] = label
         return Sample(self.keys[index], members, image)
 

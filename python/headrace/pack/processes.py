@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
+from headrace.base.exceptions import is_a, named_words_of, words_of
+
 #: Does one job; its second argument has to be called after each sample.
 Work = Callable[[int, Callable[[], None]], None]
 
@@ -119,6 +121,6 @@ class _Crew:
 
 def _sendable(error: Exception) -> Exception:
     """Returns an error without the objects that it may hold."""
-    if isinstance(error, OSError) and error.errno is not None:
+    if isinstance(error, OSError) and type(error).__module__ == "builtins" and error.errno is not None:
         return OSError(error.errno, error.strerror, *([error.filename] if error.filename is not None else []))
-    return ValueError(str(error)) if isinstance(error, ValueError) else RuntimeError(f"{type(error).__name__}: {error}")
+    return ValueError(words_of(error)) if is_a(error, ValueError) else RuntimeError(named_words_of(error))

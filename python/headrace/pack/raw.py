@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from headrace.base.exceptions import words_of
 from headrace.pack.conversion import RAW, Conversion, square
 from headrace.pack.folder import begun
 from headrace.pack.manifest import (
@@ -131,8 +132,8 @@ def row_of(source: BlobDataset, index: int, side: int) -> bytes:
         return square(source.image(index), side)
     except Exception as error:  # Pillow raises many types for a broken file
         raise ValueError(
-            f"sample {index}, {source.location(index)}, cannot be decoded: {error}; leave it out of the source, or "
-            "pack it as shards, which keep such files"
+            f"sample {index}, {source.location(index)}, cannot be decoded: {words_of(error)}; leave it out of the "
+            "source, or pack it as shards, which keep such files"
         ) from error
 
 

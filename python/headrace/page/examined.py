@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from headrace.base.exceptions import words_of
 from headrace.base.native import core
 from headrace.images.file_header import FileHeader, file_header
 from headrace.page.facts import Facts, SlowFile
@@ -33,7 +34,7 @@ def examine(source: BlobDataset, facts: Facts) -> None:
                 file, header = _timed(source, index, location)
             except Exception as error:  # of any type: Pillow's, or the source's own
                 if location not in known:
-                    facts.failed.append((location, str(error)))
+                    facts.failed.append((location, words_of(error)))
                 continue
             files.append((index, file))
             headers.append(header)

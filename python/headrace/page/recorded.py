@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from headrace.base.errors import SampleError
+from headrace.base.exceptions import name_of, words_of
 from headrace.insight.profiler import profile
 from headrace.page.facts import Facts, Progress
 from headrace.verdict.verdict import NOTHING_YET
@@ -94,8 +95,8 @@ def _batches(twin: Any, facts: Facts, batches: int) -> Iterator[Any]:
             facts.failed.append((error.location, error.reason))
             continue
         except Exception as error:
-            why = (str(error).strip().splitlines() or [""])[-1]
-            facts.failed.append((f"batch {len(facts.failed)}", f"{type(error).__name__}: {why}"))
+            why = (words_of(error).strip().splitlines() or [""])[-1]
+            facts.failed.append((f"batch {len(facts.failed)}", f"{name_of(error)}: {why}"))
             if not twin.native:
                 return
             continue

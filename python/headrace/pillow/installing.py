@@ -7,7 +7,6 @@ one that the program has registered stays, and opens its images.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import threading
@@ -16,6 +15,7 @@ from typing import Any, Literal
 
 from PIL import Image, JpegImagePlugin
 
+from headrace.base.exceptions import contextmanager
 from headrace.pillow import pixel_memory
 from headrace.pillow.deferred_image import defer, prepare
 from headrace.pillow.image_counts import ImageCounts, in_force
@@ -120,7 +120,7 @@ def uninstall() -> None:
             _remove_unused()
 
 
-@contextlib.contextmanager
+@contextmanager
 def deferred() -> Iterator[None]:
     """Inside ``with``, ``PIL.Image.open`` opens images deferred, in all threads of the process."""
     with _lock:
@@ -134,7 +134,7 @@ def deferred() -> Iterator[None]:
             _remove_unused()
 
 
-@contextlib.contextmanager
+@contextmanager
 def deferred_here(counts: ImageCounts) -> Iterator[None]:
     """Inside ``with``, ``PIL.Image.open`` opens images deferred in this thread.
 

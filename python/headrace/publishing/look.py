@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from headrace.base.exceptions import named_words_of
 from headrace.pace.pace import Pace
 from headrace.publishing.totals import Totals
 
@@ -53,7 +54,7 @@ def look_at(loader: Any, length: int, judged: bool) -> Look:
     try:
         return _look_at(loader, name, length, judged)
     except Exception as error:  # of the user's dataset, or of a loader that is being changed
-        return Look(name, None, "", 0, trouble=f"{type(error).__name__}: {error}")
+        return Look(name, None, "", 0, trouble=named_words_of(error))
 
 
 def _look_at(loader: Any, name: str, length: int, judged: bool) -> Look:

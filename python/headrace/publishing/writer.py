@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import headrace
+from headrace.base.exceptions import is_a, named_words_of, words_of
 from headrace.publishing import folder, processes
 from headrace.publishing.figures import ProcessFigures
 from headrace.publishing.loaders import Loaders
@@ -63,8 +64,8 @@ class Writer:
             try:
                 self._write()
                 self.trouble = ""
-            except Exception as error:  # a full disk, a folder that was removed: the next file may succeed
-                self.trouble = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+            except BaseException as error:  # a full disk, a folder that was removed: the next file may succeed
+                self.trouble = words_of(error) if is_a(error, OSError) else named_words_of(error)
 
     def _write(self) -> None:
         begin = time.thread_time()

@@ -6,7 +6,6 @@ import os
 import random
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,8 @@ from torch.overrides import (  # type: ignore[attr-defined]
     _get_current_function_mode_stack,
     _pop_torch_function_stack,
 )
+
+from headrace.base.exceptions import contextmanager
 
 _NAMES = (
     *("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like"),

@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from headrace.base.exceptions import built_in, words_of
 from headrace.remote.doors.answers import ChangedError, TemporaryError
 from headrace.remote.network import Network
 from headrace.remote.urls import host, shown
@@ -82,7 +83,8 @@ class Attempts:
                 raise ChangedError(error.what, shown(url)) from None
             except OSError as error:
                 self.counts["failed"] += 1
-                raise type(error)(error.errno or errno.EIO, f"{shown(url)}: {error.strerror or error}") from None
+                said = error.strerror or words_of(error)
+                raise built_in(error)(error.errno or errno.EIO, f"{shown(url)}: {said}") from None
             wait = random.uniform(0, min(_LONGEST_S, _FIRST_S * 2 ** min(tried - 1, 16)))
             if last.wait_s > 0:
                 self._not_before[where] = time.monotonic() + last.wait_s

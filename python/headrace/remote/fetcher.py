@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from headrace.base.exceptions import is_a, named_words_of, words_of
 from headrace.base.native import core
+from headrace.base.text import printable
 from headrace.remote.attempts import Attempts
 from headrace.remote.cache import Cache
 from headrace.remote.disk_cache import DiskCache
@@ -108,8 +110,10 @@ class Fetcher:
         self._urgent = asyncio.Semaphore(self.network.requests)
         self._loop.add_reader(self.store.demand_descriptor, self._on_demand)
         self._loop.call_soon(self._begun.set)
-        self._loop.run_forever()
-        self._loop.close()
+        while not self._loop.is_closed():
+            with suppress(SystemExit, KeyboardInterrupt):  # of a file system's code, whose caller has got it, too
+                self._loop.run_forever()
+                self._loop.close()
 
     def reserve(self, count: int, make: Callable[[int], RemoteObject]) -> int:
         """Returns the first number of `count` new objects, which `make` makes of their numbers when they are needed."""
@@ -239,8 +243,10 @@ class Fetcher:
             failed: what came of a first request.
             returned: whether the native reader had them.
         """
-        one = self._object(group[0].object)
+        where = f"object {group[0].object}"
         try:
+            one = self._object(group[0].object)
+            where = shown(one.url)
             if not returned:
                 group = await self._not_native(one, group, gate is self._urgent)
             if not group:
@@ -250,10 +256,12 @@ class Fetcher:
             else:
                 await self._fetch_ranges(one, group, gate, failed)
         except OSError as error:
-            self._fail(group, error.strerror or str(error), error.errno or 0)
+            number = error.errno if type(error.errno) is int else 0
+            said = error.strerror if number and type(error.strerror) is str else words_of(error)
+            self._fail(group, printable(said), number)
         except BaseException as error:  # a defect, or the end of the loop
-            self._fail(group, f"{shown(one.url)}: {type(error).__name__}: {error}", 0)
-            if not isinstance(error, Exception):
+            self._fail(group, printable(f"{where}: {named_words_of(error)}"), 0)
+            if is_a(error, asyncio.CancelledError):
                 raise
 
     async def _not_native(self, one: RemoteObject, group: list[Range], urgent: bool) -> list[Range]:

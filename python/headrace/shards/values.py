@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from headrace.base.exceptions import words_of
 from headrace.sources.ranges import Ranges
 
 
@@ -87,7 +88,7 @@ class Values(Sequence[Any]):
         try:
             return self._decode(data)
         except Exception as error:
-            raise ValueError(f"{self._ranges.location(index)} cannot be decoded: {error}") from error
+            raise ValueError(f"{self._ranges.location(index)} cannot be decoded: {words_of(error)}") from error
 
 
 class Together(Sequence[Any]):

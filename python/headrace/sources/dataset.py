@@ -259,7 +259,8 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         if self.target_transform is None and type(self._labels) is torch.Tensor:
             return self._labels[torch.from_numpy(indices)]
         named = indices.tolist()
-        return collate(tuple(self.target(i) for i in named), named, self.location)
+        targets = [self.target(i) for i in named]  # no generator: that would make RuntimeError of a StopIteration
+        return collate(tuple(targets), named, self.location)
 
 
 def checked_mode(mode: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
@@ -11,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch.utils.data import default_collate
+
+from headrace.base.exceptions import contextmanager, is_a, words_of
 
 _in_worker: ContextVar[bool] = ContextVar("in_worker", default=False)
 _KINDS = (TypeError, RuntimeError, ValueError, KeyError)
@@ -101,13 +102,13 @@ def _explain(
     def named(place: int) -> str:
         return f"sample {indices[place]} ({location(indices[place])})"
 
-    kind = next((one for one in _KINDS if isinstance(error, one)), None)
+    kind = next((one for one in _KINDS if is_a(error, one)), None)
     if kind is None:
         raise error
     for place, label in enumerate(labels):
         if not _goes((label,)):
             raise kind(
-                f"the label of {named(place)} is {_shape(label)}, which default_collate cannot batch: {error}"
+                f"the label of {named(place)} is {_shape(label)}, which default_collate cannot batch: {words_of(error)}"
             ) from error
         if not _goes((labels[0], label)):
             raise kind(

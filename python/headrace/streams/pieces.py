@@ -172,7 +172,7 @@ class _Feed:
             self._ended = True
             self._queue.put_nowait(OSError(_CLOSED))
             raise
-        except Exception as error:  # raised in the thread that asks for the next piece
+        except BaseException as error:  # raised in the thread that asks for the next piece
             self._queue.put_nowait(error)
 
     @property

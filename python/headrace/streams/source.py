@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from headrace.base.exceptions import words_of
 from headrace.base.native import core
 from headrace.remote.doors.answers import Stamp
 from headrace.remote.fetcher import Fetcher, RemoteObject
@@ -186,7 +187,7 @@ class StreamSource(BlobDataset):
                 values[name] = decode(found.labels[name])
             except Exception as error:
                 where = f"{self.files.shown_of(place_of(number).shard)}:{found.key}.{name}"
-                raise ValueError(f"{where} cannot be decoded: {error}") from error
+                raise ValueError(f"{where} cannot be decoded: {words_of(error)}") from error
         return next(iter(values.values())) if self._alone else values
 
     def location(self, index: int) -> str:

@@ -15,6 +15,7 @@ import torch
 from PIL import Image
 
 import headrace.recipe.steps as S
+from headrace.base.exceptions import name_of, words_of
 from headrace.lowering.builder import Builder, LoweringError, shown
 from headrace.lowering.python_steps.copies import copied
 from headrace.lowering.python_steps.metadata import carried
@@ -148,7 +149,7 @@ def _try(builder: Builder, function: CallFunction) -> tuple[list[Any], bool] | N
         function = copied(function, tuple(map(bare, function.called)))
     except Exception as error:
         raise LoweringError(
-            f"{shown(builder.current)} cannot be copied, but each thread needs a copy of its own: {error}"
+            f"{shown(builder.current)} cannot be copied, but each thread needs a copy of its own: {words_of(error)}"
         ) from error
     made: list[Any] = []
     draws = False
@@ -162,8 +163,8 @@ def _try(builder: Builder, function: CallFunction) -> tuple[list[Any], bool] | N
                 return None
             except Exception as error:
                 raise LoweringError(
-                    f"{shown(builder.current)} raised {type(error).__name__} on a synthetic image of "
-                    f"{width} x {height} pixels: {error}"
+                    f"{shown(builder.current)} raised {name_of(error)} on a synthetic image of "
+                    f"{width} x {height} pixels: {words_of(error)}"
                 ) from error
         image = made_up_image(*builder.trial_sizes[0], builder.channels)
         draws |= _rarely_draws_process_wide(lambda: function.on_image(image.copy()))

@@ -92,7 +92,7 @@ class Reach:
         self._seen: dict[tuple[int, bool], Any] = {}  # holds the objects: an id may be reused after an object's death
         try:
             self._examine(step, outside=False)
-        except (_Enough, RecursionError):
+        except Exception:  # too many objects, too deep, or one that cannot even be asked for its class
             self.draws = self.reads_metadata = self.reaches_outside = self.mutates = self.asks_for_worker = True
 
     @property

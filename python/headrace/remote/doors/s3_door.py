@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from headrace.base.exceptions import built_in
 from headrace.remote.doors.answers import ChangedError, PlainUrl, Stamp, TemporaryError, check_stamp, error_of
 from headrace.remote.doors.http_door import HttpDoor
 
@@ -128,7 +129,7 @@ class S3Door:
             raise _failure(error) from None
 
 
-def _failure(error: Exception) -> Exception:
+def _failure(error: Exception) -> BaseException:
     """What an error of s3fs, or of the client behind it, means."""
     found = getattr(error.__cause__, "response", None) or getattr(error, "response", None)
     response: dict[str, Any] = found if isinstance(found, dict) else {}
@@ -142,5 +143,5 @@ def _failure(error: Exception) -> Exception:
             f"S3 needs credentials ({type(error).__name__}); anonymous: storage_options={{'anon': True}}"
         )
     if isinstance(error, (FileNotFoundError, PermissionError)):
-        return type(error)(f"no such object, or no permission ({type(error).__name__})")
+        return built_in(error)(f"no such object, or no permission ({type(error).__name__})")
     return TemporaryError(f"the connection failed ({type(error).__name__})")

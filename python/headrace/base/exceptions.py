@@ -1,0 +1,179 @@
+"""What is done with an exception of any class, whose own methods may fail: its words, its causes, its attributes.
+
+A class of exceptions may define `__str__`, `__getattr__`, `__eq__`, `__bool__`, properties or a metaclass that raise.
+The functions here use the methods of Python's own classes instead, and none of them raises.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+from headrace.base.text import printable
+
+_ARGS, _CAUSE, _CONTEXT, _TRACE = (
+    vars(BaseException)[name] for name in ("args", "__cause__", "__context__", "__traceback__")
+)
+_NAME, _MRO = (vars(type)[name] for name in ("__name__", "__mro__"))
+_FIELDS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+
+
+def name_of(error: BaseException) -> str:
+    """Returns the name of an exception's class."""
+    return str(_NAME.__get__(type(error)))
+
+
+def bases_of(kind: type[Any]) -> tuple[type[Any], ...]:
+    """Returns a class and its bases in the order in which attributes are looked up."""
+    return tuple(_MRO.__get__(kind))
+
+
+def is_a(one: object, kinds: type[Any] | tuple[type[Any], ...]) -> bool:
+    """Returns whether an object's class is one of `kinds` or derived from it; ``isinstance`` may call its own code."""
+    bases = bases_of(type(one))
+    return any(base is kind for kind in (kinds if isinstance(kinds, tuple) else (kinds,)) for base in bases)
+
+
+def built_in(error: BaseException) -> type[BaseException]:
+    """Returns the first base of an exception's class that is Python's own, which can be made of a text."""
+    return next(base for base in bases_of(type(error)) if base.__module__ == "builtins")
+
+
+def words_of(error: BaseException) -> str:
+    """Returns what an exception says; if that is nothing, or ``str()`` fails, the name of its class and why.
+
+    The text can be printed and passed on as UTF-8.
+    """
+    try:
+        said = printable(str.__str__(str(error)))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as failure:
+        return f"{shown(error)}, whose str() raises {name_of(failure)}"
+    return said or name_of(error)
+
+
+def named_words_of(error: BaseException) -> str:
+    """Returns the name of an exception's class, and what it says."""
+    said = words_of(error)
+    return said if said.startswith(name_of(error)) else f"{name_of(error)}: {said}"
+
+
+def shown(error: BaseException) -> str:
+    """Returns an exception as a call of its class with its arguments, as ``repr`` does."""
+    try:
+        arguments = ", ".join(map(repr, _ARGS.__get__(error)))
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        arguments = "..."
+    return printable(f"{name_of(error)}({arguments})")
+
+
+def with_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yields the error, its cause or context, and so on; each once, since a chain may return to itself."""
+    one: BaseException | None = error
+    seen: set[int] = set()
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        yield one
+        cause = _CAUSE.__get__(one)
+        one = _CONTEXT.__get__(one) if cause is None else cause
+
+
+def cause_of(error: BaseException) -> BaseException | None:
+    """Returns the exception that an exception was raised from."""
+    cause: BaseException | None = _CAUSE.__get__(error)
+    return cause
+
+
+def set_cause(error: BaseException, cause: BaseException | None) -> None:
+    """Makes `cause` the exception that `error` is raised from."""
+    _CAUSE.__set__(error, cause)
+
+
+def traceback_of(error: BaseException) -> types.TracebackType | None:
+    """Returns the traceback of an exception."""
+    trace: types.TracebackType | None = _TRACE.__get__(error)
+    return trace
+
+
+def set_traceback(error: BaseException, trace: types.TracebackType | None) -> None:
+    """Replaces the traceback of an exception."""
+    BaseException.with_traceback(error, trace)
+
+
+def add_note(error: BaseException, note: str, end: str) -> None:
+    """Adds a line that Python prints below the exception, from Python 3.11 on; instead of an earlier one with this end,
+    since one object may be raised several times."""
+    try:
+        held = attributes_of(error)
+        held["__notes__"] = [one for one in held.get("__notes__", ()) if not one.endswith(end)] + [note]
+    except Exception:  # notes that are no texts
+        return
+
+
+def attributes_of(error: BaseException) -> dict[str, Any]:
+    """Returns the dictionary of an exception's attributes."""
+    try:
+        held = object.__getattribute__(error, "__dict__")
+    except Exception:  # the class hides it
+        return {}
+    return held if type(held) is dict else {}
+
+
+def copy_attributes(original: BaseException, copy: BaseException) -> None:
+    """Gives `copy`, whose class is derived from that of `original`, the same attributes and fields, except `args`."""
+    attributes_of(copy).update(attributes_of(original))
+    for base in bases_of(type(original)):
+        if base is BaseException or base is object:
+            continue
+        for name, field in list(vars(base).items()):
+            if isinstance(field, _FIELDS) and not name.startswith("__"):
+                try:
+                    field.__set__(copy, field.__get__(original))
+                except Exception:  # a field that was not set, or is read only
+                    continue
+
+
+# ---- contexts --------------------------------------------------------------------------------------------------------
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Context(Generic[T]):
+    __slots__ = ("_steps",)
+
+    def __init__(self, steps: Generator[T, None, None]) -> None:
+        self._steps = steps
+
+    def __enter__(self) -> T:
+        return next(self._steps)
+
+    def __exit__(self, _: object, error: BaseException | None, trace: types.TracebackType | None) -> bool | None:
+        if error is None:
+            next(self._steps, None)
+            return False
+        try:
+            self._steps.throw(error)
+        except BaseException as raised:
+            # Python makes RuntimeError of a StopIteration that leaves a generator.
+            if raised is not error and not (is_a(error, StopIteration) and cause_of(raised) is error):
+                raise
+            set_traceback(error, trace)
+            return False
+        return True
+
+
+def contextmanager(function: Callable[P, Iterator[T]]) -> Callable[P, _Context[T]]:
+    """Does what ``contextlib.contextmanager`` does. An exception leaves the context as it is, also one whose attributes
+    cannot be set: Python's own raises another one then."""
+
+    @functools.wraps(function)
+    def begun(*args: P.args, **options: P.kwargs) -> _Context[T]:
+        return _Context(cast("Generator[T, None, None]", function(*args, **options)))
+
+    return begun
