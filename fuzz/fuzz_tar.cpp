@@ -1,10 +1,12 @@
-// libFuzzer harness: the index of a tar archive of any bytes. What is accepted lies inside the archive.
+// libFuzzer harness: the index of a tar archive of any bytes. What is accepted lies inside the archive, and is found
+// again where the index says.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <span>
 
 #include "core/archive/arriving_tar.h"
+#include "core/archive/tar_check.h"
 #include "core/archive/tar_samples.h"
 
 namespace {
@@ -66,6 +68,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
       require(made.sample[i] < made.key_offsets.size() && made.extension[i] < made.extensions.size(), "a wrong number");
       require(i == 0 ? made.sample[0] == 0 : made.sample[i] - made.sample[i - 1] <= 1, "a sample without members");
     }
+    const Memory source({bytes, size});
+    for (size_t i = 0; i < std::min<size_t>(made.sample.size(), 64); ++i) {
+      TarPlace place{made.offset[i], made.length[i], made.keys.c_str() + made.key_offsets[made.sample[i]],
+                     made.extensions[made.extension[i]]};
+      int64_t number = 0;
+      const bool found = is_member_at(source, place, &number);
+      // Headers of more than 32 KiB in front of a member's own are not looked through.
+      const uint64_t before = i == 0 ? 0 : made.offset[i - 1] + made.length[i - 1];
+      require(found || made.offset[i] - before > 32'000, "a member is not found again");
+      require(!found || number == made.number[i], "another number is found");
+      place.offset += TarWalk::kBlock;
+      is_member_at(source, place);
+    }
+    if (size >= TarWalk::kBlock) header_mark({bytes, TarWalk::kBlock});
     for (const size_t piece : {size_t{100}, size_t{1} << 20}) arrive({bytes, size}, piece, made.sample.size());
     for (const uint64_t key : made.key_offsets) require(made.keys[key] != '\0', "an empty key");
   } catch (const ArchiveError&) {

@@ -38,7 +38,8 @@ class Job:
     """
 
     def __init__(self, first: int, last: int, without: str) -> None:
-        self.next, self.last, self.at, self._rest = first, last, time.monotonic(), b""
+        self.next, self.last, self.begun = first, last, False
+        self.at, self._rest = time.monotonic(), b""
         path = os.pathsep.join(
             [str(REPOSITORY), str(REPOSITORY / "tests" / "python"), os.environ.get("PYTHONPATH", "")]
         )
@@ -60,7 +61,7 @@ class Job:
             self.at = time.monotonic()
             said = json.loads(line)
             if "begun" in said:
-                self.next = said["begun"] + 1
+                self.next, self.begun = said["begun"] + 1, True
             yield said
         if not data:
             yield {"ended": self.process.wait()}
@@ -138,6 +139,8 @@ class Campaign:
     def _over(self, selector: selectors.BaseSelector, job: Job, waiting: list[tuple[int, int]], how: str) -> None:
         """The program that runs never ends, or ended its process: the others go on in a new one."""
         job.kill()
+        if not job.begun:
+            raise RuntimeError(f"a process of programs {how} before it ran one")
         selector.unregister(job.pipe)
         from fuzz.programs.drawing.generate import program
 

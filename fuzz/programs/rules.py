@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fuzz.programs.drawing.parts import Program
+from fuzz.programs.drawing.parts import Program, Statements
 from fuzz.programs.observer import Entry
-
-Pair = tuple[Entry | None, Entry | None]
 
 
 @dataclass(frozen=True)
@@ -25,16 +23,16 @@ class Rule:
     name: str
     where: str
     sentence: str
-    applies: Callable[[Program, Entry | None, Entry | None], bool]
+    applies: Callable[[Program | Statements, Entry | None, Entry | None], bool]
 
 
-def _unrebuilt(program: Program, theirs: Entry | None, ours: Entry | None) -> bool:
+def _unrebuilt(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
     if not program.workers or theirs is None or ours is None or theirs.raised is None or ours.raised is None:
         return False
     return theirs.raised.classes[0] == "RuntimeError" and "boom" in ours.raised.text
 
 
-def _contiguous(program: Program, theirs: Entry | None, ours: Entry | None) -> bool:
+def _contiguous(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
     if theirs is None or ours is None or theirs.raised is not None or ours.raised is not None:
         return False
     return (theirs.line, theirs.text.replace(", not contiguous", "")) == (ours.line, ours.text)
@@ -56,6 +54,6 @@ RULES = (
 )
 
 
-def applying(program: Program, theirs: Entry | None, ours: Entry | None) -> str:
+def applying(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> str:
     """The name of the rule by which two observations differ; "" if there is none."""
     return next((rule.name for rule in RULES if rule.applies(program, theirs, ours)), "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import inspect
 import random
@@ -17,7 +18,7 @@ import numpy as np
 import torch
 
 from fuzz.programs import rules
-from fuzz.programs.drawing.parts import Program
+from fuzz.programs.drawing.parts import Program, Statements
 from fuzz.programs.observer import Entry, Observer
 from fuzz.programs.world import names
 from fuzz.programs.world.files import Copies
@@ -56,7 +57,7 @@ class Runs:
         documented: names of the documented differences.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program | Statements) -> None:
         self.program = program
         self.routes: set[str] = set()
         self.documented: set[str] = set()
@@ -67,6 +68,7 @@ class Runs:
         see, copies = Observer(), Copies()
         space: dict[str, Any] = {**vars(names), "Loader": kind, "see": see, "copied": copies}
         names.step_module.Shared.calls = 0
+        names.step_module.ZERO.zero_()
         random.seed(5), np.random.seed(4), torch.manual_seed(3)  # noqa: NPY002 - torch's workers seed it
         torch.set_default_dtype(torch.float32)
         try:
@@ -93,7 +95,7 @@ class Runs:
         return see.entries
 
 
-def difference(program: Program) -> tuple[Difference | None, Runs]:
+def difference(program: Program | Statements) -> tuple[Difference | None, Runs]:
     """Returns what differs, and the runs. Raises Unsteady if torch's own runs differ."""
     from headrace import DataLoader
 
@@ -112,7 +114,7 @@ class Unsteady(Exception):
 
 
 def first_difference(
-    program: Program, theirs: list[Entry], ours: list[Entry], documented: set[str]
+    program: Program | Statements, theirs: list[Entry], ours: list[Entry], documented: set[str]
 ) -> Difference | None:
     """Compares two lists of observations. Notes the names of differences that are documented, and passes over them."""
     for number in range(max(len(theirs), len(ours))):
@@ -140,7 +142,7 @@ def _shown(entry: Entry | None) -> str:
     return f"{entry}: {'/'.join(said.classes[:4])}: {said.text[-600:]!r}{where}"
 
 
-def _same(program: Program, one: Entry, other: Entry) -> bool:
+def _same(program: Program | Statements, one: Entry, other: Entry) -> bool:
     if one.raised is None or other.raised is None:
         return one == other
     if (one.line, one.what) != (other.line, other.what):
@@ -155,25 +157,15 @@ def _same(program: Program, one: Entry, other: Entry) -> bool:
     return "boom" in ours.text or "boom" not in theirs.text
 
 
-def compare(function: Callable[[Any, Observer], None]) -> str:
-    """What differs in a program that is a function of a class and an observer: for the programs that are printed."""
-    lines = inspect.getsource(function) if not isinstance(function, str) else function
-    body = textwrap.dedent("\n".join(lines.split("\n")[1:]))
-    import ast
-
-    statements = [ast.unparse(one) for one in ast.parse(body).body]
+def of_text(text: str) -> Difference | None:
+    """What differs in a program that is given as text, one of whose statements is ``loader = Loader(...)``."""
+    statements = tuple(ast.unparse(one) for one in ast.parse(text).body)
     at = next(number for number, line in enumerate(statements) if line.startswith("loader = Loader("))
-    program = Program(0, tuple(statements[:at]), "None", (), "", (), (), tuple(statements[at + 1 :]))
-    return str(_of_statements(program, statements, at))
-
-
-def _of_statements(program: Program, statements: list[str], at: int) -> Difference | None:
-    class Given(Program):
-        lines = tuple(statements)
-        setup = at + 1
-        workers = 1
-
-    given = Given(0, (), "", (), "", (), (), ())
-    found, runs = difference(given)
+    found, runs = difference(Statements(statements, at + 1, int("num_workers" in text)))
     print("routes:", ", ".join(sorted(runs.routes)), file=sys.stderr)
     return found
+
+
+def compare(function: Callable[[Any, Observer], None]) -> str:
+    """What differs in a program that is a function of a class and an observer: for the programs that are printed."""
+    return str(of_text(textwrap.dedent("\n".join(inspect.getsource(function).split("\n")[1:]))))

@@ -27,15 +27,15 @@ py::dict counts(const LocalCache& cache) {
   return made;
 }
 
-PyBlobTable files(const Cache& cache, const py::bytes& paths, const Vector<uint64_t>& offsets, uint64_t first) {
-  return {std::make_shared<CachedFiles>(cache, std::string(paths), to_vector<uint64_t>(offsets), first), py::none()};
+PyBlobTable files(const Cache& cache, const py::bytes& paths, const Vector<uint64_t>& offsets) {
+  return {std::make_shared<CachedFiles>(cache, std::string(paths), to_vector<uint64_t>(offsets)), py::none()};
 }
 
-// `table`: from table_of_ranges. `files`: number of each of its files in the cache.
-PyBlobTable ranges(const Cache& cache, const PyBlobTable& table, const Vector<uint64_t>& files) {
+// `table`: from table_of_ranges.
+PyBlobTable ranges(const Cache& cache, const PyBlobTable& table) {
   auto inner = std::dynamic_pointer_cast<const FileRanges>(table.table);
   if (inner == nullptr) throw py::type_error("a table of ranges of files is needed");
-  return {std::make_shared<CachedRanges>(cache, std::move(inner), to_vector<uint64_t>(files)), table.owner};
+  return {std::make_shared<CachedRanges>(cache, std::move(inner)), table.owner};
 }
 
 }  // namespace
@@ -43,8 +43,8 @@ PyBlobTable ranges(const Cache& cache, const PyBlobTable& table, const Vector<ui
 void bind_caching(py::module_& module) {
   py::class_<LocalCache, Cache>(module, "LocalCache")
       .def(py::init<size_t, std::string>(), py::arg("memory"), py::arg("folder"))
-      .def("files", &files, py::arg("paths"), py::arg("offsets"), py::arg("first"))
-      .def("ranges", &ranges, py::arg("table"), py::arg("files"))
+      .def("files", &files, py::arg("paths"), py::arg("offsets"))
+      .def("ranges", &ranges, py::arg("table"))
       .def("counts", &counts)
       .def("take_written", &LocalCache::take_written)
       .def("write_error", &LocalCache::write_error);

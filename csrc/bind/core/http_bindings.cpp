@@ -22,8 +22,8 @@ void add_object(HttpReader& self, uint64_t number, uint32_t host, const py::byte
 }
 
 std::vector<size_t> fetch(HttpReader& self, const Vector<uint64_t>& objects, const Vector<uint64_t>& offsets,
-                          const Vector<uint64_t>& lengths, bool urgent) {
-  const std::vector<RangeKey> keys = range_keys(objects, offsets, lengths);
+                          const Vector<uint64_t>& lengths, const Vector<uint64_t>& marks, bool urgent) {
+  const std::vector<RangeKey> keys = range_keys(objects, offsets, lengths, marks);
   const Unlocked unlocked;
   return self.desk().fetch(keys, urgent);
 }
@@ -34,7 +34,7 @@ std::vector<py::tuple> returned(HttpReader& self) {
   std::vector<py::tuple> made;
   for (const ReturnedRanges& one : self.desk().returned()) {
     py::list parts;
-    for (const RangeKey& key : one.parts) parts.append(py::make_tuple(key.object, key.offset, key.length));
+    for (const RangeKey& key : one.parts) parts.append(py::make_tuple(key.object, key.offset, key.length, key.mark));
     made.push_back(py::make_tuple(parts, kNames[static_cast<size_t>(one.why)], one.urgent, one.status,
                                   py::bytes(one.retry_after), one.reason));
   }
@@ -68,7 +68,7 @@ void bind_http(py::module_& module) {
            py::arg("tag"), py::arg("lead") = 0, py::arg("tar") = false, py::arg("expires_ns") = 0)
       .def("drop_object", [](HttpReader& self, uint64_t number) { self.desk().drop_object(number); })
       .def("fetch", &fetch, py::arg("objects").noconvert(), py::arg("offsets").noconvert(),
-           py::arg("lengths").noconvert(), py::arg("urgent") = false)
+           py::arg("lengths").noconvert(), py::arg("marks").noconvert(), py::arg("urgent") = false)
       .def("add_connection",
            [](HttpReader& self, uint32_t host, int descriptor) { self.desk().add_connection(host, descriptor); })
       .def("lack_connections", [](HttpReader& self, uint32_t host, size_t count,

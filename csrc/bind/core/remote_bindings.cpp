@@ -31,15 +31,17 @@ py::bytes to_bytes(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-void put(ByteStore& store, uint64_t object, uint64_t offset, uint64_t length, const py::buffer& data, bool from_disk) {
+void put(ByteStore& store, uint64_t object, uint64_t offset, uint64_t length, uint64_t mark, const py::buffer& data,
+         bool from_disk) {
   const py::buffer_info info = bytes_of(data);
   const Unlocked unlocked;
-  store.put({object, offset, length}, span_of(info),
+  store.put({object, offset, length, mark}, span_of(info),
             from_disk ? ByteStore::Origin::kDisk : ByteStore::Origin::kFetched);
 }
 
-void put_shared(ByteStore& store, uint64_t object, uint64_t offset, uint64_t length, const PySharedBytes& data) {
-  store.put({object, offset, length}, data.bytes);
+void put_shared(ByteStore& store, uint64_t object, uint64_t offset, uint64_t length, uint64_t mark,
+                const PySharedBytes& data) {
+  store.put({object, offset, length, mark}, data.bytes);
 }
 
 [[noreturn]] void raise_os_error(const Error& error) {
@@ -49,9 +51,10 @@ void put_shared(ByteStore& store, uint64_t object, uint64_t offset, uint64_t len
 }
 
 // None: see ByteStore::take_out.
-std::optional<PySharedBytes> take_out(ByteStore& store, uint64_t object, uint64_t offset, uint64_t length) {
+std::optional<PySharedBytes> take_out(ByteStore& store, uint64_t object, uint64_t offset, uint64_t length,
+                                      uint64_t mark) {
   try {
-    SharedBytes bytes = store.take_out({object, offset, length});
+    SharedBytes bytes = store.take_out({object, offset, length, mark});
     if (bytes == nullptr) return std::nullopt;
     return PySharedBytes{std::move(bytes)};
   } catch (const Error& error) {
@@ -61,7 +64,9 @@ std::optional<PySharedBytes> take_out(ByteStore& store, uint64_t object, uint64_
 
 std::vector<py::tuple> demands(ByteStore& store) {
   std::vector<py::tuple> made;
-  for (const RangeKey& key : store.demands()) made.push_back(py::make_tuple(key.object, key.offset, key.length));
+  for (const RangeKey& key : store.demands()) {
+    made.push_back(py::make_tuple(key.object, key.offset, key.length, key.mark));
+  }
   return made;
 }
 
@@ -84,12 +89,13 @@ struct PyRemoteRanges {
 // `cached`: of each object, the beginning of the paths of its entries on disk; b"": none.
 PyRemoteRanges remote_ranges(const Store& store, const Vector<uint64_t>& objects, const std::vector<py::bytes>& cached,
                              const Vector<uint32_t>& object_of, const Vector<uint64_t>& offsets,
-                             const Vector<uint64_t>& lengths) {
+                             const Vector<uint64_t>& lengths, const std::optional<Vector<uint64_t>>& marks) {
   std::vector<std::string> paths;
   for (const py::bytes& one : cached) paths.emplace_back(one);
   auto made = std::make_shared<RemoteRanges>(store, to_vector<uint64_t>(objects), std::move(paths), span_of(object_of),
-                                             span_of(offsets), span_of(lengths));
-  return {std::move(made), py::make_tuple(object_of, offsets, lengths)};
+                                             span_of(offsets), span_of(lengths),
+                                             marks ? span_of(*marks) : std::span<const uint64_t>());
+  return {std::move(made), py::make_tuple(object_of, offsets, lengths, marks)};
 }
 
 Vector<int64_t> want(const PyRemoteRanges& self, const Vector<int64_t>& rows) {
@@ -153,16 +159,26 @@ void bind_remote(py::module_& module) {
       });
   py::class_<ByteStore, Store>(module, "ByteStore")
       .def(py::init<size_t, size_t>(), py::arg("window"), py::arg("keep"))
-      .def("want", [](ByteStore& self, uint64_t object, uint64_t offset,
-                      uint64_t length) { return self.want({object, offset, length}); })
-      .def("put", &put_shared, py::arg("object"), py::arg("offset"), py::arg("length"), py::arg("data"))
-      .def("put", &put, py::arg("object"), py::arg("offset"), py::arg("length"), py::arg("data"),
+      .def(
+          "want",
+          [](ByteStore& self, uint64_t object, uint64_t offset, uint64_t length, uint64_t mark) {
+            return self.want({object, offset, length, mark});
+          },
+          py::arg("object"), py::arg("offset"), py::arg("length"), py::arg("mark") = 0)
+      .def("put", &put_shared, py::arg("object"), py::arg("offset"), py::arg("length"), py::arg("mark"),
+           py::arg("data"))
+      .def("put", &put, py::arg("object"), py::arg("offset"), py::arg("length"), py::arg("mark"), py::arg("data"),
            py::arg("from_disk") = false)
-      .def("fail", [](ByteStore& self, uint64_t object, uint64_t offset, uint64_t length, std::string reason,
-                      int code) { self.fail({object, offset, length}, std::move(reason), code); })
-      .def("take_out", &take_out, py::arg("object"), py::arg("offset"), py::arg("length"))
-      .def("forget", [](ByteStore& self, uint64_t object, uint64_t offset,
-                        uint64_t length) { self.forget({object, offset, length}); })
+      .def("fail",
+           [](ByteStore& self, uint64_t object, uint64_t offset, uint64_t length, uint64_t mark, std::string reason,
+              int code) { self.fail({object, offset, length, mark}, std::move(reason), code); })
+      .def("take_out", &take_out, py::arg("object"), py::arg("offset"), py::arg("length"), py::arg("mark") = 0)
+      .def(
+          "forget",
+          [](ByteStore& self, uint64_t object, uint64_t offset, uint64_t length, uint64_t mark) {
+            self.forget({object, offset, length, mark});
+          },
+          py::arg("object"), py::arg("offset"), py::arg("length"), py::arg("mark") = 0)
       .def("demands", &demands)
       .def_property_readonly("demand_descriptor", &ByteStore::demand_descriptor)
       .def("counts", &counts)
@@ -170,7 +186,8 @@ void bind_remote(py::module_& module) {
       .def("close", &ByteStore::close);
   py::class_<PyRemoteRanges>(module, "RemoteRanges")
       .def(py::init(&remote_ranges), py::arg("store"), py::arg("objects").noconvert(), py::arg("cached"),
-           py::arg("object_of").noconvert(), py::arg("offsets").noconvert(), py::arg("lengths").noconvert())
+           py::arg("object_of").noconvert(), py::arg("offsets").noconvert(), py::arg("lengths").noconvert(),
+           py::arg("marks") = py::none())
       .def("table", [](const PyRemoteRanges& self) { return PyBlobTable{self.ranges, self.owner}; })
       .def("want", &want, py::arg("rows"))
       .def("has", [](const PyRemoteRanges& self, int64_t row) { return self.ranges->has(row); })

@@ -4,9 +4,9 @@
 namespace headrace {
 
 FileSource::FileSource(const char* path) : file_(path) {
-  const std::optional<FileStamp> stamp = stamp_of(file_);
-  if (!stamp) throw ArchiveError("it is no regular file");
-  stamp_ = *stamp;
+  const std::optional<FileState> state = state_of(file_);
+  if (!state) throw ArchiveError("it is no regular file");
+  stamp_ = state->stamp;
 }
 
 size_t FileSource::read(uint8_t* to, size_t length, uint64_t offset) const {

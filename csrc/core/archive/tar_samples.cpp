@@ -11,18 +11,6 @@ constexpr size_t kMostDigits = 24;  // bytes of a label: a sign, digits and blan
 
 bool blank(uint8_t byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
 
-/// As Python's int() of bytes, of what it accepts the usual part.
-int64_t number_in(const TarMember& member) {
-  std::span<const uint8_t> bytes = member.head;
-  if (member.size > kMostDigits || member.head.size() < member.size) return TarSamples::kNoNumber;
-  while (!bytes.empty() && blank(bytes.front())) bytes = bytes.subspan(1);
-  while (!bytes.empty() && blank(bytes.back())) bytes = bytes.first(bytes.size() - 1);
-  const auto* begin = reinterpret_cast<const char*>(bytes.data());
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(begin, begin + bytes.size(), value);
-  return error == std::errc() && end == begin + bytes.size() ? value : TarSamples::kNoNumber;
-}
-
 /// Whether WebDataset takes the member for its own notes: its first folder, or its name, is like __this__.
 bool is_note(std::string_view name) {
   const std::string_view first = name.substr(0, name.find('/'));
@@ -65,6 +53,17 @@ std::string lower_case(std::string_view extension) {
     if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
   }
   return made;
+}
+
+int64_t number_in(const TarMember& member) {
+  std::span<const uint8_t> bytes = member.head;
+  if (member.size > kMostDigits || member.head.size() < member.size) return TarSamples::kNoNumber;
+  while (!bytes.empty() && blank(bytes.front())) bytes = bytes.subspan(1);
+  while (!bytes.empty() && blank(bytes.back())) bytes = bytes.first(bytes.size() - 1);
+  const auto* begin = reinterpret_cast<const char*>(bytes.data());
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(begin, begin + bytes.size(), value);
+  return error == std::errc() && end == begin + bytes.size() ? value : TarSamples::kNoNumber;
 }
 
 TarName checked_name(const TarMember& member) {

@@ -38,6 +38,9 @@ struct TarSamples {
   bool has_end = false;                 // see TarWalk::has_end
 };
 
+/// The whole number that a member's bytes spell: as Python's int() of bytes, of what it accepts the usual part.
+int64_t number_in(const TarMember& member);
+
 /// Throws ArchiveError, and Error(kRead) if the source cannot be read.
 TarSamples tar_samples(const ByteSource& source);
 

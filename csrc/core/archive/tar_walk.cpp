@@ -58,6 +58,15 @@ bool checksum_fits(const uint8_t* block) {
   return *stored == plain || static_cast<int64_t>(*stored) == as_signed;
 }
 
+bool lengthens(uint8_t type) { return type == 'L' || type == 'K' || type == 'x' || type == 'X' || type == 'g'; }
+
+std::string name_in(const uint8_t* block) {
+  const std::string_view name = text(block, kName), prefix = text(block, kPrefix);
+  // GNU's format has other fields at the place of the prefix.
+  const bool posix = std::memcmp(block + kMagic.at, "ustar\0", 6) == 0;
+  return posix && !prefix.empty() ? std::string(prefix) + "/" + std::string(name) : std::string(name);
+}
+
 const char* compression(std::span<const uint8_t> bytes) {
   const auto begins = [&](std::string_view magic) {
     return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
@@ -90,6 +99,17 @@ std::string quoted(std::string_view name) {
 bool is_tar_header(std::span<const uint8_t> block, uint64_t length) {
   if (block.size() != TarWalk::kBlock || !checksum_fits(block.data())) return false;
   return (block[kSize.at] & 0x80) != 0 || number(block.data(), kSize) == length;
+}
+
+std::string own_name(std::span<const uint8_t> block) {
+  if (block.size() != TarWalk::kBlock || !checksum_fits(block.data())) return {};
+  const uint8_t type = block[kType];
+  return type == '0' || type == '7' || type == '\0' ? name_in(block.data()) : std::string();
+}
+
+std::optional<uint64_t> extension_size(std::span<const uint8_t> block) {
+  if (block.size() != TarWalk::kBlock || !lengthens(block[kType]) || !checksum_fits(block.data())) return {};
+  return number(block.data(), kSize);
 }
 
 void TarWalk::fail(const std::string& why) const { throw ArchiveError("at byte " + std::to_string(at_) + ": " + why); }
@@ -167,14 +187,7 @@ void TarWalk::read_pax(std::string_view records, bool global) {
 std::string_view TarWalk::header_name() {
   if (has_pax_name_) return pax_name_;
   if (has_long_name_) return long_name_;
-  const uint8_t* block = blocks_.data();
-  name_ = text(block, kName);
-  // GNU's format has other fields at the place of the prefix.
-  const bool posix = std::memcmp(block + kMagic.at, "ustar\0", 6) == 0;
-  if (const std::string_view prefix = text(block, kPrefix); posix && !prefix.empty()) {
-    name_ = std::string(prefix) + "/" + name_;
-  }
-  return name_;
+  return name_ = name_in(blocks_.data());
 }
 
 bool TarWalk::next(TarMember& member) {
@@ -184,7 +197,7 @@ bool TarWalk::next(TarMember& member) {
     const char type = static_cast<char>(blocks_[kType]);
     const auto stored = number(blocks_.data(), kSize);
     if (!stored) fail("the size in a header is no number");
-    if (type == 'L' || type == 'K' || type == 'x' || type == 'X' || type == 'g') {
+    if (lengthens(blocks_[kType])) {
       next_ = checked_end(*stored, "a name or its attributes");
       const std::string data = read_extension(*stored);
       if (type == 'L') {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -31,6 +32,11 @@ std::string quoted(std::string_view name);
 
 /// Whether a block is the header of a member of so many bytes. Sizes in base 256 are not compared.
 bool is_tar_header(std::span<const uint8_t> block, uint64_t length);
+/// The name that a header itself holds; "" if the block is no header, or one of another kind than a regular file.
+std::string own_name(std::span<const uint8_t> block);
+/// The bytes behind a header that lengthens a member's name, or says more of it; nothing if the block is no such
+/// header.
+std::optional<uint64_t> extension_size(std::span<const uint8_t> block);
 
 /// A regular file in an archive.
 struct TarMember {

@@ -3,27 +3,28 @@
 
 #include <sys/stat.h>
 
-#include <stdexcept>
+#include <optional>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/source/read_ahead.h"
 #include "core/source/reader.h"
 
 namespace headrace {
 namespace {
 
-/// What a file is now; nothing if it is no regular file, or cannot be found: reading it says why.
-std::optional<FileStamp> stamp_of(const char* path) noexcept {
+/// All of a file, as it is now; nothing if it is no regular file, or cannot be found: reading it says why.
+std::optional<FilePart> part_of(const char* path) noexcept {
   struct stat info{};
-  if (::stat(path, &info) != 0) return {};
-  return stamp_in(info);
+  const auto state = ::stat(path, &info) == 0 ? state_in(info) : std::nullopt;
+  if (!state) return {};
+  return FilePart{path, *state, 0, state->stamp.size, 0};
 }
 
 }  // namespace
 
-CachedFiles::CachedFiles(std::shared_ptr<LocalCache> cache, std::string paths, std::vector<uint64_t> offsets,
-                         uint64_t first)
-    : cache_(std::move(cache)), paths_(std::move(paths)), offsets_(std::move(offsets)), first_(first) {}
+CachedFiles::CachedFiles(std::shared_ptr<LocalCache> cache, std::string paths, std::vector<uint64_t> offsets)
+    : cache_(std::move(cache)), paths_(std::move(paths)), offsets_(std::move(offsets)) {}
 
 Blob CachedFiles::at(int64_t row) const {
   Blob blob = ByteRanges::at(row);
@@ -31,52 +32,45 @@ Blob CachedFiles::at(int64_t row) const {
   return blob;
 }
 
-RangeKey CachedFiles::key(int64_t row, const FileStamp& stamp) const {
-  return {first_ + static_cast<uint64_t>(row), static_cast<uint64_t>(stamp.modified_ns), stamp.size};
-}
-
 std::span<const uint8_t> CachedFiles::read(int64_t row, ReadBuffer& buffer, const std::atomic<bool>&) const {
-  const auto before = stamp_of(path(row));
-  if (!before) return read_file(path(row), buffer);
-  const FilePart part{path(row), *before, 0, before->size};
-  if (const auto found = cache_->find(key(row, *before), part, buffer)) return *found;
-  const auto bytes = read_file(path(row), buffer);
-  // A file that was written meanwhile may be a mixture.
-  if (bytes.size() == before->size && stamp_of(path(row)) == before) cache_->keep(key(row, *before), part, bytes);
+  const auto now = part_of(path(row));
+  if (!now) return read_file(path(row), buffer);
+  if (const auto found = cache_->find(*now, buffer)) return *found;
+  std::optional<FileState> state;
+  const auto bytes = read_file(path(row), buffer, &state);
+  if (state) cache_->keep({path(row), *state, 0, bytes.size(), 0}, bytes);
   return bytes;
 }
 
 void CachedFiles::prepare(int64_t row) const noexcept {
-  const auto stamp = stamp_of(path(row));
-  if (!stamp || cache_->holds(key(row, *stamp))) return;
+  const auto part = part_of(path(row));
+  if (!part || cache_->holds(*part)) return;
   Blob blob;
   blob.path = path(row);
   headrace::prepare(blob);
 }
 
-CachedRanges::CachedRanges(std::shared_ptr<LocalCache> cache, std::shared_ptr<const FileRanges> ranges,
-                           std::vector<uint64_t> files)
-    : cache_(std::move(cache)), ranges_(std::move(ranges)), files_(std::move(files)) {
-  if (files_.size() < ranges_->files()) throw std::out_of_range("a file has no number in the cache");
-}
+CachedRanges::CachedRanges(std::shared_ptr<LocalCache> cache, std::shared_ptr<const FileRanges> ranges)
+    : cache_(std::move(cache)), ranges_(std::move(ranges)) {}
 
-RangeKey CachedRanges::key(int64_t row) const {
-  return {files_[ranges_->file(row)], ranges_->offset(row), ranges_->bytes(row)};
+FilePart CachedRanges::part(int64_t row) const {
+  return {ranges_->path(row), ranges_->state(row), ranges_->offset(row), ranges_->bytes(row), ranges_->mark(row)};
 }
 
 std::span<const uint8_t> CachedRanges::read(int64_t row, ReadBuffer& buffer, const std::atomic<bool>& cancelled) const {
-  const FilePart part{ranges_->path(row), ranges_->stamp(row), ranges_->offset(row), ranges_->bytes(row)};
-  if (const auto found = cache_->find(key(row), part, buffer)) {
-    ranges_->check(row);
-    return *found;
-  }
+  const FilePart now = part(row);
+  if (const auto found = cache_->find(now, buffer)) return *found;
   const auto bytes = ranges_->read(row, buffer, cancelled);
-  cache_->keep(key(row), part, bytes);
+  if (ranges_->state(row) == now.state) cache_->keep(now, bytes);
   return bytes;
 }
 
 void CachedRanges::prepare(int64_t row) const noexcept {
-  if (!cache_->holds(key(row))) ranges_->prepare(row);
+  try {
+    if (cache_->holds(part(row))) return;
+  } catch (const Error&) {  // reading it says why
+  }
+  ranges_->prepare(row);
 }
 
 }  // namespace headrace

@@ -6,36 +6,77 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "core/platform/file_numbers.h"
 #include "core/remote/cache_file.h"
 #include "core/remote/checksum.h"
 
 namespace headrace {
 namespace {
 
-constexpr auto kSettled = std::chrono::seconds(2);  // the coarsest clock of a file system (FAT)
-constexpr mode_t kFolderMode = 0777;
+using std::chrono::nanoseconds;
 
-bool settled(const FileStamp& stamp) {
-  const auto now =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch());
-  const auto age = now - std::chrono::nanoseconds(stamp.modified_ns);
-  return age > kSettled || age < -kSettled;
+constexpr nanoseconds kSettled = std::chrono::seconds(2);     // the coarsest clock of a file system (FAT)
+constexpr nanoseconds kTick = std::chrono::milliseconds(20);  // of the kernel's clock of files, and more
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr mode_t kFolderMode = 0700;
+
+bool is_older(int64_t time_ns, nanoseconds least) {
+  const auto now = std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch());
+  const auto age = now - nanoseconds(time_ns);
+  return age > least || age < -least;
 }
 
-std::string name_of(const FilePart& part) {
-  std::string name = part.path;
-  for (const auto number : {part.stamp.size, static_cast<uint64_t>(part.stamp.modified_ns), part.offset, part.length}) {
-    name += '\0' + std::to_string(number);
-  }
-  return name + '\0';
+/// Whether a change from now on shows. Programs set times of modification back, so the time of change counts as well; a
+/// whole number of seconds may be that of a clock that knows no others.
+bool settled(const FileState& state) {
+  return is_older(state.stamp.modified_ns, kSettled) &&
+         is_older(state.changed_ns, state.changed_ns % kSecond == 0 ? kSettled : kTick);
 }
 
 std::span<const uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+/// The absolute path without links; "" if there is none.
+std::string real_path(const char* path) {
+  const std::unique_ptr<char, decltype(&std::free)> found(::realpath(path, nullptr), &std::free);
+  return found == nullptr ? std::string() : std::string(found.get());
+}
+
+uint64_t hash_of(std::initializer_list<uint64_t> numbers) {
+  return checksum({reinterpret_cast<const uint8_t*>(numbers.begin()), numbers.size() * sizeof(uint64_t)});
+}
+
+/// What names the part in the memory of this process.
+RangeKey key_of(const FilePart& part) {
+  const FileState& state = part.state;
+  const uint64_t mark = hash_of({state.stamp.size, static_cast<uint64_t>(state.stamp.modified_ns),
+                                 static_cast<uint64_t>(state.changed_ns), part.mark});
+  if (has_lasting_inode(part.path, state.device)) {
+    return {state.inode, part.offset, part.length, mark, state.device};
+  }
+  const std::string path = real_path(part.path);
+  return {checksum(bytes_of(path)), part.offset, part.length, mark, checksum(bytes_of(path + path))};
+}
+
+/// What names the part on the disk, where it is found after the next start of the machine; "": nothing does.
+std::string name_of(const FilePart& part) {
+  std::string name = real_path(part.path);
+  if (name.empty()) return name;
+  const FileState& state = part.state;
+  const bool lasting = has_lasting_inode(part.path, state.device);
+  for (const auto number : {lasting ? lasting_device(state.device) : 0, lasting ? state.inode : 0, state.stamp.size,
+                            static_cast<uint64_t>(state.stamp.modified_ns), static_cast<uint64_t>(state.changed_ns),
+                            part.offset, part.length, part.mark}) {
+    name += '\0' + std::to_string(number);
+  }
+  return name + '\0';
 }
 
 std::string hex(uint64_t number) {
@@ -55,22 +96,20 @@ std::string LocalCache::entry(const std::string& name) const {
   return folder_ + "/" + hash.substr(0, 3) + "/local-" + hash;
 }
 
-std::optional<std::span<const uint8_t>> LocalCache::find(const RangeKey& key, const FilePart& part,
-                                                         ReadBuffer& buffer) {
+std::optional<std::span<const uint8_t>> LocalCache::find(const FilePart& part, ReadBuffer& buffer) {
   if (fork_.forked()) return {};
   if (store_.keeps()) {
-    if (SharedBytes bytes = store_.take_if_here(key)) {
+    if (SharedBytes bytes = store_.take_if_here(key_of(part))) {
       buffer.hold(bytes);
       return std::span<const uint8_t>(*bytes);
     }
   }
-  if (!folder_.empty()) {
-    const std::string name = name_of(part);
+  if (const std::string name = folder_.empty() ? std::string() : name_of(part); !name.empty()) {
     const auto found = read_cache_file(entry(name), name.size() + part.length, buffer);
     if (found && std::memcmp(found->data(), name.data(), name.size()) == 0) {
       const auto bytes = found->subspan(name.size());
       store_.count(ByteStore::Origin::kDisk);
-      store_.keep(key, bytes);
+      if (store_.keeps()) store_.keep(key_of(part), bytes);
       return bytes;
     }
   }
@@ -78,10 +117,15 @@ std::optional<std::span<const uint8_t>> LocalCache::find(const RangeKey& key, co
   return {};
 }
 
-void LocalCache::keep(const RangeKey& key, const FilePart& part, std::span<const uint8_t> bytes) {
-  if (fork_.forked() || !settled(part.stamp)) return;
-  store_.keep(key, bytes);
-  if (!folder_.empty() && write_error() == 0) write(name_of(part), bytes);
+void LocalCache::keep(const FilePart& part, std::span<const uint8_t> bytes) {
+  if (fork_.forked() || !settled(part.state)) return;
+  if (store_.keeps()) store_.keep(key_of(part), bytes);
+  if (folder_.empty() || write_error() != 0) return;
+  if (const std::string name = name_of(part); !name.empty()) write(name, bytes);
+}
+
+bool LocalCache::holds(const FilePart& part) const {
+  return !fork_.forked() && store_.keeps() && store_.has(key_of(part));
 }
 
 void LocalCache::write(const std::string& name, std::span<const uint8_t> bytes) {
@@ -94,6 +138,7 @@ void LocalCache::write(const std::string& name, std::span<const uint8_t> bytes) 
     ::mkdir(path.substr(0, path.rfind('/')).c_str(), kFolderMode);  // its failure shows in the next line
     code = write_cache_file(path, whole);
   }
+  if (code == EISDIR) return;  // a folder lies in the entry's place: it is never found
   if (code == 0) {
     written_ += whole.size();
   } else {

@@ -9,32 +9,35 @@
 
 #include "core/base/fork_guard.h"
 #include "core/remote/byte_store.h"
-#include "core/source/file_ranges.h"
+#include "core/source/file_state.h"
 
 namespace headrace {
 
 /// A part of a file in a certain state.
 struct FilePart {
-  const char* path = nullptr;
-  FileStamp stamp;
+  const char* path = nullptr;  // that has the state
+  FileState state;
   uint64_t offset = 0, length = 0;
+  uint64_t mark = 0;  // hash of what was compared with the file before the part was kept; 0: nothing was
 };
 
 /// Any thread. In a forked child nothing is found and nothing is kept: the locks may be held for ever.
+///
+/// A part is known by its file's device and inode, size, time of modification and time of change. Where these numbers
+/// do not last, by the path without links as well: on the disk always, in memory on file systems that number anew.
 class LocalCache {
  public:
   /// `memory`: bytes that stay in memory, 0: none. While it is full, what is in it stays. `folder`: where entries lie
   /// as files, which must exist; "": none.
   LocalCache(size_t memory, std::string folder);
 
-  /// The bytes of a part, if they are kept; valid until the next use of `buffer`. `key`: names the part in memory;
-  /// a file that changed has another one.
-  std::optional<std::span<const uint8_t>> find(const RangeKey& key, const FilePart& part, ReadBuffer& buffer);
-  /// Keeps what was read, if there is room. Not of a file that was modified within the last two seconds: a later
-  /// change of the same size could have the same time of modification.
-  void keep(const RangeKey& key, const FilePart& part, std::span<const uint8_t> bytes);
+  /// The bytes of a part, if they are kept; valid until the next use of `buffer`.
+  std::optional<std::span<const uint8_t>> find(const FilePart& part, ReadBuffer& buffer);
+  /// Keeps what was read, if there is room. Not of a file that was written so short a time ago that a later change of
+  /// the same size could leave it the same state.
+  void keep(const FilePart& part, std::span<const uint8_t> bytes);
   /// Whether a part is in memory. Does not look on the disk.
-  bool holds(const RangeKey& key) const { return !fork_.forked() && store_.has(key); }
+  bool holds(const FilePart& part) const;
 
   StoreCounts counts() const { return store_.counts(); }
   /// Bytes that were written to the folder since the last call.

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/archive/tar_check.h"
 #include "core/archive/tar_walk.h"
 #include "core/http/answer_head.h"
 
@@ -109,6 +110,7 @@ RangeAnswer::State RangeAnswer::advance(size_t count) {
     } else if (piece_ == Piece::kLead) {
       const std::span<const uint8_t> lead = std::span(scratch_).first(request_.object->lead);
       if (request_.object->tar && !is_tar_header(lead, part.length)) return State::kOdd;
+      if (request_.object->tar && part.mark != 0 && header_mark(lead) != part.mark) return State::kOdd;
       piece_ = Piece::kPart;
       part_ = std::make_shared<Received>(part.length);
       left_ = part.length;

@@ -18,7 +18,7 @@ struct HttpObject {
   uint64_t size = 0;       // bytes of the object
   std::string tag;         // ETag, or time of modification, that the answers must have; "": they need none
   uint32_t lead = 0;       // bytes in front of each range that are read as well
-  bool tar = false;        // `lead` bytes are the header of a tar member, which must have the range's length
+  bool tar = false;        // `lead` bytes are the header of a tar member: of the range's length, and of its mark
   int64_t expires_ns = 0;  // by now_ns(): no request is made of this object later. 0: never
 };
 

@@ -19,9 +19,11 @@
 
 namespace headrace {
 
-/// A range of an object. The objects of a process are numbered; an object that changed is another one.
+/// A range of an object. The objects of a process are numbered; an object that changed is another one. `mark`: a hash
+/// of what is said of the range, and compared with it before it is stored. `device`: of local files, whose `object` is
+/// their number there.
 struct RangeKey {
-  uint64_t object = 0, offset = 0, length = 0;
+  uint64_t object = 0, offset = 0, length = 0, mark = 0, device = 0;
   bool operator==(const RangeKey&) const = default;
 };
 
@@ -86,7 +88,8 @@ class ByteStore {
  private:
   struct Hash {
     size_t operator()(const RangeKey& key) const {
-      return (key.object * 0x9E3779B97F4A7C15u) ^ (key.offset * 0xD6E8FEB86659FD93u) ^ key.length;
+      return (key.object * 0x9E3779B97F4A7C15u) ^ (key.offset * 0xD6E8FEB86659FD93u) ^ key.length ^
+             (key.mark * 0xC2B2AE3D27D4EB4Fu) ^ (key.device * 0x165667B19E3779F9u);
     }
   };
   struct Entry {

@@ -12,14 +12,17 @@ namespace headrace {
 
 RemoteRanges::RemoteRanges(std::shared_ptr<ByteStore> store, std::vector<uint64_t> objects,
                            std::vector<std::string> cached, std::span<const uint32_t> object_of,
-                           std::span<const uint64_t> offsets, std::span<const uint64_t> lengths)
+                           std::span<const uint64_t> offsets, std::span<const uint64_t> lengths,
+                           std::span<const uint64_t> marks)
     : store_(std::move(store)),
       objects_(std::move(objects)),
       cached_(std::move(cached)),
       object_of_(object_of),
       offsets_(offsets),
-      lengths_(lengths) {
-  if (cached_.size() != objects_.size() || offsets.size() != object_of.size() || lengths.size() != object_of.size()) {
+      lengths_(lengths),
+      marks_(marks) {
+  if (cached_.size() != objects_.size() || offsets.size() != object_of.size() || lengths.size() != object_of.size() ||
+      (!marks.empty() && marks.size() != object_of.size())) {
     throw std::out_of_range("the arrays of the ranges differ in length");
   }
   for (const uint32_t number : object_of) {
@@ -29,15 +32,16 @@ RemoteRanges::RemoteRanges(std::shared_ptr<ByteStore> store, std::vector<uint64_
 
 RangeKey RemoteRanges::key(int64_t row) const {
   const auto at = static_cast<size_t>(row);
-  return {objects_[object_of_[at]], offsets_[at], lengths_[at]};
+  return {objects_[object_of_[at]], offsets_[at], lengths_[at], marks_.empty() ? 0 : marks_[at]};
 }
 
 /// Path of a row's entry on disk; empty: it has none.
 std::string RemoteRanges::path(int64_t row) const {
   const auto at = static_cast<size_t>(row);
   const std::string& beginning = cached_[object_of_[at]];
-  if (beginning.empty()) return {};
-  return beginning + "." + std::to_string(offsets_[at]) + "-" + std::to_string(lengths_[at]);
+  if (beginning.empty() || lengths_[at] == kAnyLength) return {};
+  const std::string mark = marks_.empty() || marks_[at] == 0 ? "" : "-" + std::to_string(marks_[at]);
+  return beginning + "." + std::to_string(offsets_[at]) + "-" + std::to_string(lengths_[at]) + mark;
 }
 
 std::span<const uint8_t> RemoteRanges::read(int64_t row, ReadBuffer& buffer, const std::atomic<bool>& cancelled) const {

@@ -16,11 +16,11 @@ namespace headrace {
 class RemoteRanges final : public ByteRanges {
  public:
   /// `objects`: the number of each object in the store. `cached`: beginning of the paths of each object's entries in a
-  /// cache on disk; empty: not cached. The spans have one length, and their memory must outlive the table. Throws
-  /// std::out_of_range if they do not fit.
+  /// cache on disk; empty: not cached. `marks`: of the ranges, see RangeKey; empty: all are 0. The spans have one
+  /// length, and their memory must outlive the table. Throws std::out_of_range if they do not fit.
   RemoteRanges(std::shared_ptr<ByteStore> store, std::vector<uint64_t> objects, std::vector<std::string> cached,
                std::span<const uint32_t> object_of, std::span<const uint64_t> offsets,
-               std::span<const uint64_t> lengths);
+               std::span<const uint64_t> lengths, std::span<const uint64_t> marks = {});
 
   int64_t size() const override { return static_cast<int64_t>(object_of_.size()); }
   std::span<const uint8_t> read(int64_t row, ReadBuffer& buffer, const std::atomic<bool>& cancelled) const override;
@@ -38,7 +38,7 @@ class RemoteRanges final : public ByteRanges {
   const std::vector<uint64_t> objects_;
   const std::vector<std::string> cached_;
   const std::span<const uint32_t> object_of_;
-  const std::span<const uint64_t> offsets_, lengths_;
+  const std::span<const uint64_t> offsets_, lengths_, marks_;
 };
 
 }  // namespace headrace

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/platform/file_time.h"
 #include "core/platform/page_cache.h"
 #include "core/source/read_ahead.h"
 
@@ -23,15 +22,10 @@ namespace {
 
 }  // namespace
 
-std::optional<FileStamp> stamp_in(const struct stat& info) noexcept {
-  if (!S_ISREG(info.st_mode)) return {};
-  return FileStamp{static_cast<uint64_t>(info.st_size), modified_ns(info)};
-}
-
-std::optional<FileStamp> stamp_of(const OpenFile& file) {
+std::optional<FileState> state_of(const OpenFile& file) {
   struct stat info{};
   if (::fstat(file.descriptor(), &info) != 0) fail(errno);
-  return stamp_in(info);
+  return state_in(info);
 }
 
 uint64_t read_at(const OpenFile& file, uint8_t* to, uint64_t length, uint64_t offset) {
@@ -49,14 +43,15 @@ uint64_t read_at(const OpenFile& file, uint8_t* to, uint64_t length, uint64_t of
 
 FileRanges::FileRanges(std::string paths, std::vector<uint64_t> path_offsets, std::vector<FileStamp> stamps,
                        std::span<const uint32_t> file_of, std::span<const uint64_t> offsets,
-                       std::span<const uint64_t> lengths, DescriptorCache& cache)
+                       std::span<const uint64_t> lengths, DescriptorCache& cache, std::shared_ptr<const RowCheck> check)
     : paths_(std::move(paths)),
       path_offsets_(std::move(path_offsets)),
       stamps_(std::move(stamps)),
       file_of_(file_of),
       offsets_(offsets),
       lengths_(lengths),
-      cache_(cache) {
+      cache_(cache),
+      check_(std::move(check)) {
   if (stamps_.size() != path_offsets_.size() || offsets.size() != file_of.size() || lengths.size() != file_of.size()) {
     throw std::out_of_range("the arrays of the ranges differ in length");
   }
@@ -78,9 +73,23 @@ std::span<const uint8_t> FileRanges::read(int64_t row, ReadBuffer& buffer, const
   if (size > kMostBytes) {
     throw Error(Stage::kRead, "the range has " + std::to_string(size) + " bytes, which is more than 256 MiB", EFBIG);
   }
-  uint8_t* const to = buffer.make_room(static_cast<size_t>(size), 0);
-  read(row, to);
-  return {to, static_cast<size_t>(size)};
+  // What is checked lies around the row's bytes: one read for both.
+  const std::optional<RowCheck::Part> wanted = check_ == nullptr ? std::nullopt : check_->wanted(row);
+  const uint64_t at = offset(row);
+  const RowCheck::Part part = wanted.value_or(RowCheck::Part{at, at + size});
+  uint8_t* const to = buffer.make_room(static_cast<size_t>(part.end - part.begin), 0);
+  const auto file = cache_.get(this, this->file(row), path(row));
+  const uint64_t got = read_at(*file, to, part.end - part.begin, part.begin);
+  if (part.begin + got < at + size) {
+    const uint64_t held = part.begin + got - std::min(at, part.begin + got);
+    throw Error(Stage::kRead,
+                "the file ends " + std::to_string(held) + " bytes behind offset " + std::to_string(at) +
+                    ", where the sample has " + std::to_string(size) +
+                    " bytes: it was truncated after it was indexed; restore it, or make the dataset anew");
+  }
+  (void)state(row, *file);  // after the read, so that a change in the middle of it is seen as well
+  if (wanted) check_->check(row, *file, {to, static_cast<size_t>(got)}, part.begin);
+  return {to + (at - part.begin), static_cast<size_t>(size)};
 }
 
 void FileRanges::prepare(int64_t row) const noexcept {
@@ -92,29 +101,17 @@ void FileRanges::prepare(int64_t row) const noexcept {
   }
 }
 
-void FileRanges::read(int64_t row, uint8_t* to) const {
-  const auto at = static_cast<size_t>(row);
-  const auto file = cache_.get(this, file_of_[at], path(row));
-  const uint64_t got = read_at(*file, to, lengths_[at], offsets_[at]);
-  if (got < lengths_[at]) {
-    throw Error(Stage::kRead,
-                "the file ends " + std::to_string(got) + " bytes behind offset " + std::to_string(offsets_[at]) +
-                    ", where the sample has " + std::to_string(lengths_[at]) +
-                    " bytes: it was truncated after it was indexed; restore it, or make the dataset anew");
-  }
-  check(row, *file);  // after the read, so that a change in the middle of it is seen as well
-}
+FileState FileRanges::state(int64_t row) const { return state(row, *cache_.get(this, file(row), path(row))); }
 
-void FileRanges::check(int64_t row) const { check(row, *cache_.get(this, file(row), path(row))); }
-
-void FileRanges::check(int64_t row, const OpenFile& file) const {
-  const FileStamp now = stamp_of(file).value_or(FileStamp{});
-  const FileStamp& then = stamp(row);
-  if (now != then) {
+FileState FileRanges::state(int64_t row, const OpenFile& file) const {
+  const FileState now = state_of(file).value_or(FileState{});
+  const FileStamp& then = stamps_[this->file(row)];
+  if (now.stamp != then) {
     throw Error(Stage::kRead, "the file was changed after it was indexed (offset " + std::to_string(offset(row)) +
-                                  "; " + std::to_string(then.size) + " bytes then, " + std::to_string(now.size) +
+                                  "; " + std::to_string(then.size) + " bytes then, " + std::to_string(now.stamp.size) +
                                   " now): make the dataset anew");
   }
+  return now;
 }
 
 }  // namespace headrace

@@ -85,7 +85,7 @@ std::span<const uint8_t> Reader::read(const Blob& blob, const std::atomic<bool>&
   return read_file(blob.path, buffer_);
 }
 
-std::span<const uint8_t> read_file(const char* path, ReadBuffer& buffer) {
+std::span<const uint8_t> read_file(const char* path, ReadBuffer& buffer, std::optional<FileState>* state) {
   const File file(path);
   const struct stat info = file.info();
   if (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) leave_to_pillow("a device");
@@ -98,7 +98,14 @@ std::span<const uint8_t> read_file(const char* path, ReadBuffer& buffer) {
     buffer.make_room(wanted, filled);
     const size_t room = buffer.capacity() - filled;
     const size_t got = file.read(buffer.data() + filled, (large && filled == 0 ? kGrain : room));
-    if (got == 0) return {buffer.data(), filled};
+    if (got == 0) {
+      if (state != nullptr) {
+        const auto before = state_in(info);
+        const bool same = before && before->stamp.size == filled && state_in(file.info()) == before;
+        *state = same ? before : std::nullopt;
+      }
+      return {buffer.data(), filled};
+    }
     filled += got;
     check_size({buffer.data(), filled}, expected, S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
     if (large || filled == buffer.capacity()) wanted = std::max(expected, filled) + 1;

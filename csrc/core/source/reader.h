@@ -3,15 +3,19 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "core/source/blob.h"
 #include "core/source/byte_ranges.h"
+#include "core/source/file_state.h"
 
 namespace headrace {
 
-/// A file's bytes, valid until the next use of `buffer`. Throws as Reader::read does.
-std::span<const uint8_t> read_file(const char* path, ReadBuffer& buffer);
+/// A file's bytes, valid until the next use of `buffer`. `state`, if not null: what the file is, if that was the same
+/// before and after; otherwise nothing: it was written meanwhile, and the bytes may be a mixture, or it is no regular
+/// file. Throws as Reader::read does.
+std::span<const uint8_t> read_file(const char* path, ReadBuffer& buffer, std::optional<FileState>* state = nullptr);
 
 class Reader {
  public:

@@ -9,7 +9,7 @@ from typing import Any
 from fuzz.programs.drawing import uses
 from fuzz.programs.drawing import vocabulary as words
 from fuzz.programs.drawing.parts import Program
-from fuzz.programs.drawing.patches import FUNCTIONS, PATCHES
+from fuzz.programs.drawing.patches import FUNCTIONS, PATCHES, RETURNED
 from fuzz.programs.world.errors import NASTY
 from fuzz.programs.world.steps import LOOKING, SETTINGS, STATEFUL
 
@@ -171,7 +171,7 @@ def _steps(draw: Draw, family: words.Family) -> tuple[list[str], list[str]]:
     defined: list[str] = []
     images, tensors = len(steps), len(ending)
     steps += ending
-    if draw.often(0.34):
+    if draw.often(0.45):
         made = _own_step(draw, family)
         if made:
             text, where, definition = made
@@ -183,7 +183,7 @@ def _steps(draw: Draw, family: words.Family) -> tuple[list[str], list[str]]:
 
 def _own_step(draw: Draw, family: words.Family) -> tuple[str, str, list[str]] | None:
     kind = draw.random()
-    if kind < 0.5:
+    if kind < 0.3:
         text = draw.of(list(STATEFUL))
         fits = STATEFUL[text].split()
         if not fits:
@@ -191,10 +191,13 @@ def _own_step(draw: Draw, family: words.Family) -> tuple[str, str, list[str]] | 
         if not fits:
             return None
         return "step", draw.of(fits), [f"step = {text}"]
+    if kind < 0.5:
+        where = draw.of(("tensor", "tensor", "image"))
+        return f"lambda x: {draw.of(RETURNED[where])}", where, []
     if kind < 0.6:
         text, where = draw.of(FUNCTIONS)
         return "step", where, [text]
-    if kind < 0.75:
+    if kind < 0.7:
         text = draw.of(list(LOOKING))
         return text, draw.of(LOOKING[text].split()), []
     return f"Raises({draw.of(list(NASTY))!r})", draw.of(("image", "tensor")), []
@@ -217,7 +220,7 @@ def _arguments(draw: Draw, given: Sequence[str]) -> list[str]:
         made.append(f"batch_size={draw.of((1, 2, 3, 3, 4, 4, 5, 5, 20, None))}")
         if draw.often(0.15) and "None" not in made[-1]:
             made.append("drop_last=True")
-    workers = draw.choices((0, 1, 2, 3), (84, 8, 6, 2))[0]
+    workers = draw.choices((0, 1, 2, 3), (88, 6, 5, 1))[0]
     if workers:
         made.append(f"num_workers={workers}")
         if draw.often(0.3):

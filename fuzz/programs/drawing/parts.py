@@ -7,6 +7,21 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
+class Statements:
+    """A program that cannot be made smaller.
+
+    Attributes:
+        lines: the statements.
+        setup: how many of them make the loader.
+        workers: the loader's num_workers, at the least.
+    """
+
+    lines: tuple[str, ...]
+    setup: int
+    workers: int
+
+
+@dataclass(frozen=True)
 class Program:
     """A program that uses a loader.
 

@@ -64,7 +64,6 @@ ORDERS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     ((), ("shuffle=True", "sampler=[1]")),
     ((), ("batch_size=0",)),
     ((), ("shuffle=True", "batch_sampler=[[0]]")),
-    (("sampler = headrace.sampler.DistributedSampler(range(7), 2, 1, seed=3)",), ("sampler=sampler",)),
 )
 
 COLLATES = (

@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).resolve().parents[3] / "tests" / "python"))
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 from torch.utils.data import (
     BatchSampler,
     ConcatDataset,

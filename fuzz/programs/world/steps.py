@@ -320,6 +320,13 @@ def of_requires_grad(value: torch.Tensor) -> torch.Tensor:
     return torch.full_like(value, float(made.requires_grad))
 
 
+class Mine(torch.Tensor):
+    """A subclass of tensors."""
+
+
+#: A tensor that a step returns each time.
+ZERO = torch.zeros(3, 4, 4)
+
 LOOKING = {
     "of_context": "image tensor",
     "of_precision": "image tensor",

@@ -6,7 +6,7 @@ import os
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import fields
 
 import numpy as np
@@ -32,8 +32,6 @@ class LocalBytes:
         self.cache = cache
         self._process = os.getpid()
         self._successor: LocalBytes | None = None  # of a child process
-        self._numbers: dict[Hashable, int] = {}
-        self._next = 0
         self._disk: DiskCache | None = None
         if cache.path is not None:
             assert cache.size is None or isinstance(cache.size, int)
@@ -50,26 +48,14 @@ class LocalBytes:
             self._successor = local_bytes(self.cache)
         return self._successor
 
-    def _number(self, what: Hashable, count: int) -> int:
-        """Returns the first of `count` numbers of files; equal ones for what is equal."""
-        with _lock:
-            if what not in self._numbers:
-                self._numbers[what] = self._next
-                self._next += count
-            return self._numbers[what]
-
     def files(self, packed: bytes, offsets: npt.NDArray[np.uint64]) -> core.BlobTable:
         """Returns the table of whole files; `packed`, `offsets`: see PackedPaths. A file that changes is read anew."""
-        here = self._here()
-        return here._native.files(packed, offsets, here._number(packed, len(offsets)))
+        return self._here()._native.files(packed, offsets)
 
-    def ranges(self, paths: list[str], stamps: npt.NDArray[np.int64], table: core.BlobTable) -> core.BlobTable:
+    def ranges(self, table: core.BlobTable) -> core.BlobTable:
         """Returns a table of ranges of files, as `core.table_of_ranges` made it, that reads through the cache. A file
         that changes is an error."""
-        here = self._here()
-        states = zip(paths, stamps.tolist(), strict=True)
-        numbers = [here._number((path, *stamp), 1) for path, stamp in states]
-        return here._native.ranges(table, np.array(numbers, np.uint64))
+        return self._here()._native.ranges(table)
 
     def tend(self) -> None:
         """Keeps the folder within its size, and warns once if it cannot be written to. Called once a batch."""

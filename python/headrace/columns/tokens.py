@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from headrace.base.private_files import mapped_array, open_new, read_own
+
 Array = npt.NDArray[Any]
 Tokenizer = Callable[[list[str]], Any]
 
@@ -96,7 +98,7 @@ class _Cache:
     def fingerprint(self) -> str | None:
         """Returns the fingerprint of what the cache holds; None: it is not there, or was not completed."""
         try:
-            about = json.loads(self._about.read_text())
+            about = json.loads(read_own(self._about, follow=True))
         except FileNotFoundError:
             return None
         except ValueError as error:
@@ -108,15 +110,15 @@ class _Cache:
     def open(self, count: int) -> tuple[Array, Array]:
         """Maps tokens and reads lengths. Raises ValueError if they are not as they were written."""
         arrays = []
-        for path, axes, mode in ((self._tokens, 2, "r"), (self._lengths, 1, None)):
+        for path, axes in ((self._tokens, 2), (self._lengths, 1)):
             try:
-                array = np.load(path, mmap_mode=mode, allow_pickle=False)  # type: ignore[arg-type]
+                array = mapped_array(path)
             except (OSError, ValueError, EOFError) as error:
                 raise self._damaged(path, str(error)) from None
             if array.ndim != axes or len(array) != count:
                 raise self._damaged(path, f"its shape is {array.shape}")
             arrays.append(array)
-        return arrays[0], arrays[1]
+        return arrays[0], np.array(arrays[1])
 
     def fill(
         self, rows: Iterable[Array], length: int | None, padding: int, dtype: np.dtype[Any], fingerprint: str
@@ -153,9 +155,11 @@ class _Replacing:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._unfinished = path.with_name(f"{path.stem}.unfinished-{os.getpid()}{path.suffix}")
+        number = f"{os.getpid()}-{os.urandom(4).hex()}"
+        self._unfinished = path.with_name(f"{path.stem}.unfinished-{number}{path.suffix}")
 
     def __enter__(self) -> Path:
+        open_new(self._unfinished, 0o666).close()  # not what a link of this name leads to
         return self._unfinished
 
     def __exit__(self, kind: Any, *_: Any) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.base.native import core
+from headrace.base.private_files import open_new, read_own
 
 _VERSION = 1
 _ARRAYS: dict[str, tuple[Any, int]] = {  # dtype and number of axes of each array
@@ -42,7 +43,7 @@ def opened(file: str, limit: int) -> core.EntryPoints:
     """
     if not Path(file).exists():
         _make(file, core.EntryPoints(1))
-    held = parsed(Path(file).read_bytes(), file)
+    held = parsed(read_own(file, follow=True), file)
     native = core.EntryPoints(limit, held["secrets"])
     native.add(held["keys"], held["counts"], held["bits"], held["dc"])
     return native
@@ -56,7 +57,7 @@ def save(file: str, native: core.EntryPoints) -> None:
     merged = core.EntryPoints(2**62, native.secrets)
     merged.add(*native.content())
     with suppress(OSError, ValueError):
-        held = parsed(Path(file).read_bytes(), file)
+        held = parsed(read_own(file, follow=True), file)
         if np.array_equal(held["secrets"], native.secrets):
             merged.add(held["keys"], held["counts"], held["bits"], held["dc"])
     unfinished = _written(file, merged)
@@ -119,12 +120,12 @@ def _make(file: str, native: core.EntryPoints) -> None:
 def _written(file: str, native: core.EntryPoints) -> Path:
     """Returns a new file beside `file` that holds a table."""
     target = Path(file)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished = target.with_name(f"{target.name}.unfinished-{os.getpid()}-{os.urandom(4).hex()}")
     content: Content = dict(zip(_ARRAYS, (native.secrets, *native.content()), strict=True))
     digest = np.frombuffer(_digest(content), np.uint8)
     try:
-        with unfinished.open("wb") as out:
+        with open_new(unfinished) as out:
             np.savez(out, allow_pickle=False, version=np.array(_VERSION), digest=digest, **content)
     except BaseException:
         unfinished.unlink(missing_ok=True)

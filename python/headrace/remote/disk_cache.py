@@ -11,14 +11,18 @@ import shutil
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from headrace.base.native import core
-from headrace.remote.doors.answers import Stamp
-from headrace.remote.urls import named
+from headrace.base.private_files import private_folder
+from headrace.remote.doors.answers import Stamp, is_strong
+from headrace.remote.urls import named, shown
 
-_LAYOUT = "headrace-cache-1"
+_LAYOUT = "headrace-cache-2"
+_BEFORE = ("headrace-cache-1",)  # whose names could be those of several objects, and whose files others can read
 _FULL = 0.9  # of the disk, where no size is given; and of the size, after entries were removed
 _LOOKS = 100  # times that the folder is looked through while it is filled once
 _HOUR_S = 3600
@@ -34,29 +38,31 @@ class DiskCache:
     """
 
     def __init__(self, path: str, size: int | None) -> None:
-        self._root = Path(path, _LAYOUT)
+        self._path, self._root = Path(path), Path(path, _LAYOUT)
         self._size = size
         self._unlooked = self._step = 0  # bytes written since the folder was looked through; after which it is again
         self._turn = threading.Lock()
+        self._said_weak = False
         self.broken = ""  # why nothing is written any more
         try:
-            self._root.mkdir(parents=True, exist_ok=True)
+            private_folder(self._root)
             self._step = (size or shutil.disk_usage(self._root).total) // _LOOKS
         except OSError as error:
-            self.give_up(error.errno or errno.EIO)
+            self._give_up_for(error.strerror or str(error))
 
-    def beginning(self, url: str, stamp: Stamp) -> str:
-        """Returns how the paths of an object's entries begin; "": it cannot be cached, because nothing would tell that
-        its content changed."""
-        if not stamp.tag:
+    def beginning(self, url: str, options: Mapping[str, Any], stamp: Stamp) -> str:
+        """Returns how the paths of an object's entries begin; "": it is not cached, because nothing would tell that its
+        content changed. That is said once."""
+        if not is_strong(stamp):
+            self._say_weak(url)
             return ""
-        name = hashlib.sha256(repr((named(url), *stamp)).encode()).hexdigest()
+        name = hashlib.sha256(repr((named(url, options), *stamp)).encode()).hexdigest()
         return str(self._root / name[:3] / name[:40])
 
     @staticmethod
-    def entry(beginning: str, offset: int, length: int) -> str:
-        """Returns the path of an entry; RemoteRanges makes the same."""
-        return f"{beginning}.{offset}-{length}"
+    def entry(beginning: str, offset: int, length: int, mark: int = 0) -> str:
+        """Returns the path of an entry; RemoteRanges makes the same. `mark`: see Range."""
+        return f"{beginning}.{offset}-{length}{f'-{mark}' if mark else ''}"
 
     @property
     def folder(self) -> Path:
@@ -70,10 +76,12 @@ class DiskCache:
         code = core.write_cache_file(path, data)
         if code == errno.ENOENT:
             try:
-                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                Path(path).parent.mkdir(mode=0o700, exist_ok=True)
                 code = core.write_cache_file(path, data)
             except OSError as error:
                 code = error.errno or errno.EIO
+        if code == errno.EISDIR:  # a folder lies in the entry's place: it is never found
+            return
         if code:
             self.give_up(code)
             return
@@ -91,7 +99,10 @@ class DiskCache:
             return
         try:
             self._unlooked = 0
-            with (self._root / "lock").open("w") as lock:
+            for name in _BEFORE:
+                shutil.rmtree(self._path / name, ignore_errors=True)  # not of what a link leads to
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            with os.fdopen(os.open(self._root / "lock", flags, 0o600), "rb+", buffering=0) as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel drops it when the process ends
                 self._remove_oldest()
         except OSError:
@@ -104,7 +115,7 @@ class DiskCache:
         now = time.time()
         for entry in self._entries():
             try:
-                info = entry.stat()
+                info = entry.stat(follow_symlinks=False)
             except OSError:
                 continue
             used = max(info.st_mtime, info.st_atime)
@@ -119,7 +130,8 @@ class DiskCache:
         if total <= limit:
             return
         for _, _, size, path in sorted(found):
-            Path(path).unlink(missing_ok=True)
+            with suppress(IsADirectoryError, PermissionError):
+                Path(path).unlink(missing_ok=True)
             total -= size
             if total <= limit * _FULL:
                 return
@@ -127,7 +139,7 @@ class DiskCache:
     def _entries(self) -> Iterator[os.DirEntry[str]]:
         with os.scandir(self._root) as folders:
             for folder in folders:
-                if folder.is_dir() and len(folder.name) == 3:
+                if folder.is_dir(follow_symlinks=False) and len(folder.name) == 3:
                     with os.scandir(folder.path) as entries:
                         yield from entries
 
@@ -140,10 +152,23 @@ class DiskCache:
 
     def give_up(self, code: int) -> None:
         """Writes nothing from now on, and warns once. `code`: errno of the write that failed."""
+        self._give_up_for(os.strerror(code))
+
+    def _give_up_for(self, why: str) -> None:
         if self.broken:
             return
-        self.broken = os.strerror(code)
+        self.broken = why
         warnings.warn(
             f"the cache in {self._root} cannot be written ({self.broken}): this process goes on without writing to it",
+            stacklevel=2,
+        )
+
+    def _say_weak(self, url: str) -> None:
+        if self._said_weak:
+            return
+        self._said_weak = True
+        warnings.warn(
+            f"{shown(url)} has no ETag that names its content, so the cache in {self._root} keeps nothing of such "
+            "objects: one that changes would not be noticed",
             stacklevel=2,
         )

@@ -21,7 +21,7 @@ from headrace.base.text import printable
 from headrace.remote.attempts import Attempts
 from headrace.remote.cache import Cache
 from headrace.remote.disk_cache import DiskCache
-from headrace.remote.doors.answers import Stamp, TemporaryError
+from headrace.remote.doors.answers import Stamp, TemporaryError, is_strong
 from headrace.remote.doors.opening import Door, open_door
 from headrace.remote.network import Network
 from headrace.remote.plain_http import PlainHttp
@@ -32,6 +32,7 @@ UInt64s = npt.NDArray[np.uint64]
 _SMALL = 1 << 20  # up to so many bytes, requests take about the same time
 _CLOSING_S = 1.0  # patience at the end of the process
 _OFFERED_S = 1200.0  # after which a URL that expires is asked for again
+_HEADERS = 32 << 10  # bytes in front of a tar member that its headers are looked for in
 _WRITERS = 2  # threads that write to the cache on disk
 
 
@@ -45,7 +46,8 @@ class RemoteObject:
         cached: beginning of the paths of its entries on disk; "": none.
         lead: bytes in front of each range that are read as well, for `check`.
         check: takes those bytes and the range's length, and returns what is wrong with them, or "".
-        tar: whether `check` asks for the header of a tar member, as the native reader does.
+        tar: whether `check` asks for the header of a tar member, as the native reader does; then the mark of a range is
+            that of the member's name.
         asked: the search for a way to read it natively, and until when its result holds, on the loop's clock.
     """
 
@@ -61,11 +63,12 @@ class RemoteObject:
 
 
 class Range(NamedTuple):
-    """A range of an object; `length` ANY_LENGTH: all of it."""
+    """A range of an object; `length` ANY_LENGTH: all of it. `mark`: what it must be found to be, or 0."""
 
     object: int
     offset: int
     length: int
+    mark: int = 0
 
 
 class Fetcher:
@@ -123,15 +126,20 @@ class Fetcher:
             self._reserved.append((first, make))
         return first
 
-    def known(self, url: str, options: Mapping[str, Any], stamp: Stamp, **more: Any) -> RemoteObject:
-        """Returns the object of a stamp, which all datasets share; `more`: the other attributes of RemoteObject."""
-        key = (url, repr(sorted(options.items())), stamp, more.get("lead"))
+    def known(self, url: str, options: Mapping[str, Any], stamp: Stamp, owner: object, **more: Any) -> RemoteObject:
+        """Returns the object of a stamp.
+
+        Args:
+            owner: who asks. All share an object whose stamp says what its bytes are; of others each has its own.
+            more: the other attributes of RemoteObject.
+        """
+        key = (url, repr(sorted(options.items())), stamp, more.get("lead"), None if is_strong(stamp) else owner)
         with self._lock:
             if key not in self._known:
                 made = RemoteObject(self._next, url, options, stamp, **more)
                 self._next += 1
                 if self.disk is not None:
-                    made.cached = self.disk.beginning(url, stamp)
+                    made.cached = self.disk.beginning(url, options, stamp)
                 self._known[key] = self._objects[made.number] = made
             return self._known[key]
 
@@ -152,11 +160,11 @@ class Fetcher:
         made["bytes"] = self._bytes_read + plain.get("bytes", 0)
         return made
 
-    def announce(self, objects: UInt64s, offsets: UInt64s, lengths: UInt64s) -> None:
+    def announce(self, objects: UInt64s, offsets: UInt64s, lengths: UInt64s, marks: UInt64s) -> None:
         """Begins to fetch ranges, which must be wanted in the store, in this order. Does not wait."""
-        others = self._plain.fetch(objects, offsets, lengths)
+        others = self._plain.fetch(objects, offsets, lengths, marks)
         if others:
-            columns = (column[others].tolist() for column in (objects, offsets, lengths))
+            columns = (column[others].tolist() for column in (objects, offsets, lengths, marks))
             ranges = [Range(*one) for one in zip(*columns, strict=True)]
             self._loop.call_soon_threadsafe(self._begin, ranges, False)
 
@@ -225,7 +233,7 @@ class Fetcher:
         others = self._plain.fetch(*_columns(demands), urgent=True)
         self._begin([Range(*demands[one]) for one in others], True)
 
-    def _begin_again(self, ranges: list[tuple[int, int, int]], urgent: bool, failed: Exception | None) -> None:
+    def _begin_again(self, ranges: list[tuple[int, int, int, int]], urgent: bool, failed: Exception | None) -> None:
         self._begin([Range(*one) for one in ranges], urgent, failed, returned=True)
 
     def _begin(
@@ -300,20 +308,37 @@ class Fetcher:
         view = memoryview(data)
         for key in group:
             at = key.offset - begin
-            wrong = one.check(data[max(0, at - one.lead) : at], key.length) if one.check is not None else ""
-            if wrong:
+            lead = data[max(0, at - one.lead) : at]
+            if wrong := one.check(lead, key.length) if one.check is not None else "":
+                self.store.fail(*key, f"{shown(one.url)}: {wrong} (offset {key.offset})", 0)
+                continue
+            if one.tar and key.mark and (wrong := await self.not_named(one, key, lead)):
                 self.store.fail(*key, f"{shown(one.url)}: {wrong} (offset {key.offset})", 0)
                 continue
             self._arrived(one, key, view[at : at + key.length])
+
+    async def not_named(self, one: RemoteObject, key: Range, lead: bytes) -> str:
+        """Returns what is wrong with the name of a tar member, of whose headers `lead` is the last; "": nothing."""
+        assert one.stamp is not None
+        size = one.stamp.size
+        if core.is_marked_member(lead, key.offset - len(lead), size, *key[1:]):
+            return ""
+        begin = max(0, key.offset - _HEADERS)  # headers that lengthen a name, although its own has room for it
+        data = await self.read(one.url, one.options, begin, key.offset, one.stamp)
+        if core.is_marked_member(data, begin, size, *key[1:]):
+            return ""
+        return (
+            "the index does not fit the shard: a member of another name lies there; remove the index beside the shard"
+        )
 
     async def _fetch_whole(self, one: RemoteObject, key: Range, gate: asyncio.Semaphore) -> None:
         door = self.door(one.url, one.options)
         if self.disk is not None and not one.cached:
             one.stamp = await self.attempts.run(one.url, lambda: door.stamp(one.url), gate)
-            one.cached = self.disk.beginning(one.url, one.stamp)
-        if one.cached:
+            one.cached = self.disk.beginning(one.url, one.options, one.stamp)
+        if one.cached and one.stamp is not None:
             path = DiskCache.entry(one.cached, key.offset, key.length)
-            found = await asyncio.to_thread(core.read_cache_file, path, core.ANY_LENGTH)
+            found = await asyncio.to_thread(core.read_cache_file, path, one.stamp.size)
             if found is not None:
                 self.store.put(*key, found, from_disk=True)
                 return
@@ -326,7 +351,7 @@ class Fetcher:
     def _arrived(self, one: RemoteObject, key: Range, data: bytes | memoryview) -> None:
         self.store.put(*key, data)
         if one.cached and self.disk is not None:
-            self._writers.submit(self.disk.write, DiskCache.entry(one.cached, key.offset, key.length), data)
+            self._writers.submit(self.disk.write, DiskCache.entry(one.cached, *key[1:]), data)
 
     def close(self) -> None:
         """Ends the thread; those who wait for bytes get an error."""
@@ -354,10 +379,10 @@ def _joined(ranges: list[Range]) -> list[list[Range]]:
     their first range."""
     if len(ranges) < 2:
         return [ranges] if ranges else []
-    return [[ranges[i] for i in group] for group in core.joined_ranges(*_columns(ranges))]
+    return [[ranges[i] for i in group] for group in core.joined_ranges(*_columns(ranges)[:3])]
 
 
-def _columns(ranges: Sequence[tuple[int, int, int]]) -> tuple[UInt64s, UInt64s, UInt64s]:
-    """Returns the objects, the offsets and the lengths."""
-    objects, offsets, lengths = np.array(ranges, np.uint64).reshape(-1, 3).T.copy()
-    return objects, offsets, lengths
+def _columns(ranges: Sequence[tuple[int, int, int, int]]) -> tuple[UInt64s, UInt64s, UInt64s, UInt64s]:
+    """Returns the objects, the offsets, the lengths and the marks."""
+    objects, offsets, lengths, marks = np.array(ranges, np.uint64).reshape(-1, 4).T.copy()
+    return objects, offsets, lengths, marks

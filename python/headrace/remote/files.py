@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,7 +15,7 @@ from headrace.base.native import core
 from headrace.remote.cache import Cache
 from headrace.remote.doors.answers import Stamp
 from headrace.remote.doors.opening import check_installed
-from headrace.remote.fetcher import Fetcher, RemoteObject
+from headrace.remote.fetcher import Fetcher, Range, RemoteObject
 from headrace.remote.fetchers import fetcher_of
 from headrace.remote.network import Network
 from headrace.remote.urls import protocol, shown
@@ -33,6 +35,9 @@ class RemoteFiles:
         cache: where bytes stay.
         network: limits; None: the usual ones.
         lead, check, tar: see RemoteObject.
+
+    Attributes:
+        owner: tells these objects from the same of other datasets; see Fetcher.known.
 
     Raises:
         ImportError: fsspec, or the package of a protocol, is missing.
@@ -55,6 +60,7 @@ class RemoteFiles:
         self.cache, self.network = cache, network or Network()
         self.lead, self.check, self.tar = lead, check, tar
         self.stamps: list[Stamp] | None = None
+        self.owner = object()
         self._numbers: tuple[Fetcher, npt.NDArray[np.uint64], list[bytes]] | None = None
 
     @property
@@ -94,7 +100,7 @@ class RemoteFiles:
             else:
                 more = {"lead": self.lead, "check": self.check, "tar": self.tar}
                 pairs = zip(self.urls, self.stamps, strict=True)
-                known = [fetcher.known(url, self.options, stamp, **more) for url, stamp in pairs]
+                known = [fetcher.known(url, self.options, stamp, self.owner, **more) for url, stamp in pairs]
                 made = np.array([one.number for one in known], np.uint64), [one.cached.encode() for one in known]
             self._numbers = fetcher, *made
         return self._numbers[1:]
@@ -102,21 +108,47 @@ class RemoteFiles:
     def _unknown(self, number: int) -> RemoteObject:
         return RemoteObject(number, self.urls[number - self._first], self.options)
 
-    def read(self, number: int, offset: int, length: int | None) -> bytes:
-        """Returns a range of an object, or all of it, without any cache. Raises OSError."""
+    def read(self, number: int, offset: int, length: int | None, mark: int = 0) -> bytes:
+        """Returns a range of an object, or all of it, without any cache. `mark`: see Range. Raises OSError."""
+        data: bytes = self.fetcher.wait(self._range(number, offset, length, mark))
+        return data
+
+    def read_all(self, places: Sequence[tuple[int, int, int]]) -> list[bytes]:
+        """Returns ranges (object, offset, length), read at the same time. Raises OSError."""
+
+        async def ranges() -> list[bytes]:
+            return list(await asyncio.gather(*(self._range(*place) for place in places)))
+
+        found: list[bytes] = self.fetcher.wait(ranges())
+        return found
+
+    async def _range(self, number: int, offset: int, length: int | None, mark: int = 0) -> bytes:
         end = None if length is None else offset + length
         if end == offset:
             return b""
         stamp = None if self.stamps is None else self.stamps[number]
-        data: bytes = self.fetcher.wait(self.fetcher.read(self.urls[number], self.options, offset, end, stamp))
-        return data
+        if length is None or self.check is None or stamp is None:
+            return await self.fetcher.read(self.urls[number], self.options, offset, end, stamp)
+        begin = max(0, offset - self.lead)
+        data = await self.fetcher.read(self.urls[number], self.options, begin, end, stamp)
+        lead = data[: offset - begin]
+        wrong = self.check(lead, length)
+        if not wrong and self.tar and mark:
+            one = RemoteObject(0, self.urls[number], self.options, stamp)
+            wrong = await self.fetcher.not_named(one, Range(0, offset, length, mark), lead)
+        if wrong:
+            raise OSError(errno.EIO, f"{self.shown_of(number)}: {wrong} (offset {offset})")
+        return data[offset - begin :]
 
-    def table(self, object_of: Any, offsets: Any, lengths: Any) -> RemoteTable:
-        """Returns the table of samples that lie in ranges of the objects."""
-        return RemoteTable(self, object_of, offsets, lengths)
+    def table(self, object_of: Any, offsets: Any, lengths: Any, marks: Any = None) -> RemoteTable:
+        """Returns the table of samples that lie in ranges of the objects. `marks`: see RemoteTable."""
+        return RemoteTable(self, object_of, offsets, lengths, marks)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_numbers": None}
+        return {**vars(self), "_numbers": None, "owner": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, owner=object())
 
 
 class RemoteTable:
@@ -126,11 +158,13 @@ class RemoteTable:
         files: the objects.
         object_of: number of each sample's object, uint32 (n,).
         offsets, lengths: uint64 (n,); a length of ANY_LENGTH: the whole object.
+        marks: of the names of tar members, uint64 (n,), which are compared when they are fetched; None: nothing is.
     """
 
-    def __init__(self, files: RemoteFiles, object_of: Any, offsets: Any, lengths: Any) -> None:
+    def __init__(self, files: RemoteFiles, object_of: Any, offsets: Any, lengths: Any, marks: Any = None) -> None:
         self._files = files
         self._object_of, self._offsets, self._lengths = object_of, offsets, lengths
+        self._marks = marks
         self._made: tuple[Fetcher, core.RemoteRanges] | None = None
 
     def _ranges(self) -> core.RemoteRanges:
@@ -138,7 +172,8 @@ class RemoteTable:
         fetcher = self._files.fetcher
         if self._made is None or self._made[0] is not fetcher:
             numbers, cached = self._files.numbers()
-            table = core.RemoteRanges(fetcher.store, numbers, cached, self._object_of, self._offsets, self._lengths)
+            places = self._object_of, self._offsets, self._lengths
+            table = core.RemoteRanges(fetcher.store, numbers, cached, *places, self._marks)
             self._made = fetcher, table
         return self._made[1]
 
@@ -155,7 +190,8 @@ class RemoteTable:
         wanted = ranges.want(np.ascontiguousarray(rows, np.int64))
         if len(wanted):
             numbers = self._files.numbers()[0][self._object_of[wanted]]
-            self._files.fetcher.announce(numbers, self._offsets[wanted], self._lengths[wanted])
+            marks = np.zeros(len(wanted), np.uint64) if self._marks is None else self._marks[wanted]
+            self._files.fetcher.announce(numbers, self._offsets[wanted], self._lengths[wanted], marks)
         if wait:
             for row in rows.tolist():
                 while not ranges.has(row):

@@ -18,8 +18,8 @@ from headrace.remote.network import Network
 from headrace.remote.urls import host, protocol
 
 UInt64s = npt.NDArray[np.uint64]
-# Ranges (object, offset, length) to read: whether a worker waits for them, and what came of a first request.
-Again = Callable[[list[tuple[int, int, int]], bool, Exception | None], None]
+# Ranges (object, offset, length, mark) to read: whether a worker waits for them, and what came of a first request.
+Again = Callable[[list[tuple[int, int, int, int]], bool, Exception | None], None]
 
 
 class PlainHttp:
@@ -76,11 +76,13 @@ class PlainHttp:
             self._loop.call_soon_threadsafe(self._loop.add_reader, self._reader.event_descriptor, self._on_event)
         return self._reader
 
-    def fetch(self, objects: UInt64s, offsets: UInt64s, lengths: UInt64s, *, urgent: bool = False) -> list[int]:
+    def fetch(
+        self, objects: UInt64s, offsets: UInt64s, lengths: UInt64s, marks: UInt64s, *, urgent: bool = False
+    ) -> list[int]:
         """Begins to read ranges. Returns the positions of those that it does not read."""
         if self._reader is None:
             return list(range(len(objects)))
-        return self._reader.fetch(objects, offsets, lengths, urgent)
+        return self._reader.fetch(objects, offsets, lengths, marks, urgent)
 
     def pause(self, where: str, seconds: float) -> None:
         """Makes no request of a host, as `host(url)` names it, for so many seconds."""

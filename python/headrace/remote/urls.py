@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
+
+from headrace.remote.signatures import unsigned
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://")
-# Parts of a query that only prove who asks. An object keeps its name when they change.
-_SIGNATURE = re.compile(
-    r"(x-amz-|x-goog-)|(awsaccesskeyid|signature|expires|key-pair-id|policy|token|sig|se|sp|sv|sr)$", re.I
-)
+# Options of fsspec's file systems that prove who asks, and select no object.
+_S3 = frozenset(("key", "secret", "token", "anon"))
+_AZURE = frozenset(("account_key", "sas_token", "credential", "client_id", "client_secret", "tenant_id", "anon"))
+_CREDENTIALS = {
+    **dict.fromkeys(("s3", "s3a"), _S3),
+    **dict.fromkeys(("gs", "gcs"), frozenset(("token", "project"))),
+    **dict.fromkeys(("az", "abfs", "abfss", "adl"), _AZURE),
+}
 
 
 def is_url(path: Any) -> bool:
@@ -44,10 +50,18 @@ def host(url: str) -> str:
     return "://".join((protocol(url), urlsplit(url).netloc.rpartition("@")[2]))
 
 
-def named(url: str) -> str:
-    """Returns what of a URL names the object: without credentials and signatures."""
-    if protocol(url) not in ("http", "https"):
-        return shown(url) if "@" in urlsplit(url).netloc else url
-    parts = urlsplit(url)
-    query = [(key, value) for key, value in parse_qsl(parts.query, True) if not _SIGNATURE.match(key)]
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, urlencode(query), ""))
+def named(url: str, options: Mapping[str, Any] | None = None) -> str:
+    """Returns what names an object: its URL, but for a signature that is known, and the options that it is read with,
+    but for credentials that are known. It may hold others, so it is hashed, and not shown.
+
+    Args:
+        options: of fsspec's file system. Endpoints, headers and versions select objects.
+    """
+    kind, rest = protocol(url), dict(options or {})
+    if kind in ("http", "https"):
+        parts = urlsplit(url)
+        query = unsigned(parts.hostname or "", parts.query)
+        url = urlunsplit((parts.scheme, parts.netloc, parts.path, query, parts.fragment))
+    else:
+        rest = {name: value for name, value in rest.items() if name not in _CREDENTIALS.get(kind, ())}
+    return repr((url, sorted(rest.items(), key=lambda one: one[0])))

@@ -20,9 +20,10 @@ from headrace.remote.cache import Cache, checked_cache
 from headrace.remote.files import RemoteFiles
 from headrace.remote.network import Network
 from headrace.remote.urls import is_url
+from headrace.shards.headers import MemberCheck
 from headrace.shards.joined import Joined, joined
 from headrace.shards.kept import KeptSamples
-from headrace.shards.remote_index import is_joined_index, remote_indexes, remote_shards
+from headrace.shards.remote_index import Taken, check_far_numbers, is_joined_index, remote_indexes, remote_shards
 from headrace.shards.tar_index import TarIndex, index_of
 from headrace.shards.urls import Urls, shard_paths
 from headrace.shards.values import INTEGERS, Together, Values, asked_names, checked_decoder
@@ -95,10 +96,11 @@ class TarShards(Ranges):
         shards = shard_paths(urls, lists)
         wanted = {"image": images, **{name: (name,) for name in decoders}}
         files: list[str] | RemoteFiles = shards
+        taken = Taken()
         if is_url(shards[0]):
             files = remote_shards(shards, storage_options, checked_cache(cache), network)
             shards = files.shown
-            indexes = remote_indexes(files, _folder(index))
+            indexes = remote_indexes(files, _folder(index), taken=taken)
             lists.check(files)
             found = joined(shards, _checked(shards, indexes), wanted, missing == "skip")
         elif storage_options is not None or network is not None:
@@ -109,6 +111,15 @@ class TarShards(Ranges):
             )
         else:
             found = _found(shards, _folder(index), wanted, missing == "skip")
+        keys: Any = found.keys  # of two classes, both packed
+        spelt = [name for name, decode in decoders.items() if decode is int and name in INTEGERS]
+        numbered = [name for name in spelt if found.fields[name].number is not None]
+        if isinstance(files, RemoteFiles):
+            try:
+                check_far_numbers(files, found, numbered, taken.shards)
+            except (OSError, ValueError):
+                taken.forget()
+                raise
         super().__init__(
             files,
             *found.places("image"),
@@ -118,6 +129,7 @@ class TarShards(Ranges):
             stamps=found.stamps,
             mode=mode,
             cache=checked_local(cache) if files is shards else None,
+            check=MemberCheck(keys, found.fields["image"], [found.fields[name] for name in numbered]),
         )
         self.keys: Sequence[str] = found.keys
         self._upright, self._unread = upright, False
@@ -126,12 +138,12 @@ class TarShards(Ranges):
             if name == KEY:
                 parts[name] = self.keys
                 continue
-            numbers = found.fields[name].number if decoders[name] is int and name in INTEGERS else None
-            if numbers is None:
-                where = Ranges(files, *found.places(name), names=found.names(name), stamps=found.stamps)
-                parts[name] = Values(where, decoders[name])
-            else:
-                parts[name] = numbers
+            if name in numbered:
+                parts[name] = found.fields[name].number
+                continue
+            more: dict[str, Any] = {"names": found.names(name), "stamps": found.stamps}
+            where = Ranges(files, *found.places(name), **more, check=MemberCheck(keys, found.fields[name]))
+            parts[name] = Values(where, decoders[name])
         if label is not None:
             self._values = [part for part in parts.values() if isinstance(part, Values)]
             self._labels = parts[label] if isinstance(label, str) else Together(parts)

@@ -1,8 +1,16 @@
-"""The header of a tar member: whether a block is one, and of which member."""
+"""The header of a tar member: whether a block is one, and of which member; members of samples that are compared with it
+when they are read."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace.base.native import core
 
 BLOCK = 512
 
@@ -32,3 +40,68 @@ def is_header(block: bytes, length: int) -> bool:
 
 def _octal(field: bytes) -> int:
     return int(field.split(b"\0")[0].strip() or b"0", 8)
+
+
+class Keys(Protocol):
+    """Texts that are each zero-terminated, one after the other."""
+
+    packed: Any
+    offsets: npt.NDArray[np.uint64]
+
+
+class Places(Protocol):
+    """A member of each sample, as `joined.Field` describes it."""
+
+    @property
+    def extensions(self) -> tuple[str, ...]: ...
+    @property
+    def choice(self) -> npt.NDArray[np.uint8]: ...
+    @property
+    def offset(self) -> npt.NDArray[np.uint64]: ...
+    @property
+    def length(self) -> npt.NDArray[np.uint64]: ...
+    @property
+    def number(self) -> npt.NDArray[np.int64] | None: ...
+
+
+class MemberCheck:
+    """The names of members, where they lie, and whole numbers that they spell. Can be pickled.
+
+    The first read of a sample compares its members with the shard: the name, the size, and the number. Those of a shard
+    in another machine are compared each time that they are fetched, but for the numbers.
+
+    Args:
+        keys: of the samples.
+        first: the members that are read.
+        others: those whose numbers are taken from the index.
+    """
+
+    def __init__(self, keys: Keys, first: Places, others: Sequence[Places] = ()) -> None:
+        self._keys, self._key_offsets = keys.packed, keys.offsets
+        self._fields = [_said(first, None), *(_said(one, one.number) for one in others)]
+        self._native: core.TarCheck | None = None
+
+    def native(self) -> core.TarCheck:
+        """Returns the check for the native core."""
+        if self._native is None:
+            self._native = core.TarCheck(self._keys, self._key_offsets, self._fields)
+        return self._native
+
+    def marks(self) -> npt.NDArray[np.uint64]:
+        """Returns the mark of each name; 0 for one that a member's own header may not hold."""
+        extensions, choice = self._fields[0][:2]
+        return core.name_marks(self._keys, self._key_offsets, extensions, choice)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_native": None}
+
+
+def _said(field: Places, numbers: npt.NDArray[np.int64] | None) -> tuple[Any, ...]:
+    given = numbers if numbers is None else np.ascontiguousarray(numbers, np.int64)
+    return (
+        [os.fsencode(name) for name in field.extensions],
+        np.ascontiguousarray(field.choice, np.uint8),
+        np.ascontiguousarray(field.offset, np.uint64),
+        np.ascontiguousarray(field.length, np.uint64),
+        given,
+    )

@@ -13,6 +13,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from headrace.base.private_files import is_own_folder, mapped_array
 from headrace.shards.headers import is_header_of
 from headrace.shards.joined import Field, Joined
 from headrace.sources.packed_paths import PackedPaths
@@ -77,7 +78,7 @@ class KeptSamples:
 
     def load(self) -> Joined | None:
         """Returns the samples, mapped; None if there are none, or they do not fit the shards."""
-        if self._folder is None or not self._folder.is_dir():
+        if self._folder is None or not is_own_folder(self._folder):
             return None
         try:
             loaded = self._mapped(stamps_of(self._shards))
@@ -87,7 +88,7 @@ class KeptSamples:
 
     def _array(self, name: str) -> Any:
         assert self._folder is not None
-        array = np.load(self._folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        array = mapped_array(self._folder / f"{name}.npy")
         if array.dtype != np.dtype(_DTYPES[name.rpartition(".")[2]]) or not array.flags.c_contiguous:
             raise ValueError("an array of another kind")
         return array.view(np.ndarray)
@@ -149,10 +150,10 @@ class MappedKeys(Sequence[str]):
     """
 
     def __init__(self, packed: npt.NDArray[np.uint8], offsets: npt.NDArray[np.uint64]) -> None:
-        self._packed, self._offsets = packed, offsets
+        self.packed, self.offsets = packed, offsets
 
     def __len__(self) -> int:
-        return len(self._offsets)
+        return len(self.offsets)
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -161,7 +162,7 @@ class MappedKeys(Sequence[str]):
     def __getitem__(self, index: int | slice) -> str | list[str]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        begin, size = int(self._offsets[index]), _LONGEST
-        while (end := (held := self._packed[begin : begin + size].tobytes()).find(b"\0")) < 0:
+        begin, size = int(self.offsets[index]), _LONGEST
+        while (end := (held := self.packed[begin : begin + size].tobytes()).find(b"\0")) < 0:
             size *= 2
         return os.fsdecode(held[:end])

@@ -12,28 +12,53 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tqdm import tqdm  # type: ignore[import-untyped]
 
+from headrace.base.native import core
+from headrace.base.private_files import read_own
 from headrace.base.system import path_of
 from headrace.remote.cache import Cache
 from headrace.remote.disk_cache import DiskCache
-from headrace.remote.doors.answers import Stamp
+from headrace.remote.doors.answers import Stamp, is_strong
 from headrace.remote.files import RemoteFiles
 from headrace.remote.network import Network
 from headrace.remote.urls import is_url, named, shown
 from headrace.shards.foreign_remote import ForeignIndexes, copy_object
 from headrace.shards.headers import BLOCK, is_header
+from headrace.shards.joined import Joined
 from headrace.shards.joined_index import NAME, Known, unpacked
 from headrace.shards.tar_index import TarIndex, parsed, read_index, store
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the folder for temporary files may lie elsewhere
 _MANY = 16  # shards for which a joined index is looked for
 _TRIED = 16  # shards of a joined index that are compared with it
+_MOST_EXTENSIONS = 256  # of a shard whose members are kept while it is indexed
+_NUMBERS = 16  # whole numbers in indexes of others that are compared with the shards
 _SHARDS = 4  # shards that are read at the same time
+
+
+@dataclass
+class Taken:
+    """What others have said of shards.
+
+    Attributes:
+        shards: numbers of those whose index was found beside them or in a joined one, or belongs to an object that may
+            be another one.
+        kept: copies of such indexes that are kept here.
+    """
+
+    shards: list[int] = field(default_factory=list)
+    kept: list[Path] = field(default_factory=list)
+
+    def forget(self) -> None:
+        """Removes the copies."""
+        for path in self.kept:
+            path.unlink(missing_ok=True)
 
 
 def remote_shards(
@@ -52,13 +77,16 @@ def _check(lead: bytes, length: int) -> str:
     return "the index does not fit the shard: no member of this length begins there; remove the index beside the shard"
 
 
-def remote_indexes(files: RemoteFiles, folder: str | None, *, adopt: bool = True) -> list[TarIndex]:
+def remote_indexes(
+    files: RemoteFiles, folder: str | None, *, adopt: bool = True, taken: Taken | None = None
+) -> list[TarIndex]:
     """Returns the index of each shard.
 
     Args:
         folder: where indexes are kept here. None: in the cache's folder, if there is one. "": nowhere; then what lies
             beside the shards is not read either. Or a joined index, a path or a URL.
         adopt: whether an index of another program is taken, if it fits. Its whole numbers are UNREAD.
+        taken: is filled.
 
     Raises:
         OSError: a shard cannot be read.
@@ -85,7 +113,9 @@ def remote_indexes(files: RemoteFiles, folder: str | None, *, adopt: bool = True
             async def one(number: int, url: str, stamp: Stamp) -> TarIndex:
                 found = known.get(number)
                 fits = found is not None and found.stamp.size == stamp.size
-                made = found.index if found is not None and fits else await maker.index_of(url, stamp)
+                if fits:
+                    maker.taken.shards.append(number)
+                made = found.index if found is not None and fits else await maker.index_of(number, stamp)
                 bar.update()
                 return made
 
@@ -99,6 +129,8 @@ def remote_indexes(files: RemoteFiles, folder: str | None, *, adopt: bool = True
                         task.cancel()
 
         made: list[TarIndex] = fetcher.wait(all_of_them())
+    if taken is not None:
+        taken.shards, taken.kept = maker.taken.shards, maker.taken.kept
     if unfit := maker.foreign.unfit:
         warnings.warn(
             f"{len(unfit)} indexes beside the shards do not fit them, first {shown(unfit[0])}: these shards were read "
@@ -182,6 +214,7 @@ class _Maker:
         self.kept: Path | None = None  # the folder of indexes that are kept here
         self._seen: dict[str, TarIndex | None] = {}  # what lies beside the shards, as far as that was looked for
         self._turns = asyncio.Semaphore(_SHARDS)
+        self.taken = Taken()
 
     async def all_beside(self) -> dict[int, Known]:
         """Returns the shards, by their numbers, that have an index beside them. What the shards are is not asked for:
@@ -190,13 +223,19 @@ class _Maker:
         self._seen = dict(zip(self._urls, found, strict=True))
         return {number: Known(Stamp(int(one.stamp[0]), ""), one) for number, one in enumerate(found) if one is not None}
 
-    async def index_of(self, url: str, stamp: Stamp) -> TarIndex:
-        path = None if self.kept is None else self.kept / f"{_name(url, stamp)}.npz"
-        if path is not None and path.exists():
-            index = parsed(await asyncio.to_thread(path.read_bytes))
+    async def index_of(self, number: int, stamp: Stamp) -> TarIndex:
+        url = self._urls[number]
+        path = None if self.kept is None else self.kept / f"{_name(url, self._options, stamp)}.npz"
+        if path is not None:
+            index = await asyncio.to_thread(_kept_in, path)
             if index is not None and int(index.stamp[0]) == stamp.size:
+                if not is_strong(stamp):  # the object may be another one
+                    self.taken.shards.append(number)
                 return index
         index = await self._found_beside(url, stamp) if self._beside else None
+        if index is not None:
+            self.taken.shards.append(number)
+            self.taken.kept += [] if path is None else [path]
         if index is None and self._adopt and (index := await self.foreign.index_of(url, stamp)) is not None:
             return index  # not kept: it lacks the whole numbers
         if index is None:
@@ -237,17 +276,62 @@ class _Maker:
         with tempfile.TemporaryFile(dir=folder) as file:
             await copy_object(self._fetcher, url, self._options, stamp, file.fileno())
             index = await asyncio.to_thread(read_index, str(path_of(file.fileno())), shown(url))
-            if disk is not None and (beginning := disk.beginning(url, stamp)):
+            if disk is not None and (beginning := disk.beginning(url, self._options, stamp)):
                 await asyncio.to_thread(_fill, disk, beginning, index, file.fileno())
         return TarIndex(**{**vars(index), "stamp": np.array([stamp.size, 0], np.int64)})
 
 
 def _fill(disk: DiskCache, beginning: str, index: TarIndex, file: int) -> None:
-    for offset, length in zip(index.offset.tolist(), index.length.tolist(), strict=True):
+    extensions: list[bytes] = index.extensions.tolist()
+    if len(extensions) > _MOST_EXTENSIONS:
+        return
+    key_of = np.ascontiguousarray(index.key_offsets[index.sample])
+    marks = core.name_marks(index.keys, key_of, extensions, index.extension.astype(np.uint8))
+    for offset, length, mark in zip(index.offset.tolist(), index.length.tolist(), marks.tolist(), strict=True):
         if disk.broken:
             return
-        disk.write(DiskCache.entry(beginning, offset, length), os.pread(file, length, offset))
+        disk.write(DiskCache.entry(beginning, offset, length, mark), os.pread(file, length, offset))
 
 
-def _name(url: str, stamp: Stamp) -> str:
-    return hashlib.sha256(repr((named(url), *stamp)).encode()).hexdigest()[:32]
+def _kept_in(path: Path) -> TarIndex | None:
+    try:
+        return parsed(read_own(path))
+    except OSError:
+        return None
+
+
+def _name(url: str, options: Mapping[str, Any], stamp: Stamp) -> str:
+    return hashlib.sha256(repr((named(url, options), *stamp)).encode()).hexdigest()[:32]
+
+
+def check_far_numbers(files: RemoteFiles, samples: Joined, names: Sequence[str], shards: Sequence[int]) -> None:
+    """Compares some whole numbers, drawn at random, with shards in other machines.
+
+    Args:
+        names: the fields that have them.
+        shards: those whose index somebody else has written.
+
+    Raises:
+        OSError: a shard cannot be read.
+        ValueError: a number is another one in the shard.
+    """
+    rows = np.flatnonzero(np.isin(samples.shard_of, np.array(shards, np.uint32)))
+    for name in names if len(rows) else ():
+        field = samples.fields[name]
+        assert field.number is not None
+        some = np.unique(np.random.default_rng().choice(rows, _NUMBERS))
+        places = [(int(samples.shard_of[row]), int(field.offset[row]), int(field.length[row])) for row in some]
+        for row, held in zip(some.tolist(), files.read_all(places), strict=True):
+            if _number(held) != int(field.number[row]):
+                where = f"{files.shown_of(int(samples.shard_of[row]))}:{samples.names(name)[row]}"
+                raise ValueError(
+                    f"{where} does not hold the number {field.number[row]} that its index says: remove the index "
+                    "beside the shard, or write it again"
+                )
+
+
+def _number(held: bytes) -> int | None:
+    try:
+        return int(held)
+    except ValueError:
+        return None

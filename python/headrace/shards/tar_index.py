@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.base.native import core
+from headrace.base.private_files import PRIVATE, mode_like, read_own, replacing
 from headrace.shards.foreign import foreign_index
 from headrace.shards.headers import is_header_of
 from headrace.shards.stored_arrays import stored_arrays
@@ -68,7 +69,7 @@ def index_of(path: str, folder: str | None) -> TarIndex:
         index = read_index(path, path)
     if sidecar is not None:
         with suppress(OSError):  # a folder that cannot be written to: the index is made anew each time
-            store(sidecar, index)
+            store(sidecar, index, mode_like(path))
     return index
 
 
@@ -113,23 +114,22 @@ def _sidecar(path: str, folder: str | None) -> Path | None:
     return Path(folder, f"{Path(path).name}.{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}.npz")
 
 
-def store(sidecar: Path, index: TarIndex) -> None:
-    """Writes the sidecar whole or not at all: other processes may write and read it at the same time."""
-    sidecar.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = sidecar.with_name(f"{sidecar.name}.unfinished-{os.getpid()}-{os.urandom(4).hex()}")
-    try:
-        with unfinished.open("wb") as file:
-            np.savez(file, allow_pickle=False, version=np.array(_VERSION), **vars(index))
-        unfinished.replace(sidecar)
-    finally:
-        unfinished.unlink(missing_ok=True)
+def store(sidecar: Path, index: TarIndex, mode: int = PRIVATE) -> None:
+    """Writes the sidecar whole or not at all: other processes may write and read it at the same time.
+
+    Args:
+        mode: who may read it, as far as the process's umask lets them.
+    """
+    sidecar.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with replacing(sidecar, mode) as file:
+        np.savez(file, allow_pickle=False, version=np.array(_VERSION), **vars(index))
 
 
 def _loaded(sidecar: Path, path: str) -> TarIndex | None:
     """Returns a sidecar's index, or None if there is none or it does not fit the shard."""
     stamp = np.array(stamp_of(os.stat(path)), np.int64)  # noqa: PTH116 - a string
     try:
-        index = parsed(sidecar.read_bytes())
+        index = parsed(read_own(sidecar))
         return index if index is not None and np.array_equal(index.stamp, stamp) and _fits(index, path) else None
     except (OSError, ValueError):
         return None

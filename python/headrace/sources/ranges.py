@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,16 @@ from headrace.sources.dataset import BlobDataset, checked_mode
 from headrace.sources.packed_paths import PackedPaths
 
 Stamps = npt.NDArray[np.int64]
+
+
+class RowCheck(Protocol):
+    """What else is known of the samples, which is compared with the files when these are read. It can be pickled."""
+
+    def native(self) -> core.TarCheck:
+        """Returns the check for files of this machine."""
+
+    def marks(self) -> npt.NDArray[np.uint64]:
+        """Returns what is compared of objects in other machines; see RemoteTable."""
 
 
 class Ranges(BlobDataset):
@@ -35,6 +45,7 @@ class Ranges(BlobDataset):
             modification is an error when a sample is read. None: what the files are now.
         mode: as in ``ImageFiles``.
         cache: keeps the bytes of files of this machine; objects in other machines have one of their own.
+        check: compares the samples with the files; None: nothing is compared.
 
     Raises:
         OSError: a file cannot be found.
@@ -55,6 +66,7 @@ class Ranges(BlobDataset):
         stamps: Stamps | None = None,
         mode: str = "RGB",
         cache: LocalBytes | None = None,
+        check: RowCheck | None = None,
     ) -> None:
         super().__init__(labels, transform, target_transform)
         self._mode = checked_mode(mode)
@@ -75,7 +87,10 @@ class Ranges(BlobDataset):
             raise ValueError(f"file_of, offsets, lengths, labels and names differ in length: {sorted(counts)}")
         self._remote = paths if isinstance(paths, RemoteFiles) else None
         self._cache = None if self._remote is not None else cache
-        self._far = None if self._remote is None else self._remote.table(self.file_of, self.offsets, self.lengths)
+        self._check, self._far, self._marks = check, None, None
+        if self._remote is not None:
+            self._marks = None if check is None else check.marks()
+            self._far = self._remote.table(self.file_of, self.offsets, self.lengths, self._marks)
 
     @property
     def mode(self) -> str:
@@ -100,12 +115,16 @@ class Ranges(BlobDataset):
         return self.read(index) if self._far is None else self._far.take(index)
 
     def read(self, index: int) -> bytes:
-        number = int(self.file_of[index])
+        number, offset, length = int(self.file_of[index]), int(self.offsets[index]), int(self.lengths[index])
         if self._remote is not None:
-            return self._remote.read(number, int(self.offsets[index]), int(self.lengths[index]))
-        return read_range(
-            self.paths[number], int(self.offsets[index]), int(self.lengths[index]), tuple(self.stamps[number].tolist())
-        )
+            return self._remote.read(number, offset, length, 0 if self._marks is None else int(self._marks[index]))
+        data = read_range(self.paths[number], offset, length, tuple(self.stamps[number].tolist()))
+        if self._check is not None:
+            try:
+                self._check.native().check(index % len(self), os.fsencode(self.paths[number]))
+            except OSError as error:
+                raise OSError(error.errno, f"{self.location(index)}: {error.strerror}") from None
+        return data
 
     def identity(self, index: int) -> str:
         return f"{Path(self.paths[int(self.file_of[index])]).name}:{self._name(index)} {self.lengths[index]}"
@@ -117,9 +136,15 @@ class Ranges(BlobDataset):
         if self._far is not None:
             return self._far.blobs()
         table = core.table_of_ranges(
-            self.paths.packed, self.paths.offsets, self.stamps, self.file_of, self.offsets, self.lengths
+            self.paths.packed,
+            self.paths.offsets,
+            self.stamps,
+            self.file_of,
+            self.offsets,
+            self.lengths,
+            None if self._check is None else self._check.native(),
         )
-        return table if self._cache is None else self._cache.ranges(list(self.paths), self.stamps, table)
+        return table if self._cache is None else self._cache.ranges(table)
 
     def _name(self, index: int) -> str:
         return f"offset {self.offsets[index]}" if self.names is None else self.names[index]

@@ -95,7 +95,7 @@ class StreamSource(BlobDataset):
         """Keeps what a sampler has read until it is delivered."""
         fetcher = self._fetcher
         one = self._object(fetcher, place_of(sample.number).shard)
-        fetcher.store.put(one.number, sample.offset, len(sample.data), sample.data)
+        fetcher.store.put(one.number, sample.offset, len(sample.data), 0, sample.data)
         self._note(sample)
 
     def _note(self, sample: Sample) -> Found:
@@ -153,7 +153,7 @@ class StreamSource(BlobDataset):
         known = self._objects[1]
         if shard not in known:
             more = {"lead": files.lead, "check": files.check, "tar": files.tar}
-            known[shard] = fetcher.known(files.urls[shard], files.options, self.stamp(shard), **more)
+            known[shard] = fetcher.known(files.urls[shard], files.options, self.stamp(shard), files.owner, **more)
         return known[shard]
 
     def read(self, index: int) -> bytes:

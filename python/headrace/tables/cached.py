@@ -7,12 +7,13 @@ import os
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import urlsplit
 
-from headrace.tables.file_spans import Stamp
+from headrace.base.private_files import is_own
+from headrace.remote.doors.answers import Stamp, is_strong
 
+_VERSION = 2  # of the names
 _CHUNK = 1 << 20  # bytes that are decompressed at a time
 _CODECS = {"zstd": "zstd", "gz": "gzip", "br": "brotli", "bz2": "bz2"}  # of streaming and litdata -> of pyarrow
 
@@ -26,29 +27,38 @@ def cache_folder(cache: str | os.PathLike[str] | None) -> Path:
 
 
 def made_once(
-    source: str, what: object, suffix: str, folder: Path, make: Callable[[str], None], stamp: tuple[object, ...] = ()
+    source: str,
+    what: object,
+    suffix: str,
+    folder: Path,
+    make: Callable[[str], None],
+    stamp: Stamp | None = None,
+    title: str = "",
 ) -> str:
     """Returns the path of what `make` makes of a file, from the folder if it is there.
 
     The file appears whole or not at all, so processes can share the folder. Those made of the source as it was earlier
     are removed: a process that has mapped one keeps it.
 
+    Only this user may read it.
+
     Args:
-        source: the file. What is made of it serves until its size or its time of modification changes. Or a URL,
-            with a stamp.
+        source: the file. What is made of it serves until its state changes. Or what names an object, with its stamp.
         what: which of the things that can be made of it; its repr() is part of the name.
         make: called with the path of an empty file.
-        stamp: of a URL's object.
+        stamp: of an object. One that does not say what its bytes are serves once.
+        title: of the object, for the file's name.
 
     Raises:
         OSError: the folder cannot be written to.
     """
-    now = stamp or tuple(Stamp.of(source))[1:]
-    name = f"{Path(urlsplit(source).path if stamp else source).stem[:80]}-{_digest((source, what))}-"
+    now: tuple[object, ...] = _state(source) if stamp is None else stamp
+    place = os.path.realpath(source) if stamp is None else source
+    name = f"{PurePosixPath(title or source).stem[:80]}-{_digest((_VERSION, place, what))}-"
     target = folder / f"{name}{_digest(now)}{suffix}"
-    if target.exists():
+    if (stamp is None or is_strong(stamp)) and is_own(target):
         return str(target)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     number, unfinished = tempfile.mkstemp(dir=folder, prefix=target.stem, suffix=".unfinished")
     os.close(number)
     try:
@@ -62,6 +72,12 @@ def made_once(
             with suppress(OSError):
                 old.unlink()
     return str(target)
+
+
+def _state(path: str) -> tuple[int, ...]:
+    """Returns what tells a file in one state from others; see LocalCache in csrc."""
+    info = Path(path).stat()
+    return info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
 
 def _digest(what: object) -> str:

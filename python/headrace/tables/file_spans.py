@@ -100,4 +100,4 @@ class FileSpans:
         paths = PackedPaths(one.path for one in self._files)
         stamps = np.array([one[1:] for one in self._files], np.int64).reshape(-1, 2)
         table = core.table_of_ranges(paths.packed, paths.offsets, stamps, self._which, self._begins, self._sizes)
-        return table if self._cache is None else self._cache.ranges(list(paths), stamps, table)
+        return table if self._cache is None else self._cache.ranges(table)

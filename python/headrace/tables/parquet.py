@@ -70,7 +70,13 @@ class Parquet(Arrow):
         wanted = [_checked(place, self._image, self._label) for place in places]
         return [
             made_once(
-                place.name, (_VERSION, columns), ".arrow", self._kept, partial(_convert, place, columns), place.stamp
+                place.name,
+                (_VERSION, columns),
+                ".arrow",
+                self._kept,
+                partial(_convert, place, columns),
+                place.stamp,
+                place.shown,
             )
             for place, columns in zip(places, wanted, strict=True)
         ]

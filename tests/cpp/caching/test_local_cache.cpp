@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/caching/local_cache.h"
+#include "core/platform/file_numbers.h"
 #include "core/remote/cache_file.h"
 #include "support/temporary_folder.h"
 
@@ -20,14 +21,28 @@ namespace {
 
 constexpr size_t kMuch = 1 << 20;
 
-FilePart part(const char* path, uint64_t length, uint64_t offset = 0, int64_t modified = 1) {
-  return {path, {1000, modified}, offset, length};
+/// A part of a file of this folder, which is there, in a state of its own.
+FilePart part(uint64_t inode, uint64_t length, uint64_t offset = 0, int64_t modified = 1, const char* path = "/") {
+  return {path, {{1000, modified}, 5, inode, 1}, offset, length, 0};
+}
+
+/// All parts that differ from one in something that names it.
+std::vector<FilePart> others_than(const FilePart& part) {
+  std::vector<FilePart> made(7, part);
+  ++made[0].state.stamp.size;
+  ++made[1].state.stamp.modified_ns;
+  ++made[2].state.changed_ns;
+  ++made[3].state.inode;
+  ++made[4].offset;
+  --made[5].length;
+  ++made[6].mark;
+  return made;
 }
 
 /// The bytes found, as a copy; empty for none (no test keeps an empty part).
-Bytes found(LocalCache& cache, const RangeKey& key, const FilePart& part) {
+Bytes found(LocalCache& cache, const FilePart& part) {
   ReadBuffer buffer;
-  const auto got = cache.find(key, part, buffer);
+  const auto got = cache.find(part, buffer);
   return got ? Bytes(got->begin(), got->end()) : Bytes();
 }
 
@@ -46,86 +61,117 @@ int64_t now_ns() {
 
 }  // namespace
 
-TEST_CASE("what was kept in memory is found under its key alone") {
+TEST_CASE("what was kept in memory is found under its file's state and its place alone") {
   LocalCache cache(kMuch, "");
   const Bytes bytes(50, 7);
-  CHECK(found(cache, {1, 2, 50}, part("a", 50)).empty());
-  cache.keep({1, 2, 50}, part("a", 50), bytes);
-  CHECK(found(cache, {1, 2, 50}, part("a", 50)) == bytes);
-  for (const RangeKey& other : {RangeKey{2, 2, 50}, RangeKey{1, 3, 50}, RangeKey{1, 2, 51}}) {
-    CHECK(found(cache, other, part("a", 50)).empty());
-  }
+  CHECK(found(cache, part(1, 50)).empty());
+  cache.keep(part(1, 50), bytes);
+  CHECK(found(cache, part(1, 50)) == bytes);
+  for (const FilePart& other : others_than(part(1, 50))) CHECK(found(cache, other).empty());
+  FilePart elsewhere = part(1, 50);
+  elsewhere.state.device = 6;
+  CHECK(found(cache, elsewhere).empty());
   const StoreCounts counts = cache.counts();
   CHECK(counts.from_memory == 1);
-  CHECK(counts.fetched == 4);
+  CHECK(counts.fetched == 9);
   CHECK(counts.bytes == 50);
 }
 
 TEST_CASE("the limit holds, and what is in a full cache stays") {
   LocalCache cache(100, "");
-  for (uint64_t i = 0; i < 10; ++i) cache.keep({i, 0, 30}, part("a", 30), Bytes(30, static_cast<uint8_t>(i + 1)));
+  for (uint64_t i = 0; i < 10; ++i) cache.keep(part(i, 30), Bytes(30, static_cast<uint8_t>(i + 1)));
   CHECK(cache.counts().bytes == 90);
   for (uint64_t i = 0; i < 10; ++i) {
-    CHECK(found(cache, {i, 0, 30}, part("a", 30)) == (i < 3 ? Bytes(30, static_cast<uint8_t>(i + 1)) : Bytes()));
+    CHECK(found(cache, part(i, 30)) == (i < 3 ? Bytes(30, static_cast<uint8_t>(i + 1)) : Bytes()));
   }
-  cache.keep({11, 0, 101}, part("a", 101), Bytes(101, 1));  // larger than the cache
+  cache.keep(part(11, 101), Bytes(101, 1));  // larger than the cache
   CHECK(cache.counts().bytes == 90);
 }
 
-TEST_CASE("a file that was modified a moment ago is not kept") {
+TEST_CASE("a file that was written a moment ago is not kept, whatever time it was given") {
   LocalCache cache(kMuch, "");
-  cache.keep({1, 0, 9}, part("a", 9, 0, now_ns()), Bytes(9, 1));
-  CHECK(cache.counts().bytes == 0);
-  constexpr int64_t kHour = int64_t{3600} * 1'000'000'000;
-  cache.keep({1, 0, 9}, part("a", 9, 0, now_ns() - kHour), Bytes(9, 1));
-  cache.keep({2, 0, 9}, part("a", 9, 0, now_ns() + kHour), Bytes(9, 1));  // the clock of a file server
-  CHECK(cache.counts().bytes == 18);
+  constexpr int64_t kSecond = 1'000'000'000, kHour = 3600 * kSecond;
+  const auto kept = [&](int64_t modified, int64_t changed) {
+    static uint64_t number = 0;
+    FilePart one = part(++number, 9, 0, modified);
+    one.state.changed_ns = changed;
+    cache.keep(one, Bytes(9, 1));
+    return cache.holds(one);
+  };
+  CHECK_FALSE(kept(now_ns(), now_ns()));
+  CHECK_FALSE(kept(now_ns(), now_ns() - kHour));
+  CHECK_FALSE(kept(now_ns() - kHour, now_ns() + kSecond / 100));      // unpacked just now, with an old time
+  CHECK_FALSE(kept(now_ns() - kHour, now_ns() / kSecond * kSecond));  // by a clock of seconds
+  CHECK(kept(now_ns() - kHour, now_ns() - kSecond / 2));
+  CHECK(kept(now_ns() - kHour, now_ns() - kHour));
+  CHECK(kept(now_ns() + kHour, now_ns() + kHour));  // the clock of a file server
 }
 
-TEST_CASE("an entry on the disk belongs to one part in one state") {
+TEST_CASE("an entry on the disk belongs to one part of one file in one state") {
   const TemporaryFolder folder;
   const Bytes bytes(50, 7);
   {
     LocalCache cache(0, folder.path(""));
-    cache.keep({1, 2, 50}, part("a", 50, 8), bytes);
+    cache.keep(part(1, 50, 8), bytes);
     CHECK(cache.take_written() > 50);
     CHECK(cache.take_written() == 0);
     CHECK(cache.write_error() == 0);
   }
   LocalCache later(kMuch, folder.path(""));
-  const FilePart same = part("a", 50, 8);
-  for (FilePart other : {part("b", 50, 8), part("a", 50, 9), part("a", 49, 8), part("a", 50, 8, 2)}) {
-    CHECK(found(later, {9, 9, other.length}, other).empty());
-  }
-  CHECK(found(later, {9, 9, 50}, same) == bytes);
-  CHECK(found(later, {9, 9, 50}, same) == bytes);  // from memory
+  for (const FilePart& other : others_than(part(1, 50, 8))) CHECK(found(later, other).empty());
+  CHECK(found(later, part(1, 50, 8, 1, "/tmp")).empty());
+  CHECK(found(later, part(1, 50, 8, 1, "/missing")).empty());
+  CHECK(found(later, part(1, 50, 8)) == bytes);
+  CHECK(found(later, part(1, 50, 8)) == bytes);  // from memory
   CHECK(later.counts().from_disk == 1);
   CHECK(later.counts().from_memory == 1);
+}
+
+TEST_CASE("a path is without links and absolute in an entry's name") {
+  const TemporaryFolder folder, files;
+  files.file("file", Bytes(50, 7));
+  std::filesystem::create_directory_symlink(files.path(""), folder.path("link"));
+  LocalCache cache(0, folder.path(""));
+  const std::string real = files.path("file"), linked = folder.path("link/file");
+  cache.keep(part(1, 50, 0, 1, real.c_str()), Bytes(50, 7));
+  CHECK(found(cache, part(1, 50, 0, 1, linked.c_str())) == Bytes(50, 7));
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(files.path(""));
+  CHECK(found(cache, part(1, 50, 0, 1, "file")) == Bytes(50, 7));
+  std::filesystem::current_path(before);
+}
+
+TEST_CASE("which file systems give a file one number") {
+  for (const int64_t kind : std::vector<int64_t>{0xEF53, 0x6969, 0x01021994, 0x9123683E, 0x58465342})
+    CHECK(has_lasting_inodes(kind));
+  for (const int64_t kind : {0x65735546, 0x4D44, 0x2011BAB0}) CHECK_FALSE(has_lasting_inodes(kind));
+  CHECK_FALSE(has_lasting_inodes(0xFF534D42));
+  CHECK_FALSE(has_lasting_inodes(static_cast<int32_t>(0xFE534D42)));
 }
 
 TEST_CASE("an entry that holds another part's bytes, or damaged ones, is not used") {
   const TemporaryFolder folder;
   LocalCache cache(0, folder.path(""));
-  cache.keep({1, 0, 50}, part("a", 50), Bytes(50, 7));
+  cache.keep(part(1, 50), Bytes(50, 7));
   const auto first = entries(folder.path(""));
   REQUIRE(first.size() == 1);
-  cache.keep({2, 0, 50}, part("b", 50), Bytes(50, 8));
+  cache.keep(part(2, 50), Bytes(50, 8));
   for (const auto& one : entries(folder.path(""))) {
     if (one != first[0]) std::filesystem::copy_file(one, first[0], std::filesystem::copy_options::overwrite_existing);
   }
-  CHECK(found(cache, {1, 0, 50}, part("a", 50)).empty());  // as if both names had one hash
-  CHECK(found(cache, {2, 0, 50}, part("b", 50)) == Bytes(50, 8));
+  CHECK(found(cache, part(1, 50)).empty());  // as if both names had one hash
+  CHECK(found(cache, part(2, 50)) == Bytes(50, 8));
   for (const auto& one : entries(folder.path(""))) std::filesystem::resize_file(one, 60);
-  CHECK(found(cache, {2, 0, 50}, part("b", 50)).empty());
+  CHECK(found(cache, part(2, 50)).empty());
 }
 
 TEST_CASE("a folder that cannot be written to is an error number, once") {
   const TemporaryFolder folder;
   LocalCache cache(kMuch, folder.path("missing"));
-  cache.keep({1, 0, 9}, part("a", 9), Bytes(9, 1));
+  cache.keep(part(1, 9), Bytes(9, 1));
   CHECK(cache.write_error() == ENOENT);
-  cache.keep({2, 0, 9}, part("b", 9), Bytes(9, 2));
-  CHECK(found(cache, {2, 0, 9}, part("b", 9)) == Bytes(9, 2));
+  cache.keep(part(2, 9), Bytes(9, 2));
+  CHECK(found(cache, part(2, 9)) == Bytes(9, 2));
   CHECK_FALSE(std::filesystem::exists(folder.path("missing")));
 }
 
@@ -139,11 +185,10 @@ TEST_CASE("many threads keep and find") {
       for (uint64_t i = 0; i < 200; ++i) {
         const uint64_t which = (i * 7 + static_cast<uint64_t>(thread)) % 40;
         const Bytes expected(200 + which, static_cast<uint8_t>(which + 1));
-        const FilePart wanted = part("a", expected.size(), which);
-        const RangeKey key{1, which, expected.size()};
-        const Bytes got = found(cache, key, wanted);
+        const FilePart wanted = part(1, expected.size(), which);
+        const Bytes got = found(cache, wanted);
         if (!got.empty() && got != expected) ++wrong;
-        if (got.empty()) cache.keep(key, wanted, expected);
+        if (got.empty()) cache.keep(wanted, expected);
       }
     });
   }
@@ -155,12 +200,12 @@ TEST_CASE("many threads keep and find") {
 
 TEST_CASE("a forked child finds and keeps nothing, and does not wait") {
   LocalCache cache(kMuch, "");
-  cache.keep({1, 0, 9}, part("a", 9), Bytes(9, 1));
+  cache.keep(part(1, 9), Bytes(9, 1));
   const pid_t child = fork();
   if (child == 0) {
     ReadBuffer buffer;
-    const bool none = !cache.find({1, 0, 9}, part("a", 9), buffer) && !cache.holds({1, 0, 9});
-    cache.keep({2, 0, 9}, part("a", 9), Bytes(9, 2));
+    const bool none = !cache.find(part(1, 9), buffer) && !cache.holds(part(1, 9));
+    cache.keep(part(2, 9), Bytes(9, 2));
     _exit(none ? 0 : 1);
   }
   int status = 0;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string>
 
+#include "archive/tar_text.h"
+#include "core/archive/tar_check.h"
 #include "core/http/range_answer.h"
 #include "http/http_samples.h"
 
@@ -104,6 +106,23 @@ TEST_CASE("a header in front of each range must be of its length") {
     RangeRequest request = a_request({{512, 20}}, 512);
     request.object = std::make_shared<const HttpObject>(tar);
     CHECK(answered(a_head(0, 532) + lead + bytes_of(512, 532), request) == State::kOdd);
+  }
+}
+
+TEST_CASE("a header in front of a range must be of its mark") {
+  std::string named = tar_header(20);
+  named.replace(0, 5, "a.jpg");
+  named[156] = '0';
+  sum(named);
+  HttpObject tar = an_object(512);
+  tar.tar = true;
+  RangeRequest request = a_request({{512, 20}}, 512);
+  request.object = std::make_shared<const HttpObject>(tar);
+  for (const auto& [mark, state] : {std::pair{uint64_t{0}, State::kDone},
+                                    {name_mark("a", "jpg"), State::kDone},
+                                    {name_mark("b", "jpg"), State::kOdd}}) {
+    request.parts[0].mark = mark;
+    CHECK(answered(a_head(0, 532) + named + bytes_of(512, 532), request) == state);
   }
 }
 

@@ -1,6 +1,7 @@
 // Entries of a cache on disk: the bytes that were written, or none.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <thread>
 
 #include "core/remote/cache_file.h"
@@ -36,9 +38,9 @@ size_t files_in(const TemporaryFolder& folder) {
   return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder.path("")), {}));
 }
 
-bool holds(const std::string& path, const Bytes& wanted, uint64_t length = kAnyLength) {
+bool holds(const std::string& path, const Bytes& wanted, std::optional<uint64_t> length = {}) {
   ReadBuffer buffer;
-  const auto found = read_cache_file(path, length, buffer);
+  const auto found = read_cache_file(path, length.value_or(wanted.size()), buffer);
   return found && Bytes(found->begin(), found->end()) == wanted;
 }
 
@@ -118,4 +120,54 @@ TEST_CASE("a full disk leaves nothing behind") {
   }));
   CHECK(files_in(folder) == 1);
   CHECK(write_cache_file(folder.path("none/entry"), bytes_of(5)) == ENOENT);
+}
+
+TEST_CASE("only this user may read an entry") {
+  const TemporaryFolder folder;
+  const mode_t before = umask(0);
+  REQUIRE(write_cache_file(folder.path("entry"), bytes_of(5)) == 0);
+  umask(before);
+  struct stat info{};
+  REQUIRE(stat(folder.path("entry").c_str(), &info) == 0);
+  CHECK((info.st_mode & 07777) == 0600);
+  std::filesystem::create_symlink(folder.path("victim"), folder.path("link"));
+  REQUIRE(write_cache_file(folder.path("link"), bytes_of(5)) == 0);  // takes the link's place
+  CHECK_FALSE(std::filesystem::exists(folder.path("victim")));
+  CHECK(holds(folder.path("link"), bytes_of(5)));
+}
+
+TEST_CASE("what is no entry is a miss: it is not waited for, nor read, nor is memory allocated for it") {
+  const TemporaryFolder folder;
+  const Bytes bytes = bytes_of(50);
+  const std::string path = folder.path("entry"), good = folder.path("good");
+  REQUIRE(write_cache_file(good, bytes) == 0);
+  const auto is_miss = [&] {
+    ReadBuffer buffer;
+    const bool none = !read_cache_file(path, bytes.size(), buffer) && buffer.capacity() == 0;
+    return none &&
+           (!std::filesystem::exists(std::filesystem::symlink_status(path)) || std::filesystem::is_directory(path));
+  };
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  CHECK(is_miss());
+  std::filesystem::create_symlink(good, path);
+  CHECK(is_miss());
+  CHECK(holds(good, bytes));
+  std::filesystem::create_symlink("/dev/zero", path);
+  CHECK(is_miss());
+  std::filesystem::create_hard_link(good, path);
+  CHECK(holds(path, bytes));
+  std::filesystem::remove(path);
+  REQUIRE(write_cache_file(path, bytes) == 0);
+  REQUIRE(chmod(path.c_str(), 0622) == 0);  // others can have written it
+  CHECK(is_miss());
+  for (const uint64_t size : {uint64_t{6} << 30, uint64_t{1} << 42}) {
+    REQUIRE(write_cache_file(path, bytes) == 0);
+    std::filesystem::resize_file(path, size);
+    CHECK(is_miss());
+  }
+  std::filesystem::create_directory(path);
+  CHECK(is_miss());
+  CHECK(write_cache_file(path, bytes) == EISDIR);
+  ReadBuffer buffer;
+  CHECK_FALSE(read_cache_file(good, kAnyLength, buffer));
 }

@@ -6,6 +6,7 @@ import io
 import os
 import sys
 import tarfile
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tables"))
 import test_mds
 
 COUNT = 24
+SETTLED_S = 0.05  # longer than a tick of the clock by which the kernel says when files changed
 OLD_NS = 10**18  # a time of modification, long ago: files that changed a moment ago are not kept
 
 
@@ -32,6 +34,7 @@ def settle(folder: Path) -> None:
     for path in folder.rglob("*"):
         if path.is_file():
             os.utime(path, ns=(OLD_NS, OLD_NS))
+    time.sleep(SETTLED_S)
 
 
 def files(folder: Path, **options: Any) -> Any:

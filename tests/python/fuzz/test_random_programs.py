@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import pytest
 import torch
+
+if importlib.util.find_spec("torchvision") is None:
+    pytest.skip("programs use torchvision's datasets", allow_module_level=True)
+
 from fuzz.programs import rules, trial
 from fuzz.programs.campaign import Campaign
 from fuzz.programs.drawing.generate import program
 from fuzz.programs.drawing.parts import Program
 from fuzz.programs.observer import described
 from fuzz.programs.shrinking import shrunk
-
-pytest.importorskip("torchvision", reason="programs use torchvision's datasets")
 
 import headrace
 

@@ -54,7 +54,7 @@ def test_damaged_entries_are_fetched_again(folder: Path, tmp_path: Path) -> None
 
 def test_the_oldest_entries_leave(tmp_path: Path) -> None:
     cache = DiskCache(str(tmp_path), 100_000)
-    beginning = cache.beginning("https://host/0.tar", Stamp(10**6, '"tag"'))
+    beginning = cache.beginning("https://host/0.tar", {}, Stamp(10**6, '"tag"'))
     for number in range(80):
         path = Path(cache.entry(beginning, number, 1000))
         cache.write(str(path), bytes(1000))
@@ -70,18 +70,37 @@ def test_the_oldest_entries_leave(tmp_path: Path) -> None:
     assert left == set(range(min(left), 130)) and not unfinished.exists()
 
 
-def test_names_of_entries() -> None:
-    cache = DiskCache("/nowhere/that/exists", None) if os.geteuid() else None
-    assert cache is None or cache.broken
-    beginning = DiskCache.beginning
-    one = DiskCache.__new__(DiskCache)
-    one._root = Path("/cache")
+def test_names_of_entries(tmp_path: Path) -> None:
+    cache = DiskCache(str(tmp_path), None)
     stamp = Stamp(5, '"a"')
-    assert beginning(one, "https://host/a?sig=1", stamp) == beginning(one, "https://user:pw@host/a?sig=2", stamp)
-    others = ["https://host/b", "https://host/a?id=2", "http://host/a"]
-    assert len({beginning(one, url, stamp) for url in ["https://host/a", *others]}) == 4
-    assert beginning(one, "https://host/a", Stamp(5, '"b"')) != beginning(one, "https://host/a", stamp)
-    assert beginning(one, "https://host/a", Stamp(5, "")) == ""  # nothing would tell that it changed
+    names = [cache.beginning(f"https://host/{name}", {}, stamp) for name in ("a", "b", "a?id=2", "a?sig=1", "a?sig=2")]
+    assert len(set(names)) == 5 and all("host" not in name for name in names)
+    assert cache.beginning("https://host/a", {}, Stamp(5, '"b"')) != names[0]
+    assert cache.beginning("s3://b/a", {"endpoint_url": "x"}, stamp) != cache.beginning("s3://b/a", {}, stamp)
+
+
+def test_an_object_without_a_strong_tag_is_not_kept_which_is_said_once(tmp_path: Path) -> None:
+    cache = DiskCache(str(tmp_path), None)
+    with pytest.warns(UserWarning, match=r"https://host/a has no ETag") as said:
+        for tag in ("", 'W/"a"', "Wed, 01 Jan 2020 00:00:00 GMT"):
+            assert cache.beginning("https://user:pw@host/a?token=1", {}, Stamp(5, tag)) == ""
+    assert len(said) == 1 and "pw" not in str(said[0].message)
+
+
+def test_a_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
+    if os.geteuid():
+        pytest.skip("only root can give a folder away")
+    root = tmp_path / "headrace-cache-2"
+    root.mkdir()
+    os.chown(root, 12345, -1)
+    with pytest.warns(UserWarning, match="belongs to another user"):
+        cache = DiskCache(str(tmp_path), None)
+    assert cache.broken
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "headrace-cache-2").symlink_to(tmp_path)
+    with pytest.warns(UserWarning, match="it is no folder"):
+        DiskCache(str(other), None)
 
 
 def test_a_full_disk_is_said_once_and_the_epoch_goes_on(

@@ -40,9 +40,9 @@ def test_it_is_found_beside_the_shards(folder: Path, tmp_path: Path, cache: str 
     with ObjectServer(folder) as server:
         kept = None if cache is None else tmp_path / "cache"
         made = far(server, cache=kept)
-        assert not any(server.counts[f"GET /{number:03}.tar"] for number in range(COUNT))
+        assert sum(server.counts[f"GET /{number:03}.tar"] for number in range(COUNT)) <= 16  # labels of some samples
         if cache is None:
-            assert server.requests() <= 1 + 16  # the file, and the stamps of some shards
+            assert server.requests() <= 1 + 16 + 16  # the file, and the stamps of some shards
         for _ in range(2):
             assert_same(batches(made), expected)
 
@@ -54,7 +54,7 @@ def test_it_is_made_of_urls_with_their_tags(folder: Path, tmp_path: Path) -> Non
         assert run(f"{server.url}/{MANY}", "--out", str(out)) == 0
         before = server.requests()
         made = far(server, index=out)
-        assert server.requests() - before <= 16
+        assert server.requests() - before <= 16 + 16  # stamps of some shards, labels of some samples
         assert_same(batches(made), expected)
         data = (folder / "002.tar").read_bytes()
         (folder / "002.tar").write_bytes(data[:-512] + b"\0" * 512)  # the same size; not among those that are compared

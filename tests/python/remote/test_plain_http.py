@@ -121,5 +121,5 @@ def test_objects_that_are_not_plain(url: str, lead: int, tag: str) -> None:
         plain = PlainHttp(core.ByteStore(1, 0), Network(), loop, lambda *_: None)
         plain.add(1, PlainUrl(url), Stamp(100, tag), lead=lead)
         one = np.ones(1, np.uint64)
-        assert plain.fetch(one, one, one) == [0]
+        assert plain.fetch(one, one, one, one) == [0]
         assert plain.counts() == {}

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import pickle
+import tarfile
+from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from object_stores import EACH, PATTERN, SHARDS, Faults, ObjectServer, batches, first_error, transform, write_shards
+from PIL import Image
 
 import headrace
-from headrace import Network, TarShards
+from headrace import Cache, Network, TarShards
 from headrace import transforms as T
 from headrace.remote.fetchers import traffic
 from headrace.remote.traffic import Traffic
@@ -124,23 +130,77 @@ def test_an_index_beside_the_shard_is_used(tmp_path: Path) -> None:
     expected = batches(TarShards(str(folder / PATTERN), transform=transform()))  # writes the indexes
     with ObjectServer(folder) as server:
         far = TarShards(f"{server.url}/{PATTERN}", transform=transform())
-        assert not any(server.counts[f"GET /00{i}.tar"] for i in range(SHARDS))
+        assert sum(server.counts[f"GET /00{i}.tar"] for i in range(SHARDS)) <= 16  # labels of some samples
         assert_same(batches(far), expected)
 
 
-def test_an_index_that_lies_is_an_error(tmp_path: Path) -> None:
-    folder = write_shards(tmp_path / "bucket", 1)
-    TarShards(str(folder / "000.tar"))
-    sidecar = folder / "000.tar.index.npz"
+def lie(sidecar: Path, field: str, change: Callable[[Any], Any]) -> None:
     index = parsed(sidecar.read_bytes())
     assert index is not None
-    index.offset[:] += 512
-    store(sidecar, index)
+    store(sidecar, replace(index, **{field: change(getattr(index, field))}))
+
+
+def of_one_size(path: Path) -> None:
+    """Bitmaps, whose places an index can exchange without a member of another length being there."""
+    with tarfile.open(path, "w") as out:
+        for i in range(16):
+            held = BytesIO()
+            Image.new("RGB", (8, 8), (i, 0, 0)).save(held, "BMP")
+            for name, data in ((f"{i:02}.bmp", held.getvalue()), (f"{i:02}.cls", b"%02d" % i)):
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                out.addfile(info, BytesIO(data))
+
+
+def exchanged(values: Any) -> Any:
+    made = values.copy()
+    made[[4, 6]] = made[[6, 4]]
+    return made
+
+
+def first_error_of(url: str, **options: Any) -> str:
+    try:
+        return first_error(TarShards(url, transform=transform(), **options))
+    except (OSError, ValueError) as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_an_index_that_lies_is_an_error(tmp_path: Path, cached: bool) -> None:
+    """The cache may hold the bytes under honest names already, and must not keep the index."""
+    folder = tmp_path / "bucket"
+    folder.mkdir()
+    of_one_size(folder / "a.tar")
+    sidecar = folder / "a.tar.index.npz"
+    TarShards(str(folder / "a.tar"))
+    honest = sidecar.read_bytes()
+    cache = {"cache": Cache(tmp_path / "cache", memory="1 MB")} if cached else {}
     with ObjectServer(folder) as server:
-        said = first_error(TarShards(f"{server.url}/000.tar", transform=transform()))
-        assert "the index does not fit the shard" in said and "000.tar" in said
-        right = TarShards(f"{server.url}/000.tar", transform=transform(), index=False)
-        assert len(batches(right)) == 2
+        url = f"{server.url}/a.tar"
+        expected = batches(TarShards(url, transform=transform(), **cache))
+        for field, change, label in (
+            ("offset", lambda values: values + 512, "cls"),
+            ("offset", lambda values: values + 512, None),
+            ("offset", exchanged, None),
+            ("offset", lambda values: np.concatenate([values[2:], values[:2]]), None),
+            ("number", lambda values: np.concatenate([values[2:], values[:2]]), "cls"),
+        ):
+            sidecar.write_bytes(honest)
+            lie(sidecar, field, change)
+            for path in (tmp_path / "cache").rglob("indexes/*.npz"):
+                path.unlink()
+            said = first_error_of(url, label=label, **cache)
+            assert ("does not fit the shard" in said or "does not hold the number" in said) and "a.tar" in said
+            if label is not None:
+                assert not list((tmp_path / "cache").rglob("indexes/*.npz"))
+            if label is None:
+                dataset = TarShards(url, label=None, **cache)
+                with pytest.raises(OSError, match="does not fit the shard"):
+                    list(map(dataset.__getitem__, range(16)))
+        sidecar.write_bytes(honest)
+        for path in (tmp_path / "cache").rglob("indexes/*.npz"):
+            path.unlink()
+        assert_same(batches(TarShards(url, transform=transform(), **cache)), expected)
 
 
 @pytest.mark.parametrize("ignore_if_match", [False, True])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from typing import NamedTuple
 
 
@@ -11,6 +12,19 @@ class Stamp(NamedTuple):
 
     size: int
     tag: str  # ETag, or time of modification; "": the server says neither
+
+
+# Times as HTTP, Python and ISO 8601 write them, and seconds since 1970.
+_TIME = re.compile(r"[A-Za-z]{3,9},? .*|[0-9]{4}-[0-9]{2}-[0-9]{2}.*|[0-9.]+")
+
+
+def is_strong(stamp: Stamp) -> bool:
+    """Whether an object with this stamp has the same bytes: by an ETag that is not weak, or by a checksum.
+
+    A time of modification is not enough: within a second an object can change, and programs set such times.
+    """
+    tag = stamp.tag
+    return bool(tag) and not tag.startswith("W/") and (tag.startswith('"') or _TIME.fullmatch(tag) is None)
 
 
 class PlainUrl(NamedTuple):

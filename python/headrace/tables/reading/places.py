@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from headrace.remote.doors.answers import Stamp
 from headrace.remote.files import RemoteFiles
 from headrace.remote.network import Network
 from headrace.remote.urls import named
@@ -20,7 +21,7 @@ class Place:
     """A file.
 
     Attributes:
-        name: its path, or what of its URL names it.
+        name: its path, or what names the object.
         files, number: the object, in another machine.
     """
 
@@ -39,9 +40,9 @@ class Place:
         return self.name if self.files is None else self.files.shown[self.number]
 
     @property
-    def stamp(self) -> tuple[object, ...]:
-        """The stamp of an object; () for a file of this machine."""
-        return () if self.files is None or self.files.stamps is None else tuple(self.files.stamps[self.number])
+    def stamp(self) -> Stamp | None:
+        """The stamp of an object; None for a file of this machine."""
+        return None if self.files is None or self.files.stamps is None else self.files.stamps[self.number]
 
     def open(self) -> Any:
         """Returns what pyarrow opens for reading."""
@@ -53,10 +54,11 @@ class Place:
         if self.files is None:
             return self.name
         make = partial(copied, self.files, self.number)
-        return made_once(self.name, "copy", PurePosixPath(self.shown).suffix, folder, make, self.stamp)
+        suffix = PurePosixPath(self.shown).suffix
+        return made_once(self.name, "copy", suffix, folder, make, self.stamp, self.shown)
 
 
 def far_places(urls: list[str], options: Mapping[str, Any] | None, network: Network | None) -> list[Place]:
     """Returns where objects lie, after a look at each: from now on a change is an error. Raises OSError."""
     files = Access(options, None, network).files(urls)
-    return [Place(named(url), files, number) for number, url in enumerate(urls)]
+    return [Place(named(url, files.options), files, number) for number, url in enumerate(urls)]

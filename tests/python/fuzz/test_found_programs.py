@@ -1,0 +1,116 @@
+"""Programs that `python -m fuzz.programs` once found: they see the same with torch's loader and with headrace's."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+if importlib.util.find_spec("torchvision") is None:
+    pytest.skip("programs use torchvision's datasets", allow_module_level=True)
+
+from fuzz.programs.trial import of_text
+
+_FOLDER = "base = data = datasets.ImageFolder(folder('same'), V.Compose([V.Resize((8, 8)), V.ToTensor()]))\n"
+_LOADER = "loader = Loader(data, batch_size=4)\n"
+_EPOCH = "see.epoch(loader)\n"
+_HALVES = "batches = iter(loader)\nsee.take(batches, 1)\n{}\nsee.take(batches)\n"
+_OWN = "base = data = Opens(paths('same'), list(range(12)), V.Compose([V.Resize((8, 8)), V.ToTensor()]))\n"
+
+
+def loaded(arguments: str, actions: str = _EPOCH) -> str:
+    """A program whose loader has these arguments."""
+    return f"{_FOLDER}loader = Loader(data, {arguments})\n{actions}"
+
+
+def stateful(definition: str, text: str = "step") -> str:
+    """A program whose transform has one more step."""
+    return f"{definition}\n{_FOLDER}base.transform.transforms.append({text})\n{_LOADER}{_EPOCH}"
+
+
+def changed(change: str, before: str = "") -> str:
+    """A program whose dataset changes between two epochs."""
+    return f"{_FOLDER}{before}{_LOADER}{_EPOCH}{change}\n{_EPOCH}"
+
+
+def labelled(labels: str, kind: str = "cifar") -> str:
+    """A program whose labels are given."""
+    return f"base = data = {kind}({labels}, V.Compose([V.Resize((8, 8)), V.ToTensor()]))\n{_LOADER}{_EPOCH}"
+
+
+PROGRAMS = {
+    "a collate_fn returns None": loaded("batch_size=5, collate_fn=lambda samples: None"),
+    "some batches are None": loaded("collate_fn=lambda samples: None if samples[0][1] == 1 else len(samples)"),
+    "batches are None, with workers": loaded("batch_size=5, num_workers=1, collate_fn=lambda samples: None"),
+    "a list of indices without batch_size": loaded("None, sampler=[[0, 1], [2]]"),
+    "a tuple of indices without batch_size": loaded("None, sampler=[(0, 1)]"),
+    "a number as a batch": loaded("batch_sampler=[[0, 1], 2]"),
+    "arrays as batches": loaded("batch_sampler=[np.array([0, 1]), np.array([5])]"),
+    "iter() alone": loaded("shuffle=True", "batches = iter(loader)\n"),
+    "two iterators": loaded("shuffle=True", "see.pairs(loader, loader)\n"),
+    "a seed after iter()": loaded("4, True", "batches = iter(loader)\ntorch.manual_seed(0)\nsee.take(batches)\n"),
+    "a lazy sampler": loaded("2, sampler=Unsized(7)", _HALVES.format("torch.rand(1)")),
+    "a lazy sampler, with workers": loaded(
+        "2, sampler=Unsized(9, 'python'), num_workers=1", _HALVES.format("random.random()")
+    ),
+    "an endless sampler, with workers": loaded("4, sampler=Unsized(None), num_workers=2", "see.epoch(loader, 1)\n"),
+    "a sampler that raises, with workers": loaded("2, sampler=Failing(3, KeyError('boom')), num_workers=2"),
+    "weights that the loop changes": "sampler = Unsized(9, 'weights')\n"
+    + loaded("2, sampler=sampler", _HALVES.format("sampler.weights[5] = 50.0")),
+    "labels in place": changed("base.samples[1] = (base.samples[1][0], 7)"),
+    "samples that are replaced": changed("base.samples = [(path, 5) for path, _ in base.samples]"),
+    "a list that grows": changed("base.samples.append(base.samples[0])"),
+    "a list that shrinks": changed("del base.samples[5:]"),
+    "indices in place": changed("data.indices[0] = 7", "data = Subset(data, [3, 1, 2])\n"),
+    "indices that grow": changed("data.indices.append(5)", "data = Subset(data, [3, 1, 2])\n"),
+    "a part of a ConcatDataset": changed(
+        "data.datasets[1] = Subset(base, [5, 6])", "data = ConcatDataset([data, data])\n"
+    ),
+    "a class that is replaced": changed("base.__class__ = NegatedFolder"),
+    "a change within an epoch": loaded("4", _HALVES.format("base.samples.reverse()")),
+    "a transform that changes within an epoch": loaded(
+        "4", _HALVES.format("base.transform = V.Compose([V.Resize((8, 8)), V.PILToTensor()])")
+    ),
+    "int16 labels": labelled("np.arange(12, dtype=np.int16)"),
+    "uint64 labels": labelled("np.arange(12, dtype=np.uint64)"),
+    "float16 labels of MNIST": labelled("np.arange(12, dtype=np.float16)", "mnist"),
+    "float labels of MNIST": labelled("torch.arange(12.0)", "mnist"),
+    "bool labels of MNIST": labelled("[True, False] * 6", "mnist"),
+    "a counter": stateful("step = Counter()"),
+    "a generator": stateful("step = of_numpy()"),
+    "a generator in a global": stateful("RNG = random.Random(3)\ndef step(x): return shifted(x, RNG.random())"),
+    "a global number": stateful(
+        "CALLS = 0\ndef step(x):\n    global CALLS\n    CALLS += 1\n    return shifted(x, CALLS / 9)"
+    ),
+    "an attribute of a function": stateful(
+        "def step(x):\n    step.calls = getattr(step, 'calls', 0) + 1\n    return shifted(x, step.calls / 9)"
+    ),
+    "an attribute of a class": stateful("step = Shared()"),
+    "an iterator": stateful("NUMBERS = itertools.cycle([0.25, 0.5])\nstep = lambda x: shifted(x, next(NUMBERS))"),
+    "a default argument": stateful("def step(x, seen=[]):\n    seen.append(1)\n    return shifted(x, len(seen) / 9)"),
+    "a counter in a Lambda": stateful("step = V.Lambda(Counter())"),
+    "a counter in a module": stateful("step = torch.nn.Sequential(Module())"),
+    "a target_transform of the same object": f"step = Held(random.Random(3), lambda g: g.random())\n{_FOLDER}"
+    f"base.transform.transforms.append(step)\nbase.target_transform = step.label\n{_LOADER}{_EPOCH}",
+    "pil_loader": changed("see.patch(datasets.folder, 'pil_loader', lambda path: red())"),
+    "Image.convert": changed("see.around(Image.Image, 'convert', negated)"),
+    "functional.resize": changed("see.patch(F, 'resize', lambda image, *a, **k: red((8, 8)))"),
+    "Compose.__call__": changed("see.around(V.Compose, '__call__', halved)"),
+    "ImageFolder.__getitem__": changed("see.around(datasets.DatasetFolder, '__getitem__', relabelled)"),
+    "ConcatDataset.__getitem__": changed(
+        "see.around(ConcatDataset, '__getitem__', first)", "data = ConcatDataset([data, data])\n"
+    ),
+    "__getitems__ of the object": changed("base.__getitems__ = lambda indices: [base[i] for i in reversed(indices)]"),
+    "Image.resize of a deferred image": f"{_OWN}{_LOADER}see.around(Image.Image, 'resize', turned)\n{_EPOCH}",
+    "default_collate_fn_map": changed(
+        "see.put(default_collate_fn_map, int, lambda batch, *, collate_fn_map=None: ('ints', batch))"
+    ),
+    "an error that refuses attributes": f"{_OWN}base.transform = Raises('NoAttributes')\n{_LOADER}{_EPOCH}",
+}
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_that_once_differed(name: str) -> None:
+    found = of_text(PROGRAMS[name])
+    assert found is None, str(found)
