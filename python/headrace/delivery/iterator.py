@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from headrace.tuning.of_epoch import Tuning
 
 _FOREVER_S = 1e9
+_NONE_LEFT = object()  # stands for a batch of which all samples failed and are skipped
 _CLOSED = "this iterator was closed before its end; iter(loader) makes a new one"
 
 
@@ -167,8 +168,8 @@ class NativeIterator(Ending):
         begin, self._blocked_ns = time.perf_counter_ns(), 0
         self._engine.check_stream()
         self._heed_the_epoch()
-        batch = None
-        while batch is None:  # all samples of the batch failed and were skipped
+        batch = _NONE_LEFT
+        while batch is _NONE_LEFT:
             begun, results = self._awaited(taker)
             if results is None:
                 batch, count = self._as_torch(begun), len(begun.ordered.indices)
@@ -273,9 +274,9 @@ class NativeIterator(Ending):
         return Spending(self._pace, part)
 
     def _deliver(self, begun: Begun, results: Results) -> Any:
-        """Returns the batch; None if all its samples failed and are skipped."""
+        """Returns the batch, or `_NONE_LEFT`. A collate_fn may return None."""
         if results.collated is None and not self._take(begun, results):
-            return None
+            return _NONE_LEFT
         if self._collation is not None:
             results.collated = results.collated or self._collate(results, self._collation, ahead=False)
             if results.collated.error is not None:
