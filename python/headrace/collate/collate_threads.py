@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
 from headrace.base.living import Living
+from headrace.base.thread_settings import ThreadSettings
 from headrace.base.threads import Serving
 
 _MOST = 4  # a collate_fn shares Python's interpreter with the training loop
@@ -35,10 +36,11 @@ class CollateThreads(Generic[T]):
         self._queue: queue.SimpleQueue[T | None] = queue.SimpleQueue()
         self._state = SimpleNamespace(ended=False)  # no Event: an interrupt may leave its lock taken
         how = (self._queue, self._state, weakref.WeakMethod(make))
+        settings = ThreadSettings.now()
         self._threads: list[Serving] = []
         self.endings: list[Callable[[], object]] = []
         for _ in range(min(threads, _MOST)):
-            thread = Serving(_serve, how, "headrace-collate")
+            thread = Serving(settings.run, (_serve, *how), "headrace-collate")
             self._threads.append(thread)
             self.endings.append(functools.partial(self._queue.put, None))
             _started.add(thread)

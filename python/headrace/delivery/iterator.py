@@ -124,8 +124,8 @@ class NativeIterator(Ending):
         self.at_end = call_all(self._collating.endings, engine.endings if owns_engine else ())
         faults.warn_of_dropped()
         self._faults = faults.FaultLog(settings.on_error, settings.max_errors, progress, self)
-        as_torch = settings.num_workers == 0 and settings.seed is None and not for_comparison
-        self._drawing = left_alone if as_torch else nullcontext  # what steps in this thread draw from
+        own = settings.num_workers or settings.seed is not None or for_comparison
+        self._drawing = nullcontext if own else left_alone  # for the generators that steps in this thread hold
         self._exhausted = self._closed = False
         progress.pace = self._pace = Pace(Looking(engine, self._collating, progress.before))
         self._blocked_ns = 0  # of the current next()
@@ -177,7 +177,7 @@ class NativeIterator(Ending):
             batch, count = self._deliver(begun, results), len(results.indices)
             begun.forget()
         if self._out is not None:
-            with span("out_transform"), self._spending("out_transform"):
+            with span("out_transform"), Spending(self._pace, "out_transform"):
                 batch = self._out(batch, self._progress.number(begun.delivery.number))
         end = time.perf_counter_ns()
         core.add_span("__next__", begin, end)
@@ -210,7 +210,7 @@ class NativeIterator(Ending):
         if self._closed and not self._exhausted:
             raise RuntimeError(_CLOSED)
         if not self._exhausted:
-            with self._spending("submit"):
+            with Spending(self._pace, "submit"):
                 self._line.fill()
         begun = self._line.take(taker)
         if begun is None:
@@ -255,38 +255,40 @@ class NativeIterator(Ending):
             results.failures = self._engine.failures(results.flight)
             if not results.failures:
                 results.images = self._engine.tensor(results.flight)
-                assert self._collation is not None
-                results.collated = self._collate(results, self._collation, ahead=True)
+                results.collated = self._collate(results, ahead=True)
         except Exception as error:
             results.collated = Collated(None, error)
         finally:
             results.claim.end()
 
-    def _collate(self, results: Results, collation: Collation, *, ahead: bool) -> Collated:
-        """Calls the collate_fn on a batch."""
+    def _collate(self, results: Results, *, ahead: bool) -> Collated:
+        """Calls the collate_fn on a batch, or the functions of labels."""
         try:
-            with span("collate_fn"), self._spending("collate_fn"), self._default_device():
-                return Collated(collation(results.images, results.indices, results.number, ahead=ahead))
+            if self._collation is None:
+                return Collated(self._with_targets(results))
+            with span("collate_fn"), Spending(self._pace, "collate_fn"), self._default_device():
+                return Collated(self._collation(results.images, results.indices, results.number, ahead=ahead))
         except BaseException as error:
             return Collated(None, faults.of_collate_fn(error, self._settings.num_workers))
-
-    def _spending(self, part: str) -> Spending:
-        return Spending(self._pace, part)
 
     def _deliver(self, begun: Begun, results: Results) -> Any:
         """Returns the batch, or `_NONE_LEFT`. A collate_fn may return None."""
         if results.collated is None and not self._take(begun, results):
             return _NONE_LEFT
-        if self._collation is not None:
-            results.collated = results.collated or self._collate(results, self._collation, ahead=False)
-            if results.collated.error is not None:
-                begun.error = results.collated.error
-                raise begun.error
-            return results.collated.batch
-        images = results.images if self._settings.batched else self._engine.single(results.images)
-        if not self._source.has_targets:
-            return images
-        return self._source.batch_of(images, self._engine.move_targets(self._targets(results.indices)))
+        if self._collation is None and results.collated is None:
+            return self._with_targets(results)
+        made, results.collated = results.collated or self._collate(results, ahead=False), None
+        if made.error is not None:
+            begun.error = made.error
+            raise begun.error
+        return made.batch
+
+    def _with_targets(self, results: Results) -> Any:
+        """Returns the batch of images with their targets."""
+        made = results.images if self._settings.batched else self._engine.single(results.images)
+        if self._source.has_targets:
+            made = self._source.batch_of(made, self._engine.move_targets(self._targets(results.indices)))
+        return made
 
     def _take(self, begun: Begun, results: Results) -> bool:
         """Takes the images from the engine; returns False if all samples of the batch failed and are skipped."""

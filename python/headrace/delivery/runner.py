@@ -34,6 +34,7 @@ from headrace.entries.entry_points import AUTO, Entries, EntryPoints, shared_by_
 from headrace.epochs.epochs import Epochs
 from headrace.epochs.samplers import sizes_known_to
 from headrace.epochs.state import Progress
+from headrace.lowering.python_steps.short import is_short
 from headrace.randomness.draws import Draws
 from headrace.recipe.aspect_sizes import nearest_of
 from headrace.recipe.recipe import Recipe
@@ -254,12 +255,12 @@ def one_after_another(settings: Settings, route: Threaded) -> Settings:
 
 
 def collate_threads(settings: Settings, route: Threaded) -> int:
-    """Returns the number of threads that collate ahead; 0 where the caller's thread has to do so."""
+    """Returns the number of threads that collate ahead, or call long functions of labels; 0 where the caller's thread
+    has to do so."""
     function = settings.collate_fn
-    if function is None or collation.is_default(function, settings.batched) or collation.keeps_state(function):
+    found = stepping(route, function, batched=settings.batched)
+    if found.process_wide or found.in_order or settings.destination.way != "memory":
         return 0
-    if settings.destination.way != "memory":
-        return 0
-    recipes = {} if isinstance(route, Gathered) else route.recipe if isinstance(route, Stacked) else {"": route.recipe}
-    alone = any(call.process_wide for recipe in recipes.values() for call in recipe.calls)
-    return 0 if alone else min(settings.num_workers, settings.depth)
+    if function is None or collation.is_default(function, settings.batched):
+        return 0 if all(map(is_short, found.labels)) else min(settings.num_workers, settings.depth)
+    return 0 if found.collated or collation.keeps_state(function) else min(settings.num_workers, settings.depth)

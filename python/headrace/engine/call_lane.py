@@ -94,7 +94,9 @@ class CallLane(PythonLane):
                 as_worker(self.workers, self._number()),
                 sample_randomness(job.draw(call.draw), process_wide=call.process_wide),
             ):
-                made = self._own_function(job.call).on_pixels(job.pixels, self._metadata_of(job, call))
+                called = self._own_function(job.call).on_pixels, job.pixels, self._metadata_of(job, call)
+                in_a_worker = self.threads == 0 and self.workers is not None  # torch's would have forked before
+                made = self._settings.run(*called) if in_a_worker else called[0](*called[1:])
             elements = self._elements(made) if isinstance(made, torch.Tensor) else np.ascontiguousarray(made)
         except Exception as error:
             self._fail_call(job, error, words_of(error))

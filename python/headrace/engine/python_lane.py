@@ -14,6 +14,7 @@ from headrace.base.living import Living
 from headrace.base.native import core
 from headrace.base.system import bind_thread
 from headrace.base.text import printable
+from headrace.base.thread_settings import ThreadSettings
 from headrace.base.threads import Serving
 
 # Daemon threads must not be inside the core when the interpreter exits: it would end them in the middle of C++ code.
@@ -29,7 +30,7 @@ class PythonLane:
 
     The first thread starts with the lane. A thread that finds more jobs waiting starts another, up to `threads`.
     One that finds more threads than are wanted ends after its job. With 0 threads none starts, and `run_waiting` runs
-    jobs in the caller's thread.
+    jobs in the caller's thread. The threads have the settings of the one that made the lane.
     """
 
     name = ""
@@ -37,6 +38,7 @@ class PythonLane:
     def __init__(self, pipeline: core.Pipeline, threads: int) -> None:
         self._pipeline = pipeline
         self._limit = threads
+        self._settings = ThreadSettings.now()
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._waits = True
@@ -62,8 +64,8 @@ class PythonLane:
             if len(self._threads) >= self._limit or self._pipeline.closed:
                 return
             # The thread holds no strong reference to the lane, or a dropped iterator would never be collected.
-            how = self._pipeline, self._next_job, weakref.ref(self)
-            thread = Serving(_serve, how, f"headrace-{self.name}")
+            how = _serve, self._pipeline, self._next_job, weakref.ref(self)
+            thread = Serving(self._settings.run, how, f"headrace-{self.name}")
             self._threads.append(thread)
             _started.add(thread)
             if self._cores:
