@@ -7,7 +7,9 @@ import traceback
 import warnings
 import weakref
 from collections.abc import Sequence
-from typing import NoReturn, Protocol, get_args
+from typing import Any, NoReturn, Protocol, get_args
+
+import numpy as np
 
 from headrace.base.errors import SampleError, native_cause, sample_error, to_raise
 from headrace.base.exceptions import is_a, shown, traceback_of, with_causes
@@ -140,3 +142,25 @@ def _forget_locals(error: BaseException) -> None:
     """Clears the locals in the tracebacks: errors are kept for the whole epoch and must not keep images alive."""
     for one in with_causes(error):
         traceback.clear_frames(traceback_of(one))
+
+
+class Source(Located, Protocol):
+    """The part of a source that is used when a batch is handed out."""
+
+    @property
+    def has_targets(self) -> bool: ...
+
+    def __len__(self) -> int: ...
+
+    @property
+    def ahead_bytes(self) -> int: ...
+
+    def expect(self, indices: np.ndarray[Any, np.dtype[np.int64]], wait: bool = False) -> int: ...
+
+    def metadata(self, index: int) -> dict[Any, Any]: ...
+
+    def target(self, index: int) -> Any: ...
+
+    def targets_of(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any: ...
+
+    def batch_of(self, images: Any, targets: Any) -> Any: ...

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,10 +18,11 @@ from headrace.base.errors import SampleError
 from headrace.base.living import Living
 from headrace.base.native import core
 from headrace.base.recording import span
+from headrace.collate.as_torch import Holds, made_as_torch
 from headrace.collate.collate_threads import CollateThreads
 from headrace.collate.collation import Collation
 from headrace.delivery import faults
-from headrace.delivery.as_torch import Holds, made_as_torch
+from headrace.delivery.arguments import can_pin
 from headrace.delivery.begun import Begun, Collated, Results
 from headrace.delivery.line import Line, Order
 from headrace.delivery.looking import Looking
@@ -39,28 +40,6 @@ if TYPE_CHECKING:
 _FOREVER_S = 1e9
 _NONE_LEFT = object()  # stands for a batch of which all samples failed and are skipped
 _CLOSED = "this iterator was closed before its end; iter(loader) makes a new one"
-
-
-class Source(faults.Located, Protocol):
-    """The part of a source that is used when a batch is handed out."""
-
-    @property
-    def has_targets(self) -> bool: ...
-
-    def __len__(self) -> int: ...
-
-    @property
-    def ahead_bytes(self) -> int: ...
-
-    def expect(self, indices: np.ndarray[Any, np.dtype[np.int64]], wait: bool = False) -> int: ...
-
-    def metadata(self, index: int) -> dict[Any, Any]: ...
-
-    def target(self, index: int) -> Any: ...
-
-    def targets_of(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any: ...
-
-    def batch_of(self, images: Any, targets: Any) -> Any: ...
 
 
 class NativeIterator(Ending):
@@ -94,7 +73,7 @@ class NativeIterator(Ending):
 
     def __init__(
         self,
-        source: Source,
+        source: faults.Source,
         table: Any,
         engine: Engine,
         order: Order,
@@ -202,7 +181,8 @@ class NativeIterator(Ending):
     def _as_torch(self, begun: Begun) -> Any:
         """Returns a batch that is made as torch makes it."""
         with self._default_device():
-            return made_as_torch(self._settings, self._progress, begun.ordered, begun.delivery.number)
+            pin = can_pin(self._settings.pin_memory)
+            return made_as_torch(self._settings, self._progress, begun.ordered, begun.delivery.number, pin=pin)
 
     def _awaited(self, taker: object) -> tuple[Begun, Results | None]:
         """Waits for the next batch and returns it with its results; the following ones are in flight. Without results

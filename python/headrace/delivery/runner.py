@@ -11,8 +11,8 @@ from headrace.base.errors import SampleError
 from headrace.base.living import Living
 from headrace.base.native import core
 from headrace.collate import collation
+from headrace.collate.as_torch import holds_of, naming_of
 from headrace.delivery.arguments import can_pin, check_iterable, check_replaceable
-from headrace.delivery.as_torch import holds_of, naming_of
 from headrace.delivery.faults import warn_of_dropped
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.iterator import NativeIterator

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from headrace.base.private_files import open_new, read_own
 from headrace.pack.conversion import RAW, Conversion
 
 NAME = "pack.json"
@@ -91,7 +92,7 @@ def load(folder: Path) -> Manifest | None:
     """
     path = folder / NAME
     try:
-        held = json.loads(path.read_bytes())
+        held = json.loads(read_own(path, follow=True))
         if held["format"] != _FORMAT or held["version"] != _VERSION:
             raise ValueError(f"it is {held['format']} of version {held['version']}")
         terms = Terms(**{**held["terms"], "conversion": Conversion(**held["terms"]["conversion"])})
@@ -123,7 +124,7 @@ def record_path(shard: Path) -> Path:
 def load_record(shard: Path) -> Record | None:
     """Returns the record of a shard; None if there is none, or if it is damaged."""
     try:
-        held = json.loads(record_path(shard).read_bytes())
+        held = json.loads(read_own(record_path(shard)))
         return Record(**{one.name: held[one.name] for one in fields(Record)})
     except (OSError, KeyError, TypeError, ValueError):
         return None
@@ -147,7 +148,7 @@ def write_whole(path: Path, data: bytes) -> None:
     """Writes a file that appears whole or not at all, also after a power failure."""
     made = unfinished(path)
     try:
-        with made.open("wb") as file:
+        with open_new(made, 0o666) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

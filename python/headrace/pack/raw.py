@@ -152,7 +152,7 @@ def _allocate(folder: Path, terms: Terms) -> int:
     """Makes the file with all its space, and returns where its rows begin."""
     header, path = _header(terms), part_of(folder / IMAGES)
     is_new = not path.exists()
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     try:
         size = len(header) + terms.samples * _row_bytes(terms.conversion.max_size or 0)
         os.ftruncate(file, size)

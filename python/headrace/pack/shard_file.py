@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from headrace.base.private_files import open_new
 from headrace.pack.contents import Contents, Sample
 from headrace.pack.conversion import Conversion, converted
 from headrace.pack.manifest import Record, Terms, finish, record_path, store_record, unfinished
@@ -37,7 +38,7 @@ def write_shard(contents: Contents, terms: Terms, folder: Path, number: int, tic
     made = unfinished(target)
     record = Record(terms.digest())
     try:
-        with made.open("wb") as file:
+        with open_new(made, 0o666) as file:
             digest = hashlib.sha256()
             for index in terms.range_of(number):
                 for part in _members(stored(contents.sample(index), terms.conversion, record)):

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.base.native import core
+from headrace.base.private_files import open_own, read_own
 from headrace.shards.foreign_formats import (
     DATABASE,
     ENERGON,
@@ -67,12 +68,14 @@ def _of_energon(path: str) -> str:
 
 
 def _dali(index: str, path: str) -> Members | None:
-    return of_dali(Path(index).read_bytes())
+    return of_dali(read_own(index, follow=True))
 
 
 def _energon(index: str, path: str) -> Members | None:
     root = Path(index).parents[1]
-    shards = energon_shards((root / ENERGON / INFO).read_bytes())
+    with open_own(index, follow=True):  # no pipe, which would be waited for
+        pass
+    shards = energon_shards(read_own(root / ENERGON / INFO, follow=True))
     return of_energon(index, shards[os.path.relpath(path, root)])
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from torch.utils.data import default_collate, default_convert
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 from torch.utils.data._utils.pin_memory import pin_memory
 
+from headrace.base.world import World
 from headrace.collate import registry
-from headrace.delivery.arguments import can_pin
-from headrace.delivery.settings import Settings
 from headrace.epochs.naming import Naming
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
@@ -23,6 +22,31 @@ from headrace.sources import BlobDataset
 from headrace.streams.loaders import is_stream
 
 Holds = Callable[[OrderedBatch], bool]
+
+
+class Settings(Protocol):
+    """The part of a loader's settings that decides how torch would make a batch."""
+
+    @property
+    def dataset(self) -> Any: ...
+
+    @property
+    def batched(self) -> bool: ...
+
+    @property
+    def collate_fn(self) -> Callable[..., Any] | None: ...
+
+    @property
+    def num_workers(self) -> int: ...
+
+    @property
+    def seed(self) -> int | None: ...
+
+    @property
+    def native_arguments(self) -> tuple[str, ...]: ...
+
+    @property
+    def world(self) -> World: ...
 
 
 def naming_of(settings: Settings) -> Naming:
@@ -54,8 +78,12 @@ def _transforms(source: Any) -> Sequence[Any]:
     return [one.transform for image in images if image is not None for one in image.variants]
 
 
-def made_as_torch(settings: Settings, progress: Progress, ordered: OrderedBatch, number: int) -> Any:
+def made_as_torch(settings: Settings, progress: Progress, ordered: OrderedBatch, number: int, *, pin: bool) -> Any:
     """Returns what torch's loader makes of the items of a batch.
+
+    Args:
+        number: the batch's number among those of `progress`.
+        pin: whether it goes into pinned memory.
 
     Raises:
         IndexError: an index is out of range.
@@ -71,7 +99,7 @@ def made_as_torch(settings: Settings, progress: Progress, ordered: OrderedBatch,
             batch = fetcher.fetch(ordered.asked)
     except IndexError as error:
         raise _explained(error, settings, ordered.asked) from error
-    return pin_memory(batch) if can_pin(settings.pin_memory) else batch  # type: ignore[no-untyped-call]
+    return pin_memory(batch) if pin else batch  # type: ignore[no-untyped-call]
 
 
 def _explained(error: IndexError, settings: Settings, asked: Any) -> IndexError:
