@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, Sampler
 
 from headrace.base.whole_number import whole_number
-from headrace.delivery.attributes import OnError, OutTransform, OwnAttributes
+from headrace.delivery.attributes import OnError, OutTransform, OwnAttributes, Unasked
 from headrace.insight.of_loader import Insight
 from headrace.page.reports import Reports
 from headrace.streams.loaders import Streamed, sampled_world
@@ -89,7 +89,8 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         distributed: takes `rank` and `world_size` from torch.distributed or torchrun.
         snapshot_every_n_steps: if torch delivers: number of batches between two states that worker processes send, of
             an iterable dataset or of a dataset with ``state_dict``. Resuming repeats the batches after the last state.
-            0 or None: never.
+            0 or None: never. Not given: 1, but never a state above 16 KB, whose transfer would cost more than torch's
+            loader; resuming repeats the epoch's batches then.
         deferred_images: if torch delivers: open images as ``headrace.pillow.open`` does, in the worker processes or,
             with ``num_workers=0``, while a batch is made. False: as Pillow does.
         out_transform: called on each batch as it is handed out, on the batch's device and in the caller's thread:
@@ -140,7 +141,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         world_size: int | None = None,
         distributed: bool = False,
         out_transform: OutTransform | None = None,
-        snapshot_every_n_steps: int | None = 1,
+        snapshot_every_n_steps: int | None = Unasked(1),
         deferred_images: bool = True,
         cpu_affinity: Sequence[int] | Literal["gpu"] | None = None,
         entry_points: EntryPoints | int | str | None = "auto",

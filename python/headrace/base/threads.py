@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -20,15 +21,15 @@ class Serving:
     def __init__(self, function: Callable[..., object], arguments: tuple[Any, ...], name: str) -> None:
         self._running = threading.Lock()  # held by the thread until its function has returned
         self._running.acquire()
-        thread = threading.Thread(
-            target=_run, args=(function, arguments, self._running.release), name=name, daemon=True
-        )
+        self._process = os.getpid()
+        how = function, arguments, self._running.release
+        thread = threading.Thread(target=_run, args=how, name=name, daemon=True)
         thread.start()
         self.ident, self.native_id = thread.ident, thread.native_id
 
     def join(self, seconds: float | None = None) -> None:
-        """Waits up to `seconds` until the function has returned."""
-        if self._running.acquire(timeout=-1 if seconds is None else seconds):
+        """Waits up to `seconds` until the function has returned. A forked child does not have the thread."""
+        if self._process == os.getpid() and self._running.acquire(timeout=-1 if seconds is None else seconds):
             self._running.release()
 
 

@@ -25,7 +25,7 @@ class CollateThreads(Generic[T]):
     """Threads that call `make` on the batches that `expect` names, in order.
 
     Args:
-        make: called with a batch; held weakly, since its owner ends the threads when it is dropped.
+        make: a method, called with a batch; held weakly, since its owner ends the threads when it is dropped.
         threads: their number; 0: batches are not made ahead.
 
     Attributes:
@@ -35,7 +35,9 @@ class CollateThreads(Generic[T]):
     def __init__(self, make: Callable[[T], None], threads: int) -> None:
         self._queue: queue.SimpleQueue[T | None] = queue.SimpleQueue()
         self._state = SimpleNamespace(ended=False)  # no Event: an interrupt may leave its lock taken
-        how = (self._queue, self._state, weakref.WeakMethod(make))
+        owner, function = make.__self__, make.__func__  # type: ignore[attr-defined]
+        # Not a WeakMethod, whose end calls a function of Python.
+        how = (self._queue, self._state, weakref.ref(owner), function)
         settings = ThreadSettings.now()
         self._threads: list[Serving] = []
         self.endings: list[Callable[[], object]] = []
@@ -63,15 +65,15 @@ class CollateThreads(Generic[T]):
 
 
 def _serve(
-    waiting: queue.SimpleQueue[Any], state: SimpleNamespace, make: weakref.WeakMethod[Callable[[Any], None]]
+    waiting: queue.SimpleQueue[Any], state: SimpleNamespace, owner: weakref.ref[Any], make: Callable[[Any, Any], None]
 ) -> None:
     while (batch := waiting.get()) is not None and not state.ended:
-        method = make()
-        if method is None:
+        one = owner()
+        if one is None:
             return
         with suppress(BaseException):  # the consumer collates what this thread has not
-            method(batch)
-        del method, batch
+            make(one, batch)
+        del one, batch
 
 
 _live: Living[CollateThreads[Any]] = Living()

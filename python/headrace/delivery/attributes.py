@@ -18,6 +18,10 @@ OnError = Literal["raise", "skip", "replace"]
 OutTransform = Callable[[Any], Any]
 
 
+class Unasked(int):
+    """A default of an argument that acts in another way than the same number given."""
+
+
 class OwnAttributes:
     """Mixed into the loader: the fields of its OwnSettings as attributes of the same names."""
 

@@ -6,19 +6,24 @@ change while a batch waits in a queue, and the process may have ended when the p
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from torch.utils.data import get_worker_info
 
 from headrace.base.exceptions import named_words_of
-from headrace.epochs.sampler_state import is_stateful, state_of
+from headrace.epochs.sampler_state import is_stateful
 from headrace.fallback.protocol import restore
 
 SAME = b""  # sent if the state equals the one sent with the batch before
+TOO_LARGE = b"!"  # sent instead of a state that nobody has asked for and that would take longer than the batch
+OF_MAIN = b"?"  # sent instead of such a state before the first batch, which is that of the main process's dataset
+_MOST = 16_384  # bytes of a state that is sent with each batch though nobody has asked for it
+_AN_OBJECT = 512  # bytes that pickling a tensor or array adds
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,7 @@ class Users:
     batch_size: int | None
     drop_last: bool
     persistent: bool
+    asked: bool  # whether states were asked for, by `snapshot_every_n_steps`
 
 
 @dataclass(frozen=True)
@@ -123,6 +129,7 @@ class Carrier:
         self._worker = self._epoch = self._count = 0
         self._ended = False
         self._sent: bytes | None = None
+        self._too_large = False
 
     def start(self, worker: int) -> None:
         """Called by torch as worker_init_fn."""
@@ -154,18 +161,55 @@ class Carrier:
         except Exception as error:
             return pickle.dumps(Failed(named_words_of(error)))
 
-    def _says(self, *, ended: bool = False) -> None:
+    def _says(self, *, ended: bool = False, of_main: bool = False) -> None:
+        """Sends the state without a batch. `of_main`: it is that of the main process's dataset."""
         self._sent = None
-        self._queue.put(Message(self._worker, self._epoch, self._count, self._pickled(), ended))
+        state = OF_MAIN if of_main and self._is_large() else self._pickled()
+        self._too_large = self._too_large or (not self.users.asked and len(state) > _MOST)
+        self._queue.put(Message(self._worker, self._epoch, self._count, state, ended))
+
+    def _is_large(self) -> bool:
+        """Whether the state is too large to be sent unasked; says so without copying it."""
+        if not self._too_large and not self.users.asked:
+            with contextlib.suppress(Exception):  # raised again when it is pickled
+                self._too_large = bytes_of(self._state()) > _MOST
+        return self._too_large
 
     def _fails(self) -> None:
         self._queue.put(Message(self._worker, max(1, self._epoch), 0, None))
 
     def _carry(self, batch: Any, *, keep: bool) -> Carried:
+        if keep and self._too_large:
+            return Carried(batch, self._worker, self._count, TOO_LARGE, self._ended)
         state = self._pickled() if keep else None
         if state is not None:
+            self._too_large = not self.users.asked and len(state) > _MOST
             state, self._sent = SAME if state == self._sent else state, state
         return Carried(batch, self._worker, self._count, state, self._ended)
+
+
+def _state_of(one: Any) -> Any:
+    """Returns the object's own state, which is pickled at once; None if it has none."""
+    return one.state_dict() if is_stateful(one) else None
+
+
+def bytes_of(state: Any) -> int:
+    """Returns about how many bytes a state has when it is pickled, without copying its tensors and arrays."""
+    found, waiting = 0, [state]
+    while waiting and found <= _MOST:
+        one = waiting.pop()
+        if isinstance(one, Mapping):
+            waiting += one.keys()
+            waiting += one.values()
+        elif isinstance(one, (list, tuple, set, frozenset)):
+            waiting += one
+        elif isinstance(one, (str, bytes, bytearray)):
+            found += len(one)
+        else:
+            found += 8
+            nbytes = getattr(one, "nbytes", None)
+            found += nbytes + _AN_OBJECT if isinstance(nbytes, int) else 0
+    return found
 
 
 class Indexed(Carrier):
@@ -177,7 +221,7 @@ class Indexed(Carrier):
         self._epoch = 1
         if place is not None:
             restore(self.users.dataset, place.dataset, "dataset")
-        self._says()
+        self._says(of_main=place is None and self.users.init_fn is None)
 
     def __getitem__(self, task: Task) -> Any:
         self._take(task)
@@ -201,7 +245,7 @@ class Indexed(Carrier):
         return self._carry(self.users.collate_fn(data), keep=self._keep)
 
     def _state(self) -> dict[str, Any]:
-        return {"dataset_state": state_of(self.users.dataset), "fetcher_state": None}
+        return {"dataset_state": _state_of(self.users.dataset), "fetcher_state": None}
 
 
 class Stream(Carrier):
@@ -278,6 +322,6 @@ class Stream(Carrier):
 
     def _state(self) -> dict[str, Any]:
         dataset, iterator = self.users.dataset, self._iterator
-        of_dataset = None if iterator is dataset else state_of(dataset)
-        fetcher = {"dataset_iter_state": state_of(iterator), "fetcher_ended": self._ended}
+        of_dataset = None if iterator is dataset else _state_of(dataset)
+        fetcher = {"dataset_iter_state": _state_of(iterator), "fetcher_ended": self._ended}
         return {"dataset_state": of_dataset, "fetcher_state": fetcher}

@@ -71,7 +71,7 @@ class IndexBatches:
     ) -> None:
         self._sampler, self._keep, self._seeds = sampler, keep, seeds
         iterate = iter if seeds is None else seeds.iterate
-        self._begin: Callable[[], None] | None = lambda: self._pass_over(place, before)
+        self._unbegun: tuple[IndexPosition, Callable[[], None]] | None = place, before
         self._drawn = place.at
         self._samples = 0  # in the batches drawn by torch's BatchSampler
         self._ahead: deque[tuple[int, Any]] = deque()  # drawn, not requested yet
@@ -121,7 +121,7 @@ class IndexBatches:
     @property
     def begun(self) -> bool:
         """Whether anything was drawn."""
-        return self._begin is None
+        return self._unbegun is None
 
     @property
     def handed_out(self) -> int:
@@ -153,7 +153,7 @@ class IndexBatches:
             self._marks.popleft()
         if self._seeds is not None:
             self._seeds.forget(self._marks[0].at)
-        now = first == self._drawn and not self._ended and self._begin is None
+        now = first == self._drawn and not self._ended and self._unbegun is None
         mark = self._mark() if now else self._marks[0]
         counts = self._seeds.packed(mark.at) if self._seeds is not None and mark.has_states else None
         return replace(mark, upto=upto, missing=tuple(missing), occurrences=counts)
@@ -161,9 +161,9 @@ class IndexBatches:
     # ---- drawing -----------------------------------------------------------------------------------------------------
 
     def _next(self) -> tuple[int, Any]:
-        begin, self._begin = self._begin, None
-        if begin is not None:
-            begin()
+        unbegun, self._unbegun = self._unbegun, None
+        if unbegun is not None:
+            self._pass_over(*unbegun)
         return self._ahead.popleft() if self._ahead else self._draw()
 
     def _pass_over(self, place: IndexPosition, before: Callable[[], None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -92,7 +93,8 @@ class TorchProgress:
         if self._ends:
             return iter(())
         keep = self._keep if self._in_order else 1
-        self._draws = IndexBatches(sampler, self._place, keep, self._before, self._seeds)
+        me = weakref.ref(self)  # what it draws must not hold the observer, which holds it
+        self._draws = IndexBatches(sampler, self._place, keep, lambda: _before(me), self._seeds)
         if self.workers is None or self._iterable:
             return self._draws
         return _Tasks(self._draws, self.workers)
@@ -136,7 +138,8 @@ class TorchProgress:
         """Lets the first batch of indices be drawn on request, from the generators' states at that time."""
         self._late = None
 
-    def _before(self) -> None:
+    def before(self) -> None:
+        """Called before the first batch of indices is drawn."""
         if self._settled is not None and self._late is None:
             now = Randomness.now(self._generators, self._settled.default is not None)
             self._late = None if now.same(self._settled) else now
@@ -239,6 +242,12 @@ class TorchProgress:
             state_of(iterator),
             self._source is not None and bool(self._source.ended),
         )
+
+
+def _before(progress: weakref.ref[TorchProgress]) -> None:
+    one = progress()
+    if one is not None:
+        one.before()
 
 
 class _Tasks:

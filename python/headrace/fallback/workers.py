@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import pickle
 import queue
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch.multiprocessing
 from torch.utils.data import IterableDataset, IterDataPipe, MapDataPipe
 
+from headrace.delivery.attributes import Unasked
 from headrace.epochs.sampler_state import is_stateful
-from headrace.fallback.carried import SAME, Carried, Carrier, Failed, Indexed, Message, Stream, Users, WorkerPlace
+from headrace.fallback.carried import (
+    OF_MAIN,
+    SAME,
+    TOO_LARGE,
+    Carried,
+    Carrier,
+    Failed,
+    Indexed,
+    Message,
+    Stream,
+    Users,
+    WorkerPlace,
+)
 
 _LOOK_S = 0.2  # interval at which a worker that owes a message is checked for being alive
 
@@ -65,11 +78,13 @@ class WorkerStates:
             loader.batch_size,
             loader.drop_last,
             loader.persistent_workers,
+            not isinstance(loader.snapshot_every_n_steps, Unasked) or not loader.in_order,
         )
         kind = Stream if self.iterable else Indexed
         self.carrier: Carrier = kind(users, -(-self._every // self._number), self._queue, places)
         self._processes: list[Any] = []
         self._epoch, self.last = 1, self._number - 1
+        self._large = False  # whether a worker's state is too large to be sent with each batch
         self._messages: dict[tuple[int, bool], Message] = {}
         self._assigned: set[int] = set()
         self._left: list[bytes | None] = []
@@ -126,11 +141,17 @@ class WorkerStates:
         known = self._known[carried.worker]
         self.last = carried.worker
         known.count, known.ended = carried.count, carried.ended
-        known.final = carried.ended and carried.state is not None
-        if carried.state is not None:
+        known.final = carried.ended and carried.state not in (None, TOO_LARGE)
+        if carried.state == TOO_LARGE:
+            self._large = True
+        elif carried.state is not None:
             known.state = known.state if carried.state == SAME else carried.state
             known.at = carried.count
-        if not self.iterable and (not self._in_order or (self._every and handed_out % self._every == 0)):
+        if (
+            not self.iterable
+            and not self._large
+            and (not self._in_order or (self._every and handed_out % self._every == 0))
+        ):
             self._snapshot = handed_out, [one.state for one in self._known]
         return carried.batch
 
@@ -189,10 +210,16 @@ class WorkerStates:
             except (OSError, EOFError, ValueError):  # the queue's other end is gone
                 return None
             if message.epoch == self._epoch:
+                if message.state == OF_MAIN:
+                    message = replace(message, state=self._of_main(message.worker))
                 self._messages[message.worker, message.ended] = message
                 if message.state is None:
                     self._messages.setdefault((message.worker, not message.ended), message)
         return self._messages[worker, ended]
+
+    def _of_main(self, worker: int) -> bytes:
+        state = {"worker_id": worker, "dataset_state": self.carrier.users.dataset.state_dict(), "fetcher_state": None}
+        return pickle.dumps(state)
 
     def _loaded(self, worker: int, state: bytes | None) -> dict[str, Any]:
         if state is None:
