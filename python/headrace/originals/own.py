@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from inspect import CO_OPTIMIZED
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, GenericAlias, MethodType, ModuleType
 from typing import Any
 
 from headrace.originals.files import Binding, bound, is_compiled_otherwise
@@ -44,7 +44,7 @@ RANDOM = frozenset(("torch", "random", "numpy", "numpy.random"))
 #: Functions that others put in place of one and that only help where it fails -> the global name of what they call.
 _HELPERS = {("ultralytics.utils.patches", "image_open"): "_image_open"}
 #: Modules of the types of callable values that are no functions: aliases of types and the like.
-_OF_TYPES = frozenset(("types", "typing", "typing_extensions", "builtins", "re", "functools", "operator"))
+_OF_TYPES = frozenset(("typing", "typing_extensions", "re", "operator"))
 
 _COMPARED = (
     "co_code",
@@ -200,11 +200,11 @@ def _is_named(value: Any, binding: Binding, module: ModuleType) -> bool:
     """Whether the file imports a function, or gives another name to one."""
     if _is_what_is_imported(value, binding):
         return True
+    if isinstance(value, functools.partial) is not ("partial" in binding.names):
+        return False
     if isinstance(value, functools.partial):
-        if "partial" not in binding.names:
-            return False
         value = function_in(value.func)
-    elif type(value).__module__ in _OF_TYPES and not isinstance(value, FunctionType):
+    elif isinstance(value, GenericAlias) or type(value).__module__ in _OF_TYPES:
         return True
     home, path = sys.modules.get(str(getattr(value, "__module__", ""))), str(getattr(value, "__qualname__", ""))
     last = path.rpartition(".")[2]

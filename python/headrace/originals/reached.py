@@ -13,6 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
+import torch
+
+from headrace.originals.files import bound
 from headrace.originals.own import ABSENT, RANDOM, code_of, function_in, is_followed, is_own
 
 #: Special methods that no name in code calls; all others are left out.
@@ -25,7 +28,6 @@ _DRAWS = frozenset(
         "beta",
         "choice",
         "choices",
-        "empty",
         "gauss",
         "multinomial",
         "normal",
@@ -44,7 +46,9 @@ _DRAWS = frozenset(
         "uniform",
     )
 )
+_DRAWS_IN_PLACE = frozenset(("exponential_", "normal_", "random_", "uniform_"))  # methods of tensors
 _PLAIN = (tuple, enum.Enum, BaseException)  # classes that have no methods of their own to speak of
+_DATA = (str, bytes, int, float, complex, tuple, list, dict, set, frozenset, type(None))  # of values without functions
 _IMAGES = ("Image", "Tensor")  # names of the classes of images
 _KERNELS = "torchvision.transforms.v2.functional._utils"
 
@@ -78,7 +82,7 @@ class Reached:
     Attributes:
         places: with the values that are there.
         functions: that are followed.
-        absent: names that hide Python's own function if they come into a module.
+        absent: names that hide another function if they come into a module or class.
         replaced: the places among them whose value is not the library's own; these values are not followed.
     """
 
@@ -175,6 +179,12 @@ class Reached:
         else:
             self.replaced.append(place)
 
+    def _look_at_tensors(self, name: str) -> None:
+        """Looks for a method that was put over one which ``torch.Tensor`` inherits."""
+        if name in vars(torch.Tensor):
+            self.replaced.append(Place(vars(torch.Tensor), name, "torch", f"Tensor.{name}"))
+        self.absent.append((vars(torch.Tensor), name))
+
     def _read(self, function: FunctionType) -> None:
         """Looks up the names in a function's code."""
         scope, home = function.__globals__, function.__globals__["__name__"]
@@ -187,14 +197,24 @@ class Reached:
             if value is ABSENT and name == "open":
                 self._look(Place(vars(builtins), name, "builtins", name))
                 self.absent.append((scope, name))
-            if value is not ABSENT and (callable(value) or isinstance(value, ModuleType)):
+            if value is not ABSENT and (callable(value) or _stands_for_import(value, home, name)):
                 self._look(Place(scope, name, home, name))
+            if name in _DRAWS_IN_PLACE:
+                self._look_at_tensors(name)
             self._reach_name(name)
         for module in within:
             drawn = names.keys() & _DRAWS if module.__name__ in RANDOM else set()
             for name in names if is_followed(module.__name__) else drawn:
                 if callable(vars(module).get(name)):
                     self._look(Place(vars(module), name, module.__name__, name))
+
+
+def _stands_for_import(value: Any, module: str, name: str) -> bool:
+    """Whether a value is a module, or an object in the place of one."""
+    if isinstance(value, ModuleType):
+        return True
+    binding = None if isinstance(value, _DATA) or module not in sys.modules else bound(sys.modules[module], name)
+    return binding is not None and bool(binding.imported)
 
 
 def _in_class(cls: type, name: str) -> Any:

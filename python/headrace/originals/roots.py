@@ -13,7 +13,7 @@ from PIL import Image
 from torch import nn
 from torch.utils.data import Dataset
 
-from headrace.originals.own import is_followed
+from headrace.originals.own import is_followed, is_ours
 
 #: Attributes of datasets that hold other datasets, or what is called on an image.
 _OF_DATASETS = ("dataset", "datasets", "transform", "transforms", "fields", "geometry")
@@ -101,7 +101,10 @@ class Roots:
             return
         self.classes[plugin.JpegImageFile] = None
         opener: tuple[Any, ...] = Image.OPEN.get("JPEG", ())
-        registered = zip(("jpeg_factory", "_accept"), opener, strict=False)
+        names = ("jpeg_factory", "_accept")
+        registered = [
+            (name, vars(plugin)[name] if is_ours(one) else one) for name, one in zip(names, opener, strict=False)
+        ]
         self.held += [Held(function, plugin.__name__, name) for name, function in (*registered, *_of_markers(plugin))]
 
 

@@ -14,7 +14,7 @@ from headrace import Blobs, DataLoader
 from headrace import transforms as T
 from headrace.collate.stacked_views import StackedViews
 from headrace.mixing import direct_mixes
-from headrace.mixing.programs import of_samples
+from headrace.mixing.programs import of_samples, of_stacked
 from support import TENSOR, pictures
 from torchvision_shim import import_torchvision
 
@@ -204,3 +204,16 @@ def test_a_loader_mixes_directly(monkeypatch):
     data = Blobs(pictures(8), range(8), T.Compose([T.Resize((8, 8)), *TENSOR]))
     assert len(list(DataLoader(data, 4, collate_fn=collates(mixes()[2])[1], num_workers=1))) == len(made) == 2
     assert None not in made
+
+
+@pytest.mark.parametrize(("name", "of"), [("transform", "MixUp"), ("make_params", "MixUp"), ("forward", "Transform")])
+def test_replaced_methods_are_called(torchvision, monkeypatch, name, of):
+    v2 = torchvision.transforms.v2
+    mix = v2.MixUp(num_classes=3)
+    assert of_stacked(lambda samples: mix(*default_collate(samples))) is not None
+    cls = getattr(v2, of)
+    before = getattr(cls, name)
+    monkeypatch.setattr(cls, name, lambda self, *given: before(self, *given))
+    assert of_stacked(lambda samples: mix(*default_collate(samples))) is None
+    monkeypatch.undo()
+    assert of_stacked(lambda samples: mix(*default_collate(samples))) is not None

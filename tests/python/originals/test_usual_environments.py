@@ -1,0 +1,73 @@
+"""Where nobody has replaced a function, none counts as replaced: in no class that headrace recognises."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+import pytest
+from PIL import Image
+from torch.utils.data import Dataset
+
+import headrace
+import headrace.pillow
+from headrace.originals.reached import Reached
+
+CALLED = ("__call__", "forward", "__getitem__", "__getitems__", "__array_interface__")
+
+
+def classes(*modules: str) -> list[type]:
+    found: dict[Any, None] = {}
+    for name in modules:
+        module = importlib.import_module(name)
+        found |= dict.fromkeys(one for one in vars(module).values() if inspect.isclass(one))
+    return [
+        one
+        for one in found
+        if callable(one) and (hasattr(one, "forward") or issubclass(one, Dataset) or "__call__" in vars(one))
+    ]
+
+
+def replaced(roots: list[type]) -> list[str]:
+    Image.preinit()
+    plugin = importlib.import_module("PIL.JpegImagePlugin")
+    reached = Reached()
+    reached.follow([*roots, plugin.JpegImageFile], CALLED, [Image.open], [])
+    assert len(reached.places) > 50
+    return list(map(str, reached.replaced))
+
+
+LIBRARIES = [
+    ("torchvision.transforms",),
+    ("torchvision.transforms.v2",),
+    ("torchvision.datasets.folder", "torchvision.datasets.cifar", "torchvision.datasets.mnist"),
+    ("torchvision.datasets",),
+    ("headrace.transforms", "headrace"),
+    ("torch.utils.data",),
+]
+
+
+@pytest.mark.parametrize("modules", LIBRARIES, ids=" ".join)
+@pytest.mark.parametrize("installed", [False, True], ids=["plain", "opened deferred"])
+def test_nothing_is_replaced(torchvision, modules, installed):
+    if installed:
+        headrace.pillow.install()
+    try:
+        assert replaced(classes(*modules)) == []
+    finally:
+        headrace.pillow.uninstall()
+
+
+def test_nothing_of_timm_is_replaced(timm):
+    assert (
+        replaced(
+            classes("timm.data.transforms", "timm.data.auto_augment", "timm.data.random_erasing", "timm.data.mixup")
+        )
+        == []
+    )
+
+
+def test_nothing_of_transformers_is_replaced(torchvision):
+    transformers = pytest.importorskip("transformers")
+    assert replaced([transformers.ViTImageProcessor, transformers.CLIPImageProcessor]) == []
