@@ -188,7 +188,7 @@ def test_stats_count_samples_and_views_on_a_device():
 
 def test_a_transform_that_is_exchanged_is_used_in_the_next_epoch():
     dataset = blobs(6, T.Views([train(32), train(16)]))
-    loader = DataLoader(dataset, 6, seed=1, num_workers=1, persistent_workers=True)
+    loader = DataLoader(dataset, 6, seed=1, num_workers=1)
     assert [view.shape[-1] for view in next(iter(loader))[0]] == [32, 16]
     dataset.transform = T.Views([train(8)])
     assert [view.shape[-1] for view in next(iter(loader))[0]] == [8]
