@@ -13,7 +13,7 @@ from headrace.base.native import core
 from headrace.base.text import shortened
 from headrace.base.world import World
 from headrace.collate import collation
-from headrace.delivery.routing import Native
+from headrace.delivery.routing import Native, stepping
 from headrace.delivery.settings import Settings
 from headrace.engine.device_engine import decoding_threads, destination_for
 from headrace.epochs.samplers import order_of
@@ -57,6 +57,7 @@ def explain(settings: Settings, route: Native) -> Explanation:
     lines = [
         *reading(settings, source, settings.dataset),
         *steps(recipe),
+        *order(settings, route),
         *targets(source),
         *collating(settings, ahead=ahead),
         *seeding(settings),
@@ -99,6 +100,14 @@ def steps(recipe: Recipe) -> list[Part]:
     if recipe.in_python:
         lines.append(Part("steps in Python", "see", f"{_TABLE} lists the transforms that have a native form"))
     return lines
+
+
+def order(settings: Settings, route: Native) -> list[Part]:
+    """Returns why the caller's thread makes each sample, in order; nothing where threads share them out."""
+    why = stepping(route, settings.collate_fn, batched=settings.batched).in_order
+    if not why or settings.num_workers == 0:
+        return []
+    return [Part("order", "Python", f"the caller's thread makes one sample after another, because {why}")]
 
 
 def targets(source: BlobDataset) -> list[Part]:

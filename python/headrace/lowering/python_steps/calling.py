@@ -20,6 +20,7 @@ from headrace.lowering.builder import Builder, LoweringError, shown
 from headrace.lowering.python_steps.copies import copied
 from headrace.lowering.python_steps.metadata import carried
 from headrace.lowering.python_steps.reach import Reach
+from headrace.lowering.python_steps.state import Kept
 from headrace.randomness.own_generators import Reseeded, bare, reseeded
 from headrace.randomness.python_randomness import FixedRand, draws_process_wide, sample_randomness
 from headrace.recipe.byte_table import Pointwise, table
@@ -40,7 +41,8 @@ def call(builder: Builder, transform: Any, why: str) -> str:
         LoweringError: the transform cannot be tried or copied, or may change objects that it shares with other code.
     """
     reach = Reach(transform)
-    if reach.shares:
+    kept = Kept([transform])
+    if (reach.shares and kept.changes_anything()) or kept.reaches_out():
         raise LoweringError(
             f"{shown(transform)} may change an object that it shares with other code, while torch's workers change a "
             "copy each; make the object an attribute of a transform class"

@@ -7,11 +7,12 @@ depend on their earlier calls are called where torch would call them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import FunctionType, ModuleType
 from typing import Any
 
 from headrace.lowering.python_steps.changes import Changes
 from headrace.lowering.python_steps.values import Unclear
-from headrace.randomness.held_generators import held_generators
+from headrace.randomness.held_generators import GENERATORS, held_generators
 
 
 class Kept:
@@ -62,6 +63,18 @@ class Kept:
             if self._unclear[number]:
                 return f"{_name(self._functions[number])} {self._unclear[number]}, so it may keep a state"
         return ""
+
+    def reaches_out(self) -> bool:
+        """Whether calls change a class, a module, a function or a generator, which copies of the functions share."""
+        return any(
+            isinstance(held, (type, ModuleType, FunctionType, *GENERATORS))
+            for number in range(len(self._functions))
+            for held, _ in self._changed(number)
+        )
+
+    def changes_anything(self) -> bool:
+        """Whether calls may change an object, also one that they never read."""
+        return any(one.found or one.stored for one in self._changes) or any(self._unclear)
 
     def generators(self, numbers: Sequence[int]) -> str:
         """Returns a clause about a function that draws from a generator in its attributes; "" if none does."""
