@@ -110,7 +110,7 @@ def _im(image: Any) -> Any:
 def _set_im(image: Any, native: Any) -> None:
     if isinstance(image, ImageFile.ImageFile) and native is not None and _held(image) is None:
         counts = in_force.here()
-        if counts is not None:
+        if counts is not None and image.tile:  # Pillow decodes the file
             reason = image.__dict__.pop("_by_pillow", None) or _why_not(image)
             counts.count(reason or "JPEG of a class that a program has replaced")
     if _IM == "_im":
@@ -121,8 +121,8 @@ def _set_im(image: Any, native: Any) -> None:
 
 def _array_interface(image: Any) -> Any:
     """NumPy's view of an image: its bytes in one native pass, if it has no pixels yet."""
-    lazy = recorded(image) if _ARRAYS and type(image).tobytes is Image.Image.tobytes else None
-    values = None if lazy is None else lazy.mapped(BYTES[: len(lazy.mode)], "channels_last")
+    lazy = recorded(image)
+    values = None if lazy is None else mapped(image, BYTES[: len(lazy.mode)], "channels_last")
     if values is None:
         return _plain_array_interface(image)
     shape = values.shape if values.shape[2] == 3 else values.shape[:2]
@@ -177,6 +177,8 @@ def is_deferred(image: Any) -> bool:
 def mapped(image: Any, table: Any, layout: str) -> Any:
     """Returns the values that a table gives for a deferred image's pixels, as `LazyCore.mapped`; None if the pixels are
     to be made first."""
+    if not _ARRAYS or type(image).tobytes is not Image.Image.tobytes:
+        return None
     lazy = recorded(image)
     return None if lazy is None else lazy.mapped(table, layout)
 

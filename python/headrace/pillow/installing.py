@@ -184,7 +184,7 @@ def _put_in_place() -> None:
 
 
 def _is_pillows(opens: Any) -> bool:
-    return getattr(opens, "__module__", None) == JpegImagePlugin.__name__ and is_own(opens)
+    return is_own(opens, JpegImagePlugin, "jpeg_factory") and callable(opens) and not isinstance(opens, type)
 
 
 def _remove_unused() -> None:

@@ -60,7 +60,7 @@ class Replacements:
             module = sys.modules.get(place.module)
             holder = None if module is None or place in self._replaced else place.find(module)
             before = None if holder is None else _of(holder, place.name)
-            if before is not None and is_own(before):
+            if before is not None and is_own(before, holder, place.name):
                 ours = self._version(place, before)
                 self._replaced[place] = holder, before, ours
                 _set(holder, place.name, ours)
@@ -93,13 +93,26 @@ def _below(function: Any) -> Any:
     return function
 
 
-def is_own(function: Any) -> bool:
-    """Whether a function is the one that its module defines, or our version of it, and not another one in its place."""
+_LIBRARIES = ("PIL", "headrace", "timm", "torch", "torchvision")
+
+
+def is_own(function: Any, holder: Any, name: Any) -> bool:
+    """Whether a function is the one that its library has put in a class, module or dict, or our version of it."""
     function = _below(function)
-    if isinstance(function, FunctionType):
-        module = sys.modules.get(function.__module__)
-        return module is not None and function.__globals__ is vars(module)  # functools.wraps copies only the names
-    return not callable(function) or type(function).__module__ == "builtins"  # a native function
+    if isinstance(function, type):
+        return _library(function) in _LIBRARIES
+    if not isinstance(function, FunctionType):
+        return not callable(function) or type(function).__module__ == "builtins"  # a native function
+    module = sys.modules.get(function.__module__)
+    if module is None or function.__globals__ is not vars(module) or _library(function) not in _LIBRARIES:
+        return False  # functools.wraps copies names, not globals
+    if isinstance(holder, type):
+        return function.__qualname__.split(".")[0] in [of.__name__ for of in holder.__mro__]
+    return isinstance(holder, dict) or function.__name__ == name
+
+
+def _library(of: Any) -> str:
+    return str(of.__module__).split(".")[0]
 
 
 class Untouched:
@@ -123,8 +136,8 @@ class Untouched:
             if there:
                 look = operator.attrgetter(*there)
                 self._parts.append([look, of, look(of)])
+            self._known = self._known and all(is_own(getattr(of, name), of, name) for name in there)
             found = [_below(getattr(of, name)) for name in there]
-            self._known = self._known and all(map(is_own, found))
             self._functions += [one for one in found if isinstance(one, FunctionType)]
         self._codes = list(map(_code_of, self._functions))
 
