@@ -18,7 +18,6 @@ from headrace.delivery.gathering import Gathered
 from headrace.delivery.iterator import NativeIterator
 from headrace.delivery.line import Line, Order
 from headrace.delivery.out_transform import seeded
-from headrace.delivery.persistent import PersistentIterator
 from headrace.delivery.routing import AnySource, Threaded, stepping
 from headrace.delivery.settings import Settings
 from headrace.delivery.stacking import Stacked
@@ -45,6 +44,41 @@ from headrace.sources import BlobDataset, checked_table
 from headrace.tuning.budget import rank_memory
 
 Renew = Callable[[Progress], Order | None]
+
+
+class PersistentIterator:
+    """Iterator over the newest epoch of a loader with ``persistent_workers=True``.
+
+    torch's loader has one iterator then, which ``iter(loader)`` sets to the beginning of the next epoch. Whoever holds
+    it goes on with that epoch.
+    """
+
+    _current: NativeIterator
+
+    def begin(self, epoch: NativeIterator) -> None:
+        """Goes on with another epoch."""
+        self._current = epoch
+
+    def __iter__(self) -> PersistentIterator:
+        return self
+
+    def __next__(self) -> Any:
+        return self._current.__next__()
+
+    def __len__(self) -> int:
+        return len(self._current)
+
+    def close(self) -> None:
+        """Discards the batches in flight; a later ``next()`` raises RuntimeError. Idempotent."""
+        self._current.close()
+
+    @property
+    def loader(self) -> Any:
+        """See NativeIterator."""
+        return self._current.loader
+
+    def __reduce__(self) -> Any:
+        return self._current.__reduce__()
 
 
 class Runner:

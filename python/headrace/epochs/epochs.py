@@ -19,9 +19,9 @@ from headrace.epochs.order import (
     OrderedBatch,
     RandomState,
     base_seed,
-    follows_from_its_epoch,
     generators_of,
 )
+from headrace.epochs.sampler_kinds import follows_from_its_epoch
 from headrace.epochs.sampler_state import SamplerState, is_stateful
 from headrace.epochs.samplers import (
     Order,

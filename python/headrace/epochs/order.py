@@ -11,15 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler, WeightedRandomSampler
-from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
 from headrace.epochs.naming import Naming, as_indices
+from headrace.epochs.sampler_kinds import draws_at_once
 from headrace.epochs.sampler_state import History, SamplerState
 from headrace.randomness.draws import Occurrences
 from headrace.randomness.python_randomness import generators_held
-from headrace.sampler.distributed import ShardedSampler, Share
-from headrace.sampler.seeded import Seeded, sampler_chain
+from headrace.sampler.distributed import Share
 
 Int64s = npt.NDArray[np.int64]
 
@@ -70,36 +68,6 @@ def base_seed(generator: torch.Generator | None) -> int:
     """Draws a base seed exactly as torch's DataLoader does at the start of an epoch: later draws stay the same."""
     device = "cpu" if generator is None else generator.device
     return int(torch.empty((), dtype=torch.int64, device=device).random_(generator=generator).item())
-
-
-def names_each_once(sampler: Any, length: int) -> bool:
-    """Whether an epoch of this sampler or batch sampler is known to yield no sample twice."""
-    if type(sampler) is BatchSampler or isinstance(sampler, ShardedSampler):
-        return names_each_once(sampler.sampler, length)
-    if type(sampler) is SequentialSampler:
-        return True
-    if type(sampler) is RandomSampler:
-        return not sampler.replacement and sampler.num_samples <= length
-    return is_headrace_sampler(sampler) and sampler.unique
-
-
-def is_headrace_sampler(sampler: Any) -> bool:
-    """Whether the sampler's class is headrace's own, not a subclass defined elsewhere."""
-    return isinstance(sampler, Seeded) and type(sampler).__module__.startswith("headrace.")
-
-
-def draws_at_once(sampler: Any) -> bool:
-    """Whether a sampler makes all its draws with its first item: when the others are taken is not to be noticed."""
-    if type(sampler) in (SequentialSampler, WeightedRandomSampler, TorchDistributedSampler):
-        return True
-    if type(sampler) is RandomSampler:
-        return sampler.generator is None  # it draws a seed, and then from a generator of its own
-    return follows_from_its_epoch(sampler)
-
-
-def follows_from_its_epoch(sampler: Any) -> bool:
-    """Whether a sampler is headrace's own, and draws from no other one that is not."""
-    return all(map(is_headrace_sampler, sampler_chain(sampler)))
 
 
 @dataclass(frozen=True)

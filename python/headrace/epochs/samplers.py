@@ -14,7 +14,8 @@ from torch.utils.data import BatchSampler, IterableDataset, RandomSampler, Seque
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
 from headrace.base.world import World
-from headrace.epochs.order import Cut, is_headrace_sampler, names_each_once
+from headrace.epochs.order import Cut
+from headrace.epochs.sampler_kinds import is_headrace_sampler, names_each_once
 from headrace.sampler.aspect import AspectRatioBatchSampler
 from headrace.sampler.distributed import DistributedSampler, RankSampler, ShardedSampler, Share
 from headrace.sampler.plain import SeededRandomSampler, SeededSequentialSampler

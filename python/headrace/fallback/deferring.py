@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,7 +56,8 @@ class InWorkers:
 
     Attributes:
         start: replaces worker_init_fn.
-        collate: replaces collate_fn; returns a `Counted`. Tracebacks of errors in the user's functions are torch's.
+        collate: replaces collate_fn; returns a `Counted`, or the batch itself if there is nothing to say of it.
+            Tracebacks of errors in the user's functions are torch's.
     """
 
     def __init__(
@@ -112,13 +113,16 @@ class InWorkers:
         return collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
 
     def _finish(self, batch: Any) -> Any:
-        _make_pixels(batch)
+        found = list(leaves(batch))
+        _make_pixels(found)
         files.end_batch(self._counts, samples_are_gone=False)  # torch's fetcher still refers to them
         if self._places is not None:
             self._places.finish(self._samples)
             if default_collate_fn_map.get(torch.Tensor) == self._collate_tensors:
                 default_collate_fn_map[torch.Tensor] = collate_tensor_fn
-        sent = [] if self._blocks is None else self._blocks.finish(batch)
+        sent = [] if self._blocks is None else self._blocks.finish(found)
+        if not sent and not self._counts.any:
+            return batch
         return Counted(batch, self._counts.take(), self._worker, sent)
 
 
@@ -133,7 +137,7 @@ class AloneInWorkers(InWorkers):
         self._flags = None
 
     def _finish(self, batch: Any) -> Any:
-        _make_pixels(batch)
+        _make_pixels(leaves(batch))
         files.end_batch(self._counts, samples_are_gone=False)  # torch's fetcher still refers to them
         return batch
 
@@ -148,14 +152,14 @@ def call_deferring(make: Callable[[], Any], counts: ImageCounts, *, samples_are_
     """
     with deferred_here(counts):
         made = make()
-    _make_pixels(made)
+    _make_pixels(leaves(made))
     files.end_batch(counts, samples_are_gone)
     return made
 
 
-def _make_pixels(batch: Any) -> None:
+def _make_pixels(found: Iterable[Any]) -> None:
     """Makes the pixels of the images in a batch: its consumer does not expect to wait for them."""
-    for one in leaves(batch):
+    for one in found:
         # An image that was only opened has no pixels with Pillow, either.
         if is_recorded(one):
             one.im  # noqa: B018

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,6 +77,7 @@ class IndexBatches:
         self._ahead: deque[tuple[int, Any]] = deque()  # drawn, not requested yet
         self._asked: dict[int, int] = {}  # batches that are not back: position in the order of requests -> number
         self._count = 0  # number of requests
+        self._may: bool | None = None  # see `_may_have_states`
         self._ended = False
         restore(sampler, place.sampler, "sampler")
         self._inner: _Inner | None = None
@@ -114,9 +115,10 @@ class IndexBatches:
         with contextlib.suppress(StopIteration):
             self._ahead.appendleft(self._next())
 
-    def returned(self, out: Iterable[int]) -> None:
+    def returned(self, out: Container[int]) -> None:
         """Records that all requested batches except `out` (counted by request, from 0) have come back."""
-        self._asked = {one: self._asked[one] for one in out}
+        for one in [one for one in self._asked if one not in out]:
+            del self._asked[one]
 
     @property
     def begun(self) -> bool:
@@ -211,7 +213,7 @@ class IndexBatches:
         self._drawn += 1
         if self._inner is not None:
             self._samples += len(item)
-        if self._keep and self._drawn % self._keep == 0:
+        if self._keep and self._drawn % self._keep == 0 and self._may_have_states():
             mark = self._mark()
             if mark.has_states:
                 self._marks.append(mark)
@@ -228,6 +230,12 @@ class IndexBatches:
             return self._draw()
         except StopIteration:
             return None
+
+    def _may_have_states(self) -> bool:
+        """Whether the samplers have states, which is known once they are iterated."""
+        if self._may is None:
+            self._may = self._inner is None or self._have_states()
+        return self._may
 
     def _have_states(self) -> bool:
         inner = self._inner

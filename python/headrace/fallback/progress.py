@@ -22,6 +22,8 @@ from headrace.pace.pace import Pace, Seen
 from headrace.pace.scheduled import of_processes
 from headrace.pillow.image_counts import ImageCounts
 
+_OTHER_BOOKS = (AttributeError, KeyError, IndexError, TypeError)  # raised where torch's internals are others
+
 
 class _Looking:
     """Reads the times of torch's worker processes. It holds no reference to the iterator."""
@@ -152,19 +154,24 @@ class TorchProgress:
         asked, self.when_requested = self.when_requested, None
         if asked is not None:
             asked(self)
-        with self._reading_torchs_books():
+        try:
             if self._draws is not None:
                 self._draws.returned(iterator._task_info if self._number and not self._iterable else ())
             if self.workers is not None and self._iterable:
                 self.workers.look(iterator)
+        except _OTHER_BOOKS as error:
+            self._cannot_read(error)
 
     @contextmanager
     def _reading_torchs_books(self) -> Iterator[None]:
         """Reads torch's internals. If this version of torch differs, iteration continues without states."""
         try:
             yield
-        except (AttributeError, KeyError, IndexError, TypeError) as error:
-            self._blind = f"the internals of torch {torch.__version__} differ from those that headrace reads: {error!r}"
+        except _OTHER_BOOKS as error:
+            self._cannot_read(error)
+
+    def _cannot_read(self, error: Exception) -> None:
+        self._blind = f"the internals of torch {torch.__version__} differ from those that headrace reads: {error!r}"
 
     def batch(self, data: Any) -> Any:
         """Counts a batch and returns the user's part of it."""

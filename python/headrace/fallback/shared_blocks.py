@@ -49,6 +49,10 @@ def storage_of(leaf: Any) -> Any:
     return leaf.untyped_storage() if plain else None
 
 
+def _is_large(leaf: Any) -> bool:
+    return type(leaf) is torch.Tensor and leaf.numel() * leaf.itemsize >= LEAST
+
+
 def make_flags(workers: int) -> Any:
     """Returns a byte for each block of each worker, in shared memory: whether the main process uses the block."""
     return RawArray("B", workers * NUMBERS)
@@ -116,32 +120,35 @@ class SharedBlocks:
         self._given = []
         return data
 
-    def finish(self, batch: Any) -> list[tuple[int, int]]:
-        """Called with the batch that collate_fn has returned.
+    def finish(self, found: list[Any]) -> list[tuple[int, int]]:
+        """Called with the leaves of the batch that collate_fn has returned.
 
         Returns:
             For each block in the batch, the number of a leaf that lies in it, and the number of the block. These are
             used until the main process frees them. A block that is not found in the batch is free if collate_fn has
             dropped it, and torch's from now on otherwise.
         """
+        if not self._given and not self._blocks and not any(map(_is_large, found)):
+            self._given = None
+            return []
         if is_possible():
-            for leaf in leaves(batch):
+            for leaf in found:
                 self._share(leaf)
         given, self._given = self._given or [], None
         numbers = {block.storage._cdata: block for block in self._blocks}
-        found: dict[int, int] = {}
-        for number, leaf in enumerate(leaves(batch)):
+        places: dict[int, int] = {}
+        for number, leaf in enumerate(found):
             block = numbers.get(getattr(storage_of(leaf), "_cdata", None))
             if block is not None:
-                found.setdefault(block.number, number)
+                places.setdefault(block.number, number)
         fresh = {block.number for block in given}
-        dropped = {block.number for block in given if block.number not in found and block.was_dropped()}
-        stays = dropped | found.keys()
+        dropped = {block.number for block in given if block.number not in places and block.was_dropped()}
+        stays = dropped | places.keys()
         self._blocks = [one for one in self._blocks if (one.number in fresh) is (one.number in stays)]
         most = min(_MOST, (self._ahead + 3) * max(1, len(fresh) - len(dropped)) + len(dropped))
         del self._blocks[: max(0, len(self._blocks) - most)]
         self._blocks = [one for one in self._blocks if one.last > self._batch - _BATCHES or self._is_used(one)]
-        sent = [(leaf, number) for number, leaf in found.items() if number in fresh]
+        sent = [(leaf, number) for number, leaf in places.items() if number in fresh]
         for _, number in sent:
             self._flags[self._first + number] = 1
         return sent

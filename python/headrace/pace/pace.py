@@ -135,7 +135,8 @@ class Pace:
         self.steps.add(step.own)
         self.stepped_ns += step.own
         self.recent.append(step)
-        self._sums = [total + one for total, one in zip(self._sums, step, strict=True)]
+        own, blocked, handed = self._sums
+        self._sums = [own + step.own, blocked + step.blocked, handed + step.handed]
         newest = self.marks[-1] if self.marks else None
         due = newest is None or (
             end_ns - newest.at_ns >= self._interval_ns and self.batches - newest.batches >= _LEAST_BATCHES

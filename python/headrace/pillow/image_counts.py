@@ -40,6 +40,11 @@ class ImageCounts:
         self.native += more.native
         self.by_pillow.update(more.by_pillow)
 
+    @property
+    def any(self) -> bool:
+        """Whether an image was counted."""
+        return bool(self.native or self.by_pillow)
+
     def take(self) -> ImageCounts:
         """Returns the counts, and begins at 0 again."""
         taken = ImageCounts(self.native, self.by_pillow)

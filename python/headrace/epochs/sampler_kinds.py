@@ -1,0 +1,41 @@
+"""What is known of a sampler by its class: whether it repeats samples, and when it draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler, WeightedRandomSampler
+from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
+
+from headrace.sampler.distributed import ShardedSampler
+from headrace.sampler.seeded import Seeded, sampler_chain
+
+
+def names_each_once(sampler: Any, length: int) -> bool:
+    """Whether an epoch of this sampler or batch sampler is known to yield no sample twice."""
+    if type(sampler) is BatchSampler or isinstance(sampler, ShardedSampler):
+        return names_each_once(sampler.sampler, length)
+    if type(sampler) is SequentialSampler:
+        return True
+    if type(sampler) is RandomSampler:
+        return not sampler.replacement and sampler.num_samples <= length
+    return is_headrace_sampler(sampler) and sampler.unique
+
+
+def is_headrace_sampler(sampler: Any) -> bool:
+    """Whether the sampler's class is headrace's own, not a subclass defined elsewhere."""
+    return isinstance(sampler, Seeded) and type(sampler).__module__.startswith("headrace.")
+
+
+def draws_at_once(sampler: Any) -> bool:
+    """Whether a sampler makes all its draws with its first item: when the others are taken is not to be noticed."""
+    if type(sampler) in (SequentialSampler, WeightedRandomSampler, TorchDistributedSampler):
+        return True
+    if type(sampler) is RandomSampler:
+        return sampler.generator is None  # it draws a seed, and then from a generator of its own
+    return follows_from_its_epoch(sampler)
+
+
+def follows_from_its_epoch(sampler: Any) -> bool:
+    """Whether a sampler is headrace's own, and draws from no other one that is not."""
+    return all(map(is_headrace_sampler, sampler_chain(sampler)))
