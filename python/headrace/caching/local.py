@@ -38,7 +38,9 @@ class LocalBytes:
             self._disk = DiskCache(str(cache.path), cache.size)
             _in_the_background(self._disk.tidy)
         writable = self._disk is not None and not self._disk.broken
-        self._native = core.LocalCache(int(cache.memory), str(self._disk.folder) if writable and self._disk else "")
+        self._native = core.LocalCache(
+            int(cache.memory), os.fsencode(self._disk.folder) if writable and self._disk else ""
+        )
 
     def _here(self) -> LocalBytes:
         """Returns the cache with these settings of the current process."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from headrace.base.cores import usable_cores
 from headrace.base.exceptions import name_of, words_of
+from headrace.base.text import printable
 from headrace.commands.given import GivenError, check_writable, dataset_of, set_recipe
 from headrace.comparison import plot, samples, tables
 from headrace.comparison.contenders import contenders
@@ -55,7 +56,7 @@ class Files:
         if self.json is not None:
             self.json.write_text(json.dumps(result.as_dict(), indent=1) + "\n")
         if self.markdown is not None:
-            self.markdown.write_text(tables.markdown(result))
+            self.markdown.write_text(printable(tables.markdown(result)), encoding="utf-8")
         if self.png is not None:
             plot.save(result, self.png)
 

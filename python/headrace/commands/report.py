@@ -9,6 +9,7 @@ from typing import Any
 
 from headrace import DataLoader
 from headrace.base.cores import usable_cores
+from headrace.base.text import printable
 from headrace.commands.given import GivenError, check_writable, dataset_of, set_recipe
 from headrace.page.document import document
 from headrace.page.traced import facts_of
@@ -41,7 +42,7 @@ def of_trace(path: Path, out: Path) -> int:
     """Writes the page of a trace. Returns the exit status: 2 if it is none, or the page cannot be written."""
     try:
         check_writable(out)
-        out.write_text(document(facts_of(path)), encoding="utf-8")
+        out.write_text(printable(document(facts_of(path))), encoding="utf-8")
     except OSError as error:
         return _refused(f"{error.filename}: {error.strerror}")
     except ValueError as error:

@@ -50,7 +50,7 @@ def take_over(ours: type[Any]) -> None:
 
     prepare_data_loader._headrace = True  # type: ignore[attr-defined]
     accelerate.accelerator.prepare_data_loader = prepare_data_loader
-    kept.take_part()
+    kept.take_part(ours)
 
 
 def _is_stream(loader: Any) -> bool:

@@ -40,21 +40,21 @@ def preparing(loader: Any) -> Iterator[None]:
         _preparing.loader = before
 
 
-def take_part() -> None:
-    """Makes each loader of Accelerate that is made of one of headrace keep it, also one that skips batches."""
+def take_part(ours: type[Any]) -> None:
+    """Makes each loader of Accelerate that is made of one of the class `ours` keep it, also one that skips batches."""
     stock = DataLoaderAdapter.__init__
 
     @functools.wraps(stock)
     def begin(self: Any, *args: Any, **options: Any) -> None:
         loader = getattr(_preparing, "loader", None)
         if loader is None:
-            loader = _skipping(sys._getframe(1))
+            loader = _skipping(sys._getframe(1), ours)
         deferred = loader is not None and loader.route == "deferred"
         if deferred and options.get("use_stateful_dataloader"):
             _defer_in_workers(options)
         stock(self, *args, **options)
         if deferred and type(self.base_dataloader) is TorchDataLoader:
-            _keep(self, self.base_dataloader, loader)
+            _keep(self, self.base_dataloader, ours, loader)
 
     DataLoaderAdapter.__init__ = begin
 
@@ -67,7 +67,7 @@ def _defer_in_workers(options: dict[str, Any]) -> None:
         options |= {"collate_fn": alone.collate, "worker_init_fn": alone.start}
 
 
-def _skipping(frame: FrameType | None) -> Any:
+def _skipping(frame: FrameType | None, ours: type[Any]) -> Any:
     """Returns the loader of headrace in the one that ``skip_first_batches``, if that is what runs, is called with.
 
     It is imported by name into several modules, so it cannot be replaced.
@@ -78,16 +78,12 @@ def _skipping(frame: FrameType | None) -> Any:
         frame = frame.f_back
     else:
         return None
-    from headrace.loader import DataLoader
-
     kept = None if frame is None else getattr(frame.f_locals.get("dataloader"), "base_dataloader", None)
-    return kept if isinstance(kept, DataLoader) and not kept.native else None
+    return kept if isinstance(kept, ours) and not kept.native else None
 
 
-def _keep(adapter: Any, given: TorchDataLoader[Any], loader: Any) -> None:
+def _keep(adapter: Any, given: TorchDataLoader[Any], ours: type[Any], loader: Any) -> None:
     """Puts a loader of headrace with the same arguments in the place of the one that Accelerate has made."""
-    from headrace.loader import DataLoader
-
     options = {name: getattr(given, name) for name in _NAMES if name not in _ORDER}
     if given.batch_size is None and given.batch_sampler is not None:
         options["batch_sampler"] = given.batch_sampler
@@ -96,7 +92,7 @@ def _keep(adapter: Any, given: TorchDataLoader[Any], loader: Any) -> None:
         if not isinstance(given.dataset, IterableDataset):
             options["sampler"] = given.sampler
     own: dict[str, Any] = {"cpu_affinity": loader.cpu_affinity, "snapshot_every_n_steps": 0}
-    made: Any = DataLoader(**options, **own)
+    made = ours(**options, **own)
     if made.native:  # its order would not be the one that torch draws
         return
     adapter.base_dataloader = made

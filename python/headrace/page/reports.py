@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace.base.text import printable
 from headrace.base.whole_number import whole_number
 
 if TYPE_CHECKING:
@@ -45,4 +46,4 @@ class Reports:
             if fresh:
                 target.unlink(missing_ok=True)
             raise
-        target.write_text(page, encoding="utf-8")
+        target.write_text(printable(page), encoding="utf-8")

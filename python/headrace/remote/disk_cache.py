@@ -73,11 +73,11 @@ class DiskCache:
         """Writes an entry; where that fails, nothing is written from now on, which is said once."""
         if self.broken:
             return
-        code = core.write_cache_file(path, data)
+        code = core.write_cache_file(os.fsencode(path), data)
         if code == errno.ENOENT:
             try:
                 Path(path).parent.mkdir(mode=0o700, exist_ok=True)
-                code = core.write_cache_file(path, data)
+                code = core.write_cache_file(os.fsencode(path), data)
             except OSError as error:
                 code = error.errno or errno.EIO
         if code == errno.EISDIR:  # a folder lies in the entry's place: it is never found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import bisect
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -338,7 +339,7 @@ class Fetcher:
             one.cached = self.disk.beginning(one.url, one.options, one.stamp)
         if one.cached and one.stamp is not None:
             path = DiskCache.entry(one.cached, key.offset, key.length)
-            found = await asyncio.to_thread(core.read_cache_file, path, one.stamp.size)
+            found = await asyncio.to_thread(core.read_cache_file, os.fsencode(path), one.stamp.size)
             if found is not None:
                 self.store.put(*key, found, from_disk=True)
                 return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -101,7 +102,7 @@ class RemoteFiles:
                 more = {"lead": self.lead, "check": self.check, "tar": self.tar}
                 pairs = zip(self.urls, self.stamps, strict=True)
                 known = [fetcher.known(url, self.options, stamp, self.owner, **more) for url, stamp in pairs]
-                made = np.array([one.number for one in known], np.uint64), [one.cached.encode() for one in known]
+                made = np.array([one.number for one in known], np.uint64), [os.fsencode(one.cached) for one in known]
             self._numbers = fetcher, *made
         return self._numbers[1:]
 

@@ -54,7 +54,7 @@ BOTH = """
                 found += [len(loader), loader.total_dataset_length]
             if isinstance(data, Own) and not way.get("dispatch_batches"):
                 found.append(loader.total_batch_size)
-                if not way.get("use_stateful_dataloader"):
+                if not way.get("use_stateful_dataloader") and "persistent_workers" not in more:
                     take(pickle.loads(pickle.dumps(loader)))
             if way.get("use_stateful_dataloader") and isinstance(data, Own):
                 for number, batch in enumerate(loader):
@@ -85,36 +85,53 @@ BOTH = """
 """
 
 
-def test_one_process(folder: Path, tmp_path: Path) -> None:
-    program = """
-        ways = [{}, {"use_seedable_sampler": True}, {"split_batches": True}, {"non_blocking": True}, *stateful]
-        for workers in (0, 2):
-            for way in ways:
-                check(Own(), way, workers, shuffle=True)
-            check(Own(), {}, workers, drop_last=True)
-            check(Own(), {}, workers, shuffle=True, seeded=True)
-            check(Own(), {}, workers, persistent_workers=workers > 0, skips=False)
-            for way in ({}, {"dispatch_batches": True}, {"dispatch_batches": False}):
-                check(Stream(), way, workers)
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(
+    "way", ["{}", "{'use_seedable_sampler': True}", "{'split_batches': True}", "{'non_blocking': True}", "*stateful"]
+)
+def test_one_process(folder: Path, tmp_path: Path, way: str, workers: int) -> None:
+    run(folder, tmp_path, f"{BOTH}\n        for way in [{way}]: check(Own(), way, {workers}, shuffle=True)\n")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_other_arguments(folder: Path, tmp_path: Path, workers: int) -> None:
+    program = f"""
+        workers = {workers}
+        check(Own(), {{}}, workers, drop_last=True)
+        check(Own(), {{}}, workers, shuffle=True, seeded=True)
+        check(Own(), {{}}, workers, persistent_workers=workers > 0, skips=False)
         """
     run(folder, tmp_path, BOTH + program)
 
 
-def test_two_processes(folder: Path, tmp_path: Path) -> None:
-    program = """
+@pytest.mark.parametrize("way", ["{}", "{'dispatch_batches': True}", "{'dispatch_batches': False}"])
+def test_streams(folder: Path, tmp_path: Path, way: str) -> None:
+    run(folder, tmp_path, f"{BOTH}\n        for workers in (0, 2): check(Stream(), {way}, workers)\n")
+
+
+RANKS = """
         import torch.distributed as dist
-        ways = [{}, {"use_seedable_sampler": True}, {"split_batches": True}, {"even_batches": False}]
-        for way in ways:
-            skips = "even_batches" not in way
-            check(Own(), way, 1, shuffle=True, skips=skips)
-            check(Own(), way, 0, drop_last=True, skips=skips)
-        check(Own(), {"dispatch_batches": True}, 1, shuffle=True, skips=False)
-        for way in ({}, {"dispatch_batches": False}, {"dispatch_batches": False, "split_batches": True}):
-            check(Stream(), way, 1, skips=False)
+{}
         dist.barrier()
         dist.destroy_process_group()
         """
-    run(folder, tmp_path, BOTH + program, ranks=2)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "check(Own(), {}, 1, shuffle=True)",
+        "check(Own(), {'use_seedable_sampler': True}, 1, shuffle=True)",
+        "check(Own(), {'split_batches': True}, 0, drop_last=True)",
+        "check(Own(), {'even_batches': False}, 0, shuffle=True, skips=False)",
+        "check(Own(), {'dispatch_batches': True}, 1, shuffle=True, skips=False)",
+        "check(Stream(), {}, 1, skips=False)",
+        "check(Stream(), {'dispatch_batches': False}, 1, skips=False)",
+        "check(Stream(), {'dispatch_batches': False, 'split_batches': True}, 0, skips=False)",
+    ],
+)
+def test_two_processes(folder: Path, tmp_path: Path, call: str) -> None:
+    run(folder, tmp_path, BOTH + RANKS.format(f"        {call}"), ranks=2)
 
 
 def test_what_is_not_headraces_is_left_alone(folder: Path, tmp_path: Path) -> None:

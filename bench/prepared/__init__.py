@@ -1,0 +1,1 @@
+"""Times a loader bare and through trainers."""
