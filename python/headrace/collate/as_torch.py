@@ -16,6 +16,7 @@ from headrace.collate import registry
 from headrace.epochs.naming import Naming
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
+from headrace.originals.relied import Relied
 from headrace.randomness.draws import BatchUse, batch_uniform
 from headrace.randomness.python_randomness import sample_randomness
 from headrace.sources import BlobDataset
@@ -56,9 +57,13 @@ def naming_of(settings: Settings) -> Naming:
     return Naming(not settings.batched, others, others and settings.num_workers == 0)
 
 
-def holds_of(settings: Settings, source: Any, naming: Naming) -> Holds | None:
+def holds_of(settings: Settings, source: Any, naming: Naming, relied: Relied | None) -> Holds | None:
     """Returns a function that tells whether the dataset still has the samples of a batch as they were when the epoch
-    began; None where that is not asked, because torch's workers do not see a change either."""
+    began; None where that is not asked, because torch's workers do not see a change either.
+
+    Args:
+        relied: the libraries' functions that a native batch stands for.
+    """
     if not naming.live:
         return None
     length, before = len(source), _transforms(source)
@@ -68,6 +73,7 @@ def holds_of(settings: Settings, source: Any, naming: Naming) -> Holds | None:
             return False
         now = _transforms(source)
         same = len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True))
+        same = same and (relied is None or relied.why_not() is None)
         return same and registry.is_usual() and bool(source.holds(ordered.indices.tolist()))
 
     return holds

@@ -172,7 +172,7 @@ class Runner:
             renew=_announcing(epochs.renew, source) if far else epochs.renew,
             collation=made,
             collate_threads=collate_threads(settings, route),
-            holds=holds_of(settings, source, naming),
+            holds=holds_of(settings, source, naming, route.relied),
             out=seeded(settings.out_transform, settings.destination.device, progress, owned=made is None),
         )
         self.progress, self.engine = progress, engine

@@ -62,7 +62,7 @@ def test_what_a_loader_says_can_be_printed(odd, workers, tmp_path):
 
 @pytest.mark.parametrize("name", ["cl\udce9ss/bad\udce9.jpg", "cl\udce9ss/none\udce9.jpg"])
 def test_a_raised_error_can_be_logged(odd, name):
-    with pytest.raises(OSError, match="none|bad") as raised:
+    with pytest.raises(OSError, match=r"none|bad") as raised:
         next(iter(DataLoader(ImageFiles([odd / name], None, RECIPE))))
     print("".join(traceback.format_exception(raised.value)), file=strict(), flush=True)
 
