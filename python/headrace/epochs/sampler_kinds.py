@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler, WeightedRandomSampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
+from headrace.originals.own import is_own
 from headrace.sampler.distributed import ShardedSampler
 from headrace.sampler.seeded import Seeded, sampler_chain
 
 
+def is_torchs(sampler: Any, *kinds: type) -> bool:
+    """Whether the sampler is of one of these classes of torch itself, with the iteration that torch gave it."""
+    kind = type(sampler)
+    return kind in kinds and is_own(
+        vars(kind).get("__iter__"), sys.modules[kind.__module__], f"{kind.__name__}.__iter__"
+    )
+
+
 def names_each_once(sampler: Any, length: int) -> bool:
     """Whether an epoch of this sampler or batch sampler is known to yield no sample twice."""
-    if type(sampler) is BatchSampler or isinstance(sampler, ShardedSampler):
+    if is_torchs(sampler, BatchSampler) or isinstance(sampler, ShardedSampler):
         return names_each_once(sampler.sampler, length)
-    if type(sampler) is SequentialSampler:
+    if is_torchs(sampler, SequentialSampler):
         return True
-    if type(sampler) is RandomSampler:
+    if is_torchs(sampler, RandomSampler):
         return not sampler.replacement and sampler.num_samples <= length
     return is_headrace_sampler(sampler) and sampler.unique
 
@@ -29,9 +39,9 @@ def is_headrace_sampler(sampler: Any) -> bool:
 
 def draws_at_once(sampler: Any) -> bool:
     """Whether a sampler makes all its draws with its first item: when the others are taken is not to be noticed."""
-    if type(sampler) in (SequentialSampler, WeightedRandomSampler, TorchDistributedSampler):
+    if is_torchs(sampler, SequentialSampler, WeightedRandomSampler, TorchDistributedSampler):
         return True
-    if type(sampler) is RandomSampler:
+    if is_torchs(sampler, RandomSampler):
         return sampler.generator is None  # it draws a seed, and then from a generator of its own
     return follows_from_its_epoch(sampler)
 

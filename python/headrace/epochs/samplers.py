@@ -15,7 +15,7 @@ from torch.utils.data.distributed import DistributedSampler as TorchDistributedS
 
 from headrace.base.world import World
 from headrace.epochs.order import Cut
-from headrace.epochs.sampler_kinds import is_headrace_sampler, names_each_once
+from headrace.epochs.sampler_kinds import is_headrace_sampler, is_torchs, names_each_once
 from headrace.sampler.aspect import AspectRatioBatchSampler
 from headrace.sampler.distributed import DistributedSampler, RankSampler, ShardedSampler, Share
 from headrace.sampler.plain import SeededRandomSampler, SeededSequentialSampler
@@ -127,7 +127,7 @@ def order_of(sampler: Any, batch_sampler: Any, length: int, seed: int | None) ->
     batch_size, drop_last = None, False
     # A batch sampler passed by the caller is an order of batches. Exception: a BatchSampler over a sampler that yields
     # one rank's share cuts that share into batches.
-    if type(outer) is BatchSampler and (outer.sampler is sampler or _is_sharded(outer.sampler)):
+    if is_torchs(outer, BatchSampler) and (outer.sampler is sampler or _is_sharded(outer.sampler)):
         batch_size, drop_last, outer = outer.batch_size, outer.drop_last, outer.sampler
     of_rank = outer.of_rank if is_headrace_sampler(outer) else (0, 1)
     cut = Cut(batch_size, drop_last, outer.share if _is_sharded(outer) else Share(), of_rank)
