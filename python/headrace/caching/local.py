@@ -39,7 +39,7 @@ class LocalBytes:
             _in_the_background(self._disk.tidy)
         writable = self._disk is not None and not self._disk.broken
         self._native = core.LocalCache(
-            int(cache.memory), os.fsencode(self._disk.folder) if writable and self._disk else ""
+            int(cache.memory), os.fsencode(self._disk.folder) if writable and self._disk else b""
         )
 
     def _here(self) -> LocalBytes:

@@ -113,10 +113,11 @@ class _Keeping:
 _KINDS: dict[type[Any], type[Any]] = {}  # the classes with the mixin, and those without
 
 
-@functools.cache
 def _keeping(kind: type[Any]) -> type[Any]:
-    if issubclass(kind, _Keeping):
-        return kind
+    """Returns the class with the mixin; one class for each of Accelerate's."""
+    for made, below in _KINDS.items():
+        if kind in (made, below):
+            return made
     made = type(kind.__name__, (_Keeping, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
     _KINDS[made] = kind
     return made
