@@ -319,7 +319,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         from headrace.base.world import warn_of_whole_reads
-        from headrace.delivery import routing
+        from headrace.delivery import arguments, routing
         from headrace.delivery.out_transform import TransformedBatches
 
         self.world.check(self.distributed)
@@ -328,7 +328,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
             warn_of_whole_reads()
         route = self._renewed_route()
         if isinstance(route, routing.Fallback):
-            routing.warn_of_torch(route.reason, deferred=self.route == "deferred")
+            arguments.warn_of_torch(route.reason, deferred=self.route == "deferred")
             from headrace.tuning import workers
 
             workers.choose(self, self._torch_epochs.pace)

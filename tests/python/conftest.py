@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from headrace.base import world
-from headrace.delivery import routing
+from headrace.delivery import arguments
 from headrace.demo import lay_out
 from headrace.engine import destination
 from headrace.pixels import tensor_rule
@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _said_already(monkeypatch: pytest.MonkeyPatch) -> None:
     """Marks the warnings that come once per process as issued: pytest would turn them into errors."""
-    monkeypatch.setattr(routing, "_warned", True)
+    monkeypatch.setattr(arguments, "_warned", True)
     monkeypatch.setattr(world, "_warned", True)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch.utils.data import get_worker_info
 
 from headrace.base.whole_number import whole_number
 from headrace.base.world import World
@@ -125,3 +126,25 @@ def can_pin(pin_memory: bool) -> bool:
 
 def _warn(message: str, stacklevel: int = 4) -> None:
     warnings.warn(message, UserWarning, stacklevel)
+
+
+def warn_of_torch(reason: str, *, deferred: bool) -> None:
+    """Warns once per process that torch's DataLoader delivers, why, and what would make the loader native.
+
+    Args:
+        deferred: whether it opens images deferred.
+    """
+    global _warned
+    if _warned or get_worker_info() is not None:
+        return
+    _warned = True
+    how = "and only the images that it opens with Pillow get native pixels" if deferred else "at its own speed"
+    warnings.warn(
+        f"torch's DataLoader delivers these batches, {how}: {reason}. This warning comes once; "
+        "loader.explain() gives the reason for every loader",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+_warned = False

@@ -10,12 +10,9 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from torch.utils.data import default_convert
 
-from headrace.base.endings import Ending, call_all
 from headrace.base.errors import SampleError
-from headrace.base.living import Living
 from headrace.base.native import core
 from headrace.base.recording import span
 from headrace.collate.as_torch import Holds, made_as_torch
@@ -29,6 +26,8 @@ from headrace.delivery.looking import Looking
 from headrace.delivery.settings import Settings
 from headrace.engine.engine import Engine, Flight
 from headrace.epochs.state import Progress
+from headrace.lifetimes.endings import Ending, call_all
+from headrace.lifetimes.living import Living
 from headrace.pace.pace import Pace, Spending
 from headrace.randomness.draws import Draws
 from headrace.randomness.held_generators import left_alone
@@ -180,7 +179,7 @@ class NativeIterator(Ending):
 
     def _as_torch(self, begun: Begun) -> Any:
         """Returns a batch that is made as torch makes it."""
-        with self._default_device():
+        with self._settings.default_device():
             pin = can_pin(self._settings.pin_memory)
             return made_as_torch(self._settings, self._progress, begun.ordered, begun.delivery.number, pin=pin)
 
@@ -246,7 +245,7 @@ class NativeIterator(Ending):
         try:
             if self._collation is None:
                 return Collated(self._with_targets(results))
-            with span("collate_fn"), Spending(self._pace, "collate_fn"), self._default_device():
+            with span("collate_fn"), Spending(self._pace, "collate_fn"), self._settings.default_device():
                 return Collated(self._collation(results.images, results.indices, results.number, ahead=ahead))
         except BaseException as error:
             return Collated(None, faults.of_collate_fn(error, self._settings.num_workers))
@@ -292,15 +291,9 @@ class NativeIterator(Ending):
     def _timed_out(self) -> RuntimeError:
         return RuntimeError(f"DataLoader timed out after {self._settings.timeout} seconds")
 
-    def _default_device(self) -> Any:
-        """Returns a context in which torch's default device is what it is where torch would collate: that of the
-        program in its own thread, and the CPU in workers."""
-        elsewhere = self._settings.depth > 0 and torch.get_default_device().type != "cpu"
-        return torch.device("cpu") if elsewhere else nullcontext()
-
     def _targets(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
         """Returns the targets, collated in the caller's thread."""
-        with self._default_device():
+        with self._settings.default_device():
             if self._settings.batched:
                 with as_in_workers() if self._settings.depth > 0 else nullcontext():
                     return self._source.targets_of(indices)

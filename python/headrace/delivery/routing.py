@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import enum
 import functools
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 import torch
-from torch.utils.data import get_worker_info
 
 from headrace.base.exceptions import words_of
 from headrace.collate import collation, registry
@@ -266,28 +264,6 @@ def _renewed(route: Native, source: BlobDataset, settings: Settings, *, may_vary
     if made.recipe == route.recipe and made.recipe.maps_bytes_as(route.recipe):
         made = replace(made, recipe=route.recipe)  # keeps the engine: it compares recipes by identity
     return made
-
-
-def warn_of_torch(reason: str, *, deferred: bool) -> None:
-    """Warns once per process that torch's DataLoader delivers, why, and what would make the loader native.
-
-    Args:
-        deferred: whether it opens images deferred.
-    """
-    global _warned
-    if _warned or get_worker_info() is not None:
-        return
-    _warned = True
-    how = "and only the images that it opens with Pillow get native pixels" if deferred else "at its own speed"
-    warnings.warn(
-        f"torch's DataLoader delivers these batches, {how}: {reason}. This warning comes once; "
-        "loader.explain() gives the reason for every loader",
-        UserWarning,
-        stacklevel=3,
-    )
-
-
-_warned = False
 
 
 def _needs_python(

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from headrace.base.errors import SampleError
-from headrace.base.living import Living
 from headrace.base.native import core
 from headrace.collate import collation
 from headrace.collate.as_torch import holds_of, naming_of
@@ -33,6 +32,7 @@ from headrace.entries.entry_points import AUTO, Entries, EntryPoints, shared_by_
 from headrace.epochs.epochs import Epochs
 from headrace.epochs.samplers import sizes_known_to
 from headrace.epochs.state import Progress
+from headrace.lifetimes.living import Living
 from headrace.lowering.python_steps.short import is_short
 from headrace.randomness.draws import Draws
 from headrace.recipe.aspect_sizes import nearest_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -196,3 +197,9 @@ class Settings(OwnSettings):
     def ranks(self) -> int:
         """Number of ranks that step together."""
         return max(self.world.size, getattr(self.sampler, "num_replicas", 1))
+
+    def default_device(self) -> AbstractContextManager[Any]:
+        """Returns a context in which torch's default device is what it is where torch would collate: that of the
+        program in its own thread, and the CPU in workers."""
+        elsewhere = self.depth > 0 and torch.get_default_device().type != "cpu"
+        return torch.device("cpu") if elsewhere else nullcontext()

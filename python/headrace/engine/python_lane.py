@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from headrace.base.exceptions import is_a, set_traceback, shown, traceback_of
-from headrace.base.living import Living
 from headrace.base.native import core
 from headrace.base.system import bind_thread
 from headrace.base.text import printable
-from headrace.base.thread_settings import ThreadSettings
-from headrace.base.threads import Serving
+from headrace.lifetimes.living import Living
+from headrace.lifetimes.thread_settings import ThreadSettings
+from headrace.lifetimes.threads import Serving
 
 # Daemon threads must not be inside the core when the interpreter exits: it would end them in the middle of C++ code.
 _live: Living[PythonLane] = Living()

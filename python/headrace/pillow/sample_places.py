@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from headrace.base.interpreter import has_gil
-from headrace.base.living import Living
+from headrace.lifetimes.living import Living
 
 Array = np.ndarray[Any, Any]
 

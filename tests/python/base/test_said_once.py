@@ -10,7 +10,7 @@ import pytest
 from torch.utils.data import Dataset, default_collate
 
 from headrace import DataLoader
-from headrace.delivery import routing
+from headrace.delivery import arguments
 from support import blobs
 
 
@@ -23,7 +23,7 @@ class Numbers(Dataset[int]):
 
 
 def test_the_first_loader_that_torch_delivers_warns(monkeypatch):
-    monkeypatch.setattr(routing, "_warned", False)
+    monkeypatch.setattr(arguments, "_warned", False)
     list(DataLoader(blobs(4), 2))
     loader = DataLoader(Numbers(), 2)
     with pytest.warns(UserWarning, match=r"torch's DataLoader delivers .*: headrace does not know .*\.Numbers"):

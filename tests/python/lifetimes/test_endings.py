@@ -17,7 +17,7 @@ import torch
 import headrace
 from headrace import Arrays, Blobs, Columns, DataLoader
 from headrace import transforms as T
-from headrace.base.endings import Ending, call_all, call_elsewhere
+from headrace.lifetimes.endings import Ending, call_all, call_elsewhere
 from support import blobs, eventually, pictures, threads, threads_without_ours
 
 PACKAGE = Path(headrace.__file__).parent

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace.base.living import Living
+from headrace.lifetimes.living import Living
 
 
 class Thing:
