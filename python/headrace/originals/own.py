@@ -17,7 +17,8 @@ from typing import Any
 
 from headrace.originals.files import Binding, bound, is_compiled_otherwise
 
-_OURS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "pillow", "")  # noqa: PTH118, PTH120 - compared as text
+_HEADRACE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")  # noqa: PTH118, PTH120 - compared as text
+_OURS = os.path.join(_HEADRACE, "pillow", "")  # noqa: PTH118 - compared as text
 _MOST_WRAPPERS = 10
 ABSENT = object()  # where there is no value
 
@@ -64,7 +65,7 @@ _COMPARED = (
 def is_own(value: Any, module: ModuleType, path: str) -> bool:
     """Returns whether `value` is what the file of `module` binds to the qualified name `path`."""
     value = function_in(value)
-    if is_ours(value):
+    if is_ours(value) or (package_of(module) != "headrace" and _is_from_headrace(value)):
         return True
     if isinstance(value, BuiltinFunctionType):
         return value.__name__ == path.rpartition(".")[2]
@@ -126,6 +127,10 @@ def is_ours(value: Any) -> bool:
     if isinstance(value, FunctionType):
         return value.__code__.co_filename.startswith(_OURS)
     return type(value).__module__.startswith("headrace.pillow.")
+
+
+def _is_from_headrace(value: Any) -> bool:
+    return isinstance(value, FunctionType) and value.__code__.co_filename.startswith(_HEADRACE)
 
 
 def package_of(value: Any) -> str:
