@@ -52,7 +52,7 @@ _unsaid: list[FaultLog] = []  # of epochs with errors, until they have warned
 def warn_of_dropped() -> None:
     """Warns of the errors of epochs that were left before their end, by a loop that dropped the iterator."""
     for one in _unsaid.copy():
-        if one.owner() is None:
+        if one.owner is not None and one.owner() is None:
             one.warn()
 
 
@@ -83,11 +83,11 @@ class FaultLog:
     Args:
         on_error, max_errors: the loader's arguments.
         progress: progress of the epoch; stores the errors.
-        owner: the epoch's iterator, which has it warn at the end.
+        owner: the epoch's iterator, which has it warn at the end; None: nothing warns.
     """
 
-    def __init__(self, on_error: OnError, max_errors: int | None, progress: EpochErrors, owner: object) -> None:
-        self.owner = weakref.ref(owner)
+    def __init__(self, on_error: OnError, max_errors: int | None, progress: EpochErrors, owner: object | None) -> None:
+        self.owner = None if owner is None else weakref.ref(owner)
         self._on_error, self._max_errors = on_error, max_errors
         self._progress = progress
         self._indices: set[int] = set()
@@ -100,7 +100,7 @@ class FaultLog:
             RuntimeError: there are more errors than `max_errors`; the cause is the last one.
         """
         noted = self._progress.errors
-        if not self._reported and self not in _unsaid:
+        if self.owner is not None and not self._reported and self not in _unsaid:
             _unsaid.append(self)
         for error in errors:
             if error.index not in self._indices:

@@ -101,7 +101,8 @@ class NativeIterator(Ending):
         # Without `owns_engine` the loader cancels the line's batches when it begins another epoch.
         self.at_end = call_all(self._collating.endings, engine.endings if owns_engine else ())
         faults.warn_of_dropped()
-        self._faults = faults.FaultLog(settings.on_error, settings.max_errors, progress, self)
+        owner = None if for_comparison else self
+        self._faults = faults.FaultLog(settings.on_error, settings.max_errors, progress, owner)
         own = settings.num_workers or settings.seed is not None or for_comparison
         self._drawing = nullcontext if own else left_alone  # for the generators that steps in this thread hold
         self._exhausted = self._closed = False

@@ -116,20 +116,25 @@ class Line:
                 self._try_to_submit(begun)
 
     def _read(self) -> None:
-        """Reads the sampler as far as torch does when it hands out the batch that is due.
+        """Reads the sampler as far as torch does when it hands out the batch that is due; after an error that left none
+        in the line, as far as it has by now.
 
         If the sampler raises, its error takes the place of that batch, as in torch.
         """
         due = next((one for one in self._line if one.taker is None), None)
-        delivered = 0 if due is None else due.delivery.number + self._out + 1
-        if due is None or not self._order.is_behind(delivered):
+        delivered = self._number + self._out if due is None else due.delivery.number + self._out + 1
+        if self._error is not None or not self._order.is_behind(delivered):
             return
         self.asking = True
         try:
             self._order.read(delivered)
         except Exception as error:
             read = self._number + self._order.waiting
-            due.error, self._torn = error, read if self._torn is None else self._torn
+            self._torn = read if self._torn is None else self._torn
+            if due is None:
+                self._error = error
+            else:
+                due.error = error
         self.asking = False
 
     def _next_begun(self) -> Begun | None:

@@ -59,7 +59,8 @@ class Replacements:
         for place in self._places:
             module = sys.modules.get(place.module)
             holder = None if module is None or place in self._replaced else place.find(module)
-            before = None if holder is None else _of(holder, place.name)
+            # A program that replaced ours, and has put it back since, has left it here.
+            before = None if holder is None else _below(_of(holder, place.name))
             if before is not None and is_own(before, holder, place.name):
                 ours = self._version(place, before)
                 self._replaced[place] = holder, before, ours

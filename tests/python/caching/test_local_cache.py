@@ -298,16 +298,20 @@ def test_damaged_entries_are_read_anew(tmp_path: Path) -> None:
 
 def test_the_folder_keeps_its_size(tmp_path: Path) -> None:
     total = sum(len(data) for data in pictures(COUNT))
-    dataset = files(tmp_path / "data", cache=Cache(tmp_path / "cache", size=total // 3))
+    cache = Cache(tmp_path / "cache", size=total // 3)
+    dataset = files(tmp_path / "data", cache=cache)
     expected = batches(files(tmp_path / "data"))
 
     def held() -> int:
         return sum(path.stat().st_size for path in (tmp_path / "cache").rglob("local-*") if path.is_file())
 
-    for _ in range(2):
+    def is_tended() -> bool:
+        local_bytes(cache).tend()  # as each batch does, with what was written before
+        return held() <= total // 3
+
+    for _ in range(3):
         assert_same(batches(dataset), expected)
-    batches(dataset)  # each batch looks at what was written before
-    eventually(lambda: held() <= total // 3)
+    eventually(is_tended)
     assert held() > 0
 
 

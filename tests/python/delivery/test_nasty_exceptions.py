@@ -74,7 +74,12 @@ class NastyFile(ImageFile.ImageFile):
         raise_named(self.name)
 
 
-Image.register_open("NASTY", NastyFile, lambda prefix: prefix.startswith(b"NASTY:"))
+def is_nasty(prefix: bytes) -> bool:
+    """Whether a file is one of `NastyFile`. A function that can be pickled: programs may pickle what is registered."""
+    return prefix.startswith(b"NASTY:")
+
+
+Image.register_open("NASTY", NastyFile, is_nasty)
 
 
 def of_a_step(name: str) -> Any:
