@@ -140,6 +140,11 @@ def _known(kinds: dict[tuple[str, str], Callable[[Any], Hashable]], step: Any) -
     return depends(step)
 
 
+# What transforms, and `_made`, call of Pillow.
+_OF_PILLOW = (
+    *((Image, name) for name in ("frombytes", "_conv_type_shape", "_getencoder", "_getdecoder")),
+    *((Image.Image, name) for name in ("frombytes", "tobytes", "getbands")),
+)
 _METHODS = ("__call__", "forward", "transform", "call_kernel", "_call_kernel", "make_params")
 _MODULES = (
     *("torchvision.transforms.functional", "torchvision.transforms._functional_tensor"),
@@ -159,6 +164,7 @@ _FUNCTIONALS = {
 def _untouched(kind: Any) -> Untouched:
     """Returns the functions whose work a table of such a transform does; see Note [patched] in `replacing`."""
     places: list[tuple[Any, str]] = [(kind, name) for name in _METHODS if hasattr(kind, name)]
+    places += [(of, name) for of, name in _OF_PILLOW if hasattr(of, name)]
     if kind.__module__.startswith("torchvision."):
         for module in (sys.modules[name] for name in _MODULES if name in sys.modules):
             places += [(module, name) for name in _FUNCTIONALS.get(kind.__name__, ()) if hasattr(module, name)]
