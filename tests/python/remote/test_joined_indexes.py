@@ -59,7 +59,7 @@ def test_it_is_made_of_urls_with_their_tags(folder: Path, tmp_path: Path) -> Non
         data = (folder / "002.tar").read_bytes()
         (folder / "002.tar").write_bytes(
             data[:-512] + b"\0" * 512
-        )  # the same size; not among the stamps that are compared
+        )  # the same size, an unseen stamp
         try:
             error = first_error(far(server, index=out))
         except OSError as raised:  # a label of this shard is among those that are compared
