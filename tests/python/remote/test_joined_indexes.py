@@ -57,9 +57,7 @@ def test_it_is_made_of_urls_with_their_tags(folder: Path, tmp_path: Path) -> Non
         assert server.requests() - before <= 16 + 16  # stamps of some shards, labels of some samples
         assert_same(batches(made), expected)
         data = (folder / "002.tar").read_bytes()
-        (folder / "002.tar").write_bytes(
-            data[:-512] + b"\0" * 512
-        )  # the same size, an unseen stamp
+        (folder / "002.tar").write_bytes(data[:-512] + b"\0" * 512)  # the same size, an unseen stamp
         try:
             error = first_error(far(server, index=out))
         except OSError as raised:  # a label of this shard is among those that are compared
