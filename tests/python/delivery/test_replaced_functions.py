@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import ConcatDataset, StackDataset, Subset, default_collate
+from torch.utils.data import BatchSampler, ConcatDataset, StackDataset, Subset, default_collate
 from torch.utils.data import DataLoader as TorchDataLoader
 
 import headrace
@@ -317,3 +317,29 @@ def test_what_no_sample_calls_may_be_replaced(torchvision, folder, monkeypatch):
     monkeypatch.setattr("torchvision.transforms.functional.to_pil_image", red)
     monkeypatch.setattr(f"{V1}.RandomRotation.get_params", red)
     assert DataLoader(datasets(torchvision, folder)["v1"]()).native
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_function_that_is_replaced_within_an_epoch(torchvision, folder, monkeypatch, workers):
+    normalize, made = torchvision.transforms.Normalize, datasets(torchvision, folder)["v1"]
+    plain = normalize.forward
+
+    def batches(loader: Any) -> list[Any]:
+        epoch = iter(loader(made(), batch_size=2, num_workers=workers))
+        first = [next(epoch)]
+        with monkeypatch.context() as context:
+            context.setattr(normalize, "forward", lambda self, values: plain(self, values) / 2)
+            first.append(next(epoch))
+        return first + list(epoch)
+
+    for theirs, mine in zip(batches(TorchDataLoader), batches(DataLoader), strict=True):
+        assert torch.equal(theirs[0], mine[0])
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_replaced_iterations_of_samplers(torchvision, folder, monkeypatch, workers):
+    made = datasets(torchvision, folder)["v1"]
+    monkeypatch.setattr(BatchSampler, "__iter__", lambda self: iter([[2, 1], [0]]))
+    theirs = [labels.tolist() for _, labels in TorchDataLoader(made(), batch_size=4, num_workers=workers)]
+    assert [labels.tolist() for _, labels in DataLoader(made(), batch_size=4, num_workers=workers)] == theirs
+    assert [len(one) for one in theirs] == [2, 1]
