@@ -71,6 +71,8 @@ class Job:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
 
 class Campaign:
@@ -133,15 +135,16 @@ class Campaign:
             elif "ended" in said:
                 if said["ended"] == 0:
                     selector.unregister(job.pipe)
+                    job.kill()  # nothing is left of it but its pipe
                 else:
                     self._over(selector, job, waiting, f"ended with status {said['ended']}")
 
     def _over(self, selector: selectors.BaseSelector, job: Job, waiting: list[tuple[int, int]], how: str) -> None:
         """The program that runs never ends, or ended its process: the others go on in a new one."""
+        selector.unregister(job.pipe)
         job.kill()
         if not job.begun:
             raise RuntimeError(f"a process of programs {how} before it ran one")
-        selector.unregister(job.pipe)
         from fuzz.programs.drawing.generate import program
 
         self._count(

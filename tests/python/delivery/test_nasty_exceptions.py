@@ -110,8 +110,12 @@ def numbers(batch: Any) -> list[int]:
 
 
 def met(loader: Any) -> list[Any]:
-    """What five calls of next() return or raise: the numbers of the samples, or the exception."""
-    iterator, found = iter(loader), []
+    """What iter() raises, and five calls of next() return or raise: the numbers of the samples, or the exception."""
+    found: list[Any] = []
+    try:
+        iterator = iter(loader)
+    except BaseException as error:  # of a sampler that is read ahead, as in torch
+        return [error]
     for _ in range(5):
         try:
             found.append(numbers(next(iterator)))
@@ -239,7 +243,7 @@ def test_the_callers_thread_raises_anything_as_it_is(where, workers):
         loader = DataLoader(data, BATCH, **options)
         assert loader.native
         ours = within_time(lambda loader=loader: met(loader))
-        at = 1 if where == "sampler" else 0
+        at = 1 if where == "sampler" and len(ours) > 1 else 0
         if name in ("stop", "generator") and where == "sampler":  # PEP 479
             continue
         assert is_one(ours[at], type(raised_by(name))), name

@@ -190,7 +190,7 @@ def test_a_transform_changed_in_place_is_lowered_anew(home, torchvision):
     M = {"ours": T, "v1": torchvision.transforms, "v2": torchvision.transforms.v2}[home]
     resize, flip, normalize = M.Resize((30, 20)), M.RandomHorizontalFlip(1.0), M.Normalize(MEAN, STD)
     dataset = Blobs(pictures(4), None, M.Compose([resize, M.RandomApply([flip], p=1.0), T.ToTensor(), normalize]))
-    loader = DataLoader(dataset, 4, num_workers=2, persistent_workers=True, seed=0)
+    loader = DataLoader(dataset, 4, num_workers=2, seed=0)
     first = loader.recipe()
     assert list(loader) and loader.recipe() is first
 
