@@ -6,6 +6,7 @@ The transforms themselves make a table, from an image that holds all bytes.
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -105,17 +106,18 @@ def table_of(steps: Sequence[Any], first: int, mode: str) -> ValueTable | None:
     Returns:
         None if the first transform is not known to map values.
     """
-    known = _known(_FIRST, steps[first])
-    if known is None:
+    found = [_depends(_FIRST, steps[first])]
+    while found[-1] is not None and first + len(found) < len(steps):
+        found.append(_depends(_LATER, steps[first + len(found)]))
+    if found[-1] is None:
+        found.pop()
+    kinds = tuple(type(one) for one in steps[first : first + len(found)])
+    if not _untouched(kinds):  # asked once for all of them, which costs less than for each
+        kinds = tuple(itertools.takewhile(lambda one: _untouched((one,)), kinds))
+    if not kinds:
         return None
-    last = first + 1
-    key: list[Any] = [torch.get_default_dtype(), mode, type(steps[first]), known]
-    while last < len(steps):
-        known = _known(_LATER, steps[last])
-        if known is None:
-            break
-        key += [type(steps[last]), known]
-        last += 1
+    last = first + len(kinds)
+    key: list[Any] = [torch.get_default_dtype(), mode, *kinds, *found[: len(kinds)]]
     key_found = tuple(key)
     if key_found not in _tables:
         if len(_tables) >= _MOST:
@@ -124,13 +126,11 @@ def table_of(steps: Sequence[Any], first: int, mode: str) -> ValueTable | None:
     return _tables[key_found]
 
 
-def _known(kinds: dict[tuple[str, str], Callable[[Any], Hashable]], step: Any) -> Hashable:
+def _depends(kinds: dict[tuple[str, str], Callable[[Any], Hashable]], step: Any) -> Hashable:
     """Returns what a transform's result depends on; None if that is unknown."""
     kind: Any = type(step)
     depends = kinds.get((kind.__module__, kind.__qualname__))
     if depends is None:
-        return None
-    if not _untouched(kind):
         return None
     held = vars(step)
     if any(held.get(name) for name in _HOOKS) or "forward" in held:
@@ -161,14 +161,15 @@ _FUNCTIONALS = {
 
 
 @functools.cache
-def _untouched(kind: Any) -> Untouched:
-    """Returns the functions whose work a table of such a transform does; see Note [patched] in `replacing`."""
-    places: list[tuple[Any, str]] = [(kind, name) for name in _METHODS if hasattr(kind, name)]
-    places += [(of, name) for of, name in _OF_PILLOW if hasattr(of, name)]
-    if kind.__module__.startswith("torchvision."):
-        for module in (sys.modules[name] for name in _MODULES if name in sys.modules):
-            places += [(module, name) for name in _FUNCTIONALS.get(kind.__name__, ()) if hasattr(module, name)]
-    return Untouched(*places)
+def _untouched(kinds: tuple[Any, ...]) -> Untouched:
+    """Returns the functions whose work a table of such transforms does; see Note [patched] in `replacing`."""
+    places: list[tuple[Any, str]] = [(of, name) for of, name in _OF_PILLOW if hasattr(of, name)]
+    for kind in kinds:
+        places += [(kind, name) for name in _METHODS if hasattr(kind, name)]
+        if kind.__module__.startswith("torchvision."):
+            for module in (sys.modules[name] for name in _MODULES if name in sys.modules):
+                places += [(module, name) for name in _FUNCTIONALS.get(kind.__name__, ()) if hasattr(module, name)]
+    return Untouched(*dict.fromkeys(places))
 
 
 def _made(steps: Sequence[Any], mode: str) -> ValueTable | None:
