@@ -37,7 +37,7 @@ class Held final : public ByteSource {
   const uint64_t begin_;
 };
 
-/// Whether the walk from `begin` on comes next to a member of so many bytes at this offset, which fits.
+/// Whether the first member after `begin` has this offset and size, and is one that `fits` accepts.
 template <class Fits>
 bool is_next(const ByteSource& source, uint64_t begin, uint64_t offset, uint64_t size, const Fits& fits) {
   try {

@@ -12,7 +12,7 @@
 
 namespace headrace {
 
-/// A table of whole files. Each read asks what the path is then, and reads a file that changed, or another file, anew.
+/// A table of whole files. Each read looks the path up; a file that changed or was replaced is a miss.
 /// Pipes, devices and files that are too large for memory are read, or left to Pillow, as without a cache.
 class CachedFiles final : public ByteRanges {
  public:

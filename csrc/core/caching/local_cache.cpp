@@ -138,7 +138,7 @@ void LocalCache::write(const std::string& name, std::span<const uint8_t> bytes) 
     ::mkdir(path.substr(0, path.rfind('/')).c_str(), kFolderMode);  // its failure shows in the next line
     code = write_cache_file(path, whole);
   }
-  if (code == EISDIR) return;  // a folder lies in the entry's place: it is never found
+  if (code == EISDIR) return;  // a folder has the entry's path: reads count it as a miss
   if (code == 0) {
     written_ += whole.size();
   } else {

@@ -24,7 +24,7 @@ struct FilePart {
 /// Any thread. In a forked child nothing is found and nothing is kept: the locks may be held for ever.
 ///
 /// A part is known by its file's device and inode, size, time of modification and time of change. Where these numbers
-/// do not last, by the path without links as well: on the disk always, in memory on file systems that number anew.
+/// do not last, by the path without links as well: on the disk always, in memory where inode numbers are not stable.
 class LocalCache {
  public:
   /// `memory`: bytes that stay in memory, 0: none. While it is full, what is in it stays. `folder`: where entries lie

@@ -46,7 +46,7 @@ bool read_all(int file, uint8_t* to, size_t size) {
   return true;
 }
 
-/// Whether an open file can be an entry of so many bytes, header included. Nothing is allocated for one that cannot.
+/// Whether an open file can be an entry of this size, header included. Checked before memory is allocated.
 bool may_be_entry(int file, uint64_t size) {
   struct stat info{};
   if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) return false;

@@ -20,7 +20,7 @@ std::optional<FileState> state_of(const OpenFile& file);
 /// Returns the number of bytes read: fewer than `length` only at the end of the file. Throws Error(kRead).
 uint64_t read_at(const OpenFile& file, uint8_t* to, uint64_t length, uint64_t offset);
 
-/// Compares what a table says of its rows with the files that they lie in. Any thread.
+/// Compares a table's offsets and sizes with the files that hold the rows. Any thread.
 class RowCheck {
  public:
   virtual ~RowCheck() = default;
