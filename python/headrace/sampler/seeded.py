@@ -39,8 +39,13 @@ class Seeded:
 
 
 def sampler_chain(sampler: Any) -> Iterator[Any]:
-    """Yields a sampler or batch sampler, then the sampler that it draws from, and so on, outermost first."""
-    while sampler is not None:
+    """Yields a sampler or batch sampler, then the sampler that it draws from, and so on, outermost first, each once.
+
+    Some samplers name themselves as the sampler that they draw from.
+    """
+    seen: list[Any] = []
+    while sampler is not None and all(sampler is not one for one in seen):
+        seen.append(sampler)
         yield sampler
         batches = getattr(sampler, "batch_sampler", None)
         sampler = getattr(sampler, "sampler", None) if batches is None else batches
