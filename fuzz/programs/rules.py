@@ -29,6 +29,8 @@ class Rule:
 def _unrebuilt(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
     if not program.workers or theirs is None or ours is None or theirs.raised is None or ours.raised is None:
         return False
+    if theirs.raised.classes == ours.raised.classes and theirs.raised.filename == "None":
+        return ours.raised.filename != "None" and ours.raised.filename in theirs.raised.text
     return theirs.raised.classes[0] == "RuntimeError" and "boom" in ours.raised.text
 
 
@@ -49,7 +51,8 @@ RULES = (
         "an error keeps its class",
         "docs/from-torch.md",
         "a bad file | the exception of the worker | the same reason, with stage, path and index",
-        _unrebuilt,  # torch's workers make a RuntimeError of a class that they cannot construct
+        # torch's workers make a RuntimeError of a class that they cannot construct, and an OSError without its fields
+        _unrebuilt,
     ),
 )
 

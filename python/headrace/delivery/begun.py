@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,6 +89,15 @@ class Begun:
     taker: object | None = None  # identifies the next() call that is about to return it
     as_torch: bool = False  # made as torch makes it, when it is due
     complete: bool = False  # it was awaited: later errors belong to this batch
+
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        """An error of the caller's code, raised within, belongs to this batch: even a MemoryError passes it over."""
+        try:
+            yield
+        except Exception as error:
+            self.error = error
+            raise
 
     def forget(self) -> None:
         """Drops the results; the batch can be made again from the same draws."""

@@ -180,7 +180,7 @@ class NativeIterator(Ending):
 
     def _as_torch(self, begun: Begun) -> Any:
         """Returns a batch that is made as torch makes it."""
-        with self._settings.default_device():
+        with self._settings.default_device(), begun.failing():
             pin = can_pin(self._settings.pin_memory)
             return made_as_torch(self._settings, self._progress, begun.ordered, begun.delivery.number, pin=pin)
 
@@ -256,7 +256,8 @@ class NativeIterator(Ending):
         if results.collated is None and not self._take(begun, results):
             return _NONE_LEFT
         if self._collation is None and results.collated is None:
-            return self._with_targets(results)
+            with begun.failing():
+                return self._with_targets(results)
         made, results.collated = results.collated or self._collate(results, ahead=False), None
         if made.error is not None:
             begun.error = made.error

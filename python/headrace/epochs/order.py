@@ -110,6 +110,7 @@ class OrderedBatch:
         asked: what torch would pass to the dataset.
         is_other: whether only torch's way makes the batch: there are no indices.
         from_end: whether an index counted from the end.
+        beyond: what is wrong with an index of a sample that torch's workers do not have; "" without one.
     """
 
     indices: Int64s
@@ -117,6 +118,7 @@ class OrderedBatch:
     asked: Any = None
     is_other: bool = False
     from_end: bool = False
+    beyond: str = ""
 
 
 class Delivered(Protocol):
@@ -367,30 +369,32 @@ class EpochOrder:
         """
         made = []
         for number, item in enumerate(items if self._cut.batch_size is None else [items] if items else []):
-            indices, asked, from_end = self._checked(item)
-            if indices is None:
-                made.append(OrderedBatch(_NONE, _NONE, asked, is_other=True))
+            batch = self._checked(item)
+            indices = batch.indices
+            if batch.is_other:
+                made.append(batch)
                 continue
             if self._occurrences is not None:
                 occurrences = self._occurrences.take(indices)
             else:
                 places = np.full(len(indices), number) if self._cut.batch_size is None else np.arange(len(indices))
                 occurrences = np.where(places < named, 0, 1 + (places - named) // max(1, len(self._head)))
-            made.append(OrderedBatch(indices, occurrences, asked, from_end=from_end))
+            made.append(OrderedBatch(indices, occurrences, batch.asked, from_end=batch.from_end))
         return made
 
-    def _checked(self, named: Any) -> tuple[Int64s | None, Any, bool]:
-        """Returns the samples of a batch, what torch would pass to the dataset, and whether one counts from the end;
-        None instead of the samples if only torch's way makes the batch."""
+    def _checked(self, named: Any) -> OrderedBatch:
+        """Returns the samples that an item names, without their occurrences."""
         indices, asked = as_indices(named, self._naming)
         if indices is None:
-            return None, asked, False
+            return OrderedBatch(_NONE, _NONE, asked, is_other=True)
         if not indices.size:
             raise IndexError("the batch sampler yielded an empty batch")
         bad = indices[(indices < -self._length) | (indices >= self._length)]
-        if bad.size and self._naming.live:  # the dataset may have grown
-            return None, asked, False
         if bad.size:
-            raise IndexError(f"the sampler named index {bad[0]}, out of range for a dataset of {self._length} samples")
+            beyond = f"the sampler named index {bad[0]}, out of range for a dataset of {self._length} samples"
+            if self._naming.others:  # torch raises when it makes the batch, after the samples before this one
+                return OrderedBatch(_NONE, _NONE, asked, is_other=True, beyond="" if self._naming.live else beyond)
+            raise IndexError(beyond)
         from_end = bool((indices < 0).any())
-        return np.where(indices < 0, indices + self._length, indices) if from_end else indices, asked, from_end
+        indices = np.where(indices < 0, indices + self._length, indices) if from_end else indices
+        return OrderedBatch(indices, _NONE, asked, from_end=from_end)

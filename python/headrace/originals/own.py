@@ -40,8 +40,8 @@ _OF_HEADRACE = frozenset(
         "transforms",
     )
 )
-#: Modules that random numbers come from.
-RANDOM = frozenset(("torch", "random", "numpy", "numpy.random"))
+#: Modules whose functions the followed ones call, and which are not followed themselves.
+TOOLS = frozenset(("torch", "random", "numpy", "numpy.random"))
 #: Functions that others put in place of one and that only help where it fails -> the global name of what they call.
 _HELPERS = {("ultralytics.utils.patches", "image_open"): "_image_open"}
 #: Modules of the types of callable values that are no functions: aliases of types and the like.
@@ -205,6 +205,8 @@ def _is_named(value: Any, binding: Binding, module: ModuleType) -> bool:
     """Whether the file imports a function, or gives another name to one."""
     if _is_what_is_imported(value, binding):
         return True
+    if binding == Binding():
+        return _is_of_a_star(value, module)
     if isinstance(value, functools.partial) is not ("partial" in binding.names):
         return False
     if isinstance(value, functools.partial):
@@ -218,6 +220,15 @@ def _is_named(value: Any, binding: Binding, module: ModuleType) -> bool:
     there = bound(home, path)
     known = package_of(home) == package_of(module) or is_followed(home.__name__) or _is_imported_from(home, binding)
     return known and there is not binding and (there is None or bool(there.codes)) and is_own(value, home, path)
+
+
+def _is_of_a_star(value: Any, module: ModuleType) -> bool:
+    """Whether a function that the file does not name is one of its package, as ``from part import *`` brings it."""
+    home = sys.modules.get(str(getattr(value, "__module__", "")))
+    path = str(getattr(value, "__qualname__", ""))
+    if home is None or home is module or package_of(home) != package_of(module) or not bound(home, path):
+        return False
+    return is_own(value, home, path)
 
 
 def _is_what_is_imported(value: Any, binding: Binding) -> bool:
@@ -237,7 +248,7 @@ def _is_module(value: ModuleType, binding: Binding, module: ModuleType) -> bool:
     names = {one for source, name in binding.imported for one in (source, source.partition(".")[0], f"{source}.{name}")}
     if any(value is sys.modules.get(name) for name in names):
         return True
-    if any(is_followed(name) or name in RANDOM for name in names):
+    if any(is_followed(name) or name in TOOLS for name in names):
         return False
     return bool(names) or package_of(value) == package_of(module)
 

@@ -16,37 +16,12 @@ from typing import Any, NamedTuple
 import torch
 
 from headrace.originals.files import bound
-from headrace.originals.own import ABSENT, RANDOM, code_of, function_in, is_followed, is_own
+from headrace.originals.own import ABSENT, TOOLS, code_of, function_in, is_followed, is_own
 
 #: Special methods that no name in code calls; all others are left out.
 _CALLED = frozenset(
     ("__call__", "__getitem__", "__getitems__", "__iter__", "__array_interface__", "__enter__", "__exit__")
 )
-#: Functions that draw random numbers.
-_DRAWS = frozenset(
-    (
-        "beta",
-        "choice",
-        "choices",
-        "gauss",
-        "multinomial",
-        "normal",
-        "normalvariate",
-        "permutation",
-        "poisson",
-        "rand",
-        "randint",
-        "randn",
-        "random",
-        "random_sample",
-        "randperm",
-        "randrange",
-        "sample",
-        "shuffle",
-        "uniform",
-    )
-)
-_DRAWS_IN_PLACE = frozenset(("exponential_", "normal_", "random_", "uniform_"))  # methods of tensors
 _PLAIN = (tuple, enum.Enum, BaseException)  # classes that have no methods of their own to speak of
 _DATA = (str, bytes, int, float, complex, tuple, list, dict, set, frozenset, type(None))  # of values without functions
 _IMAGES = ("Image", "Tensor")  # names of the classes of images
@@ -82,14 +57,14 @@ class Reached:
     Attributes:
         places: with the values that are there.
         functions: that are followed.
-        absent: names that hide another function if they come into a module or class.
+        absent: by holder, names that hide another function if they come into a module or class.
         replaced: the places among them whose value is not the library's own; these values are not followed.
     """
 
     def __init__(self) -> None:
         self.places: dict[tuple[int, Any], tuple[Place, Any]] = {}
         self.replaced: list[Place] = []
-        self.absent: list[tuple[Mapping[str, Any], str]] = []
+        self.absent: dict[int, tuple[Mapping[str, Any], set[str]]] = {}
         self._bases: dict[type, list[type]] = {}  # of the classes that have been reached: those that are followed
         self._names: dict[str, None] = {}
         self.functions: dict[FunctionType, None] = {}
@@ -180,10 +155,12 @@ class Reached:
             self.replaced.append(place)
 
     def _look_at_tensors(self, name: str) -> None:
-        """Looks for a method that was put over one which ``torch.Tensor`` inherits."""
-        if name in vars(torch.Tensor):
-            self.replaced.append(Place(vars(torch.Tensor), name, "torch", f"Tensor.{name}"))
-        self.absent.append((vars(torch.Tensor), name))
+        """Looks up a method of tensors: one of ``torch.Tensor``'s own, or nothing over one that it inherits."""
+        own = vars(torch.Tensor)
+        if name in own:
+            self._look(Place(own, name, torch._tensor.__name__, f"Tensor.{name}"), id(torch.Tensor))
+        else:
+            self.absent.setdefault(id(torch.Tensor), (own, set()))[1].add(name)
 
     def _read(self, function: FunctionType) -> None:
         """Looks up the names in a function's code."""
@@ -196,15 +173,16 @@ class Reached:
                 within.append(value)
             if value is ABSENT and name == "open":
                 self._look(Place(vars(builtins), name, "builtins", name))
-                self.absent.append((scope, name))
+                self.absent.setdefault(id(scope), (scope, set()))[1].add(name)
             if value is not ABSENT and (callable(value) or _stands_for_import(value, home, name)):
                 self._look(Place(scope, name, home, name))
-            if name in _DRAWS_IN_PLACE:
+            if name not in self._names and callable(getattr(torch.Tensor, name, None)):
                 self._look_at_tensors(name)
             self._reach_name(name)
         for module in within:
-            drawn = names.keys() & _DRAWS if module.__name__ in RANDOM else set()
-            for name in names if is_followed(module.__name__) else drawn:
+            if not (is_followed(module.__name__) or module.__name__ in TOOLS):
+                continue
+            for name in names:
                 if callable(vars(module).get(name)):
                     self._look(Place(vars(module), name, module.__name__, name))
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import FunctionType
 from typing import Any, TypeVar
@@ -27,6 +30,17 @@ _CALLED = (
     "__exit__",
 )
 _OF_MODULES = ("__call__", "_wrapped_call_impl", "_call_impl")
+#: What torch collates batches with: the first two, and the functions that its table names.
+_COLLATING = (
+    "default_collate",
+    "default_convert",
+    "collate_float_fn",
+    "collate_int_fn",
+    "collate_numpy_array_fn",
+    "collate_numpy_scalar_fn",
+    "collate_str_fn",
+    "collate_tensor_fn",
+)
 _MOST_KEPT = 64  # sets of functions
 
 
@@ -113,7 +127,7 @@ class _Functions:
 
     def __init__(self, roots: Roots) -> None:
         self._reached = reached = Reached()
-        names = ("default_collate", "default_convert") if roots.collates else ()
+        names = _COLLATING if roots.collates else ()
         places = [Place(vars(_utils.collate), name, _utils.collate.__name__, name) for name in names]
         fetchers = (_utils.fetch._MapDatasetFetcher, _utils.fetch._IterableDatasetFetcher)
         places += [Place(vars(one), "fetch", _utils.fetch.__name__, f"{one.__name__}.fetch") for one in fetchers]
@@ -126,38 +140,68 @@ class _Functions:
         strangers += [(str(place), place.value) for place in reached.replaced]
         if strangers:
             self.replaced = _sentence(*strangers[0])
-        self._found = [(place.names, place.name, value) for place, value in reached.places.values()]
-        self._found += [(names, name, ABSENT) for names, name in reached.absent]
+        holders: dict[int, tuple[Any, dict[Any, Any]]] = {}
+        for (holder, name), (place, value) in reached.places.items():
+            holders.setdefault(holder, (place.names, {}))[1][name] = value
+        self._values = [_Values(names, values) for names, values in holders.values()]
+        self._absent = [(names, frozenset(absent)) for names, absent in reached.absent.values()]
         self._scopes = [(names, len(names)) for names in reached.holders]
         found = (function_in(value) for _, value in reached.places.values())
         candidates = [*reached.functions, *found, *(one.function for one in roots.held)]
-        functions = dict.fromkeys(one for one in candidates if isinstance(one, FunctionType))
-        self._code = [(one, one.__code__, one.__defaults__, one.__kwdefaults__) for one in functions]
-        for function, _, *now in self._code:
+        functions = list(dict.fromkeys(one for one in candidates if isinstance(one, FunctionType)))
+        for function in functions:
+            _, *now = _CODE(function)
             if self.replaced is None and not _has_first_defaults(function, now):
                 name = f"{function.__module__}.{function.__qualname__}"
                 self.replaced = f"the defaults of {name} were changed, which native threads would not see; restore them"
-        replaced = [one for one in (function_in(value) for _, value in strangers) if isinstance(one, FunctionType)]
-        self._code += [(one, one.__code__, one.__defaults__, one.__kwdefaults__) for one in replaced]
+        functions += [one for one in (function_in(value) for _, value in strangers) if isinstance(one, FunctionType)]
+        self._functions, self._code = functions, _codes_of(functions)
 
     def methods(self, cls: type) -> frozenset[str]:
         return self._reached.methods(cls)
 
     def are_as_before(self) -> bool:
         """Returns whether all of it is as when this was made."""
-        for names, name, value in self._found:
-            now = names.get(name, ABSENT)
-            if now is not value and function_in(now) is not function_in(value):
-                return False
-        for names, count in self._scopes:
-            if len(names) != count:
-                return False
-        for function, code, defaults, keywords in self._code:
-            if function.__code__ is not code or function.__defaults__ is not defaults:
-                return False
-            if function.__kwdefaults__ is not keywords:
-                return False
-        return True
+        if any(len(names) != count for names, count in self._scopes):
+            return False
+        if any(not absent.isdisjoint(names) for names, absent in self._absent):
+            return False
+        if not all(map(operator.is_, _codes_of(self._functions), self._code)):
+            return False
+        return all(one.are_there() for one in self._values)
+
+
+class _Values:
+    """The values at the places of one module, class or dict, compared by identity in one step.
+
+    Args:
+        names: what they are in.
+        values: by name.
+    """
+
+    def __init__(self, names: Mapping[Any, Any], values: Mapping[Any, Any]) -> None:
+        self._names, self._values = names, values
+        get = operator.itemgetter(*values)
+        self._get = get if len(values) > 1 else lambda holder: (get(holder),)
+        self._same = tuple(values.values())
+
+    def are_there(self) -> bool:
+        """Returns whether they still are."""
+        try:
+            if all(map(operator.is_, self._get(self._names), self._same)):
+                return True
+        except KeyError:
+            pass
+        # A descriptor is another one if it was put back, or if headrace has put its own around it.
+        now = ((self._names.get(name, ABSENT), value) for name, value in self._values.items())
+        return all(one is other or function_in(one) is function_in(other) for one, other in now)
+
+
+_CODE = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
+
+
+def _codes_of(functions: Iterable[FunctionType]) -> list[Any]:
+    return list(itertools.chain.from_iterable(map(_CODE, functions)))
 
 
 _kept: dict[Any, _Functions] = {}

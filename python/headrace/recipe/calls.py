@@ -167,8 +167,9 @@ class Rest:
         if self.shape is not None and (tuple(value.shape) != self.shape or value.dtype != self.dtype):
             batch = f"{self.dtype} {self.shape}"
             raise CallError(f"the transforms returned {described(value)}, but the batch holds {batch}")
-        finished: torch.Tensor = value.detach()
-        return finished
+        if value.requires_grad and self.shape is not None:
+            raise CallError("the transforms returned a tensor that requires gradients, which the batch does not")
+        return value
 
 
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}

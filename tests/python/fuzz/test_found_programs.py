@@ -105,6 +105,20 @@ PROGRAMS = {
     "default_collate_fn_map": changed(
         "see.put(default_collate_fn_map, int, lambda batch, *, collate_fn_map=None: ('ints', batch))"
     ),
+    "torch.stack": changed("see.patch(torch, 'stack', lambda tensors, *a, **k: len(tensors))"),
+    "torch.Tensor.permute": changed("see.patch(torch.Tensor, 'permute', lambda tensor, *a, **k: torch.zeros(3, 2, 2))"),
+    "a result that requires gradients": stateful("step = lambda x: x.requires_grad_()"),
+    "a label that raises after a step that counts": "sampler = iter([0, 1, 2, 3, 4])\n"
+    f"{_FOLDER}base.transform.transforms.insert(1, InPlaceArray())\n"
+    "base.target_transform = RaisesAt('CalledProcessError', 0)\n"
+    "loader = Loader(data, sampler=sampler, batch_size=2)\n"
+    "batches = iter(loader)\nsee.take(batches)\nsee.epoch(loader)",
+    "a label's MemoryError": f"{_FOLDER}base.target_transform = RaisesAt('MemoryError', 1)\n"
+    "loader = Loader(data, shuffle=True)\nsee.take(iter(loader), 9)",
+    "an index beyond the end, with workers": f"sampler = Unsized(None)\n{_FOLDER}data = Subset(data, [0, 3, 4])\n"
+    "loader = Loader(data, sampler=sampler, num_workers=1)\nsee.epoch(loader)",
+    "an index beyond the end after an error": f"{_FOLDER}base.target_transform = RaisesAt('OSError', 0)\n"
+    "loader = Loader(data, batch_sampler=[[0, 99], [1, 2]], num_workers=1)\nsee.take(iter(loader))",
     "an error that refuses attributes": f"{_OWN}base.transform = Raises('NoAttributes')\n{_LOADER}{_EPOCH}",
 }
 

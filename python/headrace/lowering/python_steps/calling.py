@@ -108,6 +108,8 @@ def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
         raise LoweringError(f"the transforms return tensors of different shapes or dtypes, such as {described(one)}")
     if one.device.type != "cpu" or one.layout != torch.strided:
         raise LoweringError(f"the transforms return {one.layout} tensors on {one.device}, not in this machine's memory")
+    if any(tensor.requires_grad for tensor in made):
+        raise LoweringError("the transforms return tensors that require gradients, which a native batch does not")
     if one.dtype not in DTYPES:
         raise LoweringError(f"the transforms return {one.dtype}, which the native path does not write")
     channels, height, width = one.shape

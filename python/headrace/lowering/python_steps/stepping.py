@@ -97,6 +97,8 @@ class Stepping:
         if self.drawn:
             return self.drawn
         workers = num_workers is None or not (type(num_workers) is int and num_workers == 0)
+        if seed is None and not bound and not workers and self.labels and (why := self._order_of_calls):
+            return f"{why}, and torch calls the function of a sample's label before it makes the next image"
         if seed is None and not bound and workers:
             if why := self.state or self.collated:
                 return f"{why}, and each of torch's worker processes has a copy of its own"
@@ -112,6 +114,12 @@ class Stepping:
         if seed is None and not bound:
             return in_processes(list(self.steps), dataset, num_workers)
         return None
+
+    @property
+    def _order_of_calls(self) -> str:
+        """Why a batch that fails at one sample must not have made the samples after it, as a clause; "" if it may."""
+        drawn = f"{_names(self.steps)} may draw from generators of the process" if self.process_wide else ""
+        return self.state or self.generators or drawn
 
     @property
     def in_order(self) -> str:
