@@ -3,8 +3,9 @@
     python -m bench.against [COMMIT] [--loss 0.15] [--rounds 6]
 
 Both are built in the same way. Their runs alternate, each in its own process. A run reads one folder of images through
-one native thread and measures the CPU time of the whole process, which other processes disturb less than wall time.
-A loss counts if the median of the ratios is below 1 - `--loss` twice in a row.
+one native thread and, where torchvision is installed, through a dataset of one's own that opens them with Pillow. It
+measures the CPU time of the whole process, which other processes disturb less than wall time. A loss counts if the
+median of the ratios is below 1 - `--loss` twice in a row.
 """
 
 from __future__ import annotations
@@ -35,10 +36,31 @@ recipes = {
     "train": [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor(), normalise],
     "eval": [T.Resize(256), T.CenterCrop(224), T.ToTensor(), normalise],
 }
+files = json.loads(sys.argv[2])
+loaders = {
+    name: DataLoader(ImageFiles(files, transform=T.Compose(steps)), 32, shuffle=True, num_workers=1, seed=1)
+    for name, steps in recipes.items()
+}
+sys.path.append(sys.argv[3])
+try:
+    from torchvision_shim import import_torchvision
+    V = import_torchvision().transforms
+except ImportError:
+    V = None
+if V is not None:
+    from PIL import Image
+    normalise = V.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+    step = V.Compose([V.RandomResizedCrop(224), V.RandomHorizontalFlip(), V.ToTensor(), normalise])
+    class Opened(torch.utils.data.Dataset):
+        def __len__(self):
+            return len(files)
+        def __getitem__(self, index):
+            return step(Image.open(files[index]).convert("RGB"))
+    loaders["deferred"] = DataLoader(Opened(), 32)  # images of a dataset of one's own, in this process
+    assert loaders["deferred"].route == "deferred"
 took = {}
-for name, steps in recipes.items():
-    files = json.loads(sys.argv[2])
-    loader = DataLoader(ImageFiles(files, transform=T.Compose(steps)), 32, shuffle=True, num_workers=1, seed=1)
+for name, loader in loaders.items():
+    torch.manual_seed(1)
     for batch in loader:  # the files' pages, the slots of the ring
         pass
     begin = time.process_time()
@@ -79,7 +101,8 @@ def files(most: int = 160) -> list[str]:
 
 def seconds(site: Path, images: list[str]) -> dict[str, float]:
     """CPU seconds per image of one run, by recipe."""
-    command = [sys.executable, "-c", RUN, str(site), json.dumps(images)]
+    tests = datasets.REPOSITORY / "tests" / "python"
+    command = [sys.executable, "-c", RUN, str(site), json.dumps(images), str(tests)]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     made: dict[str, float] = json.loads(out)
     return made

@@ -113,9 +113,7 @@ class InWorkers:
         return collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
 
     def _finish(self, batch: Any) -> Any:
-        found = list(leaves(batch))
-        _make_pixels(found)
-        files.end_batch(self._counts, samples_are_gone=False)  # torch's fetcher still refers to them
+        found = self._made(batch)
         if self._places is not None:
             self._places.finish(self._samples)
             if default_collate_fn_map.get(torch.Tensor) == self._collate_tensors:
@@ -124,6 +122,13 @@ class InWorkers:
         if not sent and not self._counts.any:
             return batch
         return Counted(batch, self._counts.take(), self._worker, sent)
+
+    def _made(self, batch: Any) -> list[Any]:
+        """Makes the pixels of a batch's images, and returns its leaves."""
+        found = list(leaves(batch))
+        _make_pixels(found)
+        files.end_batch(self._counts, samples_are_gone=False)  # torch's fetcher still refers to them
+        return found
 
 
 class AloneInWorkers(InWorkers):
@@ -137,8 +142,7 @@ class AloneInWorkers(InWorkers):
         self._flags = None
 
     def _finish(self, batch: Any) -> Any:
-        _make_pixels(leaves(batch))
-        files.end_batch(self._counts, samples_are_gone=False)  # torch's fetcher still refers to them
+        self._made(batch)
         return batch
 
 
