@@ -12,7 +12,16 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from inspect import CO_OPTIMIZED
-from types import BuiltinFunctionType, CodeType, FunctionType, GenericAlias, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    GenericAlias,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 from headrace.originals.files import Binding, bound, is_compiled_otherwise
@@ -47,6 +56,7 @@ _HELPERS = {("ultralytics.utils.patches", "image_open"): "_image_open"}
 #: Modules of the types of callable values that are no functions: aliases of types and the like.
 _OF_TYPES = frozenset(("typing", "typing_extensions", "re", "operator"))
 
+_COMPILED = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
 _COMPARED = (
     "co_code",
     "co_names",
@@ -67,7 +77,7 @@ def is_own(value: Any, module: ModuleType, path: str) -> bool:
     value = function_in(value)
     if is_ours(value) or (package_of(module) != "headrace" and _is_from_headrace(value)):
         return True
-    if isinstance(value, BuiltinFunctionType):
+    if isinstance(value, _COMPILED):
         return value.__name__ == path.rpartition(".")[2]
     binding = bound(module, path)
     if binding is None:
@@ -223,12 +233,11 @@ def _is_named(value: Any, binding: Binding, module: ModuleType) -> bool:
 
 
 def _is_of_a_star(value: Any, module: ModuleType) -> bool:
-    """Whether a function that the file does not name is one of its package, as ``from part import *`` brings it."""
-    home = sys.modules.get(str(getattr(value, "__module__", "")))
-    path = str(getattr(value, "__qualname__", ""))
-    if home is None or home is module or package_of(home) != package_of(module) or not bound(home, path):
+    """Whether a function that the file does not name is made in its package, as ``from part import *`` brings it."""
+    around = sys.modules.get(package_of(module))
+    if not isinstance(value, FunctionType) or around is None or not hasattr(around, "__path__"):
         return False
-    return is_own(value, home, path)
+    return value.__code__.co_filename.startswith(tuple(os.path.join(one, "") for one in around.__path__))  # noqa: PTH118 - compared as text
 
 
 def _is_what_is_imported(value: Any, binding: Binding) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -87,7 +88,10 @@ class Roots:
         elif is_followed(cls.__module__) or cls.__module__.startswith("torch.nn."):
             self.classes[cls] = None
             for name in _HELD.get(cls.__name__, ()):
-                if (function := attributes.get(name)) is not None:
+                function = attributes.get(name)
+                if isinstance(function, partial):
+                    function = function.func
+                if function is not None:
                     self.held.append(Held(function, cls.__module__, str(getattr(function, "__qualname__", ""))))
             self._visit(attributes)
         else:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import random
+import sys
 from typing import Any
 
+import numpy
 import pytest
+import torch
 from PIL import Image
 from torch.utils.data import Dataset
 
 import headrace
 import headrace.pillow
+from headrace.originals.own import is_own
 from headrace.originals.reached import Reached
 
 CALLED = ("__call__", "forward", "__getitem__", "__getitems__", "__array_interface__")
@@ -57,6 +62,22 @@ def test_nothing_is_replaced(torchvision, modules, installed):
         assert replaced(classes(*modules)) == []
     finally:
         headrace.pillow.uninstall()
+
+
+@pytest.mark.parametrize("module", [torch, numpy, random], ids=lambda one: one.__name__)
+def test_no_function_of_a_module_is_replaced(module):
+    functions = {name: one for name, one in vars(module).items() if inspect.isroutine(one) and name[0] != "_"}
+    others = {name for name, one in functions.items() if not is_own(one, module, name)}
+    assert others <= {"sym_sqrt", "to_dlpack"}  # made under other names; no sample's code calls them
+    assert not is_own(lambda tensors: None, module, next(iter(functions)))
+
+
+def test_no_method_of_tensors_is_replaced():
+    methods = {name: one for name, one in vars(torch.Tensor).items() if inspect.isroutine(one) and name[:2] != "__"}
+    assert len(methods) > 20
+    home = sys.modules["torch._tensor"]
+    assert [name for name, one in methods.items() if not is_own(one, home, f"Tensor.{name}")] == []
+    assert not is_own(lambda tensor: None, home, "Tensor.backward")
 
 
 def test_nothing_of_timm_is_replaced(timm):
