@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ from headrace.demo import lay_out
 from headrace.engine import destination
 from headrace.pixels import tensor_rule
 from places import place
-from support import EMULATED_BY_A_GPU, PHOTOS, data_folder, hard_files, judge
+from support import EMULATED_BY_A_GPU, PHOTOS, data_folder, eventually, hard_files, judge, threads_of_ours
 from torchvision_feed import Feeder
 from torchvision_shim import import_torchvision
 
@@ -39,6 +40,16 @@ def _said_already(monkeypatch: pytest.MonkeyPatch) -> None:
     """Marks the warnings that come once per process as issued: pytest would turn them into errors."""
     monkeypatch.setattr(arguments, "_warned", True)
     monkeypatch.setattr(world, "_warned", True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_threads_are_left() -> Iterator[None]:
+    """Fails where the tests of a file leave a loader's threads: a later test would find them."""
+    yield
+    nasty = sys.modules.get("nasty_exceptions")
+    if nasty is not None:
+        nasty.forget_frames()
+    assert eventually(lambda: not threads_of_ours(), seconds=120), f"threads are left: {threads_of_ours()}"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -227,7 +227,19 @@ class Base(BaseException):
     """Not an Exception."""
 
 
+_raised_again: list[BaseException] = []
+
+
+def forget_frames() -> None:
+    """Takes the tracebacks from the exceptions that are raised again and again: their frames keep loaders alive."""
+    for error in _raised_again:
+        for name in ("__traceback__", "__context__", "__cause__"):
+            BaseException.__dict__[name].__set__(error, None)
+
+
 def raised(error: BaseException) -> Callable[[], NoReturn]:
+    _raised_again.append(error)
+
     def call() -> NoReturn:
         raise error
 

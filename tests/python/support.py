@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -178,18 +179,26 @@ def threads() -> int:
     return len(list(Path("/proc/self/task").iterdir()))
 
 
+def threads_of_ours() -> list[str]:
+    """The names of the threads of loaders that still exist, once the collector has run."""
+
+    def found() -> list[str]:
+        native: list[str] = []
+        for path in Path("/proc/self/task").glob("*/comm"):
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                native.append(path.read_text().strip())
+        named = [one.name for one in threading.enumerate()]
+        return sorted(one for one in (*native, *named) if one.startswith("headrace"))
+
+    if not found():
+        return []
+    gc.collect()  # an exception of an earlier test may hold its loader in a cycle
+    return found()
+
+
 def threads_without_ours() -> int:
     """The number of threads of this process, after those of earlier tests' loaders have ended."""
-
-    def ended() -> bool:
-        gc.collect()  # an exception of an earlier test may hold its loader in a cycle
-        try:
-            native = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
-        except OSError:  # a thread ended during the scan
-            return False
-        return not any(name.startswith("headrace") for name in (*native, *(one.name for one in threading.enumerate())))
-
-    assert eventually(ended)
+    assert eventually(lambda: not threads_of_ours())
     return threads()
 
 

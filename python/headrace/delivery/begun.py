@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from headrace.base.errors import SampleError
+from headrace.base.exceptions import is_a
 from headrace.engine.engine import Failure, Flight
 from headrace.epochs.delivery import Delivery
 from headrace.epochs.order import OrderedBatch
@@ -77,6 +76,23 @@ class Results:
     collated: Collated | None = None
 
 
+class Failing:
+    """A context manager that gives a batch the error raised within: even a MemoryError passes the batch over.
+
+    It sets no attribute of the error, as a generator's would.
+    """
+
+    def __init__(self, begun: Begun) -> None:
+        self._begun = begun
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None and is_a(error, Exception):
+            self._begun.error = error
+
+
 @dataclass(eq=False)
 class Begun:
     """A begun batch. Without results and an error it has still to be submitted."""
@@ -90,14 +106,9 @@ class Begun:
     as_torch: bool = False  # made as torch makes it, when it is due
     complete: bool = False  # it was awaited: later errors belong to this batch
 
-    @contextmanager
-    def failing(self) -> Iterator[None]:
-        """An error of the caller's code, raised within, belongs to this batch: even a MemoryError passes it over."""
-        try:
-            yield
-        except Exception as error:
-            self.error = error
-            raise
+    def failing(self) -> Failing:
+        """Returns a context manager: an error of the caller's code, raised within, belongs to this batch."""
+        return Failing(self)
 
     def forget(self) -> None:
         """Drops the results; the batch can be made again from the same draws."""

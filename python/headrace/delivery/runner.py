@@ -129,7 +129,6 @@ class Runner:
         workers, read_ahead = settings.num_workers, settings.read_ahead
         settings = one_after_another(settings, route)
         pin = settings.destination.way == "memory" and can_pin(settings.pin_memory)
-        source = route.source
         # A device's pinned memory and decoders are too expensive to make for each epoch.
         keeps_engine = settings.persistent_workers or settings.destination.way == "fused"
         engine = self.engine if keeps_engine else None
@@ -140,6 +139,32 @@ class Runner:
             engine = self.new_engine(settings, route, slots_kept=settings.most_depth + 2, pin=pin)
         elif self._line is not None and self._line[0]() is None:
             self._line[1].cancel()  # the batches of an iterator that was dropped
+        try:
+            return self._begin_with(engine, settings, route, epochs, workers, read_ahead, keeps_engine=keeps_engine)
+        except BaseException:  # of a sampler, for example: the traceback may keep the engine
+            if engine is not self.engine:
+                engine.close()
+            raise
+
+    def _begin_with(
+        self,
+        engine: Engine,
+        settings: Settings,
+        route: Threaded,
+        epochs: Epochs,
+        workers: int,
+        read_ahead: int,
+        *,
+        keeps_engine: bool,
+    ) -> NativeIterator:
+        """Returns the iterator of the next epoch, whose batches the engine makes.
+
+        Args:
+            workers: the loader's number of workers, which that of `settings` may differ from.
+            read_ahead: number of batches that the sampler is read ahead.
+            keeps_engine: whether the engine outlives the epoch.
+        """
+        source = route.source
         far = source.ahead_bytes > 0  # its table has connections of this process, which may be a forked one
         self._entry_points, self._entries = _entry_points_of(source, settings), None
         places = self._table[0] if self._table is not None and self.keeps_datasets else source.places

@@ -18,7 +18,7 @@ import headrace
 from headrace import Arrays, Blobs, Columns, DataLoader
 from headrace import transforms as T
 from headrace.lifetimes.endings import Ending, call_all, call_elsewhere
-from support import blobs, eventually, pictures, threads, threads_without_ours
+from support import blobs, eventually, pictures, threads, threads_of_ours, threads_without_ours
 
 PACKAGE = Path(headrace.__file__).parent
 # In torch's worker processes, which the main process ends after Ctrl-C whatever they do.
@@ -137,3 +137,17 @@ def test_functions_are_called_when_the_object_is_dropped() -> None:
     assert eventually(lambda: bool(threads_seen)) and threads_seen[0] is not threading.main_thread()
     assert eventually(lambda: not any(one.name == "headrace-endings" for one in threading.enumerate()))
     Ending()  # without a function, nothing happens
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_an_error_of_iter_leaves_no_threads_though_it_is_kept(kept: bool) -> None:
+    def order() -> Iterator[int]:
+        yield from range(2)
+        raise KeyError("no more")
+
+    data = Blobs(pictures(8), range(8), T.Compose([T.Resize((8, 8)), T.ToTensor()]))
+    loader = DataLoader(data, 2, sampler=order(), num_workers=2, persistent_workers=kept)
+    with pytest.raises(KeyError) as raised:
+        iter(loader)
+    assert raised.value.__traceback__ is not None
+    assert eventually(lambda: not threads_of_ours())
