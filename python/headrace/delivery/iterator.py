@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -256,19 +256,20 @@ class NativeIterator(Ending):
         if results.collated is None and not self._take(begun, results):
             return _NONE_LEFT
         if self._collation is None and results.collated is None:
-            with begun.failing():
-                return self._with_targets(results)
+            return self._with_targets(results, begun.failing())
         made, results.collated = results.collated or self._collate(results, ahead=False), None
         if made.error is not None:
             begun.error = made.error
             raise begun.error
         return made.batch
 
-    def _with_targets(self, results: Results) -> Any:
-        """Returns the batch of images with their targets."""
+    def _with_targets(self, results: Results, calling: AbstractContextManager[None] = nullcontext()) -> Any:  # noqa: B008
+        """Returns the batch of images with their targets, whose functions are called within `calling`."""
         made = results.images if self._settings.batched else self._engine.single(results.images)
         if self._source.has_targets:
-            made = self._source.batch_of(made, self._engine.move_targets(self._targets(results.indices)))
+            with calling:
+                targets = self._targets(results.indices)
+            made = self._source.batch_of(made, self._engine.move_targets(targets))
         return made
 
     def _take(self, begun: Begun, results: Results) -> bool:

@@ -6,11 +6,13 @@ KeyboardInterrupt of Ctrl-C is printed as "Exception ignored in" and lost. So th
 
 from __future__ import annotations
 
+import atexit
 import functools
 import itertools
 import operator
 import os
 import queue
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -38,6 +40,9 @@ def call_elsewhere(function: Callable[[], object]) -> Callable[[], object]:
     return _Elsewhere.of_process().expect(function)
 
 
+_PARTING_S = 60.0  # that functions get at interpreter exit; a disk may hang
+
+
 class _Elsewhere:
     """The thread, which lives as long as functions are expected."""
 
@@ -62,12 +67,35 @@ class _Elsewhere:
                 threading.Thread(target=self._serve, name="headrace-endings", daemon=True).start()
         return functools.partial(self._queue.put, function)
 
+    def finish(self) -> None:
+        """Waits until what has been asked for so far is done."""
+        if self._process != os.getpid():
+            return
+        done = threading.Event()
+        with self._lock:
+            if self._expected == 0:
+                return
+            self._expected += 1
+        self._queue.put(done.set)
+        done.wait(_PARTING_S)
+
     def _serve(self) -> None:
         while True:
             function = self._queue.get()
-            function()
+            try:
+                function()
+            except Exception:  # printed as of any thread; the others' functions are still called
+                kind, error, trace = sys.exc_info()
+                threading.excepthook(threading.ExceptHookArgs((kind, error, trace, threading.current_thread())))
             del function
             with self._lock:
                 self._expected -= 1
                 if self._expected == 0:
                     return
+
+
+@atexit.register
+def _finish() -> None:
+    """Daemon threads end with the interpreter: a table of an object that was just dropped would not be saved."""
+    if _Elsewhere._made is not None:
+        _Elsewhere._made.finish()

@@ -18,7 +18,7 @@ import headrace
 from headrace import Arrays, Blobs, Columns, DataLoader
 from headrace import transforms as T
 from headrace.lifetimes.endings import Ending, call_all, call_elsewhere
-from support import blobs, eventually, pictures, threads, threads_of_ours, threads_without_ours
+from support import blobs, eventually, output_of, pictures, threads, threads_of_ours, threads_without_ours
 
 PACKAGE = Path(headrace.__file__).parent
 # In torch's worker processes, which the main process ends after Ctrl-C whatever they do.
@@ -151,3 +151,31 @@ def test_an_error_of_iter_leaves_no_threads_though_it_is_kept(kept: bool) -> Non
         iter(loader)
     assert raised.value.__traceback__ is not None
     assert eventually(lambda: not threads_of_ours())
+
+
+def test_what_was_asked_for_before_the_interpreter_ends_is_done() -> None:
+    output = output_of(
+        """
+import time
+from headrace.lifetimes.endings import call_elsewhere
+
+def slowly():
+    time.sleep(0.5)
+    print("done", flush=True)
+
+call_elsewhere(slowly)()
+call_elsewhere(slowly)  # of an object that still exists
+"""
+    )
+    assert output.split() == ["done"]
+
+
+def test_a_function_that_raises_does_not_keep_others_from_being_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    called: list[int] = []
+    first, second = call_elsewhere(lambda: [][1]), call_elsewhere(lambda: called.append(1))
+    first()
+    second()
+    assert eventually(lambda: called == [1])
+    assert [one.exc_type for one in raised] == [IndexError]
