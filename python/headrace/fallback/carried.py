@@ -9,14 +9,15 @@ from __future__ import annotations
 import contextlib
 import itertools
 import pickle
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch.utils.data import get_worker_info
 
 from headrace.base.exceptions import named_words_of
 from headrace.epochs.sampler_state import is_stateful
+from headrace.fallback.mailbox import Mailbox
 from headrace.fallback.protocol import restore
 
 SAME = b""  # sent if the state equals the one sent with the batch before
@@ -52,14 +53,16 @@ class Carried:
 
 
 @dataclass(frozen=True)
-class Message:
-    """A state sent without a batch. Epochs count from 1; `state` is None if the worker could not begin."""
+class Mail:
+    """Where a worker leaves its states that go without a batch; None in place of one: the worker could not begin.
 
-    worker: int
-    epoch: int
-    count: int
-    state: bytes | None
-    ended: bool = False
+    Attributes:
+        first: the state before the epoch's first batch.
+        last: the state after its iterator has ended.
+    """
+
+    first: Mailbox = field(default_factory=Mailbox)
+    last: Mailbox = field(default_factory=Mailbox)
 
 
 @dataclass(frozen=True)
@@ -120,12 +123,12 @@ class Carrier:
 
     Args:
         every: see `Stream`.
-        queue: queue for messages to the main process.
+        mail: of each worker.
         places: positions of the workers that resume, by number.
     """
 
-    def __init__(self, users: Users, every: int, queue: Any, places: dict[int, WorkerPlace]) -> None:
-        self.users, self._every, self._queue, self._places = users, every, queue, places
+    def __init__(self, users: Users, every: int, mail: Sequence[Mail], places: dict[int, WorkerPlace]) -> None:
+        self.users, self._every, self._mail, self._places = users, every, mail, places
         self._worker = self._epoch = self._count = 0
         self._ended = False
         self._sent: bytes | None = None
@@ -133,7 +136,6 @@ class Carrier:
 
     def start(self, worker: int) -> None:
         """Called by torch as worker_init_fn."""
-        self._queue.cancel_join_thread()  # unread items must not keep the process alive
         self._worker = worker
         # torch's WorkerInfo refuses changes, but the user's code must see the user's dataset in it.
         object.__setattr__(get_worker_info(), "dataset", self.users.dataset)
@@ -166,7 +168,12 @@ class Carrier:
         self._sent = None
         state = OF_MAIN if of_main and self._is_large() else self._pickled()
         self._too_large = self._too_large or (not self.users.asked and len(state) > _MOST)
-        self._queue.put(Message(self._worker, self._epoch, self._count, state, ended))
+        mail = self._mail[self._worker]
+        box = mail.last if ended else mail.first
+        try:
+            box.put(self._epoch, state)
+        except OSError as error:  # no memory
+            box.put(self._epoch, pickle.dumps(Failed(named_words_of(error))))
 
     def _is_large(self) -> bool:
         """Whether the state is too large to be sent unasked; says so without copying it."""
@@ -176,7 +183,9 @@ class Carrier:
         return self._too_large
 
     def _fails(self) -> None:
-        self._queue.put(Message(self._worker, max(1, self._epoch), 0, None))
+        mail = self._mail[self._worker]
+        for box in (mail.first, mail.last):
+            box.put(max(1, self._epoch), None)
 
     def _carry(self, batch: Any, *, keep: bool) -> Carried:
         if keep and self._too_large:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pickle
-import queue
-from dataclasses import dataclass, replace
+import time
+from dataclasses import dataclass
 from typing import Any
 
-import torch.multiprocessing
 from torch.utils.data import IterableDataset, IterDataPipe, MapDataPipe
 
 from headrace.delivery.attributes import Unasked
@@ -20,13 +19,13 @@ from headrace.fallback.carried import (
     Carrier,
     Failed,
     Indexed,
-    Message,
+    Mail,
     Stream,
     Users,
     WorkerPlace,
 )
 
-_LOOK_S = 0.2  # interval at which a worker that owes a message is checked for being alive
+_LOOK_S = 0.002  # between two looks for what a worker has not left yet
 
 
 def have_states(loader: Any) -> bool:
@@ -65,8 +64,6 @@ class WorkerStates:
     """
 
     def __init__(self, loader: Any, places: dict[int, WorkerPlace], step: int) -> None:
-        context = loader.multiprocessing_context or torch.multiprocessing
-        self._queue = context.Queue()
         self._number, self._persistent = loader.num_workers, loader.persistent_workers
         self._every = loader.snapshot_every_n_steps or 0
         self._in_order = loader.in_order
@@ -80,12 +77,13 @@ class WorkerStates:
             loader.persistent_workers,
             not isinstance(loader.snapshot_every_n_steps, Unasked) or not loader.in_order,
         )
+        self._mail = [Mail() for _ in range(self._number)]
         kind = Stream if self.iterable else Indexed
-        self.carrier: Carrier = kind(users, -(-self._every // self._number), self._queue, places)
+        self.carrier: Carrier = kind(users, -(-self._every // self._number), self._mail, places)
         self._processes: list[Any] = []
         self._epoch, self.last = 1, self._number - 1
         self._large = False  # whether a worker's state is too large to be sent with each batch
-        self._messages: dict[tuple[int, bool], Message] = {}
+        self._messages: dict[tuple[int, bool], bytes | None] = {}
         self._assigned: set[int] = set()
         self._left: list[bytes | None] = []
         self._known = [self._resumed(number, places.get(number)) for number in range(self._number)]
@@ -185,7 +183,7 @@ class WorkerStates:
         if known.ended and not known.final and self._persistent:
             end = self._message(worker, ended=True)
             if end is not None:
-                known.state, known.at, known.final = end.state, known.count, True
+                known.state, known.at, known.final = end, known.count, True
         found = self._loaded(worker, known.state)
         fetcher = found["fetcher_state"] or {"dataset_iter_state": None}
         found["fetcher_state"] = {**fetcher, "fetcher_ended": known.ended}
@@ -195,26 +193,20 @@ class WorkerStates:
         """Returns the state before the worker's first batch; None if the process has ended without a message."""
         if self._epoch > 1 and not self.iterable and worker not in self._assigned:
             return self._left[worker]  # the worker has no batch in this epoch
-        message = self._message(worker, ended=False)
-        return None if message is None else message.state
+        return self._message(worker, ended=False)
 
-    def _message(self, worker: int, *, ended: bool) -> Message | None:
+    def _message(self, worker: int, *, ended: bool) -> bytes | None:
+        """Returns what a worker has left; None if it could not begin, or has ended without."""
+        mail = self._mail[worker].last if ended else self._mail[worker].first
         while (worker, ended) not in self._messages:
             alive = bool(self._processes) and self._processes[worker].is_alive()
-            try:
-                message: Message = self._queue.get(timeout=_LOOK_S)
-            except queue.Empty:
-                if alive:
-                    continue
+            here, state = mail.get(self._epoch)
+            if here:
+                self._messages[worker, ended] = self._of_main(worker) if state == OF_MAIN else state
+            elif alive:
+                time.sleep(_LOOK_S)
+            else:
                 return None
-            except (OSError, EOFError, ValueError):  # the queue's other end is gone
-                return None
-            if message.epoch == self._epoch:
-                if message.state == OF_MAIN:
-                    message = replace(message, state=self._of_main(message.worker))
-                self._messages[message.worker, message.ended] = message
-                if message.state is None:
-                    self._messages.setdefault((message.worker, not message.ended), message)
         return self._messages[worker, ended]
 
     def _of_main(self, worker: int) -> bytes:
