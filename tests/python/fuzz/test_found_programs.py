@@ -87,6 +87,9 @@ PROGRAMS = {
     ),
     "an attribute of a class": stateful("step = Shared()"),
     "an iterator": stateful("NUMBERS = itertools.cycle([0.25, 0.5])\nstep = lambda x: shifted(x, next(NUMBERS))"),
+    "an iterator whose period is odd": stateful(
+        "NUMBERS = itertools.cycle([0.25, 0.5, 0.125])\nstep = lambda x: shifted(x, next(NUMBERS))"
+    ),
     "a default argument": stateful("def step(x, seen=[]):\n    seen.append(1)\n    return shifted(x, len(seen) / 9)"),
     "a counter in a Lambda": stateful("step = V.Lambda(Counter())"),
     "a counter in a module": stateful("step = torch.nn.Sequential(Module())"),

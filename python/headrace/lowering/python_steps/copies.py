@@ -30,10 +30,23 @@ def copied(function: T, called: tuple[Any, ...]) -> T:
         function: an object that calls the user's objects, or one of these.
         called: the user's objects.
     """
+    return copy.deepcopy(function, _shared(function, called))
+
+
+def copied_objects(function: Any) -> dict[int, Any]:
+    """Returns the objects that `copied` copies of one of the user's objects, by the ids of the originals; those that
+    the copy shares are left out. Raises what copying raises."""
+    shared = _shared(function, (function,))
+    known = dict(shared)
+    copy.deepcopy(function, known)
+    return {key: one for key, one in known.items() if key not in shared}
+
+
+def _shared(function: Any, called: tuple[Any, ...]) -> dict[int, Any]:
     large = {id(one): one for one in _large(function)}
     for one in called if large else ():
         _take_out(large, one)
-    return copy.deepcopy(function, dict(large))
+    return large
 
 
 def _take_out(large: dict[int, Any], step: Any) -> None:

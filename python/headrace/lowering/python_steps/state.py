@@ -7,10 +7,12 @@ depend on their earlier calls are called where torch would call them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from types import FunctionType, ModuleType
 from typing import Any
 
 from headrace.lowering.python_steps.changes import Changes
+from headrace.lowering.python_steps.copies import copied_objects
 from headrace.lowering.python_steps.values import Unclear
 from headrace.randomness.held_generators import GENERATORS, held_generators
 
@@ -65,12 +67,17 @@ class Kept:
         return ""
 
     def reaches_out(self) -> bool:
-        """Whether calls change a class, a module, a function or a generator, which copies of the functions share."""
-        return any(
-            isinstance(held, (type, ModuleType, FunctionType, *GENERATORS))
-            for number in range(len(self._functions))
-            for held, _ in self._changed(number)
-        )
+        """Whether calls change an object that copies of the functions share: a class, a global, a default argument."""
+        for number, function in enumerate(self._functions):
+            changed = [held for held, _ in self._changed(number) if held is not None]
+            if any(isinstance(held, (type, ModuleType, FunctionType, *GENERATORS)) for held in changed):
+                return True
+            copied: dict[int, Any] | None = None
+            with suppress(Exception):  # it cannot be copied, which is another refusal
+                copied = copied_objects(function) if changed else None
+            if copied is not None and any(id(held) not in copied for held in changed):
+                return True
+        return False
 
     def changes_anything(self) -> bool:
         """Whether calls may change an object, also one that they never read."""
