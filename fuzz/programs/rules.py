@@ -29,9 +29,10 @@ class Rule:
 def _unrebuilt(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
     if not program.workers or theirs is None or ours is None or theirs.raised is None or ours.raised is None:
         return False
-    if theirs.raised.classes == ours.raised.classes and theirs.raised.filename == "None":
-        return ours.raised.filename != "None" and ours.raised.filename in theirs.raised.text
-    return theirs.raised.classes[0] == "RuntimeError" and "boom" in ours.raised.text
+    if theirs.raised.classes[0] in ours.raised.classes and theirs.raised.filename == "None":
+        return ours.raised.filename != "None" and ours.raised.filename.strip("'") in theirs.raised.text
+    unmade = theirs.raised.classes[0] == "RuntimeError" or "__new__() takes" in theirs.raised.text
+    return unmade and "boom" in ours.raised.text
 
 
 def _contiguous(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:

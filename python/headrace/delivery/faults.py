@@ -67,6 +67,13 @@ def raised(error: SampleError) -> BaseException:
     return to_raise(error)
 
 
+def call_labels(source: Source, indices: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+    """Calls the functions of labels of the samples before one that failed, as torch has by then."""
+    if source.has_targets:
+        for index in indices.tolist():
+            source.target(index)
+
+
 def of_collate_fn(error: BaseException, workers: int) -> Exception:
     """Returns what ``next()`` raises for an exception of a collate_fn. That of ``sys.exit`` ends the program, and is
     raised here, only in a loader without threads, as with torch's workers."""

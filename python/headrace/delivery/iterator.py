@@ -311,6 +311,8 @@ class NativeIterator(Ending):
             results.errors = [faults.describe(one, int(indices[one.sample]), self._source) for one in results.failures]
             results.failed = [one.sample for one in results.failures]
             if results.errors and self._settings.on_error == "raise":
+                with begun.failing():
+                    faults.call_labels(self._source, indices[: min(results.failed)])
                 begun.error = faults.raised(results.errors[0])
                 raise begun.error
             if results.errors:

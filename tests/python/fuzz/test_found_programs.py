@@ -118,6 +118,8 @@ PROGRAMS = {
     "batches = iter(loader)\nsee.take(batches)\nsee.epoch(loader)",
     "a label's MemoryError": f"{_FOLDER}base.target_transform = RaisesAt('MemoryError', 1)\n"
     "loader = Loader(data, shuffle=True)\nsee.take(iter(loader), 9)",
+    "a label that raises before an image": f"{_FOLDER}base.transform.transforms.insert(1, Raises('OSError'))\n"
+    "base.target_transform = RaisesAt('KeyError', 0)\nloader = Loader(data, batch_size=6)\nsee.take(iter(loader))",
     "an index beyond the end, with workers": f"sampler = Unsized(None)\n{_FOLDER}data = Subset(data, [0, 3, 4])\n"
     "loader = Loader(data, sampler=sampler, num_workers=1)\nsee.epoch(loader)",
     "an index beyond the end after an error": f"{_FOLDER}base.target_transform = RaisesAt('OSError', 0)\n"
