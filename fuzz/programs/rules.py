@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -35,6 +36,19 @@ def _unrebuilt(program: Program | Statements, theirs: Entry | None, ours: Entry 
     return unmade and "boom" in ours.raised.text
 
 
+def _again(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
+    if theirs is None or ours is None or ours.raised is None or "Exception" in ours.raised.classes:
+        return False
+    return program.workers == 0 and "boom" in ours.raised.text
+
+
+def _in_place(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
+    if not program.workers or theirs is None or ours is None or theirs.raised is not None or ours.raised is not None:
+        return False
+    fields = any("headrace.Samples(" in line or "headrace.Columns(" in line for line in program.lines)
+    return fields and any(re.match(r"labels\[.*\] = ", line) for line in program.lines)
+
+
 def _contiguous(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
     if theirs is None or ours is None or theirs.raised is not None or ours.raised is not None:
         return False
@@ -42,6 +56,18 @@ def _contiguous(program: Program | Statements, theirs: Entry | None, ours: Entry
 
 
 RULES = (
+    Rule(
+        "an interrupted batch comes again",
+        "docs/decisions/0015-a-batch-counts-when-it-is-returned.md",
+        "belong to no batch",
+        _again,  # a step's BaseException is taken for an interrupt
+    ),
+    Rule(
+        "values of arrays are read when a batch is made",
+        "docs/datasets.md",
+        "Two things are read when a batch is made",
+        _in_place,
+    ),
     Rule(
         "a single sample is contiguous",
         "python/headrace/loader.py",

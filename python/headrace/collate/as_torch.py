@@ -20,6 +20,7 @@ from headrace.originals.relied import Relied
 from headrace.randomness.draws import BatchUse, batch_uniform
 from headrace.randomness.python_randomness import sample_randomness
 from headrace.sources import BlobDataset
+from headrace.sources.snapshot import Snapshot
 from headrace.streams.loaders import is_stream
 
 Holds = Callable[[OrderedBatch], bool]
@@ -57,22 +58,27 @@ def naming_of(settings: Settings) -> Naming:
     return Naming(not settings.batched, others, others and settings.num_workers == 0)
 
 
-def holds_of(settings: Settings, source: Any, naming: Naming, relied: Relied | None) -> Holds | None:
+def holds_of(
+    settings: Settings, source: Any, naming: Naming, relied: Relied | None, called: Sequence[Any] = ()
+) -> Holds | None:
     """Returns a function that tells whether the dataset still has the samples of a batch as they were when the epoch
     began; None where that is not asked, because torch's workers do not see a change either.
 
     Args:
         relied: the libraries' functions that a native batch stands for.
+        called: objects that are called in Python, whose attributes may change by their calls.
     """
     if not naming.live:
         return None
     length, before = len(source), _transforms(source)
+    snapshot = Snapshot(before, called)
 
     def holds(ordered: OrderedBatch) -> bool:
         if ordered.from_end and not (len(source) == length and source.is_current()):
             return False
         now = _transforms(source)
         same = len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True))
+        same = same and snapshot.is_current()
         same = same and (relied is None or relied.why_not() is None)
         return same and registry.is_usual() and bool(source.holds(ordered.indices.tolist()))
 

@@ -185,6 +185,7 @@ class Runner:
         if workers > 0:
             engine.work_as(WorkerValues(workers, progress.seed, settings.dataset))
         made = self._collation(settings, route, told, progress)
+        called = stepping(route, settings.collate_fn, batched=settings.batched)
         iterator = NativeIterator(
             told,
             self._table[1],
@@ -197,7 +198,7 @@ class Runner:
             renew=_announcing(epochs.renew, source) if far else epochs.renew,
             collation=made,
             collate_threads=collate_threads(settings, route),
-            holds=holds_of(settings, source, naming, route.relied),
+            holds=holds_of(settings, source, naming, route.relied, called.steps),
             out=seeded(settings.out_transform, settings.destination.device, progress, owned=made is None),
         )
         self.progress, self.engine = progress, engine

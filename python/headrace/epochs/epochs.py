@@ -12,15 +12,9 @@ from typing import Any
 
 import torch
 
+from headrace.epochs.generator_states import RandomState, base_seed, generators_of
 from headrace.epochs.naming import Naming
-from headrace.epochs.order import (
-    Cut,
-    EpochOrder,
-    OrderedBatch,
-    RandomState,
-    base_seed,
-    generators_of,
-)
+from headrace.epochs.order import Cut, EpochOrder, OrderedBatch
 from headrace.epochs.sampler_kinds import follows_from_its_epoch
 from headrace.epochs.sampler_state import SamplerState, is_stateful
 from headrace.epochs.samplers import (

@@ -1,16 +1,15 @@
-"""The order of an epoch: the samples of each batch, and the states of the generators that the order follows from."""
+"""The order of an epoch: the samples of each batch."""
 
 from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from headrace.epochs.naming import Naming, as_indices
 from headrace.epochs.sampler_kinds import draws_at_once
@@ -26,51 +25,6 @@ _AT_ONCE = 65536  # items that `skip` draws at once
 
 
 @dataclass(frozen=True)
-class RandomState:
-    """States of the torch.Generators that an epoch's order follows from, before the epoch draws from them."""
-
-    own: tuple[torch.Tensor, ...]  # states of the generators that the loader and its samplers hold
-    default: torch.Tensor  # state of torch's default generator
-
-    @classmethod
-    def now(cls, generators: Sequence[torch.Generator]) -> RandomState:
-        return cls(tuple(one.get_state() for one in generators), torch.get_rng_state())
-
-    def same(self, other: RandomState) -> bool:
-        """Whether nothing was drawn in between."""
-        pairs = zip((*self.own, self.default), (*other.own, other.default), strict=True)
-        return all(torch.equal(one, another) for one, another in pairs)
-
-    def restore(self, generators: Sequence[torch.Generator]) -> None:
-        restore_generator(torch.default_generator, self.default)
-        for generator, state in zip(generators, self.own, strict=True):
-            restore_generator(generator, state)
-
-
-def restore_generator(generator: torch.Generator, state: torch.Tensor) -> None:
-    """Sets a generator to a saved state. Raises ValueError if it is not a state of such a generator."""
-    try:
-        generator.set_state(state)
-    except (RuntimeError, TypeError) as error:
-        raise ValueError(f"the state is damaged: it holds no state of a torch.Generator: {error}") from error
-
-
-def generators_of(loader_generator: torch.Generator | None, samplers: Iterable[Any]) -> tuple[torch.Generator, ...]:
-    """Returns the generators that decide the order, each once: the loader's and those of its samplers."""
-    found: list[torch.Generator] = []
-    for one in (loader_generator, *(getattr(sampler, "generator", None) for sampler in samplers)):
-        if isinstance(one, torch.Generator) and all(one is not known for known in found):
-            found.append(one)
-    return tuple(found)
-
-
-def base_seed(generator: torch.Generator | None) -> int:
-    """Draws a base seed exactly as torch's DataLoader does at the start of an epoch: later draws stay the same."""
-    device = "cpu" if generator is None else generator.device
-    return int(torch.empty((), dtype=torch.int64, device=device).random_(generator=generator).item())
-
-
-@dataclass(frozen=True)
 class Cut:
     """How the items of an order become the batches of one rank.
 
@@ -79,12 +33,27 @@ class Cut:
         drop_last: whether to drop an incomplete batch.
         share: this rank's part of the order.
         of_rank: rank and number of ranks where the order is this rank's alone.
+        by: torch's BatchSampler that cuts them, if one does. A program may change its batch size during an epoch.
     """
 
     batch_size: int | None
     drop_last: bool = False
     share: Share[Any] = field(default_factory=Share)
     of_rank: tuple[int, int] = (0, 1)
+    by: Any = field(default=None, compare=False, repr=False)
+
+    def now(self, *, first: bool) -> Cut:
+        """Returns the cut of the next batch. torch reads the batch size again with each; with drop_last, only once.
+
+        Args:
+            first: whether it is that of the epoch's first batch.
+        """
+        if self.by is None or self.share.world_size > 1 or (self.drop_last and not first):
+            return self
+        size, drops = self.by.batch_size, bool(self.by.drop_last) if first else self.drop_last
+        if (size, drops) == (self.batch_size, self.drop_last) or type(size) is not int or size < 1:
+            return self
+        return replace(self, batch_size=size, drop_last=drops)
 
     @property
     def stride(self) -> int:
@@ -276,7 +245,8 @@ class EpochOrder:
 
     def _read(self) -> None:
         """Reads the items of one batch of each rank; nothing at the end."""
-        cut, share = self._cut, self._cut.share
+        cut = self._cut = self._cut.now(first=self._iterator is None)
+        share = cut.share
         items = self._take(cut.stride)
         named = len(items)
         if named < cut.stride:

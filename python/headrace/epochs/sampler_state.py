@@ -29,6 +29,24 @@ def state_of(one: Any) -> Any:
     return copy.deepcopy(one.state_dict()) if is_stateful(one) else None
 
 
+def restore(one: Any, state: Any, what: str) -> None:
+    """Restores an object's state; does nothing if `state` is None.
+
+    Args:
+        what: kind of the object, for the message.
+
+    Raises:
+        ValueError: there is a state, but the object has no ``load_state_dict``.
+    """
+    if state is None:
+        return
+    if not is_stateful(one):
+        raise ValueError(
+            f"the state contains one for the {what}, but {type(one).__qualname__} has no state_dict and load_state_dict"
+        )
+    one.load_state_dict(state)
+
+
 def _keeper(sampler: Iterable[Any]) -> Any:
     """Returns the outermost sampler of a chain that has a state; None if there is none."""
     return next((one for one in sampler_chain(sampler) if is_stateful(one)), None)

@@ -124,13 +124,13 @@ def order_of(sampler: Any, batch_sampler: Any, length: int, seed: int | None) ->
         seed: the loader's.
     """
     outer = sampler if batch_sampler is None else batch_sampler
-    batch_size, drop_last = None, False
+    batch_size, drop_last, by = None, False, None
     # A batch sampler passed by the caller is an order of batches. Exception: a BatchSampler over a sampler that yields
     # one rank's share cuts that share into batches.
     if is_torchs(outer, BatchSampler) and (outer.sampler is sampler or _is_sharded(outer.sampler)):
-        batch_size, drop_last, outer = outer.batch_size, outer.drop_last, outer.sampler
+        batch_size, drop_last, by, outer = outer.batch_size, outer.drop_last, outer, outer.sampler
     of_rank = outer.of_rank if is_headrace_sampler(outer) else (0, 1)
-    cut = Cut(batch_size, drop_last, outer.share if _is_sharded(outer) else Share(), of_rank)
+    cut = Cut(batch_size, drop_last, outer.share if _is_sharded(outer) else Share(), of_rank, by)
     return Order(outer, names_each_once(outer, length), cut, _name(outer, seed))
 
 

@@ -11,7 +11,8 @@ import torch
 
 from headrace.base.errors import SampleError
 from headrace.epochs.delivery import Delivery, settle
-from headrace.epochs.order import Cut, RandomState
+from headrace.epochs.generator_states import RandomState
+from headrace.epochs.order import Cut
 from headrace.epochs.sampler_state import SamplerState
 from headrace.epochs.samplers import Order
 from headrace.pace.counters import Counters

@@ -16,9 +16,8 @@ from typing import Any
 from torch.utils.data import get_worker_info
 
 from headrace.base.exceptions import named_words_of
-from headrace.epochs.sampler_state import is_stateful
+from headrace.epochs.sampler_state import is_stateful, restore
 from headrace.fallback.mailbox import Mailbox
-from headrace.fallback.protocol import restore
 
 SAME = b""  # sent if the state equals the one sent with the batch before
 TOO_LARGE = b"!"  # sent instead of a state that nobody has asked for and that would take longer than the batch

@@ -13,8 +13,7 @@ from typing import Any
 import torch
 from torch.utils.data import BatchSampler, RandomSampler
 
-from headrace.epochs.sampler_state import is_stateful, state_of
-from headrace.fallback.protocol import restore
+from headrace.epochs.sampler_state import is_stateful, restore, state_of
 from headrace.fallback.seeded_indices import SampleSeeds
 from headrace.sampler.seeded import sampler_chain
 

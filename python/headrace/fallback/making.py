@@ -11,13 +11,13 @@ import torch
 from torch.utils.data import IterableDataset
 
 from headrace.base.exceptions import contextmanager
-from headrace.epochs.order import base_seed, generators_of
+from headrace.epochs.generator_states import base_seed, generators_of
+from headrace.epochs.sampler_state import restore
 from headrace.epochs.samplers import foreign_epoch, samplers_of
 from headrace.fallback.indices import restore_ended
 from headrace.fallback.iterators import begin, missing_hook
 from headrace.fallback.layout import Saved, TorchStart
 from headrace.fallback.progress import TorchProgress
-from headrace.fallback.protocol import restore
 from headrace.fallback.randomness import Randomness, may_draw_from_default
 from headrace.fallback.seeded_indices import SampleSeeds
 from headrace.fallback.workers import WorkerStates, have_states

@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import BatchSampler, IterDataPipe, SequentialSampler
 from torch.utils.data.distributed import DistributedSampler
 
-from headrace.epochs.order import restore_generator
+from headrace.epochs.generator_states import restore_generator
 from headrace.epochs.sampler_state import is_stateful
 from headrace.sampler.seeded import Seeded
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace.epochs.order import base_seed
+from headrace.epochs.generator_states import base_seed
 from headrace.remote.doors.answers import Stamp
 from headrace.sampler.seeded import Seeded
 from headrace.streams.numbers import place_of, shards_of

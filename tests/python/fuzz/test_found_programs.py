@@ -71,6 +71,25 @@ PROGRAMS = {
     "a transform that changes within an epoch": loaded(
         "4", _HALVES.format("base.transform = V.Compose([V.Resize((8, 8)), V.PILToTensor()])")
     ),
+    "a transform's attribute that changes within an epoch": loaded(
+        "4", _HALVES.format("base.transform.transforms[0].size = (6, 6)")
+    ),
+    "the order of transforms that changes within an epoch": loaded(
+        "4", _HALVES.format("base.transform.transforms.append(V.Normalize((0.5,), (0.25,)))")
+    ),
+    "a subclass of tensors": stateful("step = lambda x: x.as_subclass(Mine)"),
+    "a BaseException of every image": stateful("step = Raises('CancelledError')"),
+    "a batch size that changes before the first batch": "sampler = Unsized(9, 'numpy')\n"
+    + loaded("sampler=sampler", "batches = iter(loader)\nloader.batch_sampler.batch_size = 5\nsee.take(batches, 2)"),
+    "a batch size that changes within an epoch": loaded(
+        "2, shuffle=True", _HALVES.format("loader.batch_sampler.batch_size = 5")
+    ),
+    "a batch size that changes, with workers": loaded(
+        "1, num_workers=1", _HALVES.format("loader.batch_sampler.batch_size = 3")
+    ),
+    "whole batches whose size changes": loaded(
+        "2, drop_last=True", _HALVES.format("loader.batch_sampler.batch_size = 5")
+    ),
     "int16 labels": labelled("np.arange(12, dtype=np.int16)"),
     "uint64 labels": labelled("np.arange(12, dtype=np.uint64)"),
     "float16 labels of MNIST": labelled("np.arange(12, dtype=np.float16)", "mnist"),

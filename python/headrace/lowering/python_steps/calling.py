@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 import headrace.recipe.steps as S
-from headrace.base.exceptions import name_of, words_of
+from headrace.base.exceptions import is_a, name_of, words_of
 from headrace.lowering.builder import Builder, LoweringError, shown
 from headrace.lowering.python_steps.copies import copied
 from headrace.lowering.python_steps.metadata import carried
@@ -108,6 +108,8 @@ def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
         raise LoweringError(f"the transforms return tensors of different shapes or dtypes, such as {described(one)}")
     if one.device.type != "cpu" or one.layout != torch.strided:
         raise LoweringError(f"the transforms return {one.layout} tensors on {one.device}, not in this machine's memory")
+    if type(torch.stack(made[:1])) is not torch.Tensor:
+        raise LoweringError(f"the transforms return a {type(one).__name__}, and torch makes a batch of that class")
     if any(tensor.requires_grad for tensor in made):
         raise LoweringError("the transforms return tensors that require gradients, which a native batch does not")
     if one.dtype not in DTYPES:
@@ -165,7 +167,9 @@ def _try(builder: Builder, function: CallFunction) -> tuple[list[Any], bool] | N
                 draws |= draws_process_wide(partial(_append_made, made, function, image, uniform))
             except CallError:
                 return None
-            except Exception as error:
+            except BaseException as error:
+                if is_a(error, KeyboardInterrupt):
+                    raise
                 raise LoweringError(
                     f"{shown(builder.current)} raised {name_of(error)} on a synthetic image of "
                     f"{width} x {height} pixels: {words_of(error)}"
