@@ -107,6 +107,8 @@ def table_of(steps: Sequence[Any], first: int, mode: str) -> ValueTable | None:
         None if the first transform is not known to map values.
     """
     found = [_depends(_FIRST, steps[first])]
+    if found[0] is None:
+        return None
     while found[-1] is not None and first + len(found) < len(steps):
         found.append(_depends(_LATER, steps[first + len(found)]))
     if found[-1] is None:
