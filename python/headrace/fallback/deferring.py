@@ -19,7 +19,7 @@ from headrace.mixing.new_batches import replacements
 from headrace.pillow import pixel_memory, sample_places
 from headrace.pillow.deferred_image import is_recorded
 from headrace.pillow.image_counts import ImageCounts
-from headrace.pillow.installing import deferred_here, install_for
+from headrace.pillow.installing import deferred_here, import_steps, install_for
 from headrace.pillow.kept_images import files
 from headrace.pillow.sample_places import SamplePlaces
 
@@ -68,6 +68,7 @@ class InWorkers:
         workers: int,
         ahead: int,
     ) -> None:
+        import_steps()
         self._counts = ImageCounts()
         self._worker, self._ahead = 0, ahead
         self._samples = 0  # that are collated

@@ -54,6 +54,12 @@ class _Steps:
         self.modules, self.are_all = 0, False
 
 
+def import_steps() -> None:
+    """Imports what a worker process imports first: those that are forked from this one then have it."""
+    if _has_transforms():
+        from headrace.pillow import effect_steps, tensor_steps  # noqa: F401
+
+
 def _has_transforms() -> bool:
     return "torchvision.transforms" in sys.modules or "headrace.transforms" in sys.modules
 
