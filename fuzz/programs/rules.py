@@ -19,12 +19,14 @@ class Rule:
         where: the document.
         sentence: of it.
         applies: whether two observations differ by it.
+        ends: whether the observations after it are not compared.
     """
 
     name: str
     where: str
     sentence: str
     applies: Callable[[Program | Statements, Entry | None, Entry | None], bool]
+    ends: bool = False
 
 
 def _unrebuilt(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
@@ -61,6 +63,7 @@ RULES = (
         "docs/decisions/0015-a-batch-counts-when-it-is-returned.md",
         "belong to no batch",
         _again,  # a step's BaseException is taken for an interrupt
+        ends=True,
     ),
     Rule(
         "values of arrays are read when a batch is made",
@@ -84,6 +87,6 @@ RULES = (
 )
 
 
-def applying(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> str:
-    """The name of the rule by which two observations differ; "" if there is none."""
-    return next((rule.name for rule in RULES if rule.applies(program, theirs, ours)), "")
+def applying(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> Rule | None:
+    """The rule by which two observations differ."""
+    return next((rule for rule in RULES if rule.applies(program, theirs, ours)), None)

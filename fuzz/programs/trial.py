@@ -122,7 +122,9 @@ def first_difference(
         if one is not None and other is not None and _same(program, one, other):
             continue
         if rule := rules.applying(program, one, other):
-            documented.add(rule)
+            documented.add(rule.name)
+            if rule.ends:
+                return None
             continue
         line = (one or other).line  # type: ignore[union-attr]
         kind = SILENT

@@ -130,9 +130,9 @@ class StackedSource:
         source: Any = self.images[part] if part in self.images else self.columns[part]
         return str(source.location(self.row(index)))
 
-    def metadata(self, index: int) -> dict[Any, Any]:
-        """Returns functions that read the metadata of each image, by field: Python steps need that of one field."""
-        row = self.row(index)
+    def metadata(self, row: int) -> dict[Any, Any]:
+        """Returns functions that read the metadata of each image of a row of the fields, by field: Python steps need
+        that of one field."""
         return {name: lambda source=source: source.metadata(row) for name, source in self.images.items()}
 
     def blob_table(self) -> Tables:

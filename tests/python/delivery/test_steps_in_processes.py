@@ -144,7 +144,7 @@ def test_steps_that_draw_from_the_process_overlap_with_the_training_step(folder:
     """In threads they would have to wait for the caller, whose own step may draw from the same generators."""
     data = torchvision.datasets.ImageFolder(folder, recipe(Softened()))
     routes = {number: DataLoader(data, 6, num_workers=number).route for number in (0, 1, 2, 4)}
-    assert routes == {0: "native", 1: "deferred", 2: "deferred", 4: "deferred"}
+    assert routes == {0: "deferred", 1: "deferred", 2: "deferred", 4: "deferred"}
     assert "Softened may draw from generators of the process" in str(DataLoader(data, 6, num_workers=1).explain())
     made = {}
     for kind in (DataLoader, TorchDataLoader):

@@ -90,6 +90,12 @@ PROGRAMS = {
     "whole batches whose size changes": loaded(
         "2, drop_last=True", _HALVES.format("loader.batch_sampler.batch_size = 5")
     ),
+    "a step of a field that reads the metadata of a Subset's images": "base = data = headrace.Samples({'image': "
+    "headrace.ImageFiles(paths('same'), None, V.Compose([lambda x: copy.deepcopy(x), V.Resize((8, 8)), V.ToTensor()])),"
+    " 'n': torch.arange(12)})\ndata = Subset(data, [6, 3, 3, 1])\n" + _LOADER + _EPOCH,
+    "a step that counts, and a file that fails": "step = Counter()\n"
+    "base = data = datasets.ImageFolder(folder('broken'), V.Compose([V.Resize((8, 8)), V.ToTensor(), step]))\n"
+    f"{_LOADER}see.take(iter(loader))\nsee.take(iter(loader))\nsee(step.calls)",
     "int16 labels": labelled("np.arange(12, dtype=np.int16)"),
     "uint64 labels": labelled("np.arange(12, dtype=np.uint64)"),
     "float16 labels of MNIST": labelled("np.arange(12, dtype=np.float16)", "mnist"),

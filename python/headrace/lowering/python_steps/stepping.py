@@ -96,15 +96,15 @@ class Stepping:
             return f"{self.coupled}, so a label, or another field, follows from the calls for its own sample"
         if self.drawn:
             return self.drawn
+        ours = any(one.__module__.startswith("headrace.") for one in type(dataset).__mro__)
         workers = num_workers is None or not (type(num_workers) is int and num_workers == 0)
-        if seed is None and not bound and not workers and self.labels and (why := self._order_of_calls):
-            return f"{why}, and torch calls the function of a sample's label before it makes the next image"
+        if seed is None and not bound and not workers and (why := self._order_of_calls(ours=ours)):
+            return f"{why}, and torch makes no further sample of a batch after one has failed"
         if seed is None and not bound and workers:
             if why := self.state or self.collated:
                 return f"{why}, and each of torch's worker processes has a copy of its own"
             if self.generators:
                 return f"{self.generators}, and each of torch's worker processes has a copy of its own; {_SEED}"
-        ours = any(one.__module__.startswith("headrace.") for one in type(dataset).__mro__)
         overlaps = type(num_workers) is int and num_workers > 0
         if self.process_wide and not bound and not ours and (seed is not None or overlaps):
             return (
@@ -115,10 +115,14 @@ class Stepping:
             return in_processes(list(self.steps), dataset, num_workers)
         return None
 
-    @property
-    def _order_of_calls(self) -> str:
-        """Why a batch that fails at one sample must not have made the samples after it, as a clause; "" if it may."""
-        drawn = f"{_names(self.steps)} may draw from generators of the process" if self.process_wide else ""
+    def _order_of_calls(self, *, ours: bool) -> str:
+        """Why a batch that fails at one sample must not have made the samples after it, as a clause; "" if it may.
+
+        Args:
+            ours: whether the dataset is of headrace's own classes.
+        """
+        draws = self.process_wide and (self.labels or not ours)
+        drawn = f"{_names(self.steps)} may draw from generators of the process" if draws else ""
         return self.state or self.generators or drawn
 
     @property
