@@ -98,6 +98,7 @@ class Runner:
         self._variants: tuple[Any, Recipe, Any] | None = None
         self._frozen: Any = None  # the source with the labels of the newest epoch, as torch's workers have them
         self._keeps = False
+        self._collate_fn: Callable[..., Any] | None = None  # of the newest epoch
         self._entry_points: EntryPoints | None = None
         self._entries: Entries | None = None  # of a loader that was closed
         self._memory: core.SlotKeeper | None = None
@@ -111,6 +112,9 @@ class Runner:
             loader: the loader, if the iterator is to keep it alive.
         """
         persists = settings.persistent_workers and settings.num_workers > 0
+        if self.keeps_datasets:  # torch's workers have the function of the first epoch
+            settings = replace(settings, collate_fn=self._collate_fn)
+        self._collate_fn = settings.collate_fn
         shared = None if self._persistent is None or not persists else self._persistent()
         if shared is not None:
             shared.close()

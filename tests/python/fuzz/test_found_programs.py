@@ -96,6 +96,10 @@ PROGRAMS = {
     "a step that counts, and a file that fails": "step = Counter()\n"
     "base = data = datasets.ImageFolder(folder('broken'), V.Compose([V.Resize((8, 8)), V.ToTensor(), step]))\n"
     f"{_LOADER}see.take(iter(loader))\nsee.take(iter(loader))\nsee(step.calls)",
+    "a collate_fn that changes, with persistent workers": loaded(
+        "num_workers=2, persistent_workers=True", f"{_EPOCH}loader.collate_fn = len\n{_EPOCH}"
+    ),
+    "a collate_fn that changes, with workers": loaded("num_workers=2", f"{_EPOCH}loader.collate_fn = len\n{_EPOCH}"),
     "int16 labels": labelled("np.arange(12, dtype=np.int16)"),
     "uint64 labels": labelled("np.arange(12, dtype=np.uint64)"),
     "float16 labels of MNIST": labelled("np.arange(12, dtype=np.float16)", "mnist"),
