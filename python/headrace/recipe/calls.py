@@ -107,6 +107,8 @@ class OnBytes:
         made = self.transform(tensor)
         if not isinstance(made, torch.Tensor) or made.dtype != torch.uint8 or made.shape[:-2] != tensor.shape[:-2]:
             raise CallError(f"it returned {described(made)}, but was passed {described(tensor)}")
+        if type(made) not in (type(tensor), torch.Tensor):
+            raise CallError(f"it returned a {type(made).__name__}, but was passed a {type(tensor).__name__}")
         return made.as_subclass(torch.Tensor)
 
     def on_image(self, image: Image.Image) -> Image.Image:

@@ -77,6 +77,8 @@ PROGRAMS = {
     "the order of transforms that changes within an epoch": loaded(
         "4", _HALVES.format("base.transform.transforms.append(V.Normalize((0.5,), (0.25,)))")
     ),
+    "a subclass of tensors of bytes": "base = data = datasets.ImageFolder(folder('same'), "
+    f"V.Compose([V.Resize((8, 8)), V2.ToImage(), lambda x: x.as_subclass(Mine)]))\n{_LOADER}{_EPOCH}",
     "a subclass of tensors": stateful("step = lambda x: x.as_subclass(Mine)"),
     "a BaseException of every image": stateful("step = Raises('CancelledError')"),
     "a batch size that changes before the first batch": "sampler = Unsized(9, 'numpy')\n"
