@@ -109,10 +109,10 @@ def made_as_torch(settings: Settings, progress: Progress, ordered: OrderedBatch,
     try:
         with nullcontext() if uniform is None else sample_randomness(uniform, process_wide=True):
             batch = fetcher.fetch(ordered.asked)
-        if ordered.beyond:  # the dataset has grown; torch's workers have it as it was
-            raise IndexError(ordered.beyond)
     except IndexError as error:
         raise _explained(error, settings, ordered.asked) from error
+    if ordered.beyond:  # the dataset has grown; torch's workers have it as it was
+        raise IndexError(ordered.beyond)
     return pin_memory(batch) if pin else batch  # type: ignore[no-untyped-call]
 
 

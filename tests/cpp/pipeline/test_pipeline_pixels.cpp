@@ -106,7 +106,7 @@ TEST_CASE("a cancelled batch of pixels is left alone") {
   for (int i = 0; i < 20; ++i) {
     const auto batch = submit(pipeline, images.table, some_rows(64), 1, memory.data());
     pipeline.cancel(*batch);
-    std::fill(memory.begin(), memory.end(), kAfter);  // from now on nobody else writes there
+    std::fill(memory.begin(), memory.end(), kAfter);  // no thread may write after cancel() has returned
     REQUIRE(complete(pipeline, *submit(pipeline, images.table, some_rows(5))));
     CHECK(std::all_of(memory.begin(), memory.end(), [&](auto byte) { return byte == kAfter; }));
   }

@@ -219,7 +219,7 @@ TEST_CASE("cancelled batches are left alone, and slots are reused") {
     const auto dropped = views.begin(pipeline, Images::all().table, some_rows(64), 1, memory.data());
     const auto kept = views.begin(pipeline, Images::all().table, some_rows(5, round));
     pipeline.cancel(*dropped);
-    std::fill(memory.begin(), memory.end(), kAfter);  // from now on nobody else writes there
+    std::fill(memory.begin(), memory.end(), kAfter);  // no thread may write after cancel() has returned
     REQUIRE(complete(pipeline, *kept));
     views.check(*kept, some_rows(5, round));
     CHECK(std::all_of(memory.begin(), memory.end(), [&](auto byte) { return byte == kAfter; }));
