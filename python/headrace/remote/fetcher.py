@@ -32,6 +32,7 @@ UInt64s = npt.NDArray[np.uint64]
 
 _SMALL = 1 << 20  # up to so many bytes, requests take about the same time
 _CLOSING_S = 1.0  # patience at the end of the process
+_CANCELLATIONS = 5  # of a task, in half of that time
 _OFFERED_S = 1200.0  # after which a URL that expires is asked for again
 _HEADERS = 32 << 10  # bytes in front of a tar member that its headers are looked for in
 _WRITERS = 2  # threads that write to the cache on disk
@@ -367,9 +368,14 @@ class Fetcher:
         self._writers.shutdown(wait=False, cancel_futures=True)
 
     async def _end(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        # Cancelling once is not enough: asyncio.wait_for loses it where an answer arrives at the same moment (Python
+        # below 3.12), and the next request waits for a server that says nothing.
+        for _ in range(_CANCELLATIONS):
+            if not self._tasks:
+                break
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait(self._tasks, timeout=_CLOSING_S / (2 * _CANCELLATIONS))
         await self._plain.end()
         for door in self._doors.values():
             await door.close()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -104,3 +106,29 @@ def test_closing_does_not_wait_for_a_server(folder: Path) -> None:
         assert eventually(lambda: server.counts["stall"] > 0)
         loader.close()
         del batch, loader
+
+
+def test_closing_ends_requests_that_lose_a_cancellation(folder: Path) -> None:
+    """asyncio.wait_for loses one where an answer arrives at the same moment (Python below 3.12)."""
+    with ObjectServer(folder) as server:
+        dataset = far(server, Network(timeout=2 * WATCHDOG_S + 1))  # a fetcher of its own
+        loader = headrace.DataLoader(dataset, 8, num_workers=2)
+        batches(loader)
+        fetcher = dataset._remote.fetcher
+        ended, begun = threading.Event(), threading.Event()
+
+        async def stubborn() -> None:
+            try:
+                for _ in range(2):
+                    with suppress(asyncio.CancelledError):
+                        begun.set()
+                        await asyncio.sleep(2 * WATCHDOG_S)
+                await asyncio.sleep(2 * WATCHDOG_S)
+            finally:
+                ended.set()
+
+        fetcher.later(lambda: fetcher.spawn(stubborn()))
+        assert begun.wait(WATCHDOG_S)
+        fetcher.close()
+        assert ended.is_set()
+        loader.close()
