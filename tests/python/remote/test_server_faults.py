@@ -112,8 +112,7 @@ def test_closing_ends_requests_that_lose_a_cancellation(folder: Path) -> None:
     """asyncio.wait_for loses one where an answer arrives at the same moment (Python below 3.12)."""
     with ObjectServer(folder) as server:
         dataset = far(server, Network(timeout=2 * WATCHDOG_S + 1))  # a fetcher of its own
-        loader = headrace.DataLoader(dataset, 8, num_workers=2)
-        batches(loader)
+        batches(dataset)
         fetcher = dataset._remote.fetcher
         ended, begun = threading.Event(), threading.Event()
 
@@ -131,4 +130,3 @@ def test_closing_ends_requests_that_lose_a_cancellation(folder: Path) -> None:
         assert begun.wait(WATCHDOG_S)
         fetcher.close()
         assert ended.is_set()
-        loader.close()
