@@ -28,7 +28,7 @@ class Selection(BlobDataset):
 
     def __init__(self, base: BlobDataset, rows: Int64s) -> None:
         super().__init__(None, None, None)
-        self.base, self.rows = base, rows
+        self.base, self.rows, self._length = base, rows, len(base)
         self._order = object()  # stands for the rows in `places`
 
     @property
@@ -56,7 +56,7 @@ class Selection(BlobDataset):
         return self.base.has_targets
 
     def is_current(self) -> bool:
-        return self.base.is_current()
+        return len(self.base) == self._length and self.base.is_current()
 
     def holds(self, indices: Sequence[int]) -> bool:
         return self.base.holds(self.rows[indices].tolist())
@@ -129,6 +129,7 @@ class Joined(BlobDataset):
         super().__init__(None, None, None)
         self.parts = tuple(parts)
         self._ends = np.cumsum([len(part) for part in self.parts])
+        self._begins = np.concatenate([[0], self._ends[:-1]])
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -155,7 +156,9 @@ class Joined(BlobDataset):
         return self.parts[0].has_targets
 
     def is_current(self) -> bool:
-        return all(part.is_current() for part in self.parts)
+        lengths = np.diff(self._begins, append=self._ends[-1]).tolist()
+        same = all(len(part) == length for part, length in zip(self.parts, lengths, strict=True))
+        return same and all(part.is_current() for part in self.parts)
 
     def holds(self, indices: Sequence[int]) -> bool:
         return all(part.holds(rows.tolist()) for part, _, rows in self._by_part(np.asarray(indices)))
@@ -224,7 +227,7 @@ class Joined(BlobDataset):
         which = np.searchsorted(self._ends, indices, side="right")
         for number in np.unique(which):
             places, part = np.flatnonzero(which == number), self.parts[number]
-            yield part, places, indices[places] - (self._ends[number] - len(part))
+            yield part, places, indices[places] - self._begins[number]
 
     @property
     def ahead_bytes(self) -> int:
@@ -238,7 +241,7 @@ class Joined(BlobDataset):
 
     def _at(self, index: int) -> tuple[BlobDataset, int]:
         number = int(np.searchsorted(self._ends, index, side="right"))
-        return self.parts[number], index - int(self._ends[number]) + len(self.parts[number])
+        return self.parts[number], index - int(self._begins[number])
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.parts))
