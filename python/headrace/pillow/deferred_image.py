@@ -35,6 +35,7 @@ _FILES = (io.BufferedReader, io.BytesIO)
 _TRAILING = 1 << 20  # bytes of a file beyond what its pixels can take: Pillow does not read them
 _NATIVE: Any = type(Image.core.new("L", (1, 1)))  # type: ignore[attr-defined]
 _frame = sys._getframe
+_pread: Callable[[int, int, int], bytes] | None = getattr(os, "pread", None)  # not on Windows
 # Not `__dict__`, which the interpreter would make for each image.
 _held: Callable[[Any], Any] = operator.attrgetter("_im") if _IM == "_im" else lambda image: image.__dict__.get("im")
 
@@ -122,7 +123,8 @@ def _set_im(image: Any, native: Any) -> None:
 def _array_interface(image: Any) -> Any:
     """NumPy's view of an image: its bytes in one native pass, if it has no pixels yet."""
     lazy = recorded(image)
-    values = None if lazy is None else mapped(image, BYTES[: len(lazy.mode)], "channels_last")
+    usual = _ARRAYS and type(image).tobytes is Image.Image.tobytes
+    values = lazy.mapped(BYTES[: len(lazy.mode)], "channels_last") if lazy is not None and usual else None
     if values is None:
         return _plain_array_interface(image)
     shape = values.shape if values.shape[2] == 3 else values.shape[:2]
@@ -174,15 +176,6 @@ def is_deferred(image: Any) -> bool:
     return is_recorded(image) or (isinstance(image, Image.Image) and "_unread" in image.__dict__)
 
 
-def mapped(image: Any, table: Any, layout: str) -> Any:
-    """Returns the values that a table gives for a deferred image's pixels, as `LazyCore.mapped`; None if the pixels are
-    to be made first."""
-    if not _ARRAYS or type(image).tobytes is not Image.Image.tobytes:
-        return None
-    lazy = recorded(image)
-    return None if lazy is None else lazy.mapped(table, layout)
-
-
 def defer(image: Any, counts: ImageCounts) -> Any:
     """Makes an image that Pillow has opened a deferred one, if it is an RGB or gray JPEG in a file or in memory;
     returns it.
@@ -226,9 +219,26 @@ def _why_not_now(image: Any) -> str | None:
     return None
 
 
-def _size(file: Any) -> int:
-    """Returns a file's bytes. It stays where it is, with what its buffer holds."""
-    return int(file.getbuffer().nbytes if type(file) is io.BytesIO else os.fstat(file.fileno()).st_size)
+def _contents(file: Any, most: int, own: bool) -> bytes | None:
+    """Returns a file's bytes; None if there are more than `most`: then the file stays where it is, with what its buffer
+    holds.
+
+    Args:
+        own: whether nobody else uses the file, which is closed next.
+    """
+    if type(file) is io.BytesIO:
+        size = file.getbuffer().nbytes
+    else:
+        descriptor = file.fileno()
+        size = os.fstat(descriptor).st_size
+        if own and _pread is not None and 0 < size <= most and type(file.raw) is io.FileIO:
+            data: bytes = _pread(descriptor, size, 0)  # file.read() makes four system calls, and a copy
+            if len(data) == size:
+                return data
+    if size > most:
+        return None
+    file.seek(0)
+    return bytes(file.read())
 
 
 def _read(image: Any) -> tuple[bytes | None, str | None]:
@@ -240,10 +250,9 @@ def _read(image: Any) -> tuple[bytes | None, str | None]:
     order. Behind it come sound segments and at last an EOI, so the file is never truncated for it.
     """
     try:
-        if _size(image.fp) > _TRAILING + 6 * image.width * image.height:
+        data = _contents(image.fp, _TRAILING + 6 * image.width * image.height, image._exclusive_fp)
+        if data is None:
             return None, "followed by other data"
-        image.fp.seek(0)
-        data: bytes = image.fp.read()
         header = core.jpeg_header(data)
     except (OSError, ValueError):  # closed, unreadable
         return None, "not readable"

@@ -62,11 +62,11 @@ class LazyCore:
     _recorded: Recorded | None
     blends: tuple[str, Recorded] | None = None  # an effect whose image of factor 0 this is, and of what
     native: Any = None  # Pillow's image, once it is made
+    _mapped = False
 
     def __init__(self, maker: Maker, mode: str, size: tuple[int, int], operations: tuple[Operation, ...] = ()) -> None:
         self._mode, self._size = mode, size
         self._recorded = maker, operations
-        self._mapped = False
         maker.hold(self)
 
     @property

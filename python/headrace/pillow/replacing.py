@@ -59,12 +59,17 @@ class Replacements:
         for place in self._places:
             module = sys.modules.get(place.module)
             holder = None if module is None or place in self._replaced else place.find(module)
-            # A program that replaced ours, and has put it back since, has left it here.
-            before = None if holder is None else _below(_of(holder, place.name))
-            if before is not None and is_own(before, holder, place.name):
+            if holder is None:
+                continue
+            before, (known, ours) = _of(holder, place.name), self._versions.get(place, (None, None))
+            if known is None or known is not before:
+                # A program that replaced ours, and has put it back since, has left it here.
+                before = _below(before)
+                if before is None or not is_own(before, holder, place.name):
+                    continue
                 ours = self._version(place, before)
-                self._replaced[place] = holder, before, ours
-                _set(holder, place.name, ours)
+            self._replaced[place] = holder, before, ours
+            _set(holder, place.name, ours)
         return len(self._replaced) == len(self._places)
 
     def _version(self, place: Place, before: Any) -> Any:
@@ -124,26 +129,34 @@ class Untouched:
     """
 
     def __init__(self, *places: tuple[Any, str]) -> None:
-        by_holder: dict[int, tuple[Any, list[str]]] = {}
+        self._by_holder: dict[int, tuple[Any, list[str]]] = {}
         for of, name in places:
-            by_holder.setdefault(id(of), (of, []))[1].append(name)
-        self._parts: list[list[Any]] = []  # what looks at a holder, the holder, and what it saw last
-        self._functions: list[Any] = []
-        self._missing: list[tuple[Any, str]] = []
-        self._known = True
-        for of, names in by_holder.values():
+            self._by_holder.setdefault(id(of), (of, []))[1].append(name)
+        self._take()
+
+    def _take(self) -> None:
+        """Takes what is in the places for the library's, if it is."""
+        parts: list[list[Any]] = []  # what looks at a holder, the holder, and what it saw last
+        functions: list[Any] = []
+        missing: list[tuple[Any, str]] = []
+        known = True
+        for of, names in self._by_holder.values():
             there = [name for name in names if hasattr(of, name)]
-            self._missing += [(of, name) for name in names if name not in there]
+            missing += [(of, name) for name in names if name not in there]
             if there:
                 look = operator.attrgetter(*there)
-                self._parts.append([look, of, look(of)])
-            self._known = self._known and all(is_own(getattr(of, name), of, name) for name in there)
+                parts.append([look, of, look(of)])
+            known = known and all(is_own(getattr(of, name), of, name) for name in there)
             found = [_below(getattr(of, name)) for name in there]
-            self._functions += [one for one in found if isinstance(one, FunctionType)]
-        self._codes = list(map(_code_of, self._functions))
+            functions += [one for one in found if isinstance(one, FunctionType)]
+        self._parts, self._functions, self._missing = parts, functions, missing
+        self._codes = list(map(_code_of, functions))
+        self._known = known  # last: other threads ask, too
 
     def __bool__(self) -> bool:
         """Whether all of them are in their places."""
+        if not self._known:
+            self._take()  # a program may have put them back
         for part in self._parts:
             look, of, seen = part
             try:

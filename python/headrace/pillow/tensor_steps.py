@@ -11,7 +11,9 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.pillow.deferred_image import is_deferred, mapped
+from PIL import Image
+
+from headrace.pillow.deferred_image import is_deferred, recorded
 from headrace.pillow.replacing import Replacements, method
 from headrace.pillow.value_tables import table_of
 
@@ -21,7 +23,9 @@ def _fused(image: Any, steps: Sequence[Any], first: int) -> tuple[Any, int] | No
     if not is_deferred(image):
         return None
     table = table_of(steps, first, image.mode)
-    values = None if table is None else mapped(image, table.values, table.layout)
+    # Reads its file, if nobody has. `table_of` has looked at Pillow's functions that make bytes of an image.
+    lazy = None if table is None or type(image).tobytes is not Image.Image.tobytes else recorded(image)
+    values = None if table is None or lazy is None else lazy.mapped(table.values, table.layout)
     return None if table is None or values is None else (table.tensor(values), table.steps)
 
 

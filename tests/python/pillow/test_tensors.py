@@ -16,7 +16,7 @@ from PIL import Image
 import headrace
 from headrace import transforms
 from headrace.images.kinds import kind_of
-from headrace.pillow import file_pixels
+from headrace.pillow import file_pixels, value_tables
 from headrace.pillow.deferred_image import is_deferred
 from torchvision_shim import import_torchvision
 
@@ -49,13 +49,16 @@ TAILS = {
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The dtypes of the values that the native passes have made."""
     made: list[str] = []
-    run = file_pixels.core.decode_fuse
 
-    def recorded(data: bytes, plan: Any, table: Any, out: Any, layout: str) -> None:
-        made.append(f"{out.dtype} {layout}")
-        run(data, plan, table, out, layout)
+    def recording(run: Any) -> Any:
+        def recorded(pixels: Any, plan: Any, table: Any, out: Any, layout: str) -> None:
+            made.append(f"{out.dtype} {layout}")
+            run(pixels, plan, table, out, layout)
 
-    monkeypatch.setattr(file_pixels.core, "decode_fuse", recorded)
+        return recorded
+
+    for name in ("decode_fuse", "fuse"):  # the crops of the file before decide which of them
+        monkeypatch.setattr(file_pixels.core, name, recording(getattr(file_pixels.core, name)))
     return made
 
 
@@ -222,3 +225,18 @@ def test_many_tails_of_random_images(photographs: list[Path]) -> None:
         with headrace.pillow.deferred():
             ours = transform(deferred)
         same(ours, transform(plain))
+
+
+@pytest.mark.pixels
+def test_a_tail_is_one_pass_again_once_a_programs_function_has_gone(
+    photographs: list[Path], passes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value_tables._untouched.cache_clear()
+    tail = T.Compose([T.CenterCrop(20), T.ToTensor()])
+    with monkeypatch.context() as patched, headrace.pillow.deferred():
+        patched.setattr(Image.Image, "getbands", lambda image: ("R", "G", "B"))
+        tail(Image.open(photographs[0]))
+    assert passes == ["uint8 channels_last"]
+    with headrace.pillow.deferred():
+        tail(Image.open(photographs[0]))
+    assert passes[1:] == ["float32 planar"]
