@@ -57,6 +57,12 @@ def _contiguous(program: Program | Statements, theirs: Entry | None, ours: Entry
     return (theirs.line, theirs.text.replace(", not contiguous", "")) == (ours.line, ours.text)
 
 
+def _copied(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
+    if theirs is None or ours is None or theirs.raised is None or ours.raised is not None:
+        return False
+    return theirs.raised.classes[0] == "NotImplementedError" and "_MultiProcessingDataLoaderIter" in theirs.raised.text
+
+
 RULES = (
     Rule(
         "an interrupted batch comes again",
@@ -76,6 +82,13 @@ RULES = (
         "python/headrace/loader.py",
         "memory_format: ``torch.contiguous_format`` or ``torch.channels_last``",
         _contiguous,  # where nothing stacks the samples, torch delivers the strides of the last transform
+    ),
+    Rule(
+        "a loader with persistent workers is copied",
+        "docs/from-torch.md",
+        "has no such workers: the copy begins an epoch of its own",
+        _copied,  # torch's way raises as torch does
+        ends=True,
     ),
     Rule(
         "an error keeps its class",

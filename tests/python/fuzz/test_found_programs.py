@@ -155,6 +155,9 @@ PROGRAMS = {
     "loader = Loader(data, sampler=sampler, num_workers=1)\nsee.epoch(loader)",
     "an index beyond the end after an error": f"{_FOLDER}base.target_transform = RaisesAt('OSError', 0)\n"
     "loader = Loader(data, batch_sampler=[[0, 99], [1, 2]], num_workers=1)\nsee.take(iter(loader))",
+    "__len__ of a class of headrace's, below a Subset": "base = data = headrace.ImageFolder(folder('plain'), "
+    "transform=V.Compose([V.Resize((6, 10)), V.ToTensor()]))\ndata = Subset(data, [-1, 0, 2])\n"
+    f"{_LOADER}see.patch(type(base), '__len__', lambda self: 5)\n{_EPOCH}",
     "an error that refuses attributes": f"{_OWN}base.transform = Raises('NoAttributes')\n{_LOADER}{_EPOCH}",
 }
 
