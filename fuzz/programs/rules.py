@@ -38,6 +38,12 @@ def _unrebuilt(program: Program | Statements, theirs: Entry | None, ours: Entry 
     return unmade and "boom" in ours.raised.text
 
 
+def _ended(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
+    if theirs is None or ours is None or not theirs.what == ours.what == "end":
+        return False
+    return "Caught StopIteration in DataLoader worker process" in theirs.text and "boom" in ours.text
+
+
 def _again(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
     if theirs is None or ours is None or ours.raised is None or "Exception" in ours.raised.classes:
         return False
@@ -96,6 +102,12 @@ RULES = (
         "a bad file | the exception of the worker | the same reason, with stage, path and index",
         # torch's workers make a RuntimeError of a class that they cannot construct, and an OSError without its fields
         _unrebuilt,
+    ),
+    Rule(
+        "an error keeps its class",
+        "docs/from-torch.md",
+        "a bad file | the exception of the worker | the same reason, with stage, path and index",
+        _ended,  # the value of a StopIteration is the step's own, without the text that a worker adds
     ),
 )
 

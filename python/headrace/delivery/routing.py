@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -232,8 +232,8 @@ def renewed(route: Threaded, settings: Settings) -> Route:
     try:
         made = _renewed_threaded(relying(route, route.relied), settings, batches)
         if made.relied is None:
-            images = not isinstance(made, Gathered)
-            made = relying(made, _relied(settings.dataset, batches, settings.collate_fn, images=images))
+            sources = [source for _, source in _parts(made)]
+            made = relying(made, _relied(settings.dataset, sources, batches, settings.collate_fn))
         return _unless_torchs(made, settings.dataset, settings.fixed_workers, settings, settings.collate_fn, batches)
     except (NotNative, LoweringError, Replaced) as error:
         return Fallback.after(error)
@@ -303,7 +303,8 @@ def _threaded(
     columns = None if fields is not None else as_columns(dataset)
     source = None if fields is not None or columns is not None else _source_of(dataset)
     # Before lowering, which tries the functions, and keeps what it finds.
-    relied = _relied(dataset, batches, collate_fn, images=columns is None)
+    images = [source] if fields is None else [one.image for one in fields.fields]
+    relied = _relied(dataset, [one for one in images if one is not None], batches, collate_fn)
     relied.check()
     if fields is not None:
         return relying(stacked(fields, lambda one: _native(one, dtype, may_vary=False)), relied)
@@ -314,10 +315,13 @@ def _threaded(
     return relying(_native(source, dtype, may_vary=not batches.stack(collate_fn)), relied)
 
 
-def _relied(dataset: Any, batches: Batches, collate_fn: Callable[..., Any] | None, *, images: bool) -> Relied:
-    """Returns the libraries' functions that native batches of a dataset stand for."""
+def _relied(
+    dataset: Any, sources: Sequence[BlobDataset], batches: Batches, collate_fn: Callable[..., Any] | None
+) -> Relied:
+    """Returns the libraries' functions that native batches stand for; `sources`: of the dataset's images."""
     default = collation.is_default(collate_fn, batches is not Batches.NONE)
-    return Relied(dataset, images=images, collates=default, collate_fn=collate_fn if default else None)
+    named = [one for source in sources for one in source.named_sources()]
+    return Relied([dataset, *named], images=bool(sources), collates=default, collate_fn=collate_fn if default else None)
 
 
 def _source_of(dataset: Any, before: BlobDataset | None = None) -> BlobDataset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import FunctionType
 from typing import Any, TypeVar
@@ -72,14 +72,14 @@ class Relied:
     """The functions that torch's way would call for one dataset.
 
     Args:
-        dataset: of the loader.
+        datasets: that of the loader, and those that make its samples.
         images: whether its samples are made of images.
         collates: whether batches are collated as torch does by default.
         collate_fn: the loader's, if that is one of torch's functions and named by the caller.
     """
 
-    def __init__(self, dataset: Any, *, images: bool, collates: bool = True, collate_fn: Any = None) -> None:
-        roots = Roots(dataset, images=images, collates=collates)
+    def __init__(self, datasets: Sequence[Any], *, images: bool, collates: bool = True, collate_fn: Any = None) -> None:
+        roots = Roots(datasets, images=images, collates=collates)
         if collate_fn is not None:
             roots.held.append(Held(collate_fn, _utils.collate.__name__, collate_fn.__name__))
         self._roots, self._images = roots, images

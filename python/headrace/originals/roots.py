@@ -17,7 +17,7 @@ from torch.utils.data import Dataset
 from headrace.originals.own import is_followed, is_ours
 
 #: Attributes of datasets that hold other datasets, or what is called on an image.
-_OF_DATASETS = ("dataset", "datasets", "transform", "transforms", "fields", "geometry")
+_OF_DATASETS = ("dataset", "datasets", "transform", "transforms", "_given", "_geometry")
 #: Attributes that hold functions of the library: class -> names.
 _HELD = {"AugmentOp": ("aug_fn", "level_fn")}
 _MOST = 10_000  # objects that are looked at
@@ -41,7 +41,7 @@ class Roots:
         held: functions that they hold.
 
     Args:
-        start: the dataset of a loader, or a transform.
+        start: datasets of a loader, or transforms.
         images: whether its samples are made of images.
         collates: whether batches are collated as torch does by default.
     """

@@ -58,6 +58,9 @@ class Selection(BlobDataset):
     def is_current(self) -> bool:
         return len(self.base) == self._length and self.base.is_current()
 
+    def named_sources(self) -> tuple[BlobDataset, ...]:
+        return self.base.named_sources()
+
     def holds(self, indices: Sequence[int]) -> bool:
         return self.base.holds(self.rows[indices].tolist())
 
@@ -159,6 +162,9 @@ class Joined(BlobDataset):
         lengths = np.diff(self._begins, append=self._ends[-1]).tolist()
         same = all(len(part) == length for part, length in zip(self.parts, lengths, strict=True))
         return same and all(part.is_current() for part in self.parts)
+
+    def named_sources(self) -> tuple[BlobDataset, ...]:
+        return tuple(one for part in self.parts for one in part.named_sources())
 
     def holds(self, indices: Sequence[int]) -> bool:
         return all(part.holds(rows.tolist()) for part, _, rows in self._by_part(np.asarray(indices)))

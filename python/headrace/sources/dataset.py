@@ -192,6 +192,10 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         """Whether the wrapped dataset, if any, still holds the same values as when this source was made from it."""
         return makes_samples_as(self, BlobDataset)
 
+    def named_sources(self) -> tuple[BlobDataset, ...]:
+        """The datasets that ``headrace_source`` methods of the wrapped datasets have returned."""
+        return ()
+
     def holds(self, indices: Sequence[int]) -> bool:
         """Whether the wrapped dataset, if any, still holds the same values of some samples; False may be wrong."""
         return makes_samples_as(self, BlobDataset)

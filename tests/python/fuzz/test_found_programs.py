@@ -14,6 +14,7 @@ from fuzz.programs.trial import of_text
 _FOLDER = "base = data = datasets.ImageFolder(folder('same'), V.Compose([V.Resize((8, 8)), V.ToTensor()]))\n"
 _LOADER = "loader = Loader(data, batch_size=4)\n"
 _EPOCH = "see.epoch(loader)\n"
+_NORMALISED = "V.Compose([V.Resize((8, 8)), V.ToTensor(), V.Normalize((0.5,), (0.25,))])"
 _HALVES = "batches = iter(loader)\nsee.take(batches, 1)\n{}\nsee.take(batches)\n"
 _OWN = "base = data = Opens(paths('same'), list(range(12)), V.Compose([V.Resize((8, 8)), V.ToTensor()]))\n"
 
@@ -155,6 +156,18 @@ PROGRAMS = {
     "loader = Loader(data, sampler=sampler, num_workers=1)\nsee.epoch(loader)",
     "an index beyond the end after an error": f"{_FOLDER}base.target_transform = RaisesAt('OSError', 0)\n"
     "loader = Loader(data, batch_sampler=[[0, 99], [1, 2]], num_workers=1)\nsee.take(iter(loader))",
+    "functional.normalize below Samples": "base = data = headrace.Samples({'image': "
+    f"headrace.ImageFiles(paths('same'), None, {_NORMALISED}), 'n': np.arange(12)}})\n"
+    f"{_LOADER}see.around(F, 'normalize', halved)\n{_EPOCH}",
+    "functional.resize in a geometry": "base = data = headrace.Samples({'image': "
+    "headrace.ImageFiles(paths('same'), None, V.ToTensor())}, geometry=V.Resize((8, 8)))\n"
+    f"{_LOADER}see.around(F, 'resize', negated)\n{_EPOCH}",
+    "functional.normalize below a headrace_source": "class Named(torch.utils.data.Dataset):\n"
+    f"    def __init__(self):\n        self.inner = headrace.ImageFolder(folder('same'), {_NORMALISED})\n"
+    "    def __len__(self):\n        return len(self.inner)\n"
+    "    def __getitem__(self, index):\n        return self.inner[index]\n"
+    "    def headrace_source(self):\n        return self.inner\n\n"
+    f"base = data = Subset(Named(), [3, 0, 1])\n{_LOADER}see.around(F, 'normalize', halved)\n{_EPOCH}",
     "__len__ of a class of headrace's, below a Subset": "base = data = headrace.ImageFolder(folder('plain'), "
     "transform=V.Compose([V.Resize((6, 10)), V.ToTensor()]))\ndata = Subset(data, [-1, 0, 2])\n"
     f"{_LOADER}see.patch(type(base), '__len__', lambda self: 5)\n{_EPOCH}",

@@ -36,6 +36,9 @@ class _Named(Joined):
         same = now.keys() == self._held.keys() and all(held.is_held(now[name]) for name, held in self._held.items())
         return same and "__getitems__" not in now and super().is_current()
 
+    def named_sources(self) -> tuple[BlobDataset, ...]:
+        return self.parts
+
     def own_image(self, index: int) -> Any:
         """Returns what the dataset's ``__getitem__`` passes to ``self.transform``; None if it does not call it."""
         seen: list[Any] = []
