@@ -30,7 +30,7 @@ def engine_files(paths: Iterable[Path]) -> list[bytes]:
 
 def colour(files: list[bytes], count: int) -> list[bytes]:
     """`count` of the files with three components, repeated in order."""
-    from headrace.base.native import core
+    from headrace._base.native import core
 
     found = [data for data in files if len(core.jpeg_header(data)["components"]) == 3]
     if not found:

@@ -18,7 +18,7 @@ from bench.contenders._common import MEAN, STD
 from bench.gpu import images
 from bench.gpu.turns import spread
 from headrace import transforms
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.engine import destination
 from headrace.engine.layout import Layout
 from headrace.ops.device_ops import Job, Plan

@@ -24,7 +24,7 @@ import torch
 import headrace
 from bench import datasets
 from bench.contenders._common import import_torchvision, torchvision_transform
-from headrace.base.native import core
+from headrace._base.native import core
 
 BATCH, LIMIT, CROPS = 32, 64 << 20, 50
 NAMES = ("as they are", "packed", "entry points")

@@ -8,7 +8,7 @@ import random
 from fuzz.chains import images
 from fuzz.chains import vocabulary as V
 from fuzz.chains.chain import Chain, Node
-from headrace.base.native import core
+from headrace._base.native import core
 
 #: Those of this machine and build.
 ENGINES = (*core.isas(), *(["emulated"] if importlib.util.find_spec("headrace._gpu") else []))

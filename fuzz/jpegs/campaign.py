@@ -13,7 +13,7 @@ from PIL import Image
 from fuzz.jpegs.differential import RECIPES, Oracle
 from fuzz.jpegs.mutations import mutated
 from fuzz.jpegs.structure import Part, joined, parts_of
-from headrace.base.native import core
+from headrace._base.native import core
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from headrace import pillow, sampler, transforms
-    from headrace.base.errors import SampleError, VerificationError
+    from headrace._base.errors import SampleError, VerificationError
     from headrace.columns.dataset import Columns
     from headrace.columns.tokens import token_columns
     from headrace.entries.entry_points import EntryPoints
@@ -84,11 +84,11 @@ _MODULES = {
     "LoweringError": "lowering",
     "Network": "remote.network",
     "Parquet": "tables.parquet",
-    "SampleError": "base.errors",
+    "SampleError": "_base.errors",
     "Samples": "samples.dataset",
     "TarShards": "shards.dataset",
     "TarStream": "streams.dataset",
-    "VerificationError": "base.errors",
+    "VerificationError": "_base.errors",
     "Zip": "tables.zip_archive",
     "from_hf": "tables.hugging_face",
     "profile": "insight.profiler",

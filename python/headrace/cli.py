@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # names of files may hold what the terminal cannot show
     args = parser().parse_args(arguments)
     try:
-        import headrace.base.native  # noqa: F401
+        import headrace._base.native  # noqa: F401
     except (ImportError, ValueError) as error:  # the module is missing, or rejects HEADRACE_ISA
         print(f"headrace: {error}", file=sys.stderr)
         return 1

@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, Sampler
 
-from headrace.base.whole_number import whole_number
+from headrace._base.whole_number import whole_number
 from headrace.delivery.attributes import OnError, OutTransform, OwnAttributes, Unasked
 from headrace.insight.of_loader import Insight
 from headrace.page.reports import Reports
@@ -26,7 +26,7 @@ if not hasattr(torch, "accelerator"):  # torch 2.6 brought it, and the arguments
     raise ImportError(f"headrace needs torch 2.6 or newer, not {torch.__version__}: pip install --upgrade torch")
 
 if TYPE_CHECKING:
-    from headrace.base.errors import SampleError
+    from headrace._base.errors import SampleError
     from headrace.delivery import routing
     from headrace.delivery.settings import OwnSettings, Settings
     from headrace.engine.engine import Engine
@@ -318,7 +318,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
     # ---- iteration ---------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        from headrace.base.world import warn_of_whole_reads
+        from headrace._base.world import warn_of_whole_reads
         from headrace.delivery import arguments, routing
         from headrace.delivery.out_transform import TransformedBatches
 

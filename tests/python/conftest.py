@@ -14,7 +14,7 @@ import hypothesis
 import pytest
 from PIL import Image
 
-from headrace.base import world
+from headrace._base import world
 from headrace.delivery import arguments
 from headrace.demo import lay_out
 from headrace.engine import destination

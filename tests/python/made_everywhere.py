@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.engine import destination, device_engine
 from headrace.engine.engine import Engine
 from headrace.engine.layout import Layout

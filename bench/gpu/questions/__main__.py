@@ -22,7 +22,7 @@ import torch
 from bench.gpu import images
 from bench.gpu.questions import behaviour, decoding
 from bench.gpu.questions.place import Place
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.engine import destination
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from bench.gpu.questions.nvjpeg import LUMA, YUV, Nvjpeg
 from bench.gpu.questions.place import POISON, Place, Planes
 from bench.gpu.turns import spread
-from headrace.base.native import core
+from headrace._base.native import core
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from bench.gpu.questions.nvjpeg import Files, images, plane_sizes
-from headrace.base.native import core
+from headrace._base.native import core
 
 POISON = 0xA5
 

@@ -12,7 +12,7 @@ from dataclasses import fields
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.caching.counts import Kept
 from headrace.remote.cache import Cache, checked_cache
 from headrace.remote.disk_cache import DiskCache

@@ -11,12 +11,12 @@ from torch.utils.data import default_collate, default_convert
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 from torch.utils.data._utils.pin_memory import pin_memory
 
-from headrace.base.world import World
+from headrace._base.originals.relied import Relied
+from headrace._base.world import World
 from headrace.collate import registry
 from headrace.epochs.naming import Naming
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
-from headrace.originals.relied import Relied
 from headrace.randomness.draws import BatchUse, batch_uniform
 from headrace.randomness.python_randomness import sample_randomness
 from headrace.sources import BlobDataset

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from torch.utils.data import ConcatDataset, Subset
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.columns.column import RowLayout
 from headrace.columns.dataset import Columns
 from headrace.sources.recognised.torch_combined import (

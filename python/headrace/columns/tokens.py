@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.private_files import mapped_array, open_new, read_own
+from headrace._base.private_files import mapped_array, open_new, read_own
 
 Array = npt.NDArray[Any]
 Tokenizer = Callable[[list[str]], Any]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headrace.base.cores import usable_cores
-from headrace.base.exceptions import name_of, words_of
-from headrace.base.text import printable
+from headrace._base.cores import usable_cores
+from headrace._base.exceptions import name_of, words_of
+from headrace._base.text import printable
 from headrace.commands.given import GivenError, check_writable, dataset_of, set_recipe
 from headrace.comparison import plot, samples, tables
 from headrace.comparison.contenders import contenders

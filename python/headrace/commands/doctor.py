@@ -6,8 +6,8 @@ import os
 import sys
 from collections.abc import Iterator
 
-from headrace.base import control_group
-from headrace.base.cores import usable_cores
+from headrace._base import control_group
+from headrace._base.cores import usable_cores
 from headrace.commands.checks import gpu, machine, pixels
 from headrace.commands.checks.finding import Check, Finding
 from headrace.commands.given import GivenError, source_of

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace import transforms
-from headrace.base.exceptions import named_words_of
+from headrace._base.exceptions import named_words_of
 from headrace.demo import recipes
 from headrace.opening.objects import is_object, named_object
 from headrace.opening.opened import opened

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from headrace.base.cores import usable_cores
+from headrace._base.cores import usable_cores
 from headrace.opening.opened import opened
 from headrace.pack.conversion import COPY, RAW, Conversion
 from headrace.pack.manifest import IMAGES, LABELS

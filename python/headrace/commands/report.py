@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from headrace import DataLoader
-from headrace.base.cores import usable_cores
-from headrace.base.text import printable
+from headrace._base.cores import usable_cores
+from headrace._base.text import printable
 from headrace.commands.given import GivenError, check_writable, dataset_of, set_recipe
 from headrace.page.document import document
 from headrace.page.traced import facts_of

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headrace.base.exceptions import name_of, words_of
+from headrace._base.exceptions import name_of, words_of
 from headrace.commands.given import GivenError, check_writable, dataset_of, set_recipe
 from headrace.insight import machine
 from headrace.sweep.points import Point, Sweep

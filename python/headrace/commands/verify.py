@@ -13,7 +13,7 @@ from pathlib import Path
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace import DataLoader, ImageFiles, VerificationError, transforms
-from headrace.base.cores import usable_cores
+from headrace._base.cores import usable_cores
 from headrace.demo import recipes
 from headrace.sources.image_folder import EXTENSIONS
 

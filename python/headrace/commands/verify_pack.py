@@ -6,7 +6,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from headrace.base.cores import usable_cores
+from headrace._base.cores import usable_cores
 from headrace.commands.pack import samples_bar, source_of
 from headrace.pack.checking import Difference, check
 from headrace.pack.conversion import RAW

@@ -9,7 +9,7 @@ from typing import Any
 
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from headrace.base.exceptions import name_of, words_of
+from headrace._base.exceptions import name_of, words_of
 from headrace.comparison.contenders import OURS, Make, made
 from headrace.comparison.result import Result, Series
 from headrace.comparison.samples import UnusableError

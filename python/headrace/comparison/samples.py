@@ -9,7 +9,7 @@ import numpy as np
 from torch.utils.data import Subset
 
 from headrace import DataLoader
-from headrace.base.errors import SampleError
+from headrace._base.errors import SampleError
 
 _PROBED_S = 0.5
 _FEWEST_BATCHES = 8  # of an epoch

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch.utils.data import get_worker_info
 
-from headrace.base.whole_number import whole_number
-from headrace.base.world import World
+from headrace._base.whole_number import whole_number
+from headrace._base.world import World
 from headrace.delivery import faults
 from headrace.engine.layout import Layout
 from headrace.recipe.recipe import DTYPES, Recipe

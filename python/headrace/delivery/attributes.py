@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 if TYPE_CHECKING:
-    from headrace.base.world import World
+    from headrace._base.world import World
     from headrace.engine.destination import Destination
     from headrace.entries.entry_points import EntryPoints
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from headrace.base.errors import SampleError
-from headrace.base.exceptions import is_a
+from headrace._base.errors import SampleError
+from headrace._base.exceptions import is_a
 from headrace.engine.engine import Failure, Flight
 from headrace.epochs.delivery import Delivery
 from headrace.epochs.order import OrderedBatch

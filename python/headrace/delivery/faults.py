@@ -11,8 +11,8 @@ from typing import Any, NoReturn, Protocol, get_args
 
 import numpy as np
 
-from headrace.base.errors import SampleError, native_cause, sample_error, to_raise
-from headrace.base.exceptions import is_a, shown, traceback_of, with_causes
+from headrace._base.errors import SampleError, native_cause, sample_error, to_raise
+from headrace._base.exceptions import is_a, shown, traceback_of, with_causes
 from headrace.delivery.attributes import OnError
 from headrace.engine.engine import Failure
 

@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 
 import torch
 
+from headrace._base.originals.relied import Relied
 from headrace.columns.column import RowLayout
 from headrace.columns.source import ColumnSource, as_columns
 from headrace.delivery.settings import OwnSettings
-from headrace.originals.relied import Relied
 from headrace.sources import NotNative
 
 

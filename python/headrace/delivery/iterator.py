@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch.utils.data import default_convert
 
-from headrace.base.errors import SampleError
-from headrace.base.native import core
-from headrace.base.recording import span
+from headrace._base.errors import SampleError
+from headrace._base.lifetimes.endings import Ending, call_all
+from headrace._base.lifetimes.living import Living
+from headrace._base.native import core
+from headrace._base.recording import span
 from headrace.collate.as_torch import Holds, made_as_torch
 from headrace.collate.collate_threads import CollateThreads
 from headrace.collate.collation import Collation
@@ -26,8 +28,6 @@ from headrace.delivery.looking import Looking
 from headrace.delivery.settings import Settings
 from headrace.engine.engine import Engine, Flight
 from headrace.epochs.state import Progress
-from headrace.lifetimes.endings import Ending, call_all
-from headrace.lifetimes.living import Living
 from headrace.pace.pace import Pace, Spending
 from headrace.randomness.draws import Draws
 from headrace.randomness.held_generators import left_alone

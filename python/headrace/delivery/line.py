@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import torch
 
-from headrace.base.exceptions import is_a, set_traceback
-from headrace.base.recording import span
+from headrace._base.exceptions import is_a, set_traceback
+from headrace._base.recording import span
 from headrace.delivery.begun import Begun, Results
 from headrace.engine.engine import Engine
 from headrace.epochs.delivery import Delivery, settle

@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 
 import torch
 
-from headrace.base.exceptions import words_of
+from headrace._base.exceptions import words_of
+from headrace._base.originals.relied import Relied, Replaced, relying
 from headrace.collate import collation, registry
 from headrace.columns.source import ColumnSource, as_columns
 from headrace.delivery.arguments import check_replaceable
@@ -26,7 +27,6 @@ from headrace.lowering.python_steps.reach import Reach
 from headrace.lowering.python_steps.stepping import Stepping
 from headrace.lowering.several.crops import called_behind_crops
 from headrace.mixing import programs
-from headrace.originals.relied import Relied, Replaced, relying
 from headrace.recipe.columns import AnyColumn
 from headrace.recipe.recipe import Recipe
 from headrace.samples.source import StackedSource, as_stacked

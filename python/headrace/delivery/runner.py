@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from headrace.base.errors import SampleError
-from headrace.base.native import core
+from headrace._base.errors import SampleError
+from headrace._base.lifetimes.living import Living
+from headrace._base.native import core
 from headrace.collate import collation
 from headrace.collate.as_torch import holds_of, naming_of
 from headrace.delivery.arguments import can_pin, check_iterable, check_replaceable
@@ -32,7 +33,6 @@ from headrace.entries.entry_points import AUTO, Entries, EntryPoints, shared_by_
 from headrace.epochs.epochs import Epochs
 from headrace.epochs.samplers import sizes_known_to
 from headrace.epochs.state import Progress
-from headrace.lifetimes.living import Living
 from headrace.lowering.python_steps.short import is_short
 from headrace.randomness.draws import Draws
 from headrace.recipe.aspect_sizes import nearest_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch.utils.data import IterableDataset
 
-from headrace.base.world import World
+from headrace._base.world import World
 from headrace.delivery import arguments
 from headrace.delivery.attributes import OnError, OutTransform
 from headrace.engine import destination as destinations

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from headrace._base.originals.relied import Relied
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.settings import OwnSettings
 from headrace.lowering import LoweringError, drawn_by
-from headrace.originals.relied import Relied
 from headrace.recipe.columns import AnyColumn, ChainWeights, Column, Normal, PolicyNumber, SumWeights, WarpNumber
 from headrace.recipe.recipe import Recipe
 from headrace.samples.source import StackedSource, as_stacked

@@ -15,8 +15,8 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import DataLoader, ImageFolder
-from headrace.base.cores import usable_cores
-from headrace.base.system import allowed_cpus, bind_thread, can_bind
+from headrace._base.cores import usable_cores
+from headrace._base.system import allowed_cpus, bind_thread, can_bind
 from headrace.demo import recipes
 from headrace.demo.equality import same_batches
 from headrace.insight import machine

@@ -7,7 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from headrace.base.cores import usable_cores
+from headrace._base.cores import usable_cores
 from headrace.demo import equality, race, sheet, training
 from headrace.demo.folder import lay_out
 

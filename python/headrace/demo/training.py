@@ -12,7 +12,7 @@ from torch.utils.data import RandomSampler
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace import DataLoader, ImageFolder
-from headrace.base.cores import usable_cores
+from headrace._base.cores import usable_cores
 from headrace.demo import recipes
 
 SIZE = 96  # pixels

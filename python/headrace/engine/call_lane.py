@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 import headrace
-from headrace.base.exceptions import set_traceback, shown, traceback_of, words_of
-from headrace.base.native import core
+from headrace._base.exceptions import set_traceback, shown, traceback_of, words_of
+from headrace._base.native import core
 from headrace.engine.layout import Layout
 from headrace.engine.python_lane import PythonLane
 from headrace.engine.worker_info import WorkerValues, as_worker

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace.base.cores import usable_cores
-from headrace.base.native import core
+from headrace._base.cores import usable_cores
+from headrace._base.native import core
 from headrace.engine import destination as destinations
 from headrace.engine.destination import Destination, current_stream
 from headrace.engine.engine import Engine, Failure, Flight

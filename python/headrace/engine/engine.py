@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from PIL import Image
 
-from headrace.base.native import core
+from headrace._base.lifetimes.endings import Ending
+from headrace._base.native import core
 from headrace.engine.call_lane import CallLane
 from headrace.engine.layout import Layout
 from headrace.engine.pillow_lane import PillowLane
 from headrace.engine.python_lane import PythonLane
 from headrace.engine.storage_pool import StoragePool
 from headrace.engine.worker_info import WorkerValues
-from headrace.lifetimes.endings import Ending
 from headrace.pace.counters import Counters
 from headrace.pixels import pillow_rule
 from headrace.recipe.recipe import Recipe

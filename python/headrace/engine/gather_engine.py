@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.columns.column import RowLayout
 from headrace.engine.engine import Engine, Flight
 

@@ -6,8 +6,8 @@ import re
 import time
 from io import BytesIO
 
-from headrace.base.exceptions import set_traceback, with_causes, words_of
-from headrace.base.native import core
+from headrace._base.exceptions import set_traceback, with_causes, words_of
+from headrace._base.native import core
 from headrace.engine.python_lane import PythonLane
 from headrace.pixels.pillow_ops import opened
 

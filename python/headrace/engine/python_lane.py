@@ -9,13 +9,13 @@ import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from headrace.base.exceptions import is_a, set_traceback, shown, traceback_of
-from headrace.base.native import core
-from headrace.base.system import bind_thread
-from headrace.base.text import printable
-from headrace.lifetimes.living import Living
-from headrace.lifetimes.thread_settings import ThreadSettings
-from headrace.lifetimes.threads import Serving
+from headrace._base.exceptions import is_a, set_traceback, shown, traceback_of
+from headrace._base.lifetimes.living import Living
+from headrace._base.lifetimes.thread_settings import ThreadSettings
+from headrace._base.lifetimes.threads import Serving
+from headrace._base.native import core
+from headrace._base.system import bind_thread
+from headrace._base.text import printable
 
 # Daemon threads must not be inside the core when the interpreter exits: it would end them in the middle of C++ code.
 _live: Living[PythonLane] = Living()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.engine.destination import Destination
 from headrace.engine.device_engine import moved
 from headrace.engine.engine import _DLPACK_CODE, Engine, Flight

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.engine.destination import Destination
 from headrace.engine.device_engine import moved
 from headrace.engine.engine import Engine, Failure, Flight

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.engine.destination import Destination, current_stream
 from headrace.engine.device_engine import make_engine
 from headrace.engine.engine import Engine, Failure, Flight

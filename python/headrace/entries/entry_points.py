@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from headrace.base.native import core
-from headrace.base.sizes import checked_size
+from headrace._base.lifetimes.endings import Ending, call_elsewhere
+from headrace._base.lifetimes.living import Living
+from headrace._base.native import core
+from headrace._base.sizes import checked_size
 from headrace.entries import sidecar
-from headrace.lifetimes.endings import Ending, call_elsewhere
-from headrace.lifetimes.living import Living
 
 AUTO: Literal["auto"] = "auto"
 _SHARE = 32  # of this rank's memory, the table of "auto" takes one part at most

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.native import core
-from headrace.base.private_files import open_new, read_own
+from headrace._base.native import core
+from headrace._base.private_files import open_new, read_own
 
 _VERSION = 1
 _ARRAYS: dict[str, tuple[Any, int]] = {  # dtype and number of axes of each array

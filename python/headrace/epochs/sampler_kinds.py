@@ -8,7 +8,7 @@ from typing import Any
 from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler, WeightedRandomSampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
-from headrace.originals.own import is_own
+from headrace._base.originals.own import is_own
 from headrace.sampler.distributed import ShardedSampler
 from headrace.sampler.seeded import Seeded, sampler_chain
 

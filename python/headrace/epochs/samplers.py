@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import BatchSampler, IterableDataset, RandomSampler, SequentialSampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
-from headrace.base.world import World
+from headrace._base.world import World
 from headrace.epochs.order import Cut
 from headrace.epochs.sampler_kinds import is_headrace_sampler, is_torchs, names_each_once
 from headrace.sampler.aspect import AspectRatioBatchSampler

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import PIL
 import torch
 
-from headrace.base.errors import SampleError
+from headrace._base.errors import SampleError
 from headrace.epochs.delivery import Delivery, settle
 from headrace.epochs.generator_states import RandomState
 from headrace.epochs.order import Cut

@@ -15,7 +15,7 @@ from typing import Any
 
 from torch.utils.data import get_worker_info
 
-from headrace.base.exceptions import named_words_of
+from headrace._base.exceptions import named_words_of
 from headrace.epochs.sampler_state import is_stateful, restore
 from headrace.fallback.mailbox import Mailbox
 

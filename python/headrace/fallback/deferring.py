@@ -12,7 +12,7 @@ from torch.utils.data import default_collate
 from torch.utils.data._utils.collate import collate_tensor_fn, default_collate_fn_map
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.fallback.returned_blocks import Received, ReturnedBlocks, blocks_of
 from headrace.fallback.shared_blocks import LEAST, SharedBlocks, is_possible, leaves, make_flags
 from headrace.mixing.new_batches import replacements

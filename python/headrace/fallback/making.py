@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils.data import IterableDataset
 
-from headrace.base.exceptions import contextmanager
+from headrace._base.exceptions import contextmanager
 from headrace.epochs.generator_states import base_seed, generators_of
 from headrace.epochs.sampler_state import restore
 from headrace.epochs.samplers import foreign_epoch, samplers_of

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch.multiprocessing import reductions
 
+from headrace._base.lifetimes.living import Living
 from headrace.fallback.shared_blocks import NUMBERS, leaves, storage_of
-from headrace.lifetimes.living import Living
 
 _torchs: Any = reductions  # without type annotations
 

@@ -19,8 +19,8 @@ import torch
 from PIL import Image
 from torch.multiprocessing import reductions
 
+from headrace._base.lifetimes.living import Living
 from headrace.fallback.carried import Carried
-from headrace.lifetimes.living import Living
 
 _torchs: Any = reductions  # without type annotations
 LEAST = 1 << 18  # bytes; below this, reuse saves nothing

@@ -7,7 +7,7 @@ from io import BytesIO
 
 from PIL import ExifTags, Image
 
-from headrace.base.native import core
+from headrace._base.native import core
 
 _JPEG = b"\xff\xd8\xff"
 

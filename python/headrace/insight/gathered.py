@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from headrace.base.errors import VerificationError
+from headrace._base.errors import VerificationError
 from headrace.collate.collation import CollateFunction
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.out_transform import seeded

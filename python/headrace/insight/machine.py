@@ -11,8 +11,8 @@ import PIL
 import torch
 
 import headrace
-from headrace.base import cores
-from headrace.base.native import core
+from headrace._base import cores
+from headrace._base.native import core
 
 
 def describe() -> dict[str, Any]:

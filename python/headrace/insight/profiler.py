@@ -12,10 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from headrace.base.native import core
+from headrace._base.lifetimes.endings import Ending, call_elsewhere
+from headrace._base.native import core
 from headrace.insight import chrome_trace
 from headrace.insight.timeline import Nanoseconds, StageTime, ThreadTimeline, add_up, table
-from headrace.lifetimes.endings import Ending, call_elsewhere
 
 _TRIES = 30
 _Columns = tuple[str, int, list[str], Nanoseconds, Nanoseconds, Nanoseconds, Nanoseconds]

@@ -9,9 +9,9 @@ from typing import Any
 import PIL
 from torch.utils.data import IterableDataset
 
-from headrace.base.native import core
-from headrace.base.text import shortened
-from headrace.base.world import World
+from headrace._base.native import core
+from headrace._base.text import shortened
+from headrace._base.world import World
 from headrace.collate import collation
 from headrace.delivery.routing import Native, stepping
 from headrace.delivery.settings import Settings

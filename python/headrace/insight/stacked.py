@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from headrace.base.errors import VerificationError
+from headrace._base.errors import VerificationError
 from headrace.collate import collation
 from headrace.collate.collation import CollateFunction
 from headrace.delivery.out_transform import seeded

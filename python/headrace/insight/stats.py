@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from headrace.base.cores import allowed_cores, cpu_quota
+from headrace._base.cores import allowed_cores, cpu_quota
 from headrace.caching.counts import Kept
 from headrace.caching.local import kept
 from headrace.delivery.settings import Settings

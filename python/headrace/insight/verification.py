@@ -14,7 +14,7 @@ from PIL import Image
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
-from headrace.base.errors import VerificationError
+from headrace._base.errors import VerificationError
 from headrace.collate import collation
 from headrace.collate.collation import CollateFunction
 from headrace.delivery.iterator import NativeIterator

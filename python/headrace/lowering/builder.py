@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import torch
 
 import headrace.recipe.steps as S
-from headrace.base.text import shortened
+from headrace._base.text import shortened
 from headrace.images.kinds import of_kind
 from headrace.lowering.origins import leaves
 from headrace.lowering.sizes import Size, one_size_after, size_after

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import headrace.transforms as _ours
-from headrace.originals.own import function_in
+from headrace._base.originals.own import function_in
 
 _V1 = "torchvision.transforms.transforms"
 #: (library, module) of the known classes. Modules that are not loaded need no check: no object of theirs can exist.

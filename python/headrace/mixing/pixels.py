@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from headrace.base.native import core
+from headrace._base.native import core
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace.base.exceptions import contextmanager
+from headrace._base.exceptions import contextmanager
+from headrace._base.originals.relied import are_own
 from headrace.mixing import pixels
-from headrace.originals.relied import are_own
 from headrace.randomness.python_randomness import numpy_seed_of
 
 _MODULE = "timm.data.mixup"

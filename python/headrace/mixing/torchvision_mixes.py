@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
+from headrace._base.originals.relied import are_own
 from headrace.lowering.origins import has_hooks
 from headrace.mixing import pixels
-from headrace.originals.relied import are_own
 
 _TRANSFORMS = "torchvision.transforms.v2"
 

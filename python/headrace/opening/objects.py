@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from headrace.base.exceptions import named_words_of
+from headrace._base.exceptions import named_words_of
 
 _NAMED = re.compile(r"(?P<module>[A-Za-z_][\w.]*|.+\.py):(?P<object>[A-Za-z_][\w.]*)")
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.engine import destination as destinations
 from headrace.engine.destination import Destination
 from headrace.engine.layout import Layout

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from headrace import transforms
-from headrace.base.cores import usable_cores
-from headrace.base.native import core
-from headrace.base.whole_number import whole_number
+from headrace._base.cores import usable_cores
+from headrace._base.native import core
+from headrace._base.whole_number import whole_number
 from headrace.engine import destination
 from headrace.engine.layout import Layout
 from headrace.ops import device_ops

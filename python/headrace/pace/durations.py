@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.native import core
+from headrace._base.native import core
 
 #: The least duration of each bucket, in ns; those of ``core/trace/durations.h``.
 BOUNDS: list[int] = core.duration_bounds()

@@ -12,8 +12,8 @@ from typing import Any
 
 from PIL import ExifTags, Image
 
-from headrace.base.exceptions import words_of
-from headrace.base.native import core
+from headrace._base.exceptions import words_of
+from headrace._base.native import core
 from headrace.pack.contents import Contents, Sample
 from headrace.pack.conversion import LOSSLESS
 from headrace.pack.joining import finished

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from PIL import ExifTags, Image
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.transforms import CenterCrop, Resize
 
 LOSSLESS, COPY, SMALLER, RAW = "lossless", "copy", "smaller", "raw"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.sources.dataset import BlobDataset
 from headrace.sources.image_files import ImageFiles
 from headrace.sources.image_folder import EXTENSIONS

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from headrace.base.private_files import open_new, read_own
+from headrace._base.private_files import open_new, read_own
 from headrace.pack.conversion import RAW, Conversion
 
 NAME = "pack.json"

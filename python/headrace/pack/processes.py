@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
-from headrace.base.exceptions import is_a, named_words_of, words_of
+from headrace._base.exceptions import is_a, named_words_of, words_of
 
 #: Does one job; its second argument has to be called after each sample.
 Work = Callable[[int, Callable[[], None]], None]

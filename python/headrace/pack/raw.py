@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.exceptions import words_of
+from headrace._base.exceptions import words_of
 from headrace.pack.conversion import RAW, Conversion, square
 from headrace.pack.folder import begun
 from headrace.pack.manifest import (

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from headrace.base.private_files import open_new
+from headrace._base.private_files import open_new
 from headrace.pack.contents import Contents, Sample
 from headrace.pack.conversion import Conversion, converted
 from headrace.pack.manifest import Record, Terms, finish, record_path, store_record, unfinished

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from headrace.base.exceptions import words_of
-from headrace.base.native import core
+from headrace._base.exceptions import words_of
+from headrace._base.native import core
 from headrace.images.file_header import FileHeader, file_header
 from headrace.page.facts import Facts, SlowFile
 from headrace.sources import BlobDataset

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace.base.errors import SampleError
-from headrace.base.exceptions import name_of, words_of
+from headrace._base.errors import SampleError
+from headrace._base.exceptions import name_of, words_of
 from headrace.insight.profiler import profile
 from headrace.page.facts import Facts, Progress
 from headrace.verdict.verdict import NOTHING_YET

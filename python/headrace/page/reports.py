@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.base.whole_number import whole_number
+from headrace._base.whole_number import whole_number
 
 if TYPE_CHECKING:
     from headrace.page.recorded import Step
@@ -32,7 +32,7 @@ class Reports:
             RuntimeError: a ``headrace.profile()`` is recording in this process.
             ValueError: `batches` is not positive.
         """
-        from headrace.base.text import printable
+        from headrace._base.text import printable
         from headrace.page.document import document
         from headrace.page.loader_facts import facts_of
 

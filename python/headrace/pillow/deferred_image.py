@@ -19,7 +19,7 @@ from typing import Any
 from PIL import Image, ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.pillow.file_pixels import BYTES, FilePixels
 from headrace.pillow.image_counts import ImageCounts, in_force
 from headrace.pillow.lazy_core import MOST_PIXELS, LazyCore

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, JpegImagePlugin
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.pillow import pixel_memory
 from headrace.pillow.effects import applied
 from headrace.pillow.image_counts import ImageCounts

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from PIL import Image, JpegImagePlugin
 
-from headrace.base.exceptions import contextmanager
+from headrace._base.exceptions import contextmanager
 from headrace.pillow import pixel_memory
 from headrace.pillow.deferred_image import defer, prepare
 from headrace.pillow.image_counts import ImageCounts, in_force

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace.base.interpreter import has_gil
-from headrace.lifetimes.living import Living
+from headrace._base.interpreter import has_gil
+from headrace._base.lifetimes.living import Living
 
 Array = np.ndarray[Any, Any]
 

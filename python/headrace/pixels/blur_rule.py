@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import torch
 
-from headrace.base.native import core
+from headrace._base.native import core
 
 _SIZES = ((3, 3), (5, 9), (23, 23))  # sizes of kernels, because torch has different loops for different sizes
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch.nn.functional import interpolate
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.pixels import tensor_augment
 from headrace.recipe.tensor_steps import Rounding
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.pixels import fourier
 
 Band = tuple[float, float]

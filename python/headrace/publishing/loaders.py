@@ -25,7 +25,7 @@ class Loaders:
 
     def begins(self, loader: Any) -> None:
         """Called in the consumer's thread before a loader begins an epoch."""
-        from headrace.base.world import World
+        from headrace._base.world import World
 
         world = World.found_out()
         with self._lock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.base.exceptions import named_words_of
+from headrace._base.exceptions import named_words_of
 from headrace.pace.pace import Pace
 from headrace.publishing.totals import Totals
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import headrace
-from headrace.base.exceptions import is_a, named_words_of, words_of
+from headrace._base.exceptions import is_a, named_words_of, words_of
 from headrace.publishing import folder, processes
 from headrace.publishing.figures import ProcessFigures
 from headrace.publishing.loaders import Loaders

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.randomness.chain_weights import chain_weights
 from headrace.randomness.gaussian import gaussian_weights
 from headrace.randomness.policy_numbers import normals, policy_numbers

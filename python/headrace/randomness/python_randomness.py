@@ -16,7 +16,7 @@ from torch.overrides import (  # type: ignore[attr-defined]
     _pop_torch_function_stack,
 )
 
-from headrace.base.exceptions import contextmanager
+from headrace._base.exceptions import contextmanager
 
 _NAMES = (
     *("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like"),

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.images.file_image import FileImage, Metadata
 from headrace.images.kinds import of_kind
 from headrace.images.pil_tensor import pil_to_tensor, to_pil_image

@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from headrace.base.exceptions import built_in, words_of
+from headrace._base.exceptions import built_in, words_of
 from headrace.remote.doors.answers import ChangedError, TemporaryError
 from headrace.remote.network import Network
 from headrace.remote.urls import host, shown

@@ -16,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from headrace.base.native import core
-from headrace.base.private_files import private_folder
+from headrace._base.native import core
+from headrace._base.private_files import private_folder
 from headrace.remote.doors.answers import Stamp, is_strong
 from headrace.remote.urls import named, shown
 

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.exceptions import is_a, named_words_of, words_of
-from headrace.base.native import core
-from headrace.base.text import printable
+from headrace._base.exceptions import is_a, named_words_of, words_of
+from headrace._base.native import core
+from headrace._base.text import printable
 from headrace.remote.attempts import Attempts
 from headrace.remote.cache import Cache
 from headrace.remote.disk_cache import DiskCache

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.remote.cache import Cache
 from headrace.remote.doors.answers import Stamp
 from headrace.remote.doors.opening import check_installed

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.remote.doors.answers import PlainUrl, Stamp, TemporaryError, error_of
 from headrace.remote.network import Network
 from headrace.remote.urls import host, protocol

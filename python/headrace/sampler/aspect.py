@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import Sampler
 
-from headrace.base.whole_number import whole_number
+from headrace._base.whole_number import whole_number
 from headrace.randomness.draws import epoch_seed
 from headrace.recipe.aspect_sizes import nearest_of
 from headrace.sampler.seeded import Seeded

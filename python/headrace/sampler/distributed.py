@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 from torch.utils.data import Sampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
-from headrace.base.whole_number import whole_number
-from headrace.base.world import World
+from headrace._base.whole_number import whole_number
+from headrace._base.world import World
 from headrace.sampler.plain import permutation
 from headrace.sampler.seeded import Seeded, sampler_chain, tell
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import Sampler
 
-from headrace.base.whole_number import whole_number
+from headrace._base.whole_number import whole_number
 from headrace.randomness.draws import Int64Array, epoch_words
 from headrace.sampler.seeded import Seeded
 

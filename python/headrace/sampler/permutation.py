@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from torch.utils.data import Sampler
 
-from headrace.base.whole_number import whole_number
+from headrace._base.whole_number import whole_number
 from headrace.randomness.draws import Int64Array, UInt64Array, epoch_words
 from headrace.sampler.seeded import Seeded
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from torch.utils.data import StackDataset, Subset, default_collate
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.columns.dataset import Columns
 from headrace.columns.source import ColumnSource, as_columns
 from headrace.samples.dataset import Samples

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace.base.system import forget_cached, is_cached
+from headrace._base.system import forget_cached, is_cached
 from headrace.sources import BlobDataset
 
 _LONGEST_S = 1.0

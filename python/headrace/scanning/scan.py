@@ -15,7 +15,7 @@ from torch.utils.data import Subset
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace import DataLoader, transforms
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.images.file_header import FileHeader, file_header
 from headrace.sources import BlobDataset
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from headrace.base.cores import usable_cores
+from headrace._base.cores import usable_cores
 from headrace.caching.local import checked_local
 from headrace.remote.cache import Cache, checked_cache
 from headrace.remote.files import RemoteFiles

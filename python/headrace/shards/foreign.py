@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.native import core
-from headrace.base.private_files import open_own, read_own
+from headrace._base.native import core
+from headrace._base.private_files import open_own, read_own
 from headrace.shards.foreign_formats import (
     DATABASE,
     ENERGON,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.shards.foreign import UNREAD
 from headrace.shards.tar_index import TarIndex
 from headrace.shards.values import INTEGERS, Names

@@ -13,7 +13,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.private_files import is_own_folder, mapped_array
+from headrace._base.private_files import is_own_folder, mapped_array
 from headrace.shards.headers import is_header_of
 from headrace.shards.joined import Field, Joined
 from headrace.sources.packed_paths import PackedPaths

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from headrace.base.native import core
-from headrace.base.private_files import read_own
-from headrace.base.system import path_of
+from headrace._base.native import core
+from headrace._base.private_files import read_own
+from headrace._base.system import path_of
 from headrace.remote.cache import Cache
 from headrace.remote.disk_cache import DiskCache
 from headrace.remote.doors.answers import Stamp, is_strong

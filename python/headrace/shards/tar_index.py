@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.native import core
-from headrace.base.private_files import PRIVATE, mode_like, read_own, replacing
+from headrace._base.native import core
+from headrace._base.private_files import PRIVATE, mode_like, read_own, replacing
 from headrace.shards.foreign import foreign_index
 from headrace.shards.headers import is_header_of
 from headrace.shards.stored_arrays import stored_arrays

@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.exceptions import words_of
+from headrace._base.exceptions import words_of
 from headrace.sources.ranges import Ranges
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.sources.dataset import BlobDataset
 
 _LOOKED_AT = 32  # rows of each image that `identity` hashes

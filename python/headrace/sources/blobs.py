@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.sources.dataset import BlobDataset, checked_mode
 from headrace.sources.held import Held
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.sources.dataset import BlobDataset, Variant
 
 Int64s = npt.NDArray[np.int64]

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from PIL import ExifTags, Image
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.pixels.pillow_ops import MODES, opened
 from headrace.sources.held import Held
 from headrace.sources.labels import collate, on_the_default_device, whole_numbers

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.caching.local import LocalBytes, checked_local, tended_bytes
 from headrace.remote.cache import Cache, checked_cache
 from headrace.remote.files import RemoteFiles, RemoteTable

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from headrace.base.whole_number import whole_number
+from headrace._base.whole_number import whole_number
 from headrace.remote.network import Network
 from headrace.remote.urls import is_url
 from headrace.shards.dataset import IMAGES

@@ -13,7 +13,7 @@ from torch.utils.data import BatchSampler
 if TYPE_CHECKING:
     import torch
 
-    from headrace.base.world import World
+    from headrace._base.world import World
     from headrace.streams.sampler import StreamSampler
     from headrace.streams.source import StreamSource
 

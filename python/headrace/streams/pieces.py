@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from headrace.base.native import core
-from headrace.lifetimes.endings import Ending, call_elsewhere
+from headrace._base.lifetimes.endings import Ending, call_elsewhere
+from headrace._base.native import core
 from headrace.remote.doors.answers import ChangedError, Stamp, check_stamp
 from headrace.remote.fetcher import Fetcher, Range
 from headrace.remote.files import RemoteFiles

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.streams.numbers import MOST_BYTES, Place
 
 

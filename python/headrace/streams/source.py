@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.exceptions import words_of
-from headrace.base.native import core
+from headrace._base.exceptions import words_of
+from headrace._base.native import core
 from headrace.remote.doors.answers import Stamp
 from headrace.remote.fetcher import Fetcher, RemoteObject
 from headrace.remote.files import RemoteFiles

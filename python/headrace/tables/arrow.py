@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.caching.local import of_samples, tended_bytes
 from headrace.remote.cache import Cache
 from headrace.remote.network import Network

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from headrace.base.private_files import is_own
+from headrace._base.private_files import is_own
 from headrace.remote.doors.answers import Stamp, is_strong
 
 _VERSION = 2  # of the names

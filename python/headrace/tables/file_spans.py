@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.caching.local import LocalBytes, tended_bytes
 from headrace.sources.packed_paths import PackedPaths
 from headrace.sources.ranges import read_range

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.sources.packed_paths import PackedPaths
 from headrace.tables.binary_values import Values, values_of
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.sources.dataset import BlobDataset, checked_mode
 from headrace.sources.labels import collate
 from headrace.tables.file_spans import FileSpans

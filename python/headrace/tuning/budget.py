@@ -13,9 +13,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from headrace.base import control_group
-from headrace.base.cores import cpu_quota
-from headrace.base.system import allowed_cpus
+from headrace._base import control_group
+from headrace._base.cores import cpu_quota
+from headrace._base.system import allowed_cpus
 
 _ROOT = Path("/")
 _PER_NODE = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE")  # of torchrun, of Open MPI

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.base import cores
-from headrace.base.cores import cpu_quota, usable_cores
+from headrace._base import cores
+from headrace._base.cores import cpu_quota, usable_cores
 from headrace.commands.checks import machine as checks
 from headrace.ops import functions as ops
 from support import WATCHDOG_S

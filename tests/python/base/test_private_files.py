@@ -12,7 +12,7 @@ import pytest
 
 import headrace
 from headrace import token_columns
-from headrace.base.private_files import is_own, mapped_array, open_new, private_folder, read_own, replacing
+from headrace._base.private_files import is_own, mapped_array, open_new, private_folder, read_own, replacing
 from headrace.pack.manifest import load, load_record
 from headrace.shards.foreign import foreign_index
 from headrace.tables.cached import made_once

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from headrace import Blobs, DataLoader
-from headrace.base import system
+from headrace._base import system
 from headrace.tuning import affinity
 from support import assert_same, pictures, train
 

@@ -15,7 +15,7 @@ from torch.utils.data import default_collate, get_worker_info
 
 from headrace import Blobs, Columns, DataLoader, Samples
 from headrace import transforms as T
-from headrace.base.errors import SampleError
+from headrace._base.errors import SampleError
 from support import TENSOR, WATCHDOG_S, pictures, same
 
 CROPS = T.Compose([T.RandomResizedCrop(8), *TENSOR])

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from headrace.base import control_group
-from headrace.base.cores import cpu_quota
+from headrace._base import control_group
+from headrace._base.cores import cpu_quota
 from headrace.commands.checks import gpu, machine
 from headrace.commands.doctor import findings
 from headrace.insight.machine import describe

@@ -54,7 +54,7 @@ def test_each_broken_file_raises_what_pillow_raises(broken, transform, workers):
             assert (error.index, error.location) == (index, str(path))
             assert error.stage in ("header", "decode")
             words = re.sub(" ?<_io.BytesIO object at .*>", "", str(original)) or type(original).__name__
-            assert str(error) == f"{error.stage}: sample {index} ({path}): {words}; {headrace.base.errors.REMEDY}"
+            assert str(error) == f"{error.stage}: sample {index} ({path}): {words}; {headrace._base.errors.REMEDY}"
         with pytest.raises(StopIteration):
             next(iterator)
 
@@ -223,15 +223,15 @@ def test_permission_denied():
     with pytest.raises(OSError, match=r"read: sample 0 ./proc/self/mem.: Input/output error") as raised:
         next(iter(files_loader(path)))
     assert raised.value.errno == errno.EIO
-    denied = headrace.base.errors.native_cause("read", "Permission denied", errno.EACCES, "a.jpg")
+    denied = headrace._base.errors.native_cause("read", "Permission denied", errno.EACCES, "a.jpg")
     assert isinstance(
-        headrace.base.errors.sample_error("read", 3, "a.jpg", "Permission denied", denied), PermissionError
+        headrace._base.errors.sample_error("read", 3, "a.jpg", "Permission denied", denied), PermissionError
     )
 
 
 def test_an_image_for_which_there_is_no_memory():
-    no_memory = headrace.base.errors.native_cause("resize", "out of memory", errno.ENOMEM, "a.jpg")
-    error = headrace.base.errors.sample_error("resize", 3, "a.jpg", "out of memory", no_memory)
+    no_memory = headrace._base.errors.native_cause("resize", "out of memory", errno.ENOMEM, "a.jpg")
+    error = headrace._base.errors.sample_error("resize", 3, "a.jpg", "out of memory", no_memory)
     assert isinstance(error, MemoryError) and isinstance(error, headrace.SampleError)
     assert str(error).startswith("resize: sample 3 (a.jpg): out of memory; ")
     copy = pickle.loads(pickle.dumps(error))

@@ -336,5 +336,5 @@ def test_the_oracle_skips_the_same_samples():
 
 def test_an_error_of_headrace_may_be_raised_from_another():
     with pytest.raises(SampleError) as raised:
-        raise headrace.base.errors.sample_error("read", 1, "a", "b", None) from KeyError("c")
+        raise headrace._base.errors.sample_error("read", 1, "a", "b", None) from KeyError("c")
     assert isinstance(raised.value.__cause__, KeyError) and pickle.loads(pickle.dumps(raised.value)).reason == "b"

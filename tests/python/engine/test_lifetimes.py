@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from headrace import Blobs, DataLoader, ImageFiles, ImageFolder
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.engine.engine import Engine
 from headrace.engine.layout import Layout
 from support import (

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Blobs, DataLoader, ImageFiles
 from headrace import transforms as T
-from headrace.base.native import core
+from headrace._base.native import core
 
 TRANSFORM = T.Compose([T.Resize((8, 8)), T.ToTensor()])
 

@@ -124,7 +124,7 @@ def test_the_interpreter_ends_while_daemon_threads_are_in_native_code():
     for _ in range(3):
         process = python("""
 import threading
-from headrace.base.native import core
+from headrace._base.native import core
 core.resample_table(2, 1, 3, 0, 1)  # imports numpy
 inside = threading.Semaphore(0)
 def work():

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from headrace import Blobs, DataLoader
-from headrace.base.native import core
+from headrace._base.native import core
 from support import assert_same, eventually, pictures, train
 
 

@@ -14,7 +14,7 @@ from fuzz.jpegs.differential import Oracle
 from fuzz.jpegs.mutations import mutated
 from fuzz.jpegs.structure import joined, parts_of
 
-from headrace.base.native import core
+from headrace._base.native import core
 
 pytestmark = pytest.mark.pixels
 

@@ -17,7 +17,7 @@ from torch.profiler import ProfilerActivity, record_function
 
 import headrace
 from headrace import DataLoader
-from headrace.base.native import core
+from headrace._base.native import core
 from support import blobs
 
 # Times are float microseconds: near 1e13 their resolution is about a thousandth; begin and duration are rounded each.

@@ -11,7 +11,7 @@ from recorded_loaders import BATCH, BATCHES, SAMPLES, make, totals
 
 import headrace
 from headrace import DataLoader
-from headrace.base.native import core
+from headrace._base.native import core
 from support import blobs, eventually, output_of
 
 
@@ -84,7 +84,7 @@ def test_an_interrupt_while_a_recording_begins_leaves_none(monkeypatch: pytest.M
 def test_a_lost_profile_harms_neither_a_forked_child_nor_the_programs_end() -> None:
     assert output_of(
         "import os, warnings, headrace\n"
-        "from headrace.base.native import core\n"
+        "from headrace._base.native import core\n"
         "warnings.simplefilter('ignore', DeprecationWarning)\n"
         "prof = headrace.profile()\n"
         "prof.start()\n"
@@ -149,7 +149,7 @@ def test_what_there_is_no_room_for_is_counted_and_said() -> None:
 def test_a_forked_child_records_by_itself() -> None:
     print_of = output_of(
         "import os, warnings, headrace\n"
-        "from headrace.base.native import core\n"
+        "from headrace._base.native import core\n"
         "from support import blobs\n"
         "warnings.simplefilter('ignore', DeprecationWarning)\n"
         "with headrace.profile() as prof:\n"

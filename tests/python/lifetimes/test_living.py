@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace.lifetimes.living import Living
+from headrace._base.lifetimes.living import Living
 
 
 class Thing:

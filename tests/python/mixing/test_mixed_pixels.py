@@ -7,7 +7,7 @@ import itertools
 import pytest
 import torch
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.mixing import pixels
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]

@@ -11,7 +11,7 @@ import torch
 
 from headrace import DataLoader, ImageFiles
 from headrace import transforms as T
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.engine import device_engine
 from headrace.engine.engine import Engine
 from headrace.recipe.recipe import DTYPES

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Arrays, Blobs, DataLoader, ImageFiles
 from headrace import transforms as T
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.engine.engine import Engine
 from headrace.engine.layout import Layout
 from headrace.engine.views_engine import ViewsEngine

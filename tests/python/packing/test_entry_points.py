@@ -9,7 +9,7 @@ from PIL import Image
 
 import headrace
 from headrace import transforms as T
-from headrace.base.native import core
+from headrace._base.native import core
 from support import PHOTOS, TENSOR, pictures, train
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from headrace.base.native import core
+from headrace._base.native import core
 from support import PHOTOS, data_folder, pictures
 
 

@@ -16,7 +16,7 @@ from damage import DAMAGES, damaged, segments, sound_files
 from PIL import Image, ImageFile
 
 import headrace
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.pillow.deferred_image import is_deferred
 from support import hard_files, silent_pillow
 

@@ -10,7 +10,7 @@ from PIL import Image
 from against_torchvision import assert_equal_on
 from headrace import Arrays, Blobs, DataLoader
 from headrace import transforms as T
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.lowering import LoweringError, lower
 from headrace.pixels import blur_rule
 from headrace.randomness.gaussian import gaussian_weights

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from headrace.base.native import core
+from headrace._base.native import core
 from support import data_folder
 
 pytestmark = pytest.mark.slow
@@ -177,7 +177,7 @@ def test_whole_images_in_memory_of_the_caller() -> None:
 
 HASHES = """
 import hashlib, pathlib, random, sys
-from headrace.base.native import core
+from headrace._base.native import core
 draw = random.Random(1).randrange
 for path in sorted(pathlib.Path(sys.argv[1]).glob("*.jpg")):
     data = path.read_bytes()

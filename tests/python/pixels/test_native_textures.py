@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.pixels import textures
 
 BANDS = ((1 / 32, 1 / 8), (1 / 8, 1 / 2))

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from headrace import Blobs, DataLoader
-from headrace.base.native import core
+from headrace._base.native import core
 from support import assert_same, train
 
 KINDS: dict[str, dict[str, int]] = {

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from headrace import Arrays, DataLoader
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.pixels import tensor_augment, tensor_rule
 from headrace.recipe.tensor_steps import Rounding, TensorWarp
 from support import WATCHDOG_S

@@ -12,7 +12,7 @@ import torch
 from PIL import features
 
 import headrace
-from headrace.base import cores
+from headrace._base import cores
 from headrace.cli import main
 from headrace.pixels import pillow_rule
 from support import WATCHDOG_S

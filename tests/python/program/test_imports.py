@@ -16,8 +16,8 @@ from support import WATCHDOG_S
 #: All of them. What a method needs, it imports: add no room here that a program may never use.
 FOR_THE_CLASS = {
     "headrace",
-    "headrace.base",
-    "headrace.base.whole_number",
+    "headrace._base",
+    "headrace._base.whole_number",
     "headrace.delivery",
     "headrace.delivery.attributes",
     "headrace.insight",

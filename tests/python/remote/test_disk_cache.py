@@ -13,7 +13,7 @@ import pytest
 from object_stores import PATTERN, ObjectServer, batches, transform, write_shards
 
 from headrace import Cache, TarShards
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.remote.disk_cache import DiskCache
 from headrace.remote.doors.answers import Stamp
 from support import assert_same, eventually, output_of

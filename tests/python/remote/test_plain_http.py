@@ -13,7 +13,7 @@ import pytest
 from object_stores import EACH, PATTERN, SHARDS, Faults, ObjectServer, batches, first_error, transform, write_shards
 
 from headrace import Network, TarShards
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.remote.doors.answers import PlainUrl, Stamp
 from headrace.remote.plain_http import PlainHttp
 from support import assert_same

@@ -12,7 +12,7 @@ from PIL import Image
 
 from headrace import Arrays, Blobs, DataLoader, ImageFiles, SampleError, Samples
 from headrace import transforms as T
-from headrace.originals.relied import Relied
+from headrace._base.originals.relied import Relied
 from samples.stacks import COUNT, GEOMETRY, MASK, encoded, plain, png
 from support import hard_files, judge, same, silent_pillow, truncated
 

@@ -14,7 +14,7 @@ import pytest
 
 from foreign_writers import LIES, WRITERS, Row, dali, energon, lie, rows
 from headrace import TarShards
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.shards.tar_index import TarIndex, index_of
 
 

@@ -18,7 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace import TarShards
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.shards.tar_index import index_of, parsed
 from headrace.shards.urls import shard_paths
 

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Arrays, DataLoader
 from headrace import transforms as T
-from headrace.base.native import core
+from headrace._base.native import core
 from support import TENSOR, assert_same, evaluation, eventually, resident_mb, train
 
 RNG = np.random.default_rng(7)

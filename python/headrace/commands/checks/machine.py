@@ -7,9 +7,9 @@ import resource
 import shutil
 from pathlib import Path
 
-from headrace.base import control_group
-from headrace.base import cores as base_cores
-from headrace.base.native import core
+from headrace._base import control_group
+from headrace._base import cores as base_cores
+from headrace._base.native import core
 from headrace.commands.checks.finding import Finding, means
 
 _FEW_FILES = 256  # descriptors; torch's own loader and a training run together need more

@@ -10,7 +10,7 @@ import torch
 from PIL import features
 
 import headrace
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.commands.checks.finding import Finding, means
 from headrace.demo.folder import PHOTOS
 from headrace.ops import functions as ops

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 import headrace.recipe.steps as S
-from headrace.base.exceptions import is_a, name_of, words_of
+from headrace._base.exceptions import is_a, name_of, words_of
 from headrace.lowering.builder import Builder, LoweringError, shown
 from headrace.lowering.python_steps.copies import copied
 from headrace.lowering.python_steps.metadata import carried

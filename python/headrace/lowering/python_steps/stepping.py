@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.base.interpreter import has_gil
+from headrace._base.interpreter import has_gil
 from headrace.lowering.python_steps.reach import Reach
 from headrace.lowering.python_steps.short import is_short
 from headrace.lowering.python_steps.state import Kept

@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import Any
 
-from headrace.base.exceptions import built_in
+from headrace._base.exceptions import built_in
 from headrace.remote.doors.answers import Stamp, TemporaryError, check_stamp
 
 _TAGS = (

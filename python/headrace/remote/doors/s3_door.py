@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from headrace.base.exceptions import built_in
+from headrace._base.exceptions import built_in
 from headrace.remote.doors.answers import ChangedError, PlainUrl, Stamp, TemporaryError, check_stamp, error_of
 from headrace.remote.doors.http_door import HttpDoor
 

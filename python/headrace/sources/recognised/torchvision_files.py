@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.originals.own import is_own
+from headrace._base.originals.own import is_own
 from headrace.sources.dataset import BlobDataset
 from headrace.sources.held import Held, same
 from headrace.sources.image_files import ImageFiles

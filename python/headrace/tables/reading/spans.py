@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.remote.files import RemoteFiles
 
 Encoded = bytes  # the method `bytes` hides the name

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from headrace import DataLoader
-from headrace.base.native import core
+from headrace._base.native import core
 from headrace.engine import destination as destinations
 from headrace.engine import device_engine
 from headrace.engine.destination import Destination

@@ -24,9 +24,9 @@ from types import (
 )
 from typing import Any
 
-from headrace.originals.files import Binding, bound, is_compiled_otherwise
+from headrace._base.originals.files import Binding, bound, is_compiled_otherwise
 
-_HEADRACE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")  # noqa: PTH118, PTH120 - compared as text
+_HEADRACE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")  # noqa: PTH118, PTH120 - as text
 _OURS = os.path.join(_HEADRACE, "pillow", "")  # noqa: PTH118 - compared as text
 _MOST_WRAPPERS = 10
 ABSENT = object()  # where there is no value

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from headrace.base.system import allowed_cpus
+from headrace._base.system import allowed_cpus
 
 _ROOT = Path("/")
 _HIERARCHY_1 = ("cpu,cpuacct", "cpu")  # mount points of the cpu controller in cgroups version 1

@@ -9,7 +9,7 @@ from errno import ENOMEM
 from pathlib import PurePath
 from typing import Any
 
-from headrace.base.exceptions import (
+from headrace._base.exceptions import (
     add_note,
     attributes_of,
     bases_of,
@@ -18,7 +18,7 @@ from headrace.base.exceptions import (
     is_a,
     set_cause,
 )
-from headrace.base.text import printable
+from headrace._base.text import printable
 
 REMEDY = 'on_error="skip" passes over such samples, on_error="replace" takes their neighbours'
 _GROUP: type[BaseException] | None = getattr(builtins, "BaseExceptionGroup", None)  # from Python 3.11 on

@@ -14,9 +14,9 @@ from PIL import Image
 from torch import nn
 from torch.utils.data import _utils
 
-from headrace.originals.own import ABSENT, function_in, is_own
-from headrace.originals.reached import Place, Reached
-from headrace.originals.roots import Held, Roots
+from headrace._base.originals.own import ABSENT, function_in, is_own
+from headrace._base.originals.reached import Place, Reached
+from headrace._base.originals.roots import Held, Roots
 
 _JPEG = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01"  # how a file begins
 _CALLED = (

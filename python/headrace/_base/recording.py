@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import AbstractContextManager, nullcontext
 
-from headrace.base.native import core
+from headrace._base.native import core
 
 _NOT_RECORDED = nullcontext()
 

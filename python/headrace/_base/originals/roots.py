@@ -14,7 +14,7 @@ from PIL import Image
 from torch import nn
 from torch.utils.data import Dataset
 
-from headrace.originals.own import is_followed, is_ours
+from headrace._base.originals.own import is_followed, is_ours
 
 #: Attributes of datasets that hold other datasets, or what is called on an image.
 _OF_DATASETS = ("dataset", "datasets", "transform", "transforms", "_given", "_geometry")

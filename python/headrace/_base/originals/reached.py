@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from headrace.originals.files import bound
-from headrace.originals.own import ABSENT, TOOLS, code_of, function_in, is_followed, is_own
+from headrace._base.originals.files import bound
+from headrace._base.originals.own import ABSENT, TOOLS, code_of, function_in, is_followed, is_own
 
 #: Special methods that no name in code calls; all others are left out.
 _CALLED = frozenset(

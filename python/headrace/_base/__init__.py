@@ -1,0 +1,1 @@
+"""What all rooms use: the native module, errors, cores, ranks, lifetimes, other libraries' own functions."""
