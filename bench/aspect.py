@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.machine import describe, options_of
 from headrace import DataLoader, ImageFiles, transforms
-from headrace.recipe.aspect_sizes import cut_off
+from headrace._recipe.steps.aspect_sizes import cut_off
 from headrace.sampler import AspectRatioBatchSampler
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]

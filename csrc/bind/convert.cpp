@@ -1,4 +1,4 @@
-// Converts the dataclasses of headrace.recipe to their native twins.
+// Converts the dataclasses of headrace._recipe.steps to their native twins.
 #include "bind/convert.h"
 
 #include <algorithm>

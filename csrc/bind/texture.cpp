@@ -1,4 +1,4 @@
-// Converts the step Texture of headrace.recipe.
+// Converts the step Texture of headrace._recipe.steps.
 #include "bind/texture.h"
 
 #include <array>

@@ -1,4 +1,4 @@
-// Converts the step Texture of headrace.recipe. Every function needs the GIL.
+// Converts the step Texture of headrace._recipe.steps. Every function needs the GIL.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -11,7 +11,7 @@
 
 namespace headrace {
 
-/// `bands`: two pairs (low, high). `tables`: what headrace.pixels.textures.tables returns for this size. Raises
+/// `bands`: two pairs (low, high). `tables`: what headrace._recipe.arithmetic.textures.tables returns for this size. Raises
 /// ValueError where their lengths do not fit.
 std::shared_ptr<const Texture> to_texture(Size size, const pybind11::handle& bands, const pybind11::handle& tables);
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
 from fuzz.chains.policies import aug_mix, policy
 from headrace.lowering import _add
 from headrace.lowering.builder import Builder

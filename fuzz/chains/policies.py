@@ -6,7 +6,7 @@ import bisect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
 
 Space = dict[str, tuple[Any, bool]]
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from headrace.recipe.recipe import Recipe
+from headrace._recipe.steps.recipe import Recipe
 
 class NeedsPillow(ValueError): ...
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace.recipe.recipe import Recipe
+from headrace._recipe.steps.recipe import Recipe
 
 cuda: bool
 sources: str  # SHA-256 of those of csrc/, one behind the other

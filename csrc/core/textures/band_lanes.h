@@ -1,4 +1,4 @@
-// An image's parts in two bands of frequency, by the operations of headrace.pixels.textures.bands_of.
+// An image's parts in two bands of frequency, by the operations of headrace._recipe.arithmetic.textures.bands_of.
 // All definitions are internal to the file that includes this header.
 #pragma once
 

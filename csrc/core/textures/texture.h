@@ -17,7 +17,7 @@ inline constexpr int kRootStarts = 1024;  // intervals of [0, 1] of the table th
 inline constexpr int kTextureLanes = 8;
 inline constexpr int texture_padded(int count) { return (count + kTextureLanes - 1) / kTextureLanes * kTextureLanes; }
 
-/// The transform of one length. `radices`: those of its passes, as headrace.pixels.fourier.factors lists them.
+/// The transform of one length. `radices`: those of its passes, as headrace._recipe.arithmetic.fourier.factors lists them.
 struct FourierView {
   int length = 1;
   int passes = 0;
@@ -44,7 +44,7 @@ struct TextureTarget {
   ptrdiff_t channel_stride = 0, row_stride = 0, pixel_stride = 0;
 };
 
-/// Tables that headrace.pixels makes: powers, roots and angles differ between libraries.
+/// Tables that headrace._recipe.arithmetic makes: powers, roots and angles differ between libraries.
 struct TextureTables {
   std::vector<double> linear, roots;
   std::vector<double> turns_x, turns_y;  // cosines, then sines, of 2 pi k / width and 2 pi k / height

@@ -1,4 +1,4 @@
-// All 13 channels of an image, by the operations of headrace.pixels.textures.
+// All 13 channels of an image, by the operations of headrace._recipe.arithmetic.textures.
 // The file of each instruction set defines kLanes and includes this header; all definitions are internal to that file.
 #pragma once
 

@@ -13,12 +13,12 @@ from torch.utils.data._utils.pin_memory import pin_memory
 
 from headrace._base.originals.relied import Relied
 from headrace._base.world import World
+from headrace._recipe.draws.draws import BatchUse, batch_uniform
+from headrace._recipe.draws.python_randomness import sample_randomness
 from headrace.collate import registry
 from headrace.epochs.naming import Naming
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
-from headrace.randomness.draws import BatchUse, batch_uniform
-from headrace.randomness.python_randomness import sample_randomness
 from headrace.sources import BlobDataset
 from headrace.sources.snapshot import Snapshot
 from headrace.streams.loaders import is_stream

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch.utils.data import default_collate, default_convert
 
+from headrace._recipe.draws.draws import BatchUse, batch_uniform
+from headrace._recipe.draws.python_randomness import sample_randomness, seed_of
 from headrace.collate import registry
 from headrace.collate.stacked_views import StackedViews
 from headrace.engine.sized_engine import Sized
@@ -18,8 +20,6 @@ from headrace.epochs.state import Progress
 from headrace.lowering.python_steps.copies import copied
 from headrace.lowering.python_steps.reach import Reach
 from headrace.mixing import direct_mixes, programs
-from headrace.randomness.draws import BatchUse, batch_uniform
-from headrace.randomness.python_randomness import sample_randomness, seed_of
 
 CollateFunction = Callable[[Any], Any]
 

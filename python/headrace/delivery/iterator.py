@@ -17,6 +17,8 @@ from headrace._base.lifetimes.endings import Ending, call_all
 from headrace._base.lifetimes.living import Living
 from headrace._base.native import core
 from headrace._base.recording import span
+from headrace._recipe.draws.draws import Draws
+from headrace._recipe.draws.held_generators import left_alone
 from headrace.collate.as_torch import Holds, made_as_torch
 from headrace.collate.collate_threads import CollateThreads
 from headrace.collate.collation import Collation
@@ -29,8 +31,6 @@ from headrace.delivery.settings import Settings
 from headrace.engine.engine import Engine, Flight
 from headrace.epochs.state import Progress
 from headrace.pace.pace import Pace, Spending
-from headrace.randomness.draws import Draws
-from headrace.randomness.held_generators import left_alone
 from headrace.sources.labels import as_in_workers
 
 if TYPE_CHECKING:

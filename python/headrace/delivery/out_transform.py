@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
+from headrace._recipe.draws.draws import BatchUse, batch_uniform
+from headrace._recipe.draws.python_randomness import sample_randomness
 from headrace.delivery.attributes import OutTransform
 from headrace.epochs.state import Progress
 from headrace.mixing import programs
-from headrace.randomness.draws import BatchUse, batch_uniform
-from headrace.randomness.python_randomness import sample_randomness
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ import torch
 
 from headrace._base.exceptions import words_of
 from headrace._base.originals.relied import Relied, Replaced, relying
+from headrace._recipe.steps.columns import AnyColumn
+from headrace._recipe.steps.recipe import Recipe
 from headrace.collate import collation, registry
 from headrace.columns.source import ColumnSource, as_columns
 from headrace.delivery.arguments import check_replaceable
@@ -27,8 +29,6 @@ from headrace.lowering.python_steps.reach import Reach
 from headrace.lowering.python_steps.stepping import Stepping
 from headrace.lowering.several.crops import called_behind_crops
 from headrace.mixing import programs
-from headrace.recipe.columns import AnyColumn
-from headrace.recipe.recipe import Recipe
 from headrace.samples.source import StackedSource, as_stacked
 from headrace.sources import BlobDataset, NotNative, Variant, as_source
 from headrace.sources.unchanged import Overridden

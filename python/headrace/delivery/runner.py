@@ -10,6 +10,9 @@ from typing import Any
 from headrace._base.errors import SampleError
 from headrace._base.lifetimes.living import Living
 from headrace._base.native import core
+from headrace._recipe.draws.draws import Draws
+from headrace._recipe.steps.aspect_sizes import nearest_of
+from headrace._recipe.steps.recipe import Recipe
 from headrace.collate import collation
 from headrace.collate.as_torch import holds_of, naming_of
 from headrace.delivery.arguments import can_pin, check_iterable, check_replaceable
@@ -34,9 +37,6 @@ from headrace.epochs.epochs import Epochs
 from headrace.epochs.samplers import sizes_known_to
 from headrace.epochs.state import Progress
 from headrace.lowering.python_steps.short import is_short
-from headrace.randomness.draws import Draws
-from headrace.recipe.aspect_sizes import nearest_of
-from headrace.recipe.recipe import Recipe
 from headrace.remote.ahead import Announced
 from headrace.samples.geometry import unequal
 from headrace.samples.source import Tables

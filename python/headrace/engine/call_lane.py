@@ -17,15 +17,15 @@ import torch
 import headrace
 from headrace._base.exceptions import set_traceback, shown, traceback_of, words_of
 from headrace._base.native import core
+from headrace._recipe.draws.own_generators import bare
+from headrace._recipe.draws.python_randomness import sample_randomness
+from headrace._recipe.images.file_image import Metadata
+from headrace._recipe.steps.calls import CallFunction
+from headrace._recipe.steps.steps import Call
 from headrace.engine.layout import Layout
 from headrace.engine.python_lane import PythonLane
 from headrace.engine.worker_info import WorkerValues, as_worker
-from headrace.images.file_image import Metadata
 from headrace.lowering.python_steps.copies import copied
-from headrace.randomness.own_generators import bare
-from headrace.randomness.python_randomness import sample_randomness
-from headrace.recipe.calls import CallFunction
-from headrace.recipe.steps import Call
 
 _PACKAGE = str(Path(headrace.__file__).parent)
 

@@ -13,6 +13,8 @@ from PIL import Image
 
 from headrace._base.lifetimes.endings import Ending
 from headrace._base.native import core
+from headrace._recipe.arithmetic import pillow_rule
+from headrace._recipe.steps.recipe import Recipe
 from headrace.engine.call_lane import CallLane
 from headrace.engine.layout import Layout
 from headrace.engine.pillow_lane import PillowLane
@@ -20,8 +22,6 @@ from headrace.engine.python_lane import PythonLane
 from headrace.engine.storage_pool import StoragePool
 from headrace.engine.worker_info import WorkerValues
 from headrace.pace.counters import Counters
-from headrace.pixels import pillow_rule
-from headrace.recipe.recipe import Recipe
 
 _STEP_S = 0.005  # interval at which the caller's thread polls for returned work
 _DLPACK_CODE = {torch.uint8: 1, torch.float16: 2, torch.float32: 2, torch.bfloat16: 4}

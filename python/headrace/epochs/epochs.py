@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from headrace._recipe.draws.python_randomness import generators_held
 from headrace.epochs.generator_states import RandomState, base_seed, generators_of
 from headrace.epochs.naming import Naming
 from headrace.epochs.order import Cut, EpochOrder, OrderedBatch
@@ -28,7 +29,6 @@ from headrace.epochs.samplers import (
     samplers_of,
 )
 from headrace.epochs.state import Progress, Resume, Start
-from headrace.randomness.python_randomness import generators_held
 from headrace.sampler.seeded import Seeded, sampler_chain, tell
 
 _DATASETS = ("data_source", "dataset")  # samplers' attributes that hold the dataset; a sampler's copy shares it

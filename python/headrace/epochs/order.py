@@ -11,11 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from headrace._recipe.draws.draws import Occurrences
+from headrace._recipe.draws.python_randomness import generators_held
 from headrace.epochs.naming import Naming, as_indices
 from headrace.epochs.sampler_kinds import draws_at_once
 from headrace.epochs.sampler_state import History, SamplerState
-from headrace.randomness.draws import Occurrences
-from headrace.randomness.python_randomness import generators_held
 from headrace.sampler.distributed import Share
 
 Int64s = npt.NDArray[np.int64]

@@ -11,6 +11,7 @@ import torch
 from torch.utils.data import IterableDataset
 
 from headrace._base.exceptions import contextmanager
+from headrace._recipe.draws.draws import epoch_seed
 from headrace.epochs.generator_states import base_seed, generators_of
 from headrace.epochs.sampler_state import restore
 from headrace.epochs.samplers import foreign_epoch, samplers_of
@@ -21,7 +22,6 @@ from headrace.fallback.progress import TorchProgress
 from headrace.fallback.randomness import Randomness, may_draw_from_default
 from headrace.fallback.seeded_indices import SampleSeeds
 from headrace.fallback.workers import WorkerStates, have_states
-from headrace.randomness.draws import epoch_seed
 
 _WORKERS = 0x5851F42D4C957F2D  # makes the workers' seeds differ from the seed of the order
 _RANKS = 0x14057B7EF767814F  # and from those of other ranks

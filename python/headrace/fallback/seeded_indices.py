@@ -15,9 +15,9 @@ from typing import Any
 
 from torch.utils.data import Subset
 
+from headrace._recipe.draws.index_keys import Key, KeyCounts, index_key
+from headrace._recipe.draws.sample_seeds import seed_for_batch, seed_for_sample
 from headrace.epochs.samplers import order_of
-from headrace.randomness.index_keys import Key, KeyCounts, index_key
-from headrace.randomness.sample_seeds import seed_for_batch, seed_for_sample
 from headrace.sampler.distributed import RankSampler
 
 

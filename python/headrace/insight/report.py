@@ -12,6 +12,8 @@ from torch.utils.data import IterableDataset
 from headrace._base.native import core
 from headrace._base.text import shortened
 from headrace._base.world import World
+from headrace._recipe.arithmetic import pillow_rule
+from headrace._recipe.steps.recipe import Recipe
 from headrace.collate import collation
 from headrace.delivery.routing import Native, stepping
 from headrace.delivery.settings import Settings
@@ -20,8 +22,6 @@ from headrace.epochs.samplers import order_of
 from headrace.fallback.iterators import missing_hook
 from headrace.mixing import programs
 from headrace.pillow.image_counts import ImageCounts
-from headrace.pixels import pillow_rule
-from headrace.recipe.recipe import Recipe
 from headrace.sources import BlobDataset
 from headrace.tuning.affinity import in_words
 from headrace.tuning.told import Tuned

@@ -15,6 +15,9 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
 from headrace._base.errors import VerificationError
+from headrace._recipe.draws.draws import Draws
+from headrace._recipe.images.kinds import as_kinds
+from headrace._recipe.steps.recipe import Recipe
 from headrace.collate import collation
 from headrace.collate.collation import CollateFunction
 from headrace.delivery.iterator import NativeIterator
@@ -25,10 +28,7 @@ from headrace.engine.device_engine import moved
 from headrace.engine.engine import Engine
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
-from headrace.images.kinds import as_kinds
 from headrace.oracle.reference import ReferenceDataset, reference_sample
-from headrace.randomness.draws import Draws
-from headrace.recipe.recipe import Recipe
 from headrace.remote.ahead import Announced
 from headrace.sources import BlobDataset, checked_table
 

@@ -7,7 +7,9 @@ from typing import Any, NoReturn
 
 import torch
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.steps.columns import AnyColumn
+from headrace._recipe.steps.recipe import Recipe
 from headrace.lowering import blur, colour, containers, drawn_sizes, erasing, geometry, pointwise, texture, warps
 from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.images import Lower
@@ -17,8 +19,6 @@ from headrace.lowering.policies import lowers as policies
 from headrace.lowering.python_steps import calling as python_steps
 from headrace.lowering.several import crops, views
 from headrace.lowering.sizes import Size
-from headrace.recipe.columns import AnyColumn
-from headrace.recipe.recipe import Recipe
 
 __all__ = ["LoweringError", "drawn_by", "lower"]
 

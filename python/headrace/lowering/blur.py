@@ -5,11 +5,11 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.arithmetic import blur_rule
+from headrace._recipe.steps.columns import Column, GaussianWeight
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_images
-from headrace.pixels import blur_rule
-from headrace.recipe.columns import Column, GaussianWeight
 
 
 def gaussian_blur(builder: Builder, transform: Any, library: str) -> str:

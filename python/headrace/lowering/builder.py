@@ -8,16 +8,16 @@ from typing import Any, NoReturn
 
 import torch
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
 from headrace._base.text import shortened
-from headrace.images.kinds import of_kind
+from headrace._recipe.images.kinds import of_kind
+from headrace._recipe.steps.byte_table import Pointwise, TensorStep, all_bytes, table
+from headrace._recipe.steps.columns import AnyColumn
+from headrace._recipe.steps.noise import LEVELS, quantiles
+from headrace._recipe.steps.recipe import DTYPES, Recipe
 from headrace.lowering.origins import leaves
 from headrace.lowering.sizes import Size, one_size_after, size_after
 from headrace.lowering.step_names import described
-from headrace.recipe.byte_table import Pointwise, TensorStep, all_bytes, table
-from headrace.recipe.columns import AnyColumn
-from headrace.recipe.noise import LEVELS, quantiles
-from headrace.recipe.recipe import DTYPES, Recipe
 
 #: (height, width) of the synthetic images that a step is tried on if the image size is unknown.
 _MADE_UP = ((375, 500), (500, 333))

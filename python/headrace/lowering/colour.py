@@ -10,12 +10,12 @@ from typing import Any
 
 from PIL import Image, ImageOps
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.steps.columns import Column
 from headrace.lowering.builder import Builder
 from headrace.lowering.containers import add_shuffled
 from headrace.lowering.images import Lower, on_either
 from headrace.lowering.tensors import colour as of_tensors
-from headrace.recipe.columns import Column
 
 _FACTORS: dict[str, Callable[[int], S.Step]] = {
     "brightness": S.Brightness,

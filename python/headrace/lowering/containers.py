@@ -7,10 +7,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.steps.columns import Column
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower
-from headrace.recipe.columns import Column
 
 _MOST_BRANCHES = 18  # 18! < 2^53: one draw of 53 bits can encode every order
 

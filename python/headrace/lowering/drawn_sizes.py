@@ -8,12 +8,12 @@ from typing import Any
 
 from PIL import Image
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.arithmetic import pillow_ops
+from headrace._recipe.steps.columns import Column
 from headrace.lowering.builder import Builder
 from headrace.lowering.geometry import add_one_of, image_filter
 from headrace.lowering.images import Lower, on_images
-from headrace.pixels import pillow_ops
-from headrace.recipe.columns import Column
 
 _MOST_EDGE = 2**31 - 1
 

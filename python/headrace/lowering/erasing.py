@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.steps.columns import Column
 from headrace.lowering.builder import Builder
 from headrace.lowering.geometry import area_and_ratio
 from headrace.lowering.images import Lower
-from headrace.recipe.columns import Column
 
 
 def random_erasing(builder: Builder, transform: Any, library: str) -> str:

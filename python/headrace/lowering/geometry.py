@@ -11,11 +11,11 @@ from typing import Any
 
 from PIL import Image
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.arithmetic import boxes, pillow_ops, tensor_ops, tensor_rule
+from headrace._recipe.steps.columns import Column
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_images
-from headrace.pixels import boxes, pillow_ops, tensor_ops, tensor_rule
-from headrace.recipe.columns import Column
 from headrace.transforms import filter_name
 
 # A flip of a tensor commutes with the pointwise steps before it, so it may be done on the image. It does not commute

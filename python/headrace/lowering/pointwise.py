@@ -7,9 +7,9 @@ from typing import Any
 
 from PIL import Image
 
+from headrace._recipe.steps.byte_table import FromArray, TensorStep, all_bytes
 from headrace.lowering.builder import Builder, shown
 from headrace.lowering.images import Lower
-from headrace.recipe.byte_table import FromArray, TensorStep, all_bytes
 
 _FROM_ARRAYS = ("ToTensor", "MaybeToTensor")
 _OF_BYTES = ("PILToTensor", "MaybePILToTensor")

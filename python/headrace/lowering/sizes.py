@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-import headrace.recipe.steps as S
-from headrace.pixels import boxes, drawn_boxes
+import headrace._recipe.steps.steps as S
+from headrace._recipe.arithmetic import boxes, drawn_boxes
 
 #: (height, width) in pixels; None if it varies.
 Size = tuple[int, int] | None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.arithmetic import textures
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower
-from headrace.pixels import textures
 
 
 def texture_channels(builder: Builder, transform: Any, library: str) -> str:

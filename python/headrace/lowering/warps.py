@@ -8,11 +8,11 @@ from typing import Any
 
 from PIL import Image
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.arithmetic import pillow_ops, warps
+from headrace._recipe.steps.columns import Column, WarpNumber
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_images
-from headrace.pixels import pillow_ops, warps
-from headrace.recipe.columns import Column, WarpNumber
 from headrace.transforms import filter_name
 
 _MOST = 3e38  # of float32, roughly: torch refuses to draw beyond

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from headrace._recipe.draws.python_randomness import sample_randomness, seed_of
 from headrace.mixing import pixels
 from headrace.mixing.pixels import Box
 from headrace.mixing.torchvision_mixes import choices
-from headrace.randomness.python_randomness import sample_randomness, seed_of
 
 _TRANSFORMS = "torchvision.transforms.v2"
 _TRIALS = 24  # of the comparison with the installed torchvision

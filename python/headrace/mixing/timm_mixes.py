@@ -15,8 +15,8 @@ import torch
 
 from headrace._base.exceptions import contextmanager
 from headrace._base.originals.relied import are_own
+from headrace._recipe.draws.python_randomness import numpy_seed_of
 from headrace.mixing import pixels
-from headrace.randomness.python_randomness import numpy_seed_of
 
 _MODULE = "timm.data.mixup"
 

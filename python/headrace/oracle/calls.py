@@ -7,9 +7,9 @@ from typing import Any
 
 from PIL import Image
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.draws.python_randomness import sample_randomness
 from headrace.oracle.steps import apply
-from headrace.randomness.python_randomness import sample_randomness
 
 
 @apply.register

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
 from headrace.oracle.steps import apply
 
 

@@ -17,12 +17,12 @@ import headrace.oracle.sizes
 import headrace.oracle.tensor_effects
 import headrace.oracle.texture
 import headrace.oracle.warp  # noqa: F401  # imported to register their steps
-from headrace.images.pil_tensor import pil_to_tensor
+from headrace._recipe.draws.draws import Draws
+from headrace._recipe.images.pil_tensor import pil_to_tensor
+from headrace._recipe.steps.recipe import Recipe
+from headrace._recipe.steps.steps import EraseStep
 from headrace.oracle import tensor as reference_tensor
 from headrace.oracle.containers import apply_all
-from headrace.randomness.draws import Draws
-from headrace.recipe.recipe import Recipe
-from headrace.recipe.steps import EraseStep
 
 
 def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[float] | npt.NDArray[Any]) -> Any:

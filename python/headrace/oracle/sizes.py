@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from PIL import Image
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.arithmetic import boxes, drawn_boxes, pillow_ops
 from headrace.oracle.steps import apply
-from headrace.pixels import boxes, drawn_boxes, pillow_ops
 
 
 def _pad(image: Image.Image, padding: boxes.Padding, color: Sequence[int], mode: str = "constant") -> Image.Image:

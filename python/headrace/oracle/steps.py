@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from PIL import Image
 
-import headrace.recipe.steps as S
-from headrace.pixels import boxes, pillow_ops, tensor_ops
+import headrace._recipe.steps.steps as S
+from headrace._recipe.arithmetic import boxes, pillow_ops, tensor_ops
 
 
 @functools.singledispatch

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-import headrace.recipe.steps as S
-from headrace.pixels import boxes
-from headrace.recipe.byte_table import Pointwise
-from headrace.recipe.noise import LEVELS, quantiles
+import headrace._recipe.steps.steps as S
+from headrace._recipe.arithmetic import boxes
+from headrace._recipe.steps.byte_table import Pointwise
+from headrace._recipe.steps.noise import LEVELS, quantiles
 
 
 def finish(tensor: torch.Tensor, steps: Sequence[S.Step], pointwise: Pointwise, draws: Sequence[float]) -> torch.Tensor:

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from PIL import Image
 
-import headrace.recipe.steps as S
-from headrace.images.pil_tensor import pil_to_tensor, to_pil_image
+import headrace._recipe.steps.steps as S
+from headrace._recipe.arithmetic import tensor_augment, tensor_hue
+from headrace._recipe.images.pil_tensor import pil_to_tensor, to_pil_image
 from headrace.oracle.containers import apply_all
 from headrace.oracle.steps import apply, number
-from headrace.pixels import tensor_augment, tensor_hue
 
 
 @apply.register

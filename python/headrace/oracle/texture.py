@@ -7,10 +7,10 @@ from typing import Any
 
 from PIL import Image
 
-import headrace.recipe.steps as S
-from headrace.images.pil_tensor import pil_to_tensor
+import headrace._recipe.steps.steps as S
+from headrace._recipe.arithmetic import textures
+from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace.oracle.steps import apply
-from headrace.pixels import textures
 
 
 @apply.register

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from PIL import Image
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.arithmetic import boxes, warps
 from headrace.oracle.steps import apply, number
-from headrace.pixels import boxes, warps
 
 
 def _ink(fill: Sequence[int], image: Image.Image) -> int | tuple[int, ...]:

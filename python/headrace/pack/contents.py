@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from headrace._base.exceptions import words_of
+from headrace._recipe.arithmetic.pillow_ops import opened
 from headrace.pack.keys import Keys
-from headrace.pixels.pillow_ops import opened
 from headrace.sources.dataset import BlobDataset
 
 _SIGNATURES = (

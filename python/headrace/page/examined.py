@@ -11,7 +11,7 @@ import numpy as np
 
 from headrace._base.exceptions import words_of
 from headrace._base.native import core
-from headrace.images.file_header import FileHeader, file_header
+from headrace._recipe.images.file_header import FileHeader, file_header
 from headrace.page.facts import Facts, SlowFile
 from headrace.sources import BlobDataset
 

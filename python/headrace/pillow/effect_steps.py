@@ -13,10 +13,10 @@ from typing import Any
 
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps, ImageStat
 
+from headrace._recipe.arithmetic import blur_rule
 from headrace.pillow.deferred_image import is_deferred, is_recorded, recorded
 from headrace.pillow.effects import EFFECTS, Blur, warp_of
 from headrace.pillow.replacing import Place, Replacements, Untouched, function, method
-from headrace.pixels import blur_rule
 
 _OF_COLOURS = ("hue", "blur")  # effects that gray images do not have, or that torch computes otherwise for these
 _WITHOUT_INFO: Any = Image.Image()
@@ -268,7 +268,7 @@ _OPERATIONS = {
     "adjust_hue": _operation("hue", _is_turn),
 }
 _V1, _V2 = "torchvision.transforms._functional_pil", "torchvision.transforms.v2.functional._utils"
-_OWN, _OWN_TENSORS = "headrace.pixels.pillow_ops", "headrace.pixels.tensor_ops"
+_OWN, _OWN_TENSORS = "headrace._recipe.arithmetic.pillow_ops", "headrace._recipe.arithmetic.tensor_ops"
 
 # No public functions: these are pickled by name, and what is found under the name must be the function itself.
 STEPS = Replacements(

@@ -9,8 +9,8 @@ from typing import Any
 
 from PIL import Image, ImageEnhance, ImageOps
 
+from headrace._recipe.arithmetic import pillow_ops, tensor_ops
 from headrace.pillow.lazy_core import MOST_PIXELS
-from headrace.pixels import pillow_ops, tensor_ops
 
 #: name, factor, amount; of a blur its name and two lists of weights; of a warp its name and what bind/plan.cpp reads.
 NativeEffect = tuple[Any, ...]

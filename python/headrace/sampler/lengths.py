@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import Sampler
 
 from headrace._base.whole_number import whole_number
-from headrace.randomness.draws import Int64Array, epoch_words
+from headrace._recipe.draws.draws import Int64Array, epoch_words
 from headrace.sampler.seeded import Seeded
 
 _SAMPLES, _PIVOTS, _BATCHES = 1, 2, 3  # stream numbers for epoch_words

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from torch.utils.data import Sampler
 
 from headrace._base.whole_number import whole_number
-from headrace.randomness.draws import Int64Array, UInt64Array, epoch_words
+from headrace._recipe.draws.draws import Int64Array, UInt64Array, epoch_words
 from headrace.sampler.seeded import Seeded
 
 LARGEST = 2**62  # samples: two halves of 31 bits

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sized
 import torch
 from torch.utils.data import RandomSampler, SequentialSampler
 
-from headrace.randomness.draws import epoch_seed
+from headrace._recipe.draws.draws import epoch_seed
 from headrace.sampler.seeded import Seeded
 
 

@@ -16,7 +16,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace import DataLoader, transforms
 from headrace._base.native import core
-from headrace.images.file_header import FileHeader, file_header
+from headrace._recipe.images.file_header import FileHeader, file_header
 from headrace.sources import BlobDataset
 
 _BATCH = 32

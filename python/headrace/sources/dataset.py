@@ -14,7 +14,7 @@ import torch
 from PIL import ExifTags, Image
 
 from headrace._base.native import core
-from headrace.pixels.pillow_ops import MODES, opened
+from headrace._recipe.arithmetic.pillow_ops import MODES, opened
 from headrace.sources.held import Held
 from headrace.sources.labels import collate, on_the_default_device, whole_numbers
 from headrace.sources.unchanged import makes_samples_as

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 
-from headrace.randomness.draws import epoch_seed
+from headrace._recipe.draws.draws import epoch_seed
 from headrace.streams.numbers import MOST_TURNS
 
 _MASK = (1 << 64) - 1

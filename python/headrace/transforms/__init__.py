@@ -6,7 +6,7 @@ tensors (flips and RandomErasing take both). Called directly, they draw from tor
 torchvision's transforms draw. A `DataLoader` takes torchvision's own transforms, v1 and v2, as well.
 """
 
-from headrace.recipe.aspect_sizes import aspect_ratio_sizes
+from headrace._recipe.steps.aspect_sizes import aspect_ratio_sizes
 from headrace.transforms._base import Transform
 from headrace.transforms._blur import GaussianBlur
 from headrace.transforms._colour import (

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from PIL import Image
 
-from headrace.pixels import tensor_ops
+from headrace._recipe.arithmetic import tensor_ops
 from headrace.transforms._base import BESIDE_IMAGES, PIL_ALONE, Transform
 from headrace.transforms._shapes import pair
 

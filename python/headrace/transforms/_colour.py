@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageEnhance
 
-from headrace.pixels import pillow_ops
+from headrace._recipe.arithmetic import pillow_ops
 from headrace.transforms._base import BESIDE_IMAGES, PIL_ALONE, RandomTransform, Transform, common_shape
 
 Factor = float | Sequence[float]

@@ -6,7 +6,7 @@ from typing import Any
 
 from PIL import Image
 
-from headrace.pixels import boxes, pillow_ops
+from headrace._recipe.arithmetic import boxes, pillow_ops
 from headrace.transforms._base import PIL_ALONE, Transform
 from headrace.transforms._shapes import Size, pair
 

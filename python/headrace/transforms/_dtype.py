@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from headrace.images.kinds import Kind, kind_of, on_values, tv_class
+from headrace._recipe.images.kinds import Kind, kind_of, on_values, tv_class
 from headrace.transforms._base import Transform
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from headrace.recipe.steps import FILTERS
+from headrace._recipe.steps.steps import FILTERS
 
 
 class InterpolationMode(enum.Enum):

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from headrace.images.kinds import Kind, as_image, as_pure, is_pure_tensor, kind_of, on_values
-from headrace.images.pil_tensor import pil_to_tensor
+from headrace._recipe.images.kinds import Kind, as_image, as_pure, is_pure_tensor, kind_of, on_values
+from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace.transforms._base import BESIDE_IMAGES, Transform
 
 #: numpy dtype in which ToTensor reads the pixels, by Pillow mode; uint8 for all other modes.

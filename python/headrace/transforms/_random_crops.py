@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from PIL import Image
 
-from headrace.pixels import boxes, pillow_ops
+from headrace._recipe.arithmetic import boxes, pillow_ops
 from headrace.transforms._base import PIL_ALONE, Transform, channels_height_width, common_size, torch_place
 from headrace.transforms._geometry import warn_if_not_antialiased
 from headrace.transforms._interpolation import Interpolation, filter_name

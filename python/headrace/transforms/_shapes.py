@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Sequence
 from typing import Any, cast
 
-from headrace.pixels import pillow_ops
+from headrace._recipe.arithmetic import pillow_ops
 
 Size = int | Sequence[int]
 #: One number or one per channel; None means 0.

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from PIL import Image
 
-from headrace.pixels import boxes, drawn_boxes, pillow_ops
+from headrace._recipe.arithmetic import boxes, drawn_boxes, pillow_ops
 from headrace.transforms._base import PIL_ALONE, RandomTransform, Transform, common_size
 from headrace.transforms._geometry import warn_if_not_antialiased
 from headrace.transforms._interpolation import Interpolation, filter_name

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from PIL import Image
 
-from headrace.pixels import pillow_ops, warps
-from headrace.recipe.steps import FILTERS
+from headrace._recipe.arithmetic import pillow_ops, warps
+from headrace._recipe.steps.steps import FILTERS
 from headrace.transforms._base import PIL_ALONE, RandomTransform, Transform, common_size, torch_place
 from headrace.transforms._interpolation import Interpolation, filter_name
 from headrace.transforms._shapes import Fills, fill_of, fills_by_class

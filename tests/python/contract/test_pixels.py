@@ -10,8 +10,8 @@ import torch
 
 from headrace import DataLoader, ImageFiles
 from headrace import transforms as T
-from headrace.recipe.recipe import DTYPES
-from headrace.recipe.steps import FILTERS
+from headrace._recipe.steps.recipe import DTYPES
+from headrace._recipe.steps.steps import FILTERS
 from places import EMULATED_MOST, Place
 from support import TENSOR, assert_same, blobs, evaluation, silent_pillow, train
 

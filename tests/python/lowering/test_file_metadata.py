@@ -15,7 +15,7 @@ from torch.utils.data import Subset
 
 from headrace import Blobs, DataLoader, ImageFiles
 from headrace import transforms as T
-from headrace.images.file_image import FileImage
+from headrace._recipe.images.file_image import FileImage
 from headrace.sources import BlobDataset
 from support import PHOTOS, assert_same
 

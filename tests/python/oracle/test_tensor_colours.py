@@ -10,12 +10,12 @@ import pytest
 import torch
 from PIL import Image
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
 from headrace import Blobs, DataLoader
-from headrace.images.pil_tensor import pil_to_tensor
+from headrace._recipe.arithmetic import tensor_rule
+from headrace._recipe.draws.draws import Draws
+from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace.lowering import lower
-from headrace.pixels import tensor_rule
-from headrace.randomness.draws import Draws
 from made_everywhere import assert_made
 from support import MEAN, STD, pictures
 

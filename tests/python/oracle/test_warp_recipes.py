@@ -9,12 +9,12 @@ import pytest
 import torch
 from PIL import Image
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
 from headrace import Arrays, Blobs, DataLoader
 from headrace import transforms as T
+from headrace._recipe.draws.draws import Draws
 from headrace.lowering import LoweringError, lower
 from headrace.oracle.containers import apply_all
-from headrace.randomness.draws import Draws
 from support import TENSOR, assert_same, pictures
 
 pytestmark = pytest.mark.pixels

@@ -16,8 +16,8 @@ from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 import headrace
 from headrace import transforms
+from headrace._recipe.arithmetic import blur_rule
 from headrace.pillow.deferred_image import is_deferred
-from headrace.pixels import blur_rule
 from torchvision_shim import import_torchvision
 
 torchvision = import_torchvision()
@@ -247,7 +247,7 @@ def test_functions_are_put_back() -> None:
             T.GaussianBlur.forward,
             F.F_pil.adjust_hue,
             kernels[v2.functional.adjust_hue][Image.Image],
-            headrace.pixels.pillow_ops.adjust_hue,
+            headrace._recipe.arithmetic.pillow_ops.adjust_hue,
         ]
 
     before = functions()

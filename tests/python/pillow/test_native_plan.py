@@ -10,10 +10,10 @@ import pytest
 from PIL import Image, ImageOps
 
 import headrace
+from headrace._recipe.arithmetic import pillow_rule
 from headrace.pillow import deferred_image, file_pixels
 from headrace.pillow.deferred_image import is_deferred
 from headrace.pillow.native_plan import NativePlan
-from headrace.pixels import pillow_rule
 
 FLIP, MIRROR, HALF, QUARTER = 0, 1, 3, 2
 

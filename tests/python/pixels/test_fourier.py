@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from headrace.pixels import fourier
+from headrace._recipe.arithmetic import fourier
 
 BOUND = 1e-12  # of the largest value; measured: 1.2e-15 and less
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from headrace._base.native import core
-from headrace.pixels import textures
+from headrace._recipe.arithmetic import textures
 
 BANDS = ((1 / 32, 1 / 8), (1 / 8, 1 / 2))
 #: Height and width: every radix, lanes that are not full, single rows and columns, and large primes.

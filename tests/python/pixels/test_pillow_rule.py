@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from headrace.pixels import pillow_rule
-from headrace.recipe.steps import FILTERS
+from headrace._recipe.arithmetic import pillow_rule
+from headrace._recipe.steps.steps import FILTERS
 
 sizes = st.tuples(st.integers(1, 120), st.integers(1, 120))
 tall = st.tuples(st.integers(101, 400), st.integers(1, 3))

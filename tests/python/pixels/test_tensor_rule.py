@@ -14,8 +14,8 @@ import torch
 
 from headrace import Arrays, DataLoader
 from headrace._base.native import core
-from headrace.pixels import tensor_augment, tensor_rule
-from headrace.recipe.tensor_steps import Rounding, TensorWarp
+from headrace._recipe.arithmetic import tensor_augment, tensor_rule
+from headrace._recipe.steps.tensor_steps import Rounding, TensorWarp
 from support import WATCHDOG_S
 
 pytestmark = pytest.mark.pixels

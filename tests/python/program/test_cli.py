@@ -13,8 +13,8 @@ from PIL import features
 
 import headrace
 from headrace._base import cores
+from headrace._recipe.arithmetic import pillow_rule
 from headrace.cli import main
-from headrace.pixels import pillow_rule
 from support import WATCHDOG_S
 
 pytestmark = pytest.mark.processes

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace.randomness.draws import Draws
+from headrace._recipe.draws.draws import Draws
 
 #: Samples whose distributions are compared. For 100,000 of them, in some minutes:
 #: HEADRACE_DRAWS=100000 python -m pytest tests/python/randomness

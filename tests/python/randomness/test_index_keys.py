@@ -14,7 +14,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.randomness.index_keys import KeyCounts, index_key
+from headrace._recipe.draws.index_keys import KeyCounts, index_key
 from support import WATCHDOG_S
 
 
@@ -51,7 +51,7 @@ def test_equal_indices_have_equal_keys(indices, key):
 
 
 def test_a_key_is_the_same_in_every_process():
-    code = "from headrace.randomness.index_keys import index_key; print(index_key(('a', {'b': 1.25}, None)))"
+    code = "from headrace._recipe.draws.index_keys import index_key; print(index_key(('a', {'b': 1.25}, None)))"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=WATCHDOG_S)
     assert other.stdout.strip() == index_key(("a", {"b": 1.25}, None))
 

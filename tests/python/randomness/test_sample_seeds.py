@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch.overrides import _get_current_function_mode_stack, _pop_torch_function_stack
 
-from headrace.randomness.python_randomness import kept_generators, sample_randomness
-from headrace.randomness.sample_seeds import seed_for_batch, seed_for_sample
+from headrace._recipe.draws.python_randomness import kept_generators, sample_randomness
+from headrace._recipe.draws.sample_seeds import seed_for_batch, seed_for_sample
 
 
 def words(seed: Callable[[], None]) -> tuple[Any, ...]:

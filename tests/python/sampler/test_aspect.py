@@ -14,7 +14,7 @@ from PIL import Image
 
 from headrace import Arrays, Blobs, DataLoader, ImageFolder
 from headrace import transforms as T
-from headrace.recipe.aspect_sizes import cut_off, nearest, nearest_of
+from headrace._recipe.steps.aspect_sizes import cut_off, nearest, nearest_of
 from headrace.sampler import AspectRatioBatchSampler
 from support import TENSOR, assert_same, blobs, pictures, train, truncated, write_folder
 

@@ -12,8 +12,8 @@ import numpy as np
 from PIL import Image
 
 from headrace import Blobs, ImageFiles
+from headrace._recipe.images.file_header import file_header
 from headrace.cli import main
-from headrace.images.file_header import file_header
 from headrace.scanning import report
 from headrace.scanning import scan as scanning
 from headrace.scanning.disk import DiskSpeed, cold_speed, files_of

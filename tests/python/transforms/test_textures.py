@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from headrace import transforms as T
-from headrace.pixels import textures
+from headrace._recipe.arithmetic import textures
 
 color = pytest.importorskip("skimage.color")
 ndimage = pytest.importorskip("scipy.ndimage")

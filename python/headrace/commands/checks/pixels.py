@@ -11,11 +11,11 @@ from PIL import features
 
 import headrace
 from headrace._base.native import core
+from headrace._recipe.arithmetic import pillow_rule
+from headrace._recipe.arithmetic.pillow_ops import open_rgb
 from headrace.commands.checks.finding import Finding, means
 from headrace.demo.folder import PHOTOS
 from headrace.ops import functions as ops
-from headrace.pixels import pillow_rule
-from headrace.pixels.pillow_ops import open_rgb
 
 _PILLOW = 10  # minimum in pyproject.toml; 9.5 makes the same pixels
 

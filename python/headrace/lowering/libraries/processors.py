@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.hf_processors.steps import steps_of
+from headrace._recipe.hf_processors.values import ProcessorValues
 from headrace.lowering.builder import Builder
 from headrace.lowering.geometry import tensor_filter
 from headrace.lowering.images import Lower
 from headrace.lowering.pointwise import add_pointwise, begin_tensor
-from headrace.processors.steps import steps_of
-from headrace.processors.values import ProcessorValues
 
 
 def processor_transform(builder: Builder, transform: Any, library: str) -> str:

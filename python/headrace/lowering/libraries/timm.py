@@ -5,15 +5,15 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.arithmetic import pillow_ops
+from headrace._recipe.steps.columns import Column
 from headrace.lowering.builder import Builder
 from headrace.lowering.erasing import add_erasing, add_noise
 from headrace.lowering.geometry import add_one_of, area_and_ratio, pair, resized_crops
 from headrace.lowering.images import Lower, on_images
 from headrace.lowering.pointwise import tensor_step
 from headrace.lowering.policies import timm_policies
-from headrace.pixels import pillow_ops
-from headrace.recipe.columns import Column
 from headrace.transforms import filter_name
 
 _MOST_BOXES = 100  # of RandomErasing: each has a column for every number that it may draw

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.steps.columns import Column, SumWeights
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_either
 from headrace.lowering.policies.choices import any_of, any_way
 from headrace.lowering.policies.operations import Steps
 from headrace.lowering.policies.tensor_operations import TensorOperations
-from headrace.recipe.columns import Column, SumWeights
 
 _BINS = 10  # of the magnitudes, of which the first `severity` can be drawn
 _ANY_DEPTH = 3  # of the chains, if their depth is drawn

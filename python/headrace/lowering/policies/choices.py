@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
 from headrace.lowering.policies.operations import Steps
 
 

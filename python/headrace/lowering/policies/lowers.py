@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.steps.columns import Column
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_either
 from headrace.lowering.policies import aug_mix
 from headrace.lowering.policies.choices import any_of, any_way
 from headrace.lowering.policies.operations import Operations
 from headrace.lowering.policies.tensor_operations import TensorOperations
-from headrace.recipe.columns import Column
 
 _BINS_OF_LEARNED = 10  # of AutoAugment's magnitudes
 

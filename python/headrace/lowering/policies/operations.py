@@ -7,10 +7,10 @@ from typing import Any
 
 from PIL import Image
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.arithmetic import pillow_ops
 from headrace.lowering.builder import Builder
 from headrace.lowering.colour import posterized
-from headrace.pixels import pillow_ops
 from headrace.transforms import filter_name
 from headrace.transforms.policies.operations import affine_matrix
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.arithmetic import tensor_rule, warps
 from headrace.lowering.builder import Builder
 from headrace.lowering.policies.operations import Steps, space_of, ways_of
 from headrace.lowering.tensors.colour import contrast, posterized
-from headrace.pixels import tensor_rule, warps
 from headrace.transforms import filter_name
 
 _PLAIN: dict[str, Steps] = {"Identity": (), "Equalize": (S.Equalize(),), "Invert": (S.Invert(),)}

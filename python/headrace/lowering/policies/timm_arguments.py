@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.draws.policy_numbers import argument, has_sign
+from headrace._recipe.steps.columns import AnyColumn, Column, Magnitude, Normal, PolicyNumber, WarpNumber
 from headrace.lowering.builder import Builder
-from headrace.randomness.policy_numbers import argument, has_sign
-from headrace.recipe.columns import AnyColumn, Column, Magnitude, Normal, PolicyNumber, WarpNumber
 
 # Rule of an argument -> rule of the three numbers behind it.
 _FOLLOWED = {"angle": "turn", "radius": "box", "any_radius": "box"}

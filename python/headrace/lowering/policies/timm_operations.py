@@ -7,12 +7,12 @@ from typing import Any
 
 from PIL import Image, ImageOps
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.arithmetic import pillow_ops
 from headrace.lowering.builder import Builder
 from headrace.lowering.colour import posterized
 from headrace.lowering.policies.operations import WARPS, Steps
 from headrace.lowering.policies.timm_arguments import Arguments
-from headrace.pixels import pillow_ops
 from headrace.transforms import filter_name
 
 #: A constant argument, or the column of a drawn one.

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.steps.columns import ChainWeights, Column
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower, on_images
 from headrace.lowering.origins import class_origin
@@ -15,7 +16,6 @@ from headrace.lowering.policies.choices import any_of, any_way
 from headrace.lowering.policies.operations import Steps
 from headrace.lowering.policies.timm_arguments import Arguments
 from headrace.lowering.policies.timm_operations import ways_of
-from headrace.recipe.columns import ChainWeights, Column
 
 _MOST_BRANCHES = 4096  # of a choice without repetition
 _ANY_DEPTH = 3  # of AugMix's chains, if their depth is drawn

@@ -14,19 +14,19 @@ import numpy as np
 import torch
 from PIL import Image
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
 from headrace._base.exceptions import is_a, name_of, words_of
+from headrace._recipe.draws.own_generators import Reseeded, bare, reseeded
+from headrace._recipe.draws.python_randomness import FixedRand, draws_process_wide, sample_randomness
+from headrace._recipe.steps.byte_table import Pointwise, table
+from headrace._recipe.steps.calls import CallError, CallFunction, OnBytes, OnImage, Rest, described
+from headrace._recipe.steps.columns import Column
+from headrace._recipe.steps.recipe import DTYPES, Recipe
 from headrace.lowering.builder import Builder, LoweringError, shown
 from headrace.lowering.python_steps.copies import copied
 from headrace.lowering.python_steps.metadata import carried
 from headrace.lowering.python_steps.reach import Reach
 from headrace.lowering.python_steps.state import Kept
-from headrace.randomness.own_generators import Reseeded, bare, reseeded
-from headrace.randomness.python_randomness import FixedRand, draws_process_wide, sample_randomness
-from headrace.recipe.byte_table import Pointwise, table
-from headrace.recipe.calls import CallError, CallFunction, OnBytes, OnImage, Rest, described
-from headrace.recipe.columns import Column
-from headrace.recipe.recipe import DTYPES, Recipe
 
 
 def call(builder: Builder, transform: Any, why: str) -> str:

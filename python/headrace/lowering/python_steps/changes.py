@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from headrace._recipe.draws.held_generators import GENERATORS
 from headrace.lowering.python_steps.names import (
     CHANGING,
     CHANGING_FIRST,
@@ -41,7 +42,6 @@ from headrace.lowering.python_steps.origins import (
 from headrace.lowering.python_steps.reach import MACHINERY, NOT_CALLED, inspectable, is_known
 from headrace.lowering.python_steps.reached import Reached
 from headrace.lowering.python_steps.values import FREE, Frame, Inner, Unclear, Value, bound_arguments
-from headrace.randomness.held_generators import GENERATORS
 
 _DEEPEST = 40
 _MOST_ELEMENTS = 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
 
 #: True: every image has it; False: none has it; None: it depends on the image or on the draws.
 Carried = bool | None

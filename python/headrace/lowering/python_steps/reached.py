@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from headrace._recipe.draws.held_generators import GENERATORS
 from headrace.lowering.python_steps.frames import Frames
 from headrace.lowering.python_steps.names import DRAWING, READING_ALL
 from headrace.lowering.python_steps.origins import (
@@ -32,7 +33,6 @@ from headrace.lowering.python_steps.origins import (
 )
 from headrace.lowering.python_steps.reach import PLAIN, inspectable, is_known
 from headrace.lowering.python_steps.values import FREE, Frame, Value
-from headrace.randomness.held_generators import GENERATORS
 
 _PROCESSES = tuple(id(one) for one in (getattr(random, "_inst", None), np.random.mtrand._rand, torch.default_generator))
 _MOST_ELEMENTS = 200

@@ -11,10 +11,10 @@ from contextlib import suppress
 from types import FunctionType, ModuleType
 from typing import Any
 
+from headrace._recipe.draws.held_generators import GENERATORS, held_generators
 from headrace.lowering.python_steps.changes import Changes
 from headrace.lowering.python_steps.copies import copied_objects
 from headrace.lowering.python_steps.values import Unclear
-from headrace.randomness.held_generators import GENERATORS, held_generators
 
 
 class Kept:

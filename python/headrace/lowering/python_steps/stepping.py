@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace._base.interpreter import has_gil
+from headrace._recipe.draws.own_generators import bare
+from headrace._recipe.steps.recipe import Recipe
 from headrace.lowering.python_steps.reach import Reach
 from headrace.lowering.python_steps.short import is_short
 from headrace.lowering.python_steps.state import Kept
-from headrace.randomness.own_generators import bare
-from headrace.recipe.recipe import Recipe
 
 #: Up to so many threads call Python steps; see docs/decisions/0068 for the measurement.
 MOST_THREADS = 3

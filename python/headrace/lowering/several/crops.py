@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import torch
 from PIL import Image
 
-import headrace.recipe.steps as S
-from headrace.images.kinds import kind_of
+import headrace._recipe.steps.steps as S
+from headrace._recipe.images.kinds import kind_of
+from headrace._recipe.steps.columns import Column
+from headrace._recipe.steps.recipe import Recipe
 from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.geometry import pair
 from headrace.lowering.origins import class_origin, has_hooks, leaves
 from headrace.lowering.several.stacking import stacked_by
 from headrace.lowering.several.views import LowerSteps
-from headrace.recipe.columns import Column
-from headrace.recipe.recipe import Recipe
 
 _LIBRARIES = ("headrace", "v1", "v2")
 _CORNERS = ((False, False), (False, True), (True, False), (True, True))  # bottom, right

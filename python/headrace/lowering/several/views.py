@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
+from headrace._recipe.steps.recipe import Recipe
 from headrace.lowering.builder import Builder, LoweringError
 from headrace.lowering.origins import class_origin, has_hooks, leaves
-from headrace.recipe.recipe import Recipe
 
 #: Lowers steps, all natively, into a builder, and returns the recipe with outputs of a dtype.
 LowerSteps = Callable[[list[Any], Builder, torch.dtype | None, bool], Recipe]

@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
-import headrace.recipe.steps as S
+import headrace._recipe.steps.steps as S
+from headrace._recipe.arithmetic import tensor_rule
+from headrace._recipe.steps.columns import Column
+from headrace._recipe.steps.effect_steps import Drawn
+from headrace._recipe.steps.tensor_steps import Rounding
 from headrace.lowering.builder import Builder
 from headrace.lowering.images import Lower
-from headrace.pixels import tensor_rule
-from headrace.recipe.columns import Column
-from headrace.recipe.effect_steps import Drawn
-from headrace.recipe.tensor_steps import Rounding
 
 #: Up to here torch's float32 sum of the bytes is exact: 2^24 / 255.
 _MOST_SUMMED = 65793

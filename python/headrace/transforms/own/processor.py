@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from PIL import Image
 
-from headrace.processors import probe
-from headrace.processors.recognised import backend_of
-from headrace.processors.values import values
+from headrace._recipe.hf_processors import probe
+from headrace._recipe.hf_processors.recognised import backend_of
+from headrace._recipe.hf_processors.values import values
 from headrace.transforms._base import PIL_ALONE, Transform
 
 

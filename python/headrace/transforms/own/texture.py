@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from PIL import Image
 
-from headrace.images.kinds import Kind
-from headrace.images.pil_tensor import pil_to_tensor
-from headrace.pixels import textures
+from headrace._recipe.arithmetic import textures
+from headrace._recipe.images.kinds import Kind
+from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace.transforms._base import Transform
 
 _LAYOUTS = ("CHW", "HWC")

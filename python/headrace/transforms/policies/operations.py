@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from PIL import Image, ImageEnhance, ImageOps
 
-from headrace.pixels import pillow_ops, shears
-from headrace.recipe.steps import FILTERS
+from headrace._recipe.arithmetic import pillow_ops, shears
+from headrace._recipe.steps.steps import FILTERS
 from headrace.transforms._interpolation import Interpolation, filter_name
 from headrace.transforms._shapes import Fill
 

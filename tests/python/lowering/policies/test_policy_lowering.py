@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from headrace._recipe.steps import steps as S
 from headrace.lowering import LoweringError, lower
-from headrace.recipe import steps as S
 
 SIZE = (30, 40)
 

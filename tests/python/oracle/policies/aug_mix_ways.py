@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from PIL import Image
 
+from headrace._recipe.arithmetic import tensor_rule
+from headrace._recipe.steps import steps as S
+from headrace._recipe.steps.recipe import Recipe
 from headrace.lowering import lower
-from headrace.pixels import tensor_rule
-from headrace.recipe import steps as S
-from headrace.recipe.recipe import Recipe
 from torchvision_shim import import_torchvision
 
 import_torchvision()

@@ -7,8 +7,8 @@ from typing import Any
 
 from PIL import Image
 
-from headrace.images.pil_tensor import pil_to_tensor
-from headrace.recipe.recipe import Recipe
+from headrace._recipe.images.pil_tensor import pil_to_tensor
+from headrace._recipe.steps.recipe import Recipe
 from made_everywhere import assert_made
 
 #: The middle of each sign's half of a draw: negative, positive. torchvision v1 and v2 agree on the halves only.

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from headrace.randomness.held_generators import held_generators, seeded_for_this_sample
+from headrace._recipe.draws.held_generators import held_generators, seeded_for_this_sample
 
 
 class Reseeded:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headrace.recipe.effect_steps import Drawn
-from headrace.recipe.turns import turn_of
+from headrace._recipe.steps.effect_steps import Drawn
+from headrace._recipe.steps.turns import turn_of
 
 __all__ = ["Affine", "RandomAffine", "RandomPerspective", "RandomRotate", "Rotate", "WarpStep"]
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 
 from headrace._base.native import core
-from headrace.pixels import fourier
+from headrace._recipe.arithmetic import fourier
 
 Band = tuple[float, float]
 Bands = tuple[Band, Band]

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from torch.nn.functional import conv2d, interpolate, pad
 
-from headrace.images.pil_tensor import pil_to_tensor, to_pil_image
+from headrace._recipe.images.pil_tensor import pil_to_tensor, to_pil_image
 
 
 def resize(image: Image.Image, height: int, width: int, mode: str) -> Image.Image:

@@ -10,8 +10,8 @@ from typing import IO, Any
 import numpy as np
 from PIL import Image, ImageOps
 
-from headrace.pixels.boxes import Box
-from headrace.recipe.steps import FILTERS
+from headrace._recipe.arithmetic.boxes import Box
+from headrace._recipe.steps.steps import FILTERS
 
 PADDING_MODES = ("constant", "edge", "reflect", "symmetric")
 

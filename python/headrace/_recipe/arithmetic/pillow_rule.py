@@ -19,7 +19,7 @@ import numpy.typing as npt
 import PIL
 from PIL import Image
 
-from headrace.recipe.steps import FILTERS
+from headrace._recipe.steps.steps import FILTERS
 
 Pixels = npt.NDArray[np.uint8]
 

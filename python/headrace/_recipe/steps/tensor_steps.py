@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from headrace.recipe.effect_steps import Drawn
+from headrace._recipe.steps.effect_steps import Drawn
 
 __all__ = [
     "Rounding",

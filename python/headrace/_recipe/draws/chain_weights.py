@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from headrace.recipe.columns import ChainWeights, SumWeights
+from headrace._recipe.steps.columns import ChainWeights, SumWeights
 
 #: Of a share that torch draws: a byte times 1 would not be rounded down.
 _LIMITS = np.finfo(np.float32).tiny, np.nextafter(np.float32(1), np.float32(0))

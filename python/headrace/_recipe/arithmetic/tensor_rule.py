@@ -14,8 +14,8 @@ import torch
 from torch.nn.functional import interpolate
 
 from headrace._base.native import core
-from headrace.pixels import tensor_augment
-from headrace.recipe.tensor_steps import Rounding
+from headrace._recipe.arithmetic import tensor_augment
+from headrace._recipe.steps.tensor_steps import Rounding
 
 #: Matrices of a shear, a shift and rotations: none has all the same roundings in both ways.
 _MATRICES = (

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from headrace.recipe.box_blur import boxes_of
-from headrace.recipe.effect_steps import *  # noqa: F403 - all steps have one home
-from headrace.recipe.effect_steps import Drawn, EffectStep
-from headrace.recipe.size_steps import *  # noqa: F403
-from headrace.recipe.size_steps import SizeStep
-from headrace.recipe.tensor_steps import *  # noqa: F403
-from headrace.recipe.tensor_steps import TensorStep
-from headrace.recipe.warp_steps import *  # noqa: F403
-from headrace.recipe.warp_steps import WarpStep
+from headrace._recipe.steps.box_blur import boxes_of
+from headrace._recipe.steps.effect_steps import *  # noqa: F403 - all steps have one home
+from headrace._recipe.steps.effect_steps import Drawn, EffectStep
+from headrace._recipe.steps.size_steps import *  # noqa: F403
+from headrace._recipe.steps.size_steps import SizeStep
+from headrace._recipe.steps.tensor_steps import *  # noqa: F403
+from headrace._recipe.steps.tensor_steps import TensorStep
+from headrace._recipe.steps.warp_steps import *  # noqa: F403
+from headrace._recipe.steps.warp_steps import WarpStep
 
 if TYPE_CHECKING:
-    from headrace.recipe.calls import CallFunction
+    from headrace._recipe.steps.calls import CallFunction
 
 #: torch's antialiased resizes of uint8 tensors: recipe's name -> mode of ``torch.nn.functional.interpolate``.
 TENSOR_FILTERS = {"tensor_bilinear": "bilinear", "tensor_bicubic": "bicubic"}
@@ -302,7 +302,7 @@ class Texture:
     Attributes:
         layout: ``"CHW"`` or ``"HWC"``, the order of a sample's axes.
         bands: two pairs (low, high) of frequencies in cycles per pixel.
-        tables: the numbers that both implementations use, as `headrace.pixels.textures.tables` makes them.
+        tables: the numbers that both implementations use, as `headrace._recipe.arithmetic.textures.tables` makes them.
     """
 
     layout: str

@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-import headrace.recipe.steps as S
-from headrace.processors.recognised import CALL_IT, backend_of, model_of
+import headrace._recipe.steps.steps as S
+from headrace._recipe.hf_processors.recognised import CALL_IT, backend_of, model_of
 
 Geometry = S.Resize | S.ResizeShorter | S.CenterCrop
 

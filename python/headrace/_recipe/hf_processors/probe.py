@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from PIL import Image
 
-import headrace.recipe.steps as S
-from headrace.images.pil_tensor import pil_to_tensor
-from headrace.pixels import boxes, pillow_ops, tensor_ops
-from headrace.processors.recognised import CALL_IT
-from headrace.processors.steps import Geometry, steps_of
-from headrace.processors.values import ProcessorValues, values
+import headrace._recipe.steps.steps as S
+from headrace._recipe.arithmetic import boxes, pillow_ops, tensor_ops
+from headrace._recipe.hf_processors.recognised import CALL_IT
+from headrace._recipe.hf_processors.steps import Geometry, steps_of
+from headrace._recipe.hf_processors.values import ProcessorValues, values
+from headrace._recipe.images.pil_tensor import pil_to_tensor
 
 #: (height, width) of the images that are tried: odd differences to every size, and images smaller than a crop.
 _SIZES = ((61, 90), (90, 61), (301, 334))

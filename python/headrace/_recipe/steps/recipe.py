@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from headrace.recipe.aspect_sizes import nearest
-from headrace.recipe.byte_table import Pointwise
-from headrace.recipe.columns import AnyColumn
-from headrace.recipe.steps import Call, Step, Texture
+from headrace._recipe.steps.aspect_sizes import nearest
+from headrace._recipe.steps.byte_table import Pointwise
+from headrace._recipe.steps.columns import AnyColumn
+from headrace._recipe.steps.steps import Call, Step, Texture
 
 #: Supported dtypes of outputs.
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.uint8)

@@ -11,7 +11,7 @@ import math
 
 import torch
 
-from headrace.pixels.boxes import Box, Padding, Place
+from headrace._recipe.arithmetic.boxes import Box, Padding, Place
 
 #: (height, width) in pixels.
 Size = tuple[int, int]

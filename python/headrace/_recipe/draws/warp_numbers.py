@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from headrace.recipe.box_blur import boxes_of
-from headrace.recipe.columns import WarpNumber
-from headrace.recipe.turns import turn_of
+from headrace._recipe.steps.box_blur import boxes_of
+from headrace._recipe.steps.columns import WarpNumber
+from headrace._recipe.steps.turns import turn_of
 
 Float64Array = npt.NDArray[np.float64]
 

@@ -1,0 +1,1 @@
+"""The interface between Python and C++: native steps, images, their arithmetic, random draws, image processors."""
