@@ -34,8 +34,8 @@ import torch
 import headrace
 from bench.contenders._common import import_torchvision, torchvision_transform
 from bench.machine import describe
+from headrace._storage.remote.fetchers import close_all
 from headrace.cli import main as headrace_command
-from headrace.remote.fetchers import close_all
 
 BATCH, EACH = 64, 200
 

@@ -17,7 +17,7 @@ import torch
 from fuzz.states.loaders import COUNT, KINDS, loader, states
 from fuzz.states.values import changed, damaged
 from fuzz.states.watched import watched
-from headrace.entries import sidecar
+from headrace._storage.entry_points import sidecar
 from headrace.key_values.values import plain_list
 from headrace.shards import tar_index
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headrace import pillow, sampler, transforms
     from headrace._base.errors import SampleError, VerificationError
+    from headrace._storage.entry_points.entry_points import EntryPoints
+    from headrace._storage.remote.cache import Cache
+    from headrace._storage.remote.network import Network
     from headrace.columns.dataset import Columns
     from headrace.columns.tokens import token_columns
-    from headrace.entries.entry_points import EntryPoints
     from headrace.insight.profiler import profile
     from headrace.key_values.dataset import LMDB
     from headrace.loader import DataLoader
     from headrace.lowering import LoweringError
     from headrace.ops import functions as ops
     from headrace.publishing.publish import publish
-    from headrace.remote.cache import Cache
-    from headrace.remote.network import Network
     from headrace.samples.dataset import Samples
     from headrace.shards.dataset import TarShards
     from headrace.sources import Arrays, Blobs, ImageFiles, ImageFolder
@@ -75,14 +75,14 @@ _MODULES = {
     "Arrow": "tables.arrow",
     "Auto": "tuning.budget",
     "Blobs": "sources",
-    "Cache": "remote.cache",
+    "Cache": "_storage.remote.cache",
     "Columns": "columns.dataset",
     "DataLoader": "loader",
-    "EntryPoints": "entries.entry_points",
+    "EntryPoints": "_storage.entry_points.entry_points",
     "ImageFiles": "sources",
     "ImageFolder": "sources",
     "LoweringError": "lowering",
-    "Network": "remote.network",
+    "Network": "_storage.remote.network",
     "Parquet": "tables.parquet",
     "SampleError": "_base.errors",
     "Samples": "samples.dataset",

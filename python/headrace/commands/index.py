@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from headrace._storage.remote.clients.answers import Stamp
+from headrace._storage.remote.urls import is_url
 from headrace.pack.joining import join
 from headrace.pack.manifest import NAME
-from headrace.remote.doors.answers import Stamp
-from headrace.remote.urls import is_url
 from headrace.shards.joined_index import packed
 from headrace.shards.remote_index import remote_indexes, remote_shards
 from headrace.shards.tar_index import index_of

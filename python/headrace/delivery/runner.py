@@ -13,6 +13,8 @@ from headrace._base.native import core
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.steps.aspect_sizes import nearest_of
 from headrace._recipe.steps.recipe import Recipe
+from headrace._storage.entry_points.entry_points import AUTO, Entries, EntryPoints, shared_by_process
+from headrace._storage.remote.ahead import Announced
 from headrace.collate import collation
 from headrace.collate.as_torch import holds_of, naming_of
 from headrace.delivery.arguments import can_pin, check_iterable, check_replaceable
@@ -32,12 +34,10 @@ from headrace.engine.stacked_engine import StackedEngine
 from headrace.engine.variant_engine import VariantEngine
 from headrace.engine.views_engine import make_views_engine
 from headrace.engine.worker_info import WorkerValues
-from headrace.entries.entry_points import AUTO, Entries, EntryPoints, shared_by_process
 from headrace.epochs.epochs import Epochs
 from headrace.epochs.samplers import sizes_known_to
 from headrace.epochs.state import Progress
 from headrace.lowering.python_steps.short import is_short
-from headrace.remote.ahead import Announced
 from headrace.samples.geometry import unequal
 from headrace.samples.source import Tables
 from headrace.sources import BlobDataset, checked_table

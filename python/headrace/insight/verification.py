@@ -18,6 +18,7 @@ from headrace._base.errors import VerificationError
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.kinds import as_kinds
 from headrace._recipe.steps.recipe import Recipe
+from headrace._storage.remote.ahead import Announced
 from headrace.collate import collation
 from headrace.collate.collation import CollateFunction
 from headrace.delivery.iterator import NativeIterator
@@ -29,7 +30,6 @@ from headrace.engine.engine import Engine
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
 from headrace.oracle.reference import ReferenceDataset, reference_sample
-from headrace.remote.ahead import Announced
 from headrace.sources import BlobDataset, checked_table
 
 

@@ -10,10 +10,10 @@ from typing import Any, overload
 
 import numpy as np
 
-from headrace.caching.local import checked_local
+from headrace._storage.local_cache.local import checked_local
+from headrace._storage.remote.cache import Cache
 from headrace.key_values.pages import Entries, Int64s, entries_of
 from headrace.key_values.values import Found, Window, datum, pickled_pair, plain_list
-from headrace.remote.cache import Cache
 from headrace.sources.ranges import Ranges, stamp_of
 
 Key = bytes | str

@@ -15,11 +15,11 @@ import numpy.typing as npt
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace._base.cores import usable_cores
-from headrace.caching.local import checked_local
-from headrace.remote.cache import Cache, checked_cache
-from headrace.remote.files import RemoteFiles
-from headrace.remote.network import Network
-from headrace.remote.urls import is_url
+from headrace._storage.local_cache.local import checked_local
+from headrace._storage.remote.cache import Cache, checked_cache
+from headrace._storage.remote.files import RemoteFiles
+from headrace._storage.remote.network import Network
+from headrace._storage.remote.urls import is_url
 from headrace.shards.headers import MemberCheck
 from headrace.shards.joined import Joined, joined
 from headrace.shards.kept import KeptSamples

@@ -10,8 +10,8 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from headrace.remote.doors.answers import Stamp
-from headrace.remote.fetcher import Fetcher
+from headrace._storage.remote.clients.answers import Stamp
+from headrace._storage.remote.fetcher import Fetcher
 from headrace.shards.foreign import layout_of
 from headrace.shards.foreign_formats import (
     DATABASE,

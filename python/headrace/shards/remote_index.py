@@ -22,12 +22,12 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 from headrace._base.native import core
 from headrace._base.private_files import read_own
 from headrace._base.system import path_of
-from headrace.remote.cache import Cache
-from headrace.remote.disk_cache import DiskCache
-from headrace.remote.doors.answers import Stamp, is_strong
-from headrace.remote.files import RemoteFiles
-from headrace.remote.network import Network
-from headrace.remote.urls import is_url, named, shown
+from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.clients.answers import Stamp, is_strong
+from headrace._storage.remote.disk_cache import DiskCache
+from headrace._storage.remote.files import RemoteFiles
+from headrace._storage.remote.network import Network
+from headrace._storage.remote.urls import is_url, named, shown
 from headrace.shards.foreign_remote import ForeignIndexes, copy_object
 from headrace.shards.headers import BLOCK, is_header
 from headrace.shards.joined import Joined

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
-from headrace.remote.urls import all_urls, is_url, shown
+from headrace._storage.remote.urls import all_urls, is_url, shown
 from headrace.shards.wids import FarLists, listed_shards
 
 Urls = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]

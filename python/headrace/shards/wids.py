@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from headrace.remote.files import RemoteFiles
-from headrace.remote.network import Network
-from headrace.remote.urls import host, is_url, shown
+from headrace._storage.remote.files import RemoteFiles
+from headrace._storage.remote.network import Network
+from headrace._storage.remote.urls import host, is_url, shown
 
 
 class FarLists:

@@ -11,11 +11,11 @@ import numpy as np
 from PIL import Image
 
 from headrace._base.native import core
-from headrace.caching.local import LocalBytes, checked_local, tended_bytes
-from headrace.remote.cache import Cache, checked_cache
-from headrace.remote.files import RemoteFiles, RemoteTable
-from headrace.remote.network import Network
-from headrace.remote.urls import all_urls, shown
+from headrace._storage.local_cache.local import LocalBytes, checked_local, tended_bytes
+from headrace._storage.remote.cache import Cache, checked_cache
+from headrace._storage.remote.files import RemoteFiles, RemoteTable
+from headrace._storage.remote.network import Network
+from headrace._storage.remote.urls import all_urls, shown
 from headrace.sources.dataset import BlobDataset, checked_mode
 from headrace.sources.packed_paths import PackedPaths
 

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from headrace.remote.cache import Cache
+from headrace._storage.remote.cache import Cache
 from headrace.sources.image_files import ImageFiles
 from headrace.sources.packed_paths import PackedPaths
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
-from headrace.caching.local import LocalBytes, tended_bytes
-from headrace.remote.files import RemoteFiles
+from headrace._storage.local_cache.local import LocalBytes, tended_bytes
+from headrace._storage.remote.files import RemoteFiles
 from headrace.sources.dataset import BlobDataset, checked_mode
 from headrace.sources.packed_paths import PackedPaths
 

@@ -10,8 +10,8 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from headrace._base.whole_number import whole_number
-from headrace.remote.network import Network
-from headrace.remote.urls import is_url
+from headrace._storage.remote.network import Network
+from headrace._storage.remote.urls import is_url
 from headrace.shards.dataset import IMAGES
 from headrace.shards.remote_index import remote_shards
 from headrace.shards.urls import Urls, shard_paths

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from headrace._base.lifetimes.endings import Ending, call_elsewhere
 from headrace._base.native import core
-from headrace.remote.doors.answers import ChangedError, Stamp, check_stamp
-from headrace.remote.fetcher import Fetcher, Range
-from headrace.remote.files import RemoteFiles
+from headrace._storage.remote.clients.answers import ChangedError, Stamp, check_stamp
+from headrace._storage.remote.fetcher import Fetcher, Range
+from headrace._storage.remote.files import RemoteFiles
 
 _LARGEST, _SMALLEST = 8 << 20, 1 << 20  # bytes of a request
 _SHARE = 8  # requests in the bytes that are read ahead

@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from headrace.remote.doors.answers import Stamp
-from headrace.remote.files import RemoteFiles
+from headrace._storage.remote.clients.answers import Stamp
+from headrace._storage.remote.files import RemoteFiles
 from headrace.streams.pieces import Pieces
 from headrace.streams.plan import Plan, Segment
 from headrace.streams.samples import Sample, ShardSamples, Wanted

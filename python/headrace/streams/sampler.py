@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from headrace._storage.remote.clients.answers import Stamp
 from headrace.epochs.generator_states import base_seed
-from headrace.remote.doors.answers import Stamp
 from headrace.sampler.seeded import Seeded
 from headrace.streams.numbers import place_of, shards_of
 from headrace.streams.plan import Plan, pick

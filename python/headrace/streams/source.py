@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from headrace._base.exceptions import words_of
 from headrace._base.native import core
-from headrace.remote.doors.answers import Stamp
-from headrace.remote.fetcher import Fetcher, RemoteObject
-from headrace.remote.files import RemoteFiles
+from headrace._storage.remote.clients.answers import Stamp
+from headrace._storage.remote.fetcher import Fetcher, RemoteObject
+from headrace._storage.remote.files import RemoteFiles
 from headrace.sources.dataset import BlobDataset, checked_mode
 from headrace.streams.numbers import place_of
 from headrace.streams.samples import Sample, ShardSamples, Wanted

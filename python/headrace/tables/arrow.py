@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from headrace._base.native import core
-from headrace.caching.local import of_samples, tended_bytes
-from headrace.remote.cache import Cache
-from headrace.remote.network import Network
-from headrace.remote.urls import all_urls, shown
+from headrace._storage.local_cache.local import of_samples, tended_bytes
+from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.network import Network
+from headrace._storage.remote.urls import all_urls, shown
 from headrace.tables.cached import cache_folder, pyarrow
 from headrace.tables.file_spans import FileSpans, Stamp
 from headrace.tables.image_column import ImageColumn

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from headrace._base.private_files import is_own
-from headrace.remote.doors.answers import Stamp, is_strong
+from headrace._storage.remote.clients.answers import Stamp, is_strong
 
 _VERSION = 2  # of the names
 _CHUNK = 1 << 20  # bytes that are decompressed at a time

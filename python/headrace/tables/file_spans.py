@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
-from headrace.caching.local import LocalBytes, tended_bytes
+from headrace._storage.local_cache.local import LocalBytes, tended_bytes
 from headrace.sources.packed_paths import PackedPaths
 from headrace.sources.ranges import read_range
 

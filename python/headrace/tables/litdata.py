@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
-from headrace.remote.cache import Cache
-from headrace.remote.network import Network
-from headrace.remote.urls import is_url
+from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.network import Network
+from headrace._storage.remote.urls import is_url
 from headrace.tables.arrow import labels_of
 from headrace.tables.file_spans import FileSpans, Stamp
 from headrace.tables.image_column import ImageColumn

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from headrace.remote.files import RemoteFiles
+from headrace._storage.remote.files import RemoteFiles
 from headrace.tables.cached import pyarrow
 from headrace.tables.file_spans import mapped
 from headrace.tables.reading.access import RangeFile

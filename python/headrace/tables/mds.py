@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from headrace.remote.cache import Cache
-from headrace.remote.network import Network
+from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.network import Network
 from headrace.tables.reading.folders import Folder
 from headrace.tables.reading.labels import Decoder
 from headrace.tables.shards import Column, Shard, ShardSource, number, text

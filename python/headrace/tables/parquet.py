@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from headrace.remote.cache import Cache
-from headrace.remote.network import Network
+from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.network import Network
 from headrace.tables.arrow import Arrow, Paths
 from headrace.tables.cached import made_once, pyarrow
 from headrace.tables.image_column import check_type

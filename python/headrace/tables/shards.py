@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from headrace.caching.local import LocalBytes
-from headrace.remote.urls import is_url, shown
+from headrace._storage.local_cache.local import LocalBytes
+from headrace._storage.remote.urls import is_url, shown
 from headrace.sources.ranges import read_range
 from headrace.tables.file_spans import FileSpans, Stamp, mapped
 from headrace.tables.image_column import ImageColumn

@@ -12,9 +12,9 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 import numpy as np
 import numpy.typing as npt
 
-from headrace.caching.local import checked_local
-from headrace.remote.cache import Cache
-from headrace.remote.network import Network
+from headrace._storage.local_cache.local import checked_local
+from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.network import Network
 from headrace.sources.image_folder import EXTENSIONS
 from headrace.tables.file_spans import FileSpans, Stamp
 from headrace.tables.reading.access import Access, RangeFile

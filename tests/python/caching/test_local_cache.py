@@ -20,8 +20,8 @@ from PIL import Image
 import headrace
 from headrace import Cache
 from headrace import transforms as T
-from headrace.caching.local import kept, local_bytes
-from headrace.remote.disk_cache import DiskCache
+from headrace._storage.local_cache.local import kept, local_bytes
+from headrace._storage.remote.disk_cache import DiskCache
 from support import assert_same, eventually, pictures
 
 MUCH = 50_000_000

@@ -13,8 +13,8 @@ import pytest
 from test_learning import epochs, loader
 
 from headrace import EntryPoints
-from headrace.entries import sidecar
-from headrace.entries.entry_points import Entries
+from headrace._storage.entry_points import sidecar
+from headrace._storage.entry_points.entry_points import Entries
 from support import assert_same, output_of
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.remote.doors.answers import Stamp, is_strong
-from headrace.remote.urls import named
+from headrace._storage.remote.clients.answers import Stamp, is_strong
+from headrace._storage.remote.urls import named
 
 HEX = "0123456789abcdef" * 4
 V4 = (

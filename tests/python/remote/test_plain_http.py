@@ -14,8 +14,8 @@ from object_stores import EACH, PATTERN, SHARDS, Faults, ObjectServer, batches, 
 
 from headrace import Network, TarShards
 from headrace._base.native import core
-from headrace.remote.doors.answers import PlainUrl, Stamp
-from headrace.remote.plain_http import PlainHttp
+from headrace._storage.remote.clients.answers import PlainUrl, Stamp
+from headrace._storage.remote.plain_http import PlainHttp
 from support import assert_same
 
 pytest.importorskip("aiohttp", reason="fsspec reads HTTP with aiohttp")

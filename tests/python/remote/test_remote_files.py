@@ -9,7 +9,7 @@ from object_stores import Faults, ObjectServer, batches, first_error, transform
 
 import headrace
 from headrace import ImageFiles
-from headrace.remote.fetcher import Range, _joined
+from headrace._storage.remote.fetcher import Range, _joined
 from support import assert_same, eventually, pictures
 
 fsspec = pytest.importorskip("fsspec", reason="URLs are read with fsspec")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headrace.remote.doors.answers import Stamp
+from headrace._storage.remote.clients.answers import Stamp
 from headrace.shards.joined_index import Known, packed, unpacked
 from headrace.shards.tar_index import TarIndex, index_of
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace.remote.cache import Cache, checked_cache
-from headrace.remote.files import RemoteFiles
-from headrace.remote.network import Network
-from headrace.remote.urls import is_url
+from headrace._storage.remote.cache import Cache, checked_cache
+from headrace._storage.remote.files import RemoteFiles
+from headrace._storage.remote.network import Network
+from headrace._storage.remote.urls import is_url
 
 Int64s = npt.NDArray[np.int64]
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from headrace.caching.local import LocalBytes, of_samples
-from headrace.remote.cache import Cache
-from headrace.remote.network import Network
-from headrace.remote.urls import shown
+from headrace._storage.local_cache.local import LocalBytes, of_samples
+from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.network import Network
+from headrace._storage.remote.urls import shown
 from headrace.tables.cached import cache_folder, decompressed
 from headrace.tables.reading.access import Access
 from headrace.tables.reading.places import far_places

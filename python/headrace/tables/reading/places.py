@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from headrace.remote.doors.answers import Stamp
-from headrace.remote.files import RemoteFiles
-from headrace.remote.network import Network
-from headrace.remote.urls import named
+from headrace._storage.remote.clients.answers import Stamp
+from headrace._storage.remote.files import RemoteFiles
+from headrace._storage.remote.network import Network
+from headrace._storage.remote.urls import named
 from headrace.tables.cached import made_once
 from headrace.tables.reading.access import Access, RangeFile, copied
 

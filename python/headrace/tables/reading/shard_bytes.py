@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from headrace.remote.files import RemoteFiles
+from headrace._storage.remote.files import RemoteFiles
 from headrace.tables.reading.access import read_long, read_short
 
 Int64s = npt.NDArray[np.int64]

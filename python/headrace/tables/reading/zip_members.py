@@ -7,7 +7,7 @@ from zipfile import ZipInfo
 import numpy as np
 import numpy.typing as npt
 
-from headrace.remote.files import RemoteFiles
+from headrace._storage.remote.files import RemoteFiles
 from headrace.tables.reading.access import Access, read_short
 from headrace.tables.reading.spans import FarSpans
 

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
-from headrace.remote.doors.answers import PlainUrl, Stamp, TemporaryError, error_of
-from headrace.remote.network import Network
-from headrace.remote.urls import host, protocol
+from headrace._storage.remote.clients.answers import PlainUrl, Stamp, TemporaryError, error_of
+from headrace._storage.remote.network import Network
+from headrace._storage.remote.urls import host, protocol
 
 UInt64s = npt.NDArray[np.uint64]
 # Ranges (object, offset, length, mark) to read: whether a worker waits for them, and what came of a first request.

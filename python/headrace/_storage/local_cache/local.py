@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
-from headrace.caching.counts import Kept
-from headrace.remote.cache import Cache, checked_cache
-from headrace.remote.disk_cache import DiskCache
+from headrace._storage.local_cache.counts import Kept
+from headrace._storage.remote.cache import Cache, checked_cache
+from headrace._storage.remote.disk_cache import DiskCache
 
 _lock = threading.Lock()
 _caches: dict[Cache, weakref.ref[LocalBytes]] = {}  # without callbacks: an interrupt in one is lost

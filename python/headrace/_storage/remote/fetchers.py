@@ -8,10 +8,10 @@ import threading
 from collections import Counter
 from dataclasses import fields
 
-from headrace.remote.cache import Cache
-from headrace.remote.fetcher import Fetcher
-from headrace.remote.network import Network
-from headrace.remote.traffic import Traffic
+from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.fetcher import Fetcher
+from headrace._storage.remote.network import Network
+from headrace._storage.remote.traffic import Traffic
 
 _lock = threading.Lock()
 _fetchers: dict[tuple[Network, Cache | None], Fetcher] = {}

@@ -8,8 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from headrace._base.exceptions import built_in
-from headrace.remote.doors.answers import ChangedError, PlainUrl, Stamp, TemporaryError, check_stamp, error_of
-from headrace.remote.doors.http_door import HttpDoor
+from headrace._storage.remote.clients.answers import (
+    ChangedError,
+    PlainUrl,
+    Stamp,
+    TemporaryError,
+    check_stamp,
+    error_of,
+)
+from headrace._storage.remote.clients.http_door import HttpDoor
 
 _LASTS_S = 3600  # of a signature
 _USED_S = 1800.0  # it is made anew after

@@ -5,7 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from headrace.remote.doors.answers import ChangedError, PlainUrl, Stamp, TemporaryError, check_stamp, error_of
+from headrace._storage.remote.clients.answers import (
+    ChangedError,
+    PlainUrl,
+    Stamp,
+    TemporaryError,
+    check_stamp,
+    error_of,
+)
 
 
 class HttpDoor:

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from headrace._base.exceptions import built_in, words_of
-from headrace.remote.doors.answers import ChangedError, TemporaryError
-from headrace.remote.network import Network
-from headrace.remote.urls import host, shown
+from headrace._storage.remote.clients.answers import ChangedError, TemporaryError
+from headrace._storage.remote.network import Network
+from headrace._storage.remote.urls import host, shown
 
 T = TypeVar("T")
 

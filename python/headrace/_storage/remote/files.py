@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
-from headrace.remote.cache import Cache
-from headrace.remote.doors.answers import Stamp
-from headrace.remote.doors.opening import check_installed
-from headrace.remote.fetcher import Fetcher, Range, RemoteObject
-from headrace.remote.fetchers import fetcher_of
-from headrace.remote.network import Network
-from headrace.remote.urls import protocol, shown
+from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.clients.answers import Stamp
+from headrace._storage.remote.clients.opening import check_installed
+from headrace._storage.remote.fetcher import Fetcher, Range, RemoteObject
+from headrace._storage.remote.fetchers import fetcher_of
+from headrace._storage.remote.network import Network
+from headrace._storage.remote.urls import protocol, shown
 
 Int64s = npt.NDArray[np.int64]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from headrace.remote.doors.answers import PlainUrl, Stamp
-from headrace.remote.doors.http_door import HttpDoor
-from headrace.remote.doors.plain_door import PlainDoor
-from headrace.remote.doors.s3_door import S3Door, may_sign
-from headrace.remote.urls import protocol
+from headrace._storage.remote.clients.answers import PlainUrl, Stamp
+from headrace._storage.remote.clients.http_door import HttpDoor
+from headrace._storage.remote.clients.plain_door import PlainDoor
+from headrace._storage.remote.clients.s3_door import S3Door, may_sign
+from headrace._storage.remote.urls import protocol
 
 _NO_RETRIES = {"max_attempts": 0}  # botocore's own would hide errors and add requests
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from headrace._base.native import core
 from headrace._base.private_files import private_folder
-from headrace.remote.doors.answers import Stamp, is_strong
-from headrace.remote.urls import named, shown
+from headrace._storage.remote.clients.answers import Stamp, is_strong
+from headrace._storage.remote.urls import named, shown
 
 _LAYOUT = "headrace-cache-2"
 _BEFORE = ("headrace-cache-1",)  # whose names could be those of several objects, and whose files others can read

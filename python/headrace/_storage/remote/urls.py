@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from headrace.remote.signatures import unsigned
+from headrace._storage.remote.signatures import unsigned
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://")
 # Options of fsspec's file systems that prove who asks, and select no object.

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from headrace._base.exceptions import built_in
-from headrace.remote.doors.answers import Stamp, TemporaryError, check_stamp
+from headrace._storage.remote.clients.answers import Stamp, TemporaryError, check_stamp
 
 _TAGS = (
     "ETag",

@@ -14,7 +14,7 @@ from headrace._base.lifetimes.endings import Ending, call_elsewhere
 from headrace._base.lifetimes.living import Living
 from headrace._base.native import core
 from headrace._base.sizes import checked_size
-from headrace.entries import sidecar
+from headrace._storage.entry_points import sidecar
 
 AUTO: Literal["auto"] = "auto"
 _SHARE = 32  # of this rank's memory, the table of "auto" takes one part at most

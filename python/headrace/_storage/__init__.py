@@ -1,0 +1,1 @@
+"""Where bytes come from and are kept: other machines, caches of local files, entry points of JPEGs."""
