@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from headrace._base.errors import VerificationError
+from headrace._oracle.fields import ImageField, ReferenceFields
 from headrace._recipe.draws.draws import Draws
 from headrace.collate import collation
 from headrace.collate.collation import CollateFunction
@@ -31,7 +32,6 @@ from headrace.insight.verification import (
     compared_iterator,
     grey_levels_off,
 )
-from headrace.oracle.fields import ImageField, ReferenceFields
 from headrace.samples.fields import Field
 
 

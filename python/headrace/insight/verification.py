@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
 from headrace._base.errors import VerificationError
+from headrace._oracle.reference import ReferenceDataset, reference_sample
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.kinds import as_kinds
 from headrace._recipe.steps.recipe import Recipe
@@ -29,7 +30,6 @@ from headrace.engine.device_engine import moved
 from headrace.engine.engine import Engine
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
-from headrace.oracle.reference import ReferenceDataset, reference_sample
 from headrace.sources import BlobDataset, checked_table
 
 

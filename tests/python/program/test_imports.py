@@ -41,7 +41,7 @@ NOT_FOR_AN_EPOCH = {
     "headrace.key_values",
     "headrace.opening",
     "headrace.ops",
-    "headrace.oracle",
+    "headrace._oracle",
     "headrace.pack",
     "headrace.pillow",
     "headrace.scanning",

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from torch.utils.data import Dataset
 
+from headrace._oracle.reference import ImageSource, reference_sample
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.kinds import as_kinds
 from headrace._recipe.steps.recipe import Recipe
-from headrace.oracle.reference import ImageSource, reference_sample
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
+from headrace._oracle.steps import apply
 from headrace._recipe.arithmetic import boxes, drawn_boxes, pillow_ops
-from headrace.oracle.steps import apply
 
 
 def _pad(image: Image.Image, padding: boxes.Padding, color: Sequence[int], mode: str = "constant") -> Image.Image:

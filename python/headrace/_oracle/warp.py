@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
+from headrace._oracle.steps import apply, number
 from headrace._recipe.arithmetic import boxes, warps
-from headrace.oracle.steps import apply, number
 
 
 def _ink(fill: Sequence[int], image: Image.Image) -> int | tuple[int, ...]:

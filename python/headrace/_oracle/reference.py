@@ -11,18 +11,18 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset
 
-import headrace.oracle.calls
-import headrace.oracle.colour
-import headrace.oracle.sizes
-import headrace.oracle.tensor_effects
-import headrace.oracle.texture
-import headrace.oracle.warp  # noqa: F401  # imported to register their steps
+import headrace._oracle.calls
+import headrace._oracle.colour
+import headrace._oracle.sizes
+import headrace._oracle.tensor_effects
+import headrace._oracle.texture
+import headrace._oracle.warp  # noqa: F401  # imported to register their steps
+from headrace._oracle import tensor as reference_tensor
+from headrace._oracle.containers import apply_all
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace._recipe.steps.recipe import Recipe
 from headrace._recipe.steps.steps import EraseStep
-from headrace.oracle import tensor as reference_tensor
-from headrace.oracle.containers import apply_all
 
 
 def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[float] | npt.NDArray[Any]) -> Any:

@@ -9,10 +9,10 @@ import torch
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
+from headrace._oracle.containers import apply_all
+from headrace._oracle.steps import apply, number
 from headrace._recipe.arithmetic import tensor_augment, tensor_hue
 from headrace._recipe.images.pil_tensor import pil_to_tensor, to_pil_image
-from headrace.oracle.containers import apply_all
-from headrace.oracle.steps import apply, number
 
 
 @apply.register

@@ -8,9 +8,9 @@ from typing import Any
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
+from headrace._oracle.steps import apply
 from headrace._recipe.arithmetic import textures
 from headrace._recipe.images.pil_tensor import pil_to_tensor
-from headrace.oracle.steps import apply
 
 
 @apply.register

@@ -9,8 +9,8 @@ import numpy as np
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 import headrace._recipe.steps.steps as S
+from headrace._oracle.steps import apply, number
 from headrace._recipe.arithmetic import pillow_ops, tensor_ops
-from headrace.oracle.steps import apply, number
 
 
 def _factor(draw: int | S.Constant, draws: Sequence[float]) -> float:

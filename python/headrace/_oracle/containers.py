@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
-from headrace.oracle.steps import apply
+from headrace._oracle.steps import apply
 
 
 def apply_all(steps: Sequence[S.Step], image: Image.Image, draws: Sequence[float]) -> Image.Image:

@@ -8,8 +8,8 @@ from typing import Any
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
+from headrace._oracle.steps import apply
 from headrace._recipe.draws.python_randomness import sample_randomness
-from headrace.oracle.steps import apply
 
 
 @apply.register

@@ -1,0 +1,1 @@
+"""The same batches by plain Python, Pillow and torch."""

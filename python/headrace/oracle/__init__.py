@@ -1,1 +1,0 @@
-"""The oracle: makes the same batches by plain Python, Pillow and torch, to compare the native path with."""
