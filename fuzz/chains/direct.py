@@ -16,9 +16,9 @@ import torch
 
 import headrace._recipe.steps.steps as S
 from fuzz.chains.policies import aug_mix, policy
-from headrace.lowering import _add
-from headrace.lowering.builder import Builder
-from headrace.lowering.origins import leaves
+from headrace._lowering import _add
+from headrace._lowering.builder import Builder
+from headrace._lowering.origins import leaves
 
 Draws = Sequence[float]
 Steps = Sequence[S.Step]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headrace import pillow, sampler, transforms
     from headrace._base.errors import SampleError, VerificationError
+    from headrace._lowering import LoweringError
     from headrace._storage.entry_points.entry_points import EntryPoints
     from headrace._storage.remote.cache import Cache
     from headrace._storage.remote.network import Network
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from headrace.insight.profiler import profile
     from headrace.key_values.dataset import LMDB
     from headrace.loader import DataLoader
-    from headrace.lowering import LoweringError
     from headrace.ops import functions as ops
     from headrace.publishing.publish import publish
     from headrace.samples.dataset import Samples
@@ -81,7 +81,7 @@ _MODULES = {
     "EntryPoints": "_storage.entry_points.entry_points",
     "ImageFiles": "sources",
     "ImageFolder": "sources",
-    "LoweringError": "lowering",
+    "LoweringError": "_lowering",
     "Network": "_storage.remote.network",
     "Parquet": "tables.parquet",
     "SampleError": "_base.errors",

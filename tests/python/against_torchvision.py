@@ -7,11 +7,11 @@ import pytest
 import torch
 from PIL import Image
 
+from headrace._lowering import lower
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.steps.recipe import Recipe
 from headrace._recipe.steps.steps import RandomCrop
-from headrace.lowering import lower
 from torchvision_feed import Feeder
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)

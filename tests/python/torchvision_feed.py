@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import torch
 
+from headrace._lowering.origins import leaves
 from headrace._recipe.steps import steps as S
 from headrace._recipe.steps.recipe import Recipe
-from headrace.lowering.origins import leaves
 
 _MODULES = (
     "torchvision.transforms.transforms",

@@ -44,7 +44,7 @@ enum class CenterRule : uint8_t { kEven, kTowardsZero, kDown };
 /// Step::draw of a step whose factor is the same for every sample.
 inline constexpr int kConstant = -1;
 
-/// One step of a recipe, as lowered by headrace.lowering. A flat record: a kind uses only the fields that name it.
+/// One step of a recipe, as lowered by headrace._lowering. A flat record: a kind uses only the fields that name it.
 struct Step {
   enum class Kind : uint8_t {
     kRandomResizedCrop,

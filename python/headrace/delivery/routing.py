@@ -12,6 +12,11 @@ import torch
 
 from headrace._base.exceptions import words_of
 from headrace._base.originals.relied import Relied, Replaced, relying
+from headrace._lowering import LoweringError, lower
+from headrace._lowering.multi_output.crops import called_behind_crops
+from headrace._lowering.origins import attributes, leaves
+from headrace._lowering.python_steps.reach import Reach
+from headrace._lowering.python_steps.stepping import Stepping
 from headrace._recipe.steps.columns import AnyColumn
 from headrace._recipe.steps.recipe import Recipe
 from headrace.collate import collation, registry
@@ -23,11 +28,6 @@ from headrace.delivery.stacking import Stacked, stacked
 from headrace.delivery.worker_init import only_seeds
 from headrace.epochs import state
 from headrace.epochs.epochs import Epochs
-from headrace.lowering import LoweringError, lower
-from headrace.lowering.origins import attributes, leaves
-from headrace.lowering.python_steps.reach import Reach
-from headrace.lowering.python_steps.stepping import Stepping
-from headrace.lowering.several.crops import called_behind_crops
 from headrace.mixing import programs
 from headrace.samples.source import StackedSource, as_stacked
 from headrace.sources import BlobDataset, NotNative, Variant, as_source

@@ -10,6 +10,7 @@ from typing import Any
 from headrace._base.errors import SampleError
 from headrace._base.lifetimes.living import Living
 from headrace._base.native import core
+from headrace._lowering.python_steps.short import is_short
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.steps.aspect_sizes import nearest_of
 from headrace._recipe.steps.recipe import Recipe
@@ -37,7 +38,6 @@ from headrace.engine.worker_info import WorkerValues
 from headrace.epochs.epochs import Epochs
 from headrace.epochs.samplers import sizes_known_to
 from headrace.epochs.state import Progress
-from headrace.lowering.python_steps.short import is_short
 from headrace.samples.geometry import unequal
 from headrace.samples.source import Tables
 from headrace.sources import BlobDataset, checked_table

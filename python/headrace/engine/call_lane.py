@@ -17,6 +17,7 @@ import torch
 import headrace
 from headrace._base.exceptions import set_traceback, shown, traceback_of, words_of
 from headrace._base.native import core
+from headrace._lowering.python_steps.copies import copied
 from headrace._recipe.draws.own_generators import bare
 from headrace._recipe.draws.python_randomness import sample_randomness
 from headrace._recipe.images.file_image import Metadata
@@ -25,7 +26,6 @@ from headrace._recipe.steps.steps import Call
 from headrace.engine.layout import Layout
 from headrace.engine.python_lane import PythonLane
 from headrace.engine.worker_info import WorkerValues, as_worker
-from headrace.lowering.python_steps.copies import copied
 
 _PACKAGE = str(Path(headrace.__file__).parent)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch.utils.data import default_collate
 
-from headrace.lowering.origins import value_of_name
+from headrace._lowering.origins import value_of_name
 from headrace.mixing import timm_mixes, torchvision_mixes
 
 _PASSED_OVER = frozenset(("RESUME", "PUSH_NULL", "PRECALL", "CACHE", "COPY_FREE_VARS", "NOP", "MAKE_CELL"))

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from headrace._base.originals.relied import are_own
-from headrace.lowering.origins import has_hooks
+from headrace._lowering.origins import has_hooks
 from headrace.mixing import pixels
 
 _TRANSFORMS = "torchvision.transforms.v2"

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from headrace.lowering.origins import class_origin, has_hooks
+from headrace._lowering.origins import class_origin, has_hooks
 from headrace.sources import BlobDataset, Variant
 from headrace.sources.combined import Joined
 from headrace.transforms import Compose

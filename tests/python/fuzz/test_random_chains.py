@@ -19,7 +19,7 @@ from fuzz.chains.generate import chain
 from fuzz.chains.trial import Refused, difference, shrunk
 
 from headrace import lowering
-from headrace.lowering.libraries import timm
+from headrace._lowering.libraries import timm
 
 TURNED = Chain(
     (

@@ -22,7 +22,7 @@ from PIL import ExifTags, Image, ImageOps
 import headrace
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
-from headrace.lowering import LoweringError, lower
+from headrace._lowering import LoweringError, lower
 from support import MEAN, STD, TENSOR, WATCHDOG_S, assert_same, output_of, pictures
 
 pytestmark = pytest.mark.processes

@@ -11,8 +11,8 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import DataLoader
 from headrace import transforms as T
-from headrace.lowering import LoweringError, lower
-from headrace.lowering.several.stacking import stacked_by
+from headrace._lowering import LoweringError, lower
+from headrace._lowering.multi_output.stacking import stacked_by
 from support import MEAN, STD, assert_same, blobs, same
 
 TO_TENSOR = T.ToTensor()

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import headrace.transforms as H
+from headrace._lowering import LoweringError, lower
 from headrace._recipe.steps import steps as S
 from headrace._recipe.steps.columns import Column
-from headrace.lowering import LoweringError, lower
 
 
 def steps_of(T, *steps) -> tuple:

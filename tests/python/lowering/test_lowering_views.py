@@ -10,8 +10,8 @@ from torch import nn
 
 from headrace import DataLoader
 from headrace import transforms as T
+from headrace._lowering import LoweringError, lower
 from headrace._recipe.steps.steps import RandomResizedCrop
-from headrace.lowering import LoweringError, lower
 from support import TENSOR, blobs, train
 
 

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from against_torchvision import MEAN, STD, assert_equal_on
-from headrace.lowering import LoweringError, lower
+from headrace._lowering import LoweringError, lower
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from headrace import DataLoader
-from headrace.lowering import lower
+from headrace._lowering import lower
 from support import blobs
 
 pytestmark = pytest.mark.slow
@@ -63,7 +63,7 @@ def test_videos_have_no_native_preset(torchvision):
 
 
 def lower_leaves(transform: Any) -> list[tuple[str, Any]]:
-    from headrace.lowering.origins import leaves
+    from headrace._lowering.origins import leaves
 
     return [(type(leaf).__name__, leaf) for leaf in leaves(transform)]
 

@@ -16,8 +16,8 @@ from PIL import Image
 import headrace
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
+from headrace._lowering import LoweringError, lower
 from headrace._recipe.draws.python_randomness import draws_process_wide, sample_randomness
-from headrace.lowering import LoweringError, lower
 from support import MEAN, STD, TENSOR, assert_same, pictures
 
 

@@ -11,11 +11,11 @@ from PIL import Image
 
 from against_torchvision import assert_equal_on
 from headrace import DataLoader
+from headrace._lowering import LoweringError, lower
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.arithmetic import boxes
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.steps import steps as S
-from headrace.lowering import LoweringError, lower
 from headrace.transforms import Compose, PILToTensor, Resize
 from places import Place
 from support import assert_same, blobs

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
-from headrace.lowering import LoweringError, lower
+from headrace._lowering import LoweringError, lower
 from support import TENSOR, assert_same, pictures
 
 TO_TENSOR = T.ToTensor()

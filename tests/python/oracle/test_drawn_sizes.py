@@ -15,9 +15,9 @@ from PIL import Image
 
 from headrace import Arrays, Blobs, DataLoader
 from headrace import transforms as T
+from headrace._lowering import LoweringError, lower
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.draws.draws import Draws
-from headrace.lowering import LoweringError, lower
 from support import TENSOR, assert_same, blobs, pictures
 from torchvision_feed import Feeder
 

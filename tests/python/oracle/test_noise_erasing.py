@@ -15,12 +15,12 @@ from PIL import Image
 
 from headrace import Arrays, DataLoader
 from headrace import transforms as T
+from headrace._lowering import LoweringError, lower
 from headrace._oracle.reference import reference_sample
 from headrace._oracle.tensor import noise_levels
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.steps.noise import LEVELS, quantiles
 from headrace._recipe.steps.recipe import Recipe
-from headrace.lowering import LoweringError, lower
 from places import Place
 from support import assert_same
 

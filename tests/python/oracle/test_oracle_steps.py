@@ -11,11 +11,11 @@ import torch
 from PIL import Image, ImageOps
 
 from against_torchvision import MEAN, STD, assert_equal_on
+from headrace._lowering import LoweringError, lower
 from headrace._oracle.containers import permutation
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.steps import steps as S
-from headrace.lowering import LoweringError, lower
 
 pytestmark = pytest.mark.slow
 

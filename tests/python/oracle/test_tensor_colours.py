@@ -12,10 +12,10 @@ from PIL import Image
 
 import headrace._recipe.steps.steps as S
 from headrace import Blobs, DataLoader
+from headrace._lowering import lower
 from headrace._recipe.arithmetic import tensor_rule
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.pil_tensor import pil_to_tensor
-from headrace.lowering import lower
 from made_everywhere import assert_made
 from support import MEAN, STD, pictures
 

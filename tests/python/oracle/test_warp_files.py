@@ -12,10 +12,10 @@ from PIL import Image
 from test_warp_recipes import by_torchvision
 
 from headrace import Arrays
+from headrace._lowering import lower
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.pil_tensor import pil_to_tensor
-from headrace.lowering import lower
 from made_everywhere import engines
 from support import in_host_memory
 

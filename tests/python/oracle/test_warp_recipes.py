@@ -12,9 +12,9 @@ from PIL import Image
 import headrace._recipe.steps.steps as S
 from headrace import Arrays, Blobs, DataLoader
 from headrace import transforms as T
+from headrace._lowering import LoweringError, lower
 from headrace._oracle.containers import apply_all
 from headrace._recipe.draws.draws import Draws
-from headrace.lowering import LoweringError, lower
 from support import TENSOR, assert_same, pictures
 
 pytestmark = pytest.mark.pixels

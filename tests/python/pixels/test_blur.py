@@ -11,9 +11,9 @@ from against_torchvision import assert_equal_on
 from headrace import Arrays, Blobs, DataLoader
 from headrace import transforms as T
 from headrace._base.native import core
+from headrace._lowering import LoweringError, lower
 from headrace._recipe.arithmetic import blur_rule
 from headrace._recipe.draws.gaussian import gaussian_weights
-from headrace.lowering import LoweringError, lower
 from support import TENSOR, assert_same, pictures
 
 pytestmark = pytest.mark.slow

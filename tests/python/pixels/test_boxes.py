@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from headrace._lowering import lower
 from headrace._recipe.arithmetic import boxes
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.steps import steps as S
-from headrace.lowering import lower
 from headrace.transforms import CenterCrop, Compose, RandomHorizontalFlip, RandomResizedCrop, ToTensor
 from torchvision_feed import FedTorch, Feeder
 

@@ -19,8 +19,8 @@ from torch.nn.functional import interpolate
 from against_torchvision import assert_equal_on
 from headrace import Blobs, DataLoader, ImageFiles
 from headrace._base.native import core
+from headrace._lowering import LoweringError, lower
 from headrace._recipe.arithmetic import tensor_ops, tensor_rule
-from headrace.lowering import LoweringError, lower
 from support import MEAN, PHOTOS, STD, WATCHDOG_S, assert_same, pictures
 
 pytestmark = pytest.mark.slow

@@ -13,9 +13,9 @@ from PIL import Image
 
 from headrace import DataLoader
 from headrace import transforms as T
+from headrace._lowering import LoweringError, lower
 from headrace._recipe.arithmetic import tensor_ops
 from headrace._recipe.steps import steps as S
-from headrace.lowering import LoweringError, lower
 from support import blobs
 
 CALL_IT = 'use lambda image: processor(images=image, return_tensors="pt")["pixel_values"][0], which runs in Python'

@@ -12,9 +12,9 @@ import pytest
 from buffered_torch import DRAWS, buffer_torchvision
 from PIL import Image
 
+from headrace._lowering import lower
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.steps import steps as S
-from headrace.lowering import lower
 
 SIZE = (30, 40)
 #: What a sample undergoes: names of operations with the texts of their magnitudes, "-0.0" other than "0.0".

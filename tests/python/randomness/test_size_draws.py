@@ -15,8 +15,8 @@ from drawn import COUNT, MOST, distance, rows_of
 from PIL import Image
 
 from headrace import transforms as T
+from headrace._lowering import lower
 from headrace._oracle.reference import reference_sample
-from headrace.lowering import lower
 
 HEIGHT, WIDTH = 6, 9
 PAINT = 200  # of the image: what is padded is 0

@@ -12,10 +12,10 @@ from drawn import COUNT, MOST, distance, rows_of
 from PIL import Image
 
 from headrace import transforms as T
+from headrace._lowering import lower
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.arithmetic import boxes
 from headrace._recipe.steps import steps as S
-from headrace.lowering import lower
 
 pytestmark = pytest.mark.slow
 

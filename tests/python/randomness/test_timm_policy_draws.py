@@ -12,9 +12,9 @@ import pytest
 from buffered_torch import DRAWS
 
 from headrace import transforms as T
+from headrace._lowering import lower
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.steps import steps as S
-from headrace.lowering import lower
 
 pytestmark = pytest.mark.slow
 

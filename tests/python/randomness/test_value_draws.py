@@ -12,10 +12,10 @@ import torch
 from buffered_torch import DRAWS, buffer_torchvision
 
 from headrace import transforms as T
+from headrace._lowering import lower
 from headrace._recipe.arithmetic import boxes
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.steps import steps as S
-from headrace.lowering import lower
 
 #: Above it, two samples of DRAWS numbers of one distribution have a Kolmogorov-Smirnov distance once in 10,000 times.
 MOST = 2.23 * (2 / DRAWS) ** 0.5

@@ -14,7 +14,7 @@ from test_transforms import CALLS
 
 import headrace.transforms as H
 from headrace import Blobs, DataLoader
-from headrace.lowering import LoweringError, lower
+from headrace._lowering import LoweringError, lower
 from support import assert_same, pictures
 
 MORE = [

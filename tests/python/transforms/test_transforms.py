@@ -358,7 +358,7 @@ def test_filter_refusal(said):
 def test_torchvision_is_not_imported():
     script = (
         "import sys; sys.modules['torchvision'] = None\n"
-        "import headrace.transforms as H; from headrace.lowering import lower\n"
+        "import headrace.transforms as H; from headrace._lowering import lower\n"
         "lower(H.Compose([H.RandomResizedCrop(8), H.ToTensor()]))\n"
         "from PIL import Image; import torch\n"
         "last = H.ToDtype({torch.Tensor: torch.float64, 'others': torch.float32})\n"

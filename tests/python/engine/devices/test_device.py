@@ -9,8 +9,8 @@ import torch
 
 from headrace import Blobs, DataLoader, VerificationError
 from headrace import transforms as T
+from headrace._lowering import lower
 from headrace.insight import verification
-from headrace.lowering import lower
 from support import (
     assert_same,
     blobs,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from headrace._lowering import LoweringError, lower
 from headrace._recipe.steps import steps as S
-from headrace.lowering import LoweringError, lower
 
 SIZE = (30, 40)
 

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from PIL import Image
 
+from headrace._lowering import lower
 from headrace._recipe.arithmetic import tensor_rule
 from headrace._recipe.steps import steps as S
 from headrace._recipe.steps.recipe import Recipe
-from headrace.lowering import lower
 from torchvision_shim import import_torchvision
 
 import_torchvision()

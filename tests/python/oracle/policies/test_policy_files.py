@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 from policy_ways import assert_every_way_is_theirs, ways
 
+from headrace._lowering import lower
 from headrace._recipe.arithmetic import tensor_rule
 from headrace._recipe.images.pil_tensor import pil_to_tensor
-from headrace.lowering import lower
 from made_everywhere import assert_made
 
 pytestmark = [pytest.mark.pixels, pytest.mark.slow]

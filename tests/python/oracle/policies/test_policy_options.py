@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from policy_ways import assert_every_way_is_theirs, learned_ways, ways
 
-from headrace.lowering import lower
+from headrace._lowering import lower
 
 pytestmark = [pytest.mark.pixels, pytest.mark.slow]
 

@@ -13,10 +13,10 @@ from PIL import Image
 from policy_ways import learned_ways, space_of, ways
 
 from headrace import Arrays, Blobs, DataLoader
+from headrace._lowering import lower
 from headrace._recipe.arithmetic import tensor_rule
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.pil_tensor import pil_to_tensor
-from headrace.lowering import lower
 from made_everywhere import assert_made
 from support import MEAN, STD, pictures
 

@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 from timm_feed import Fed
 
+from headrace._lowering import lower
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.pil_tensor import pil_to_tensor
-from headrace.lowering import lower
 from headrace.transforms import Compose, PILToTensor
 from made_everywhere import assert_made
 

@@ -13,12 +13,12 @@ from PIL import Image
 from timm_feed import Fed
 
 from headrace import Arrays, DataLoader
+from headrace._lowering import lower
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace._recipe.steps import steps as S
 from headrace._recipe.steps.recipe import Recipe
-from headrace.lowering import lower
 from headrace.transforms import Compose, PILToTensor
 from made_everywhere import assert_made
 

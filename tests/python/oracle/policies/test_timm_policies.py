@@ -13,10 +13,10 @@ import torch
 from PIL import Image
 
 from headrace import Blobs, DataLoader
+from headrace._lowering import LoweringError, lower
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace._recipe.steps import steps as S
-from headrace.lowering import LoweringError, lower
 from headrace.transforms import Compose, PILToTensor
 from made_everywhere import assert_made
 from support import pictures

@@ -11,10 +11,10 @@ import pytest
 from PIL import Image, ImageFilter
 
 from headrace import Arrays, DataLoader, Samples
+from headrace._lowering import lower
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace._recipe.steps import steps as S
-from headrace.lowering import lower
 from headrace.transforms import Compose, PILToTensor
 from made_everywhere import assert_made
 

@@ -1,0 +1,30 @@
+"""Lowers GaussianBlur of a PIL image."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import headrace._recipe.steps.steps as S
+from headrace._lowering.builder import Builder
+from headrace._lowering.images import Lower, on_images
+from headrace._recipe.arithmetic import blur_rule
+from headrace._recipe.steps.columns import Column, GaussianWeight
+
+
+def gaussian_blur(builder: Builder, transform: Any, library: str) -> str:
+    if builder.channels == 1:
+        builder.refuse("blurs an image of one channel, whose terms torch adds in another order than the native blur")
+    if not blur_rule.native():
+        builder.refuse("blurs by torch's convolution, which adds in another order on this processor than headrace does")
+    width, height = (operator.index(edge) for edge in transform.kernel_size)
+    low, high = (float(sigma) for sigma in transform.sigma)
+    softmax, draw = library != "v1", len(builder.columns)
+    builder.draw(Column(low, high))
+    for size in (width, height):
+        first = len(builder.columns)
+        builder.draw(*[GaussianWeight(draw, size, softmax, first)] * size)
+    return builder.add(S.GaussianBlur(width, height, softmax, draw))
+
+
+LOWERS: dict[str, Lower] = {"GaussianBlur": on_images(gaussian_blur)}

@@ -1,0 +1,61 @@
+"""Lowers the transforms that draw the size of their output."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from PIL import Image
+
+import headrace._recipe.steps.steps as S
+from headrace._lowering.builder import Builder
+from headrace._lowering.geometry import add_one_of, image_filter
+from headrace._lowering.images import Lower, on_images
+from headrace._recipe.arithmetic import pillow_ops
+from headrace._recipe.steps.columns import Column
+
+_MOST_EDGE = 2**31 - 1
+
+
+def random_resize(builder: Builder, transform: Any, library: str) -> str:
+    low, high = operator.index(transform.min_size), operator.index(transform.max_size)
+    if not 1 <= low < high <= _MOST_EDGE:
+        builder.refuse("max_size must exceed min_size, which must be positive")
+    return builder.add(S.RandomResize(low, high, image_filter(builder, transform, library), builder.draw(Column())))
+
+
+def random_shortest_size(builder: Builder, transform: Any, library: str) -> str:
+    sizes = [operator.index(size) for size in transform.min_size]
+    limit = None if transform.max_size is None else operator.index(transform.max_size)
+    if not sizes or not 1 <= min(sizes) <= max(sizes) <= _MOST_EDGE or (limit is not None and limit < 1):
+        builder.refuse("min_size and max_size must be positive numbers of pixels")
+    filter = image_filter(builder, transform, library)
+    return add_one_of(builder, [S.ScaleShorter(size, limit, filter) for size in sizes])
+
+
+def scale_jitter(builder: Builder, transform: Any, library: str) -> str:
+    width, height = (operator.index(size) for size in transform.target_size)
+    low, high = (float(scale) for scale in transform.scale_range)
+    if min(width, height) < 1 or not 0 < low <= high < math.inf:
+        builder.refuse("target_size must be two positive numbers, and scale_range (smallest, largest), positive too")
+    draw = builder.draw(Column(low, high))
+    return builder.add(S.ScaleJitter(height, width, image_filter(builder, transform, library), draw))
+
+
+def random_zoom_out(builder: Builder, transform: Any, library: str) -> str:
+    low, high = (float(factor) for factor in transform.side_range)
+    if not 1 <= low <= high < math.inf:
+        builder.refuse(f"Invalid side range provided {transform.side_range}.")
+    fill = transform._fill.get(Image.Image, transform._fill.get("others"))
+    happens = builder.draw(Column())
+    step = S.ZoomOut(pillow_ops.fill_color(fill, builder.channels), builder.draw(Column(low, high), Column(), Column()))
+    return builder.add(S.When(float(transform.p), (step,), happens))
+
+
+LOWERS: dict[str, Lower] = {
+    "RandomResize": on_images(random_resize),
+    "RandomShortestSize": on_images(random_shortest_size),
+    "ScaleJitter": on_images(scale_jitter),
+    "RandomZoomOut": on_images(random_zoom_out),
+}

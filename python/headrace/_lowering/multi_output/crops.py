@@ -1,0 +1,156 @@
+"""Lowers a FiveCrop or TenCrop, and the steps behind it, to one recipe for each crop."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from PIL import Image
+
+import headrace._recipe.steps.steps as S
+from headrace._lowering.builder import Builder, LoweringError
+from headrace._lowering.geometry import pair
+from headrace._lowering.multi_output.stacking import stacked_by
+from headrace._lowering.multi_output.views import LowerSteps
+from headrace._lowering.origins import class_origin, has_hooks, leaves
+from headrace._recipe.images.kinds import kind_of
+from headrace._recipe.steps.columns import Column
+from headrace._recipe.steps.recipe import Recipe
+
+_LIBRARIES = ("headrace", "v1", "v2")
+_CORNERS = ((False, False), (False, True), (True, False), (True, True))  # bottom, right
+
+
+class _Behind(NamedTuple):
+    """A step behind the crops."""
+
+    step: Any
+    each: list[Any] | None  # what it applies to each crop before it stacks them; None if it does not stack
+
+    @property
+    def steps(self) -> list[Any]:
+        return [self.step] if self.each is None else [leaf for one in self.each for leaf in leaves(one)]
+
+
+def first(steps: Sequence[Any]) -> int | None:
+    """Returns the number of the first step that is a FiveCrop or TenCrop; None without one."""
+    found = {(library, name) for library in _LIBRARIES for name in ("FiveCrop", "TenCrop")}
+    return next((n for n, step in enumerate(steps) if class_origin(type(step)) in found), None)
+
+
+def lower_crops(
+    steps: list[Any], at: int, dtype: torch.dtype | None, builder: Builder, lower_steps: LowerSteps
+) -> Recipe:
+    """Returns a recipe with one view for each crop of the FiveCrop or TenCrop ``steps[at]``.
+
+    Raises:
+        LoweringError: a step is not native, or one behind the crops does not do the same to each of them.
+    """
+    crop, behind = steps[at], [_Behind(step, called_behind_crops(step)) for step in steps[at + 1 :]]
+    stacks = any(one.each is not None for one in behind)
+    try:
+        builder.lower(steps[:at])
+        builder.current = crop
+        height, width = _checked(builder, crop)
+        begun = _elements(builder, height, width)
+        flip = builder.draw(Column()) if hasattr(crop, "vertical_flip") else None
+        made = []
+        for mirrored, corner in itertools.product([False] if flip is None else [False, True], (*_CORNERS, None)):
+            restore, columns = builder.checkpoint(), len(builder.columns)
+            if mirrored:
+                builder.add((S.VerticalFlip if crop.vertical_flip else S.HorizontalFlip)(1.0, flip or 0))
+            builder.add(S.CenterCrop(height, width) if corner is None else S.CornerCrop(height, width, *corner))
+            count = 5 if flip is None else 10
+            builder.note(f"native {count} crops{', stacked' if stacks else ''}")
+            made.append(lower_steps([leaf for one in behind for leaf in one.steps], builder, dtype, True))
+            if len(builder.columns) > columns or made[-1].texture is not None:
+                builder.refuse("comes behind several crops, where only steps without random numbers are native")
+            restore()
+        kind = _check_together(builder, behind, begun)
+    except LoweringError as refusal:
+        raise LoweringError(f"{refusal}; the steps behind {type(crop).__name__} must all be native") from refusal
+    made = [replace(one, columns=tuple(builder.columns)) for one in made]
+    return replace(
+        made[0], views=tuple(made), packing="stack" if stacks else "tuple", kind=kind if stacks else made[0].kind
+    )
+
+
+def called_behind_crops(step: Any) -> list[Any] | None:
+    """Returns what a step applies to each of several crops before it stacks them; None if it does anything else."""
+    return stacked_by(_function_of(step))
+
+
+def _function_of(step: Any) -> Any:
+    """Returns the function of torchvision v1's Lambda; of any other step, the step itself."""
+    is_lambda = class_origin(type(step)) == ("v1", "Lambda") and not has_hooks(step)
+    return step.lambd if is_lambda else step
+
+
+def _checked(builder: Builder, crop: Any) -> tuple[int, int]:
+    """Returns (height, width) of a crop."""
+    if has_hooks(crop):
+        builder.refuse("has forward hooks or a replaced method, which would not run; remove them")
+    ours = (class_origin(type(crop)) or ("", ""))[0] == "headrace"
+    if builder.written or (builder.values is not None and ours):
+        builder.refuse(f"has a native twin on PIL images only; put it before {builder.converter}")
+    return pair(builder, crop.size)
+
+
+def _elements(builder: Builder, height: int, width: int) -> tuple[Any, Any]:
+    """Returns two different crops as the steps behind get them."""
+    if builder.values is not None:
+        other = deepcopy(builder.values)  # deepcopy keeps the tensor's kind
+        other[...] = builder.values.flip(-1)
+        return deepcopy(builder.values), other
+    ramp = Image.radial_gradient("L").resize((width, height))
+    bands = [ramp, ramp.point(lambda value: value // 2), ramp.point(lambda value: 255 - value)]
+    image = ramp if builder.channels == 1 else Image.merge("RGB", bands)
+    return image, image.transpose(Image.Transpose.ROTATE_180).point(lambda value: value ^ 37)
+
+
+def _check_together(builder: Builder, behind: list[_Behind], begun: tuple[Any, Any]) -> type[torch.Tensor]:
+    """Tries the steps on a tuple of crops, and returns the class of what they make of it.
+
+    A step that changes one element of a tuple alone, or takes no tuples, is found here: torchvision v1's do not, and
+    those of v2 change only the first of several plain tensors.
+
+    Raises:
+        LoweringError: a step does not do to all crops what it does to one.
+    """
+    together: Any = begun
+    apart: list[Any] = list(begun)
+    for one in behind:
+        builder.current = one.step
+        each: list[Callable[[Any], Any]] = [one.step] if one.each is None else one.each
+        try:
+            together = _function_of(one.step)(deepcopy(together))
+            for function in each:
+                apart = [function(deepcopy(element)) for element in apart]
+        except (TypeError, ValueError, RuntimeError) as error:
+            builder.refuse(str(error), error)
+        if not _same(together, apart):
+            builder.refuse(
+                "does not do the same to each of several crops; use transforms of torchvision v2 from ToImage on"
+            )
+    return type(together)
+
+
+def _same(together: Any, apart: list[Any]) -> bool:
+    if isinstance(together, torch.Tensor):
+        return torch.equal(together.as_subclass(torch.Tensor), torch.stack([_plain(one) for one in apart]))
+    if not isinstance(together, (tuple, list)) or len(together) != len(apart):
+        return False
+    return all(
+        kind_of(a) is kind_of(b) and a.dtype == b.dtype and torch.equal(_plain(a), _plain(b))
+        if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)
+        else isinstance(a, Image.Image) and a == b
+        for a, b in zip(together, apart, strict=True)
+    )
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.as_subclass(torch.Tensor)

@@ -1,0 +1,144 @@
+"""Lowers timm's RandAugment, AutoAugment and AugMix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import headrace._recipe.steps.steps as S
+from headrace._lowering.builder import Builder
+from headrace._lowering.images import Lower, on_images
+from headrace._lowering.origins import class_origin
+from headrace._lowering.policies.choices import any_of, any_way
+from headrace._lowering.policies.operations import Steps
+from headrace._lowering.policies.timm_arguments import Arguments
+from headrace._lowering.policies.timm_operations import ways_of
+from headrace._recipe.steps.columns import ChainWeights, Column
+
+_MOST_BRANCHES = 4096  # of a choice without repetition
+_ANY_DEPTH = 3  # of AugMix's chains, if their depth is drawn
+_MOST_MIXED = 64  # operations of AugMix: each has columns for every number that it may draw
+
+
+def rand_augment(builder: Builder, transform: Any, library: str) -> str:
+    layers = int(transform.num_layers)
+    if layers == 0:
+        return "nothing"
+    names = ", ".join(one.name for one in transform.ops)
+    if transform.choice_weights is not None:
+        places = [_place(builder) for _ in range(layers)]
+        builder.add(_without_repetition(builder, transform, places, ()))
+        return f"native {layers} different ones of {len(transform.ops)} operations ({names}), by weight"
+    for _ in range(layers):
+        builder.add(_any_operation(builder, transform.ops))
+    return f"native {layers} times one of {len(transform.ops)} operations ({names})"
+
+
+def _any_operation(builder: Builder, operations: Sequence[Any]) -> S.OneOf:
+    """Returns a choice among operations with equal shares."""
+    place, count = _place(builder), len(operations)
+    branches = [
+        (place.done(builder, one, number / count, (number + 1) / count),) for number, one in enumerate(operations)
+    ]
+    return any_of(branches, place.chosen)
+
+
+def _without_repetition(builder: Builder, transform: Any, places: Sequence[_Place], before: tuple[int, ...]) -> S.OneOf:
+    """Returns a choice by weight among the operations that were not done `before`, then in the same way the others.
+
+    numpy draws anew what it has drawn before, which gives each operation its share of the weight that is left.
+    """
+    weights = [float(one) for one in transform.choice_weights]
+    left = [number for number, weight in enumerate(weights) if number not in before and weight > 0]
+    if len(left) < len(places) or len(transform.ops) ** len(places) > _MOST_BRANCHES:
+        builder.refuse(f"chooses {len(places)} different ones of {len(left)} operations, which has no native twin")
+    total, below, bounds, branches = sum(weights[number] for number in left), 0.0, [], []
+    for number in left:
+        low, below = below, below + weights[number] / total
+        high = 1.0 if number == left[-1] else below
+        # Behind the first place the bounds depend on the operations before, but the argument's column does not.
+        shares = (0.0, 1.0) if before else (low, high)
+        steps: Steps = (places[0].done(builder, transform.ops[number], *shares),)
+        if len(places) > 1:
+            steps += (_without_repetition(builder, transform, places[1:], (*before, number)),)
+        branches.append(steps)
+        bounds.append(high)
+    return S.OneOf(tuple(branches), tuple(bounds), places[0].chosen)
+
+
+def auto_augment(builder: Builder, transform: Any, library: str) -> str:
+    chosen = builder.draw(Column())
+    count, longest = len(transform.policy), max(len(some) for some in transform.policy)
+    draws = [(builder.draw(Column()), builder.draw(Column())) for _ in range(longest)]
+    places = [_Place(chosen, done, way, Arguments(builder, way)) for done, way in draws]
+    branches = [
+        tuple(
+            place.done(builder, one, number / count, (number + 1) / count)
+            for one, place in zip(some, places, strict=False)
+        )
+        for number, some in enumerate(transform.policy)
+    ]
+    builder.add(any_of(branches, chosen))
+    return f"native one of {len(branches)} series of operations"
+
+
+def aug_mix(builder: Builder, transform: Any, library: str) -> str:
+    width, depth, alpha = int(transform.width), int(transform.depth), float(transform.alpha)
+    count = width * (depth if depth > 0 else _ANY_DEPTH)
+    if not 1 <= count <= _MOST_MIXED:
+        builder.refuse(f"mixes {count} operations; natively between 1 and {_MOST_MIXED} of them")
+    if not transform.ops:
+        builder.refuse("has no operations")
+    if not 0 < alpha < math.inf:
+        builder.refuse("alpha must be positive and finite")
+    chains = [_chain(builder, transform.ops, depth) for _ in range(width)]
+    blended, drawn = bool(transform.blended), builder.draw(Column())
+    first = builder.draw(*[ChainWeights(drawn, drawn + 1, width, alpha, blended)] * (width + 1))
+    builder.add(S.MixChains(tuple(chains), blended, first))
+    deep = depth if depth > 0 else f"1 to {_ANY_DEPTH}"
+    names = ", ".join(one.name for one in transform.ops)
+    return f"native mix of {width} chains of {deep} of {len(transform.ops)} operations ({names})"
+
+
+def _chain(builder: Builder, operations: Sequence[Any], depth: int) -> Steps:
+    """Returns `depth` operations, or one to three with equal probability."""
+    if depth > 0:
+        return tuple(_any_operation(builder, operations) for _ in range(depth))
+    drawn = builder.draw(Column())
+    steps: Steps = ()
+    for number in range(_ANY_DEPTH):  # the last operation first: it is done with probability 1/3
+        steps = (S.When((number + 1) / _ANY_DEPTH, (_any_operation(builder, operations), *steps), drawn),)
+    return steps
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The columns of one operation among several: which, whether it is done, its way, and those of its argument."""
+
+    chosen: int
+    happens: int
+    way: int
+    arguments: Arguments
+
+    def done(self, builder: Builder, operation: Any, low: float, high: float) -> S.When:
+        """Returns the operation, done with its probability; it is chosen where column `chosen` is in [low, high)."""
+        if class_origin(type(operation)) != ("timm", "AugmentOp"):
+            builder.refuse(f"has an operation of the class {type(operation).__name__}, which is not timm's AugmentOp")
+        self.arguments.among = self.chosen, low, high
+        return S.When(
+            float(operation.prob), any_way(ways_of(builder, operation, self.arguments), self.way), self.happens
+        )
+
+
+def _place(builder: Builder) -> _Place:
+    chosen, happens, way = (builder.draw(Column()) for _ in range(3))
+    return _Place(chosen, happens, way, Arguments(builder, way))
+
+
+LOWERS: dict[str, Lower] = {
+    "RandAugment": on_images(rand_augment),
+    "AutoAugment": on_images(auto_augment),
+    "AugMixAugment": on_images(aug_mix),
+}
