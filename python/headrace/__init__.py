@@ -12,23 +12,23 @@ if TYPE_CHECKING:
     from headrace._storage.entry_points.entry_points import EntryPoints
     from headrace._storage.remote.cache import Cache
     from headrace._storage.remote.network import Network
-    from headrace.columns.dataset import Columns
-    from headrace.columns.tokens import token_columns
+    from headrace.datasets.columns.dataset import Columns
+    from headrace.datasets.columns.tokens import token_columns
+    from headrace.datasets.fields.dataset import Samples
+    from headrace.datasets.lmdb.dataset import LMDB
+    from headrace.datasets.sources import Arrays, Blobs, ImageFiles, ImageFolder
+    from headrace.datasets.tables.arrow import Arrow
+    from headrace.datasets.tables.hugging_face import from_hf
+    from headrace.datasets.tables.litdata import LitData
+    from headrace.datasets.tables.mds import MDS
+    from headrace.datasets.tables.parquet import Parquet
+    from headrace.datasets.tables.zip_archive import Zip
+    from headrace.datasets.tar_shards.dataset import TarShards
+    from headrace.datasets.tar_stream.dataset import TarStream
     from headrace.insight.profiler import profile
-    from headrace.key_values.dataset import LMDB
     from headrace.loader import DataLoader
     from headrace.ops import functions as ops
     from headrace.publishing.publish import publish
-    from headrace.samples.dataset import Samples
-    from headrace.shards.dataset import TarShards
-    from headrace.sources import Arrays, Blobs, ImageFiles, ImageFolder
-    from headrace.streams.dataset import TarStream
-    from headrace.tables.arrow import Arrow
-    from headrace.tables.hugging_face import from_hf
-    from headrace.tables.litdata import LitData
-    from headrace.tables.mds import MDS
-    from headrace.tables.parquet import Parquet
-    from headrace.tables.zip_archive import Zip
     from headrace.tuning.budget import Auto
 
 __version__ = "0.1.0"
@@ -68,32 +68,32 @@ __all__ = [
 # Module of each public name that is not itself a module. Modules are imported on first access: `headrace --version`
 # runs without torch, and the command line can report why the native module does not load.
 _MODULES = {
-    "LitData": "tables.litdata",
-    "LMDB": "key_values.dataset",
-    "MDS": "tables.mds",
-    "Arrays": "sources",
-    "Arrow": "tables.arrow",
+    "LitData": "datasets.tables.litdata",
+    "LMDB": "datasets.lmdb.dataset",
+    "MDS": "datasets.tables.mds",
+    "Arrays": "datasets.sources",
+    "Arrow": "datasets.tables.arrow",
     "Auto": "tuning.budget",
-    "Blobs": "sources",
+    "Blobs": "datasets.sources",
     "Cache": "_storage.remote.cache",
-    "Columns": "columns.dataset",
+    "Columns": "datasets.columns.dataset",
     "DataLoader": "loader",
     "EntryPoints": "_storage.entry_points.entry_points",
-    "ImageFiles": "sources",
-    "ImageFolder": "sources",
+    "ImageFiles": "datasets.sources",
+    "ImageFolder": "datasets.sources",
     "LoweringError": "_lowering",
     "Network": "_storage.remote.network",
-    "Parquet": "tables.parquet",
+    "Parquet": "datasets.tables.parquet",
     "SampleError": "_base.errors",
-    "Samples": "samples.dataset",
-    "TarShards": "shards.dataset",
-    "TarStream": "streams.dataset",
+    "Samples": "datasets.fields.dataset",
+    "TarShards": "datasets.tar_shards.dataset",
+    "TarStream": "datasets.tar_stream.dataset",
     "VerificationError": "_base.errors",
-    "Zip": "tables.zip_archive",
-    "from_hf": "tables.hugging_face",
+    "Zip": "datasets.tables.zip_archive",
+    "from_hf": "datasets.tables.hugging_face",
     "profile": "insight.profiler",
     "publish": "publishing.publish",
-    "token_columns": "columns.tokens",
+    "token_columns": "datasets.columns.tokens",
 }
 
 if not TYPE_CHECKING:  # with __getattr__, a type checker would accept any name

@@ -16,10 +16,10 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, Sampler
 
 from headrace._base.whole_number import whole_number
+from headrace.datasets.tar_stream.loaders import Streamed, sampled_world
 from headrace.delivery.attributes import OnError, OutTransform, OwnAttributes, Unasked
 from headrace.insight.of_loader import Insight
 from headrace.page.reports import Reports
-from headrace.streams.loaders import Streamed, sampled_world
 from headrace.tuning.attributes import ChosenNumbers, first_number, tuner_of
 
 if not hasattr(torch, "accelerator"):  # torch 2.6 brought it, and the arguments that the loader hands on

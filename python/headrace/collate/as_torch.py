@@ -16,12 +16,12 @@ from headrace._base.world import World
 from headrace._recipe.draws.draws import BatchUse, batch_uniform
 from headrace._recipe.draws.python_randomness import sample_randomness
 from headrace.collate import registry
+from headrace.datasets.sources import BlobDataset
+from headrace.datasets.sources.snapshot import Snapshot
+from headrace.datasets.tar_stream.loaders import is_stream
 from headrace.epochs.naming import Naming
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
-from headrace.sources import BlobDataset
-from headrace.sources.snapshot import Snapshot
-from headrace.streams.loaders import is_stream
 
 Holds = Callable[[OrderedBatch], bool]
 

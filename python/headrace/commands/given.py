@@ -7,10 +7,10 @@ from typing import Any
 
 from headrace import transforms
 from headrace._base.exceptions import named_words_of
+from headrace.datasets.opening.objects import is_object, named_object
+from headrace.datasets.opening.opened import opened
+from headrace.datasets.sources import BlobDataset, NotNative, as_counted
 from headrace.demo import recipes
-from headrace.opening.objects import is_object, named_object
-from headrace.opening.opened import opened
-from headrace.sources import BlobDataset, NotNative, as_counted
 
 
 class GivenError(ValueError):

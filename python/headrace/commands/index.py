@@ -7,12 +7,12 @@ from pathlib import Path
 
 from headrace._storage.remote.clients.answers import Stamp
 from headrace._storage.remote.urls import is_url
+from headrace.datasets.tar_shards.joined_index import packed
+from headrace.datasets.tar_shards.remote_index import remote_indexes, remote_shards
+from headrace.datasets.tar_shards.tar_index import index_of
+from headrace.datasets.tar_shards.urls import shard_paths
 from headrace.pack.joining import join
 from headrace.pack.manifest import NAME
-from headrace.shards.joined_index import packed
-from headrace.shards.remote_index import remote_indexes, remote_shards
-from headrace.shards.tar_index import index_of
-from headrace.shards.urls import shard_paths
 
 
 def run(shards: str, out: Path | None) -> int:

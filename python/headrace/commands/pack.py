@@ -13,7 +13,9 @@ from pathlib import Path
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace._base.cores import usable_cores
-from headrace.opening.opened import opened
+from headrace.datasets.opening.opened import opened
+from headrace.datasets.sources import as_counted
+from headrace.datasets.sources.dataset import BlobDataset
 from headrace.pack.conversion import COPY, RAW, Conversion
 from headrace.pack.manifest import IMAGES, LABELS
 from headrace.pack.packing import Packed, Share, pack
@@ -21,8 +23,6 @@ from headrace.pack.processes import run as run_jobs
 from headrace.pack.raw import pack_raw
 from headrace.pack.ray_tasks import run_with_ray
 from headrace.pack.tar_contents import contents_of
-from headrace.sources import as_counted
-from headrace.sources.dataset import BlobDataset
 
 _MOST_REASONS = 10  # that are printed
 

@@ -14,8 +14,8 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace import DataLoader, ImageFiles, VerificationError, transforms
 from headrace._base.cores import usable_cores
+from headrace.datasets.sources.image_folder import EXTENSIONS
 from headrace.demo import recipes
-from headrace.sources.image_folder import EXTENSIONS
 
 _CHUNK = 256  # files per step of the progress bar
 _RECIPES: dict[str, Callable[[], transforms.Compose]] = {"train": recipes.train, "eval": recipes.evaluation}

@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 import torch
 
 from headrace._base.originals.relied import Relied
-from headrace.columns.column import RowLayout
-from headrace.columns.source import ColumnSource, as_columns
+from headrace.datasets.columns.column import RowLayout
+from headrace.datasets.columns.source import ColumnSource, as_columns
+from headrace.datasets.sources import NotNative
 from headrace.delivery.settings import OwnSettings
-from headrace.sources import NotNative
 
 
 @dataclass(frozen=True)

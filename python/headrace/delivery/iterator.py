@@ -22,6 +22,7 @@ from headrace._recipe.draws.held_generators import left_alone
 from headrace.collate.as_torch import Holds, made_as_torch
 from headrace.collate.collate_threads import CollateThreads
 from headrace.collate.collation import Collation
+from headrace.datasets.sources.labels import as_in_workers
 from headrace.delivery import faults
 from headrace.delivery.arguments import can_pin
 from headrace.delivery.begun import Begun, Collated, Results
@@ -31,7 +32,6 @@ from headrace.delivery.settings import Settings
 from headrace.engine.engine import Engine, Flight
 from headrace.epochs.state import Progress
 from headrace.pace.pace import Pace, Spending
-from headrace.sources.labels import as_in_workers
 
 if TYPE_CHECKING:
     from headrace.tuning.of_epoch import Tuning

@@ -15,12 +15,12 @@ import torch
 from headrace._base.exceptions import is_a, set_traceback
 from headrace._base.recording import span
 from headrace._recipe.draws.draws import Draws
+from headrace.datasets.tar_stream.source import StreamTable
 from headrace.delivery.begun import Begun, Results
 from headrace.engine.engine import Engine
 from headrace.epochs.delivery import Delivery, settle
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
-from headrace.streams.source import StreamTable
 
 # Errors after which the batch stays the next one: memory may be available when it is requested again.
 MAY_PASS = (MemoryError, torch.OutOfMemoryError)

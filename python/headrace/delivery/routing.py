@@ -20,7 +20,12 @@ from headrace._lowering.python_steps.stepping import Stepping
 from headrace._recipe.steps.columns import AnyColumn
 from headrace._recipe.steps.recipe import Recipe
 from headrace.collate import collation, registry
-from headrace.columns.source import ColumnSource, as_columns
+from headrace.datasets.columns.source import ColumnSource, as_columns
+from headrace.datasets.fields.source import StackedSource, as_stacked
+from headrace.datasets.sources import BlobDataset, NotNative, Variant, as_source
+from headrace.datasets.sources.unchanged import Overridden
+from headrace.datasets.tar_stream.loaders import stream_source
+from headrace.datasets.tar_stream.source import StreamSource
 from headrace.delivery.arguments import check_replaceable
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.settings import OwnSettings, Settings
@@ -29,11 +34,6 @@ from headrace.delivery.worker_init import only_seeds
 from headrace.epochs import state
 from headrace.epochs.epochs import Epochs
 from headrace.mixing import programs
-from headrace.samples.source import StackedSource, as_stacked
-from headrace.sources import BlobDataset, NotNative, Variant, as_source
-from headrace.sources.unchanged import Overridden
-from headrace.streams.loaders import stream_source
-from headrace.streams.source import StreamSource
 
 
 @dataclass(frozen=True)

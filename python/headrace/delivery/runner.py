@@ -18,6 +18,9 @@ from headrace._storage.entry_points.entry_points import AUTO, Entries, EntryPoin
 from headrace._storage.remote.ahead import Announced
 from headrace.collate import collation
 from headrace.collate.as_torch import holds_of, naming_of
+from headrace.datasets.fields.geometry import unequal
+from headrace.datasets.fields.source import Tables
+from headrace.datasets.sources import BlobDataset, checked_table
 from headrace.delivery.arguments import can_pin, check_iterable, check_replaceable
 from headrace.delivery.faults import warn_of_dropped
 from headrace.delivery.gathering import Gathered
@@ -38,9 +41,6 @@ from headrace.engine.worker_info import WorkerValues
 from headrace.epochs.epochs import Epochs
 from headrace.epochs.samplers import sizes_known_to
 from headrace.epochs.state import Progress
-from headrace.samples.geometry import unequal
-from headrace.samples.source import Tables
-from headrace.sources import BlobDataset, checked_table
 from headrace.tuning.budget import rank_memory
 
 Renew = Callable[[Progress], Order | None]

@@ -16,10 +16,10 @@ from headrace._base.originals.relied import Relied
 from headrace._lowering import LoweringError, drawn_by
 from headrace._recipe.steps.columns import AnyColumn, ChainWeights, Column, Normal, PolicyNumber, SumWeights, WarpNumber
 from headrace._recipe.steps.recipe import Recipe
+from headrace.datasets.fields.source import StackedSource, as_stacked
+from headrace.datasets.sources import BlobDataset, NotNative
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.settings import OwnSettings
-from headrace.samples.source import StackedSource, as_stacked
-from headrace.sources import BlobDataset, NotNative
 
 
 class ImageRoute(Protocol):

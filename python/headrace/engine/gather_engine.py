@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from headrace._base.native import core
-from headrace.columns.column import RowLayout
+from headrace.datasets.columns.column import RowLayout
 from headrace.engine.engine import Engine, Flight
 
 

@@ -15,6 +15,7 @@ from headrace._base.world import World
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.steps.recipe import Recipe
 from headrace.collate import collation
+from headrace.datasets.sources import BlobDataset
 from headrace.delivery.routing import Native, stepping
 from headrace.delivery.settings import Settings
 from headrace.engine.device_engine import decoding_threads, destination_for
@@ -22,7 +23,6 @@ from headrace.epochs.samplers import order_of
 from headrace.fallback.iterators import missing_hook
 from headrace.mixing import programs
 from headrace.pillow.image_counts import ImageCounts
-from headrace.sources import BlobDataset
 from headrace.tuning.affinity import in_words
 from headrace.tuning.told import Tuned
 

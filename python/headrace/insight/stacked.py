@@ -14,6 +14,7 @@ from headrace._oracle.fields import ImageField, ReferenceFields
 from headrace._recipe.draws.draws import Draws
 from headrace.collate import collation
 from headrace.collate.collation import CollateFunction
+from headrace.datasets.fields.fields import Field
 from headrace.delivery.out_transform import seeded
 from headrace.delivery.settings import Settings
 from headrace.delivery.stacking import Stacked
@@ -32,7 +33,6 @@ from headrace.insight.verification import (
     compared_iterator,
     grey_levels_off,
 )
-from headrace.samples.fields import Field
 
 
 def reference_loader(settings: Settings, route: Stacked, epoch: Epoch) -> ReferenceLoader:

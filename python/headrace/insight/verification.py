@@ -22,6 +22,7 @@ from headrace._recipe.steps.recipe import Recipe
 from headrace._storage.remote.ahead import Announced
 from headrace.collate import collation
 from headrace.collate.collation import CollateFunction
+from headrace.datasets.sources import BlobDataset, checked_table
 from headrace.delivery.iterator import NativeIterator
 from headrace.delivery.out_transform import seeded
 from headrace.delivery.routing import Native, Threaded
@@ -30,7 +31,6 @@ from headrace.engine.device_engine import moved
 from headrace.engine.engine import Engine
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
-from headrace.sources import BlobDataset, checked_table
 
 
 class _FaultTolerantReference(ReferenceDataset):

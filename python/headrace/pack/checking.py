@@ -14,6 +14,7 @@ from PIL import ExifTags, Image
 
 from headrace._base.exceptions import words_of
 from headrace._base.native import core
+from headrace.datasets.sources.dataset import BlobDataset
 from headrace.pack.contents import Contents, Sample
 from headrace.pack.conversion import LOSSLESS
 from headrace.pack.joining import finished
@@ -21,7 +22,6 @@ from headrace.pack.manifest import Manifest, Terms
 from headrace.pack.packing import Bar
 from headrace.pack.processes import run
 from headrace.pack.shard_file import stored
-from headrace.sources.dataset import BlobDataset
 
 _SHOWN = 80  # characters of a value in a message
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from headrace._base.exceptions import words_of
 from headrace._recipe.arithmetic.pillow_ops import opened
+from headrace.datasets.sources.dataset import BlobDataset
 from headrace.pack.keys import Keys
-from headrace.sources.dataset import BlobDataset
 
 _SIGNATURES = (
     (b"\xff\xd8\xff", "jpg"),

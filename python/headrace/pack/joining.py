@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from headrace.datasets.sources.ranges import stamp_of
+from headrace.datasets.tar_shards.tar_index import index_of
 from headrace.pack.conversion import RAW
 from headrace.pack.manifest import (
     Manifest,
@@ -16,8 +18,6 @@ from headrace.pack.manifest import (
     store,
     store_record,
 )
-from headrace.shards.tar_index import index_of
-from headrace.sources.ranges import stamp_of
 
 
 def join(folder: Path) -> tuple[Manifest, list[int]]:

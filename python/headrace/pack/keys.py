@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from headrace._base.native import core
-from headrace.sources.dataset import BlobDataset
-from headrace.sources.image_files import ImageFiles
-from headrace.sources.image_folder import EXTENSIONS
-from headrace.tables.zip_archive import Zip
+from headrace.datasets.sources.dataset import BlobDataset
+from headrace.datasets.sources.image_files import ImageFiles
+from headrace.datasets.sources.image_folder import EXTENSIONS
+from headrace.datasets.tables.zip_archive import Zip
 
 _SHORT = {"jpeg": "jpg", "tiff": "tif"}
 _LONGEST = 200  # bytes of a key

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.exceptions import words_of
+from headrace.datasets.sources.dataset import BlobDataset
+from headrace.datasets.sources.ranges import stamp_of
 from headrace.pack.conversion import RAW, Conversion, square
 from headrace.pack.folder import begun
 from headrace.pack.manifest import (
@@ -31,8 +33,6 @@ from headrace.pack.manifest import (
 )
 from headrace.pack.packing import Bar, Packed
 from headrace.pack.processes import run
-from headrace.sources.dataset import BlobDataset
-from headrace.sources.ranges import stamp_of
 
 _SHARD = 1 << 26  # bytes of rows that are recorded, and perhaps repeated, together
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from headrace.datasets.sources.dataset import BlobDataset
 from headrace.pack.checking import Difference, check_terms
 from headrace.pack.manifest import IMAGES, LABELS, Manifest
 from headrace.pack.packing import Bar
 from headrace.pack.processes import run
 from headrace.pack.raw import fits, labels_of, row_of
-from headrace.sources.dataset import BlobDataset
 
 
 def check_raw(

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from headrace._base.private_files import open_new
+from headrace.datasets.sources.ranges import stamp_of
+from headrace.datasets.tar_shards.tar_index import index_of
 from headrace.pack.contents import Contents, Sample
 from headrace.pack.conversion import Conversion, converted
 from headrace.pack.manifest import Record, Terms, finish, record_path, store_record, unfinished
-from headrace.shards.tar_index import index_of
-from headrace.sources.ranges import stamp_of
 
 _MODE = 0o644
 _JPEGS = ("jpg", "jpeg")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.datasets.sources.ranges import read_range
+from headrace.datasets.tar_shards.dataset import TarShards
+from headrace.datasets.tar_shards.tar_index import TarIndex, index_of
 from headrace.pack.contents import Contents, Sample
-from headrace.shards.dataset import TarShards
-from headrace.shards.tar_index import TarIndex, index_of
-from headrace.sources.ranges import read_range
 
 
 class TarContents(Contents):
@@ -56,7 +56,7 @@ def contents_of(source: object) -> Contents:
         NotNative: the dataset cannot say where its images lie; see `as_source`.
         ValueError: it has no samples, or its images are decoded.
     """
-    from headrace.sources import as_counted
+    from headrace.datasets.sources import as_counted
 
     known = as_counted(source)
     if not known.encoded:

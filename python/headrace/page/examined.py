@@ -12,8 +12,8 @@ import numpy as np
 from headrace._base.exceptions import words_of
 from headrace._base.native import core
 from headrace._recipe.images.file_header import FileHeader, file_header
+from headrace.datasets.sources import BlobDataset
 from headrace.page.facts import Facts, SlowFile
-from headrace.sources import BlobDataset
 
 _MOST = 500  # files
 _LONGEST_S = 3.0

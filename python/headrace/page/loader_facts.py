@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
+from headrace.datasets.sources import BlobDataset
 from headrace.insight import machine
 from headrace.page.examined import examine
 from headrace.page.facts import Facts
 from headrace.page.pictures import pictures
 from headrace.page.recorded import Step, record
-from headrace.sources import BlobDataset
 
 _DELIVERED = {
     "native": "headrace's threads",

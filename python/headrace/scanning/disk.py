@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from headrace._base.system import forget_cached, is_cached
-from headrace.sources import BlobDataset
+from headrace.datasets.sources import BlobDataset
 
 _LONGEST_S = 1.0
 _MOST = 2**20  # bytes of a read

@@ -17,7 +17,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 from headrace import DataLoader, transforms
 from headrace._base.native import core
 from headrace._recipe.images.file_header import FileHeader, file_header
-from headrace.sources import BlobDataset
+from headrace.datasets.sources import BlobDataset
 
 _BATCH = 32
 # Every row of the image is decoded for a resize, and 64 bytes remain of it.

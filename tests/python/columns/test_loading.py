@@ -15,7 +15,7 @@ from torch.utils.data import ConcatDataset, Subset, default_collate, random_spli
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Arrays, Columns, DataLoader, VerificationError
-from headrace.columns.column import Column
+from headrace.datasets.columns.column import Column
 from headrace.engine.gather_engine import GatherEngine
 from support import eventually, same
 

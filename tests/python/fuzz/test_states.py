@@ -15,7 +15,7 @@ from fuzz.states.loaders import loader, states
 from fuzz.states.values import changed, places
 from fuzz.states.watched import watched
 
-from headrace.shards import tar_index
+from headrace.datasets.tar_shards import tar_index
 
 
 def test_a_few_states_and_files(tmp_path):

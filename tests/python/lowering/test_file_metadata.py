@@ -16,7 +16,7 @@ from torch.utils.data import Subset
 from headrace import Blobs, DataLoader, ImageFiles
 from headrace import transforms as T
 from headrace._recipe.images.file_image import FileImage
-from headrace.sources import BlobDataset
+from headrace.datasets.sources import BlobDataset
 from support import PHOTOS, assert_same
 
 

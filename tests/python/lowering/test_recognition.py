@@ -11,7 +11,7 @@ import torch
 
 from headrace import Blobs, DataLoader, ImageFolder
 from headrace import transforms as T
-from headrace.sources import BlobDataset, NotNative, as_source
+from headrace.datasets.sources import BlobDataset, NotNative, as_source
 from support import TENSOR, assert_same, pictures, train, write_folder
 
 TINY = T.Compose([T.Resize((8, 8)), *TENSOR])

@@ -14,7 +14,7 @@ from packs import checked, packed, turned
 from PIL import Image
 
 from headrace import Blobs, DataLoader, ImageFiles, TarShards
-from headrace.opening.opened import opened
+from headrace.datasets.opening.opened import opened
 from headrace.pack.conversion import COPY, LOSSLESS
 from support import assert_same, data_folder, hard_files, pictures, train, write_folder
 

@@ -21,7 +21,7 @@ from headrace import Cache, Network, TarShards
 from headrace import transforms as T
 from headrace._storage.remote.fetchers import traffic
 from headrace._storage.remote.traffic import Traffic
-from headrace.shards.tar_index import parsed, store
+from headrace.datasets.tar_shards.tar_index import parsed, store
 from support import assert_same, output_of
 
 pytest.importorskip("aiohttp", reason="fsspec reads HTTP with aiohttp")

@@ -31,7 +31,7 @@ def test_reports():
     loader = DataLoader(everything(), 6, True, seed=1, num_workers=2)
     text = str(loader.explain())
     for words in (
-        "24 samples of image, mask, indices, other, tokens, text, number of headrace.samples.dataset.Samples",
+        "24 samples of image, mask, indices, other, tokens, text, number of headrace.datasets.fields.dataset.Samples",
         "image: RandomResizedCrop",
         "filter='nearest'",
         "decodes every file in Python threads, for palette indices",

@@ -15,7 +15,7 @@ import pytest
 from foreign_writers import LIES, WRITERS, Row, dali, energon, lie, rows
 from headrace import TarShards
 from headrace._base.native import core
-from headrace.shards.tar_index import TarIndex, index_of
+from headrace.datasets.tar_shards.tar_index import TarIndex, index_of
 
 
 def write(path: Path, count: int = 6) -> Path:

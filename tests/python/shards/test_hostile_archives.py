@@ -13,7 +13,7 @@ import pytest
 
 import headrace
 from headrace import DataLoader, TarShards
-from headrace.shards.tar_index import index_of
+from headrace.datasets.tar_shards.tar_index import index_of
 from support import pictures, train
 
 END = bytes(1024)

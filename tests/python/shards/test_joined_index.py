@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from headrace._storage.remote.clients.answers import Stamp
-from headrace.shards.joined_index import Known, packed, unpacked
-from headrace.shards.tar_index import TarIndex, index_of
+from headrace.datasets.tar_shards.joined_index import Known, packed, unpacked
+from headrace.datasets.tar_shards.tar_index import TarIndex, index_of
 
 
 def indexes(folder: Path) -> list[TarIndex]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from headrace import DataLoader, TarShards
-from headrace.shards import dataset, kept
+from headrace.datasets.tar_shards import dataset, kept
 from support import assert_same, pictures, train
 
 COUNT = 24

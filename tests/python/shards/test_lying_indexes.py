@@ -20,7 +20,7 @@ from PIL import Image
 import headrace
 from headrace import TarShards
 from headrace import transforms as T
-from headrace.shards import tar_index
+from headrace.datasets.tar_shards import tar_index
 
 COUNT = 24
 TRANSFORM = T.Compose([T.CenterCrop(8), T.PILToTensor()])

@@ -14,7 +14,7 @@ import torch
 from stream_shards import EACH, ObjectServer, keys, keys_of, loader, stream, write_shards
 
 from headrace import Network
-from headrace.streams import pieces
+from headrace.datasets.tar_stream import pieces
 from support import WATCHDOG_S, assert_same, pictures
 
 pytest.importorskip("aiohttp", reason="fsspec reads HTTP with aiohttp")
@@ -124,7 +124,7 @@ def test_an_empty_shard_is_named(tmp_path: Path) -> None:
 def test_a_length_that_is_never_reached_is_an_error_behind_the_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headrace.streams.plan.MOST_TURNS", 0)
+    monkeypatch.setattr("headrace.datasets.tar_stream.plan.MOST_TURNS", 0)
     write_shards(tmp_path, 2)
     with ObjectServer(tmp_path) as server:
         batches = iter(loader(stream(server, "{000..001}.tar", length=1000)))

@@ -11,7 +11,7 @@ import pytest
 from stream_shards import EACH, Faults, ObjectServer, expected, keys, keys_of, loader, stream, write_shards
 
 from headrace import Network
-from headrace.streams import pieces
+from headrace.datasets.tar_stream import pieces
 from support import assert_same, eventually
 
 pytest.importorskip("aiohttp", reason="fsspec reads HTTP with aiohttp")

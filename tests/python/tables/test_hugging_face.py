@@ -148,7 +148,7 @@ TYPES = {
 @pytest.mark.parametrize("nested", [False, True], ids=["bytes", "struct"])
 @pytest.mark.parametrize("kind", TYPES)
 def test_kinds_of_binary(kind, nested):
-    from headrace.tables.image_column import ImageColumn
+    from headrace.datasets.tables.image_column import ImageColumn
 
     values = [*pictures(9), b"short", b"", b"twelve bytes"]
     array = pa.array(values, TYPES[kind])

@@ -1,0 +1,1 @@
+"""Datasets that locate their samples' bytes or rows."""

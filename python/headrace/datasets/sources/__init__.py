@@ -1,0 +1,24 @@
+"""Image datasets that the native path reads: files, folders, encoded images in memory, arrays of pixels."""
+
+from headrace.datasets.sources.arrays import Arrays
+from headrace.datasets.sources.blobs import Blobs
+from headrace.datasets.sources.dataset import BlobDataset, Variant, checked_table
+from headrace.datasets.sources.image_files import ImageFiles
+from headrace.datasets.sources.image_folder import ImageFolder
+from headrace.datasets.sources.image_sizes import image_sizes
+from headrace.datasets.sources.recognised.recognise import as_counted, as_source
+from headrace.datasets.sources.unchanged import NotNative
+
+__all__ = [
+    "Arrays",
+    "BlobDataset",
+    "Blobs",
+    "ImageFiles",
+    "ImageFolder",
+    "NotNative",
+    "Variant",
+    "as_counted",
+    "as_source",
+    "checked_table",
+    "image_sizes",
+]

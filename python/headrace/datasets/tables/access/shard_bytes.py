@@ -1,0 +1,58 @@
+"""The bytes of a shard that say where its samples lie: of a mapped file, or fetched."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace._storage.remote.files import RemoteFiles
+from headrace.datasets.tables.access.access import read_long, read_short
+
+Int64s = npt.NDArray[np.int64]
+
+
+class ShardBytes(Protocol):
+    """Parts of a shard, which has `size` bytes."""
+
+    size: int
+
+    def head(self, length: int) -> Any:
+        """Returns the first bytes, fewer if there are not so many. Raises OSError."""
+
+    def at(self, begins: Int64s, length: int) -> npt.NDArray[np.uint8]:
+        """Returns `length` bytes from each of `begins` on, all in the shard: uint8 (n, length). Raises OSError."""
+
+
+class MappedBytes:
+    """A file of this machine.
+
+    Args:
+        data: its bytes, mapped.
+    """
+
+    def __init__(self, data: Any) -> None:
+        self._data, self.size = data, len(data)
+
+    def head(self, length: int) -> Any:
+        return memoryview(self._data)[:length]
+
+    def at(self, begins: Int64s, length: int) -> npt.NDArray[np.uint8]:
+        whole: npt.NDArray[np.uint8] = np.frombuffer(self._data, np.uint8)
+        found: npt.NDArray[np.uint8] = whole[begins[:, None] + np.arange(length)]
+        return found
+
+
+class FarBytes:
+    """An object in another machine."""
+
+    def __init__(self, files: RemoteFiles, number: int) -> None:
+        assert files.stamps is not None
+        self._files, self._number, self.size = files, number, files.stamps[number].size
+
+    def head(self, length: int) -> Any:
+        return read_long(self._files, self._number, 0, min(length, self.size))
+
+    def at(self, begins: Int64s, length: int) -> npt.NDArray[np.uint8]:
+        return read_short(self._files, self._number, begins, length)

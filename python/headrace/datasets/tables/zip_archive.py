@@ -1,0 +1,154 @@
+"""A zip archive of class folders as a dataset: stored members are read where they lie."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace._storage.local_cache.local import checked_local
+from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.network import Network
+from headrace.datasets.sources.image_folder import EXTENSIONS
+from headrace.datasets.tables.access.access import Access, RangeFile
+from headrace.datasets.tables.access.zip_members import far_members
+from headrace.datasets.tables.file_spans import FileSpans, Stamp
+from headrace.datasets.tables.source import TableSource
+
+_HEADER = 30  # bytes of a member's own header before its name
+_AHEAD = 1 << 16  # bytes of an archive's directory that are read at a time, at least
+_ENCRYPTED = 1
+_OF_MACOS = "__MACOSX"  # a folder of metadata, whose files end like the images they belong to
+
+
+class Zip(TableSource):
+    """Images in a zip archive, arranged as ``root/class_x/anything.jpg``.
+
+    The classes, the files and their order are those of `ImageFolder` of the unpacked folder. Members have to be stored,
+    not compressed: images do not become smaller. An archive that changes after the dataset was made is an error of the
+    samples that are read then.
+
+    Args:
+        path: the archive, or its URL, which fsspec reads: its directory and its members by ranges.
+        root: the folder inside that holds one folder per class. "": the archive itself.
+        transform, target_transform, mode: as in `ImageFolder`.
+        cache: as in `ImageFiles`.
+        storage_options, network: of a URL, as in `ImageFiles`.
+
+    Attributes:
+        classes: names of the class folders, sorted.
+        class_to_idx: dict of class name to label.
+        names: the members, in the order of the samples.
+
+    Raises:
+        OSError: the archive cannot be read.
+        ValueError: it is no zip archive or damaged, an image in it is compressed, encrypted or there twice, or there is
+            no class folder, or one without an image.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        root: str = "",
+        transform: Callable[[Any], Any] | None = None,
+        target_transform: Callable[[Any], Any] | None = None,
+        *,
+        mode: str = "RGB",
+        cache: Cache | str | os.PathLike[str] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        network: Network | None = None,
+    ) -> None:
+        access = Access.of(path, cache, storage_options, network)
+        self._cache = checked_local(cache) if access is None else None
+        far = None if access is None else access.files([os.fspath(path)])
+        self.path = str(Path(path).absolute()) if far is None else far.shown[0]
+        self._stamp = Stamp.of(self.path) if far is None else None
+        file = self.path if far is None else BufferedReader(RangeFile(far), _AHEAD)
+        self.classes, members = _members(file, self.path, root.strip("/"))
+        self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
+        self.names = [member.filename for _, member in members]
+        labels = np.array([self.class_to_idx[name] for name, _ in members], np.int64)
+        super().__init__(labels, transform, target_transform, mode)
+        check_stored(self.path, [member for _, member in members])
+        if far is not None and access is not None:
+            self._images = far_members(far, access, [member for _, member in members])
+            return
+        self._begins, self._sizes = _places(self.path, [member for _, member in members])
+        self._images = self._locate()
+
+    def _locate(self) -> FileSpans:
+        if self._stamp is None or Stamp.of(self.path) != self._stamp:
+            raise ValueError(f"{self.path} has changed since the dataset was made; make a new one")
+        which = np.zeros(len(self._begins), np.int64)
+        return FileSpans([self._stamp], which, self._begins, self._sizes, self._cache)
+
+    def identity(self, index: int) -> str:
+        return "/".join(self.names[index].split("/")[-2:])
+
+    def location(self, index: int) -> str:
+        return f"{self.names[index]} in {self.path}"
+
+    def __repr__(self) -> str:
+        return f"Zip({self.path!r}, {len(self)} images in {len(self.classes)} classes)"
+
+
+def _members(file: Any, path: str, root: str) -> tuple[list[str], list[tuple[str, ZipInfo]]]:
+    """Returns the classes, and the images of each class with its name, in ImageFolder's order."""
+    try:
+        with ZipFile(file) as archive:
+            members = archive.infolist()
+    except (BadZipFile, NotImplementedError) as error:
+        raise ValueError(f"{path} is no zip archive, or it is damaged: {error}") from error
+    below = f"{root}/" if root else ""
+    classes: set[str] = set()
+    images: dict[str, tuple[str, ZipInfo]] = {}
+    for member in members:
+        name = member.filename
+        folder, inside, _ = name.removeprefix(below).partition("/")
+        if not name.startswith(below) or not inside or not folder or folder == _OF_MACOS:
+            continue
+        classes.add(folder)
+        if name.lower().endswith(EXTENSIONS):
+            if name in images:
+                raise ValueError(f"{path} has two members {name!r}; which one is meant is not known")
+            images[name] = folder, member
+    found = sorted(images.values(), key=lambda one: (one[0], one[1].filename.rpartition("/")[::2]))
+    if not classes:
+        raise ValueError(f"{path} has no class folder below {root or 'its root'!r}; give the folder of these as root")
+    if empty := sorted(classes - {folder for folder, _ in found}):
+        raise ValueError(f"{path} has no image for the classes {', '.join(empty)}")
+    return sorted(classes), found
+
+
+def check_stored(path: str, members: list[ZipInfo]) -> None:
+    """Raises ValueError unless each member is a range of bytes of the archive."""
+    for member in members:
+        if member.flag_bits & _ENCRYPTED:
+            raise ValueError(f"{member.filename} in {path} is encrypted, which is not read")
+        if member.compress_type != ZIP_STORED or member.compress_size != member.file_size:
+            raise ValueError(
+                f"{member.filename} in {path} is compressed, so it is no range of bytes; pack the images without "
+                "compression (zip -0 -r), or unpack them"
+            )
+
+
+def _places(path: str, members: list[ZipInfo]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Returns where the members' bytes begin, and their numbers: int64 (n,)."""
+    headers = np.array([member.header_offset for member in members], np.int64)
+    if (headers < 0).any():
+        raise ValueError(f"{path} is damaged: a member does not lie in it")
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a string
+        parts = [os.pread(file.fileno(), _HEADER, at) for at in headers.tolist()]
+    if any(len(part) < _HEADER for part in parts):
+        raise ValueError(f"{path} is damaged: a member does not lie in it")
+    own = np.frombuffer(b"".join(parts), np.uint8).reshape(-1, _HEADER)
+    if (own[:, :4] != np.frombuffer(b"PK\x03\x04", np.uint8)).any():
+        raise ValueError(f"{path} is damaged: a member does not begin where its directory says")
+    behind = own[:, 26:30].copy().view("<u2").astype(np.int64).sum(axis=1)  # the lengths of the name and the rest
+    return headers + _HEADER + behind, np.array([member.file_size for member in members], np.int64)
