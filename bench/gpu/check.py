@@ -126,7 +126,7 @@ def gpu() -> dict[str, Any]:
 
     import torch
 
-    from headrace.engine import destination
+    from headrace._engine import destination
 
     properties = torch.cuda.get_device_properties(0)
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]

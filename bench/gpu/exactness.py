@@ -23,7 +23,7 @@ from PIL import Image
 from bench.datasets import PHOTOS
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
-from headrace.engine import destination
+from headrace._engine import destination
 
 EDGE = 128  # of the crop that is compared
 FEW = 500  # files: the oracle makes them one by one

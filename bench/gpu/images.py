@@ -20,7 +20,7 @@ def files(folder: Path | None, count: int = WANTED) -> list[Path]:
 
 def engine_files(paths: Iterable[Path]) -> list[bytes]:
     """The bytes of the files that headrace routes to the GPU's decoders. Each file is read and routed once."""
-    from headrace.engine import destination
+    from headrace._engine import destination
 
     route, paths = destination.required().route, list(paths)
     read = {path: path.read_bytes() for path in dict.fromkeys(paths)}

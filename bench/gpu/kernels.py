@@ -19,11 +19,11 @@ from bench.gpu import images
 from bench.gpu.turns import spread
 from headrace import transforms
 from headrace._base.native import core
+from headrace._engine import destination
+from headrace._engine.layout import Layout
 from headrace._recipe.arithmetic import boxes, pillow_rule
 from headrace._recipe.steps.byte_table import Pointwise, table
 from headrace._recipe.steps.steps import FILTERS
-from headrace.engine import destination
-from headrace.engine.layout import Layout
 from headrace.ops.device_ops import Job, Plan
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}

@@ -21,7 +21,7 @@ from bench.gpu.contenders import CONTENDERS, Batches, Work, first_batch
 from bench.gpu.questions import decoding
 from bench.gpu.questions.place import Place
 from bench.gpu.turns import by_name, finish_with, options_of, spread, take_turns, work_of
-from headrace.engine import destination
+from headrace._engine import destination
 
 BARE = "nvjpegDecodeBatched alone, on the engines"
 BARE_STATES, BARE_BATCH = 2, 64  # the values with which headrace calls it

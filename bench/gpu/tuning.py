@@ -3,7 +3,7 @@
     python -m bench.gpu.tuning [--images DIR] [--seconds S] [--rounds N] [--only NAME ...] [--out FILE.json]
     python -m bench.gpu.training --tuning ...    the same with a training step
 
-Shows the effect of the defaults in headrace/engine/device_engine.py (CALLS) and in the loader on this machine.
+Shows the effect of the defaults in headrace/_engine/device_engine.py (CALLS) and in the loader on this machine.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from unittest.mock import patch
 from bench.gpu.contenders import Batches, Work, headrace
 from bench.gpu.loaders import run, table
 from bench.gpu.turns import finish_with, options_of, work_of
-from headrace.engine import device_engine
-from headrace.engine.device_engine import Calls
+from headrace._engine import device_engine
+from headrace._engine.device_engine import Calls
 
 
 def variant(decoder: str, calls: Calls, **options: Any) -> Callable[[Work], Batches]:

@@ -84,7 +84,7 @@ def _no_engine(*_: Any, **__: Any) -> None:
 
 
 def main() -> None:
-    from headrace.engine.engine import Engine
+    from headrace._engine.engine import Engine
 
     Engine.__init__ = _no_engine  # type: ignore[method-assign]
     torch.set_num_threads(1)

@@ -14,10 +14,10 @@ from fuzz.chains import images
 from fuzz.chains.chain import Chain, made, shorter
 from fuzz.chains.direct import Direct, NotDirect
 from headrace import DataLoader
+from headrace._engine.engine import Engine
+from headrace._engine.views_engine import ViewsEngine
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.draws.draws import Draws
-from headrace.engine.engine import Engine
-from headrace.engine.views_engine import ViewsEngine
 
 
 class Refused(Exception):

@@ -27,10 +27,10 @@ if not hasattr(torch, "accelerator"):  # torch 2.6 brought it, and the arguments
 
 if TYPE_CHECKING:
     from headrace._base.errors import SampleError
+    from headrace._engine.engine import Engine
     from headrace._storage.entry_points.entry_points import EntryPoints
     from headrace.delivery import routing
     from headrace.delivery.settings import OwnSettings, Settings
-    from headrace.engine.engine import Engine
     from headrace.epochs import state
     from headrace.epochs.order import OrderedBatch
     from headrace.fallback.epochs import TorchEpochs

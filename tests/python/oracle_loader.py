@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import headrace
-from headrace.engine import engine
+from headrace._engine import engine
 from headrace.epochs.state import Progress
 from torchvision_shim import import_torchvision
 

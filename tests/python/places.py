@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from headrace import DataLoader
-from headrace.engine.device_engine import moved
+from headrace._engine.device_engine import moved
 
 EMULATED_MOST = 200_000  # bytes of a file: the emulation takes seconds for images of many megapixels
 

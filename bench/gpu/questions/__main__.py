@@ -23,7 +23,7 @@ from bench.gpu import images
 from bench.gpu.questions import behaviour, decoding
 from bench.gpu.questions.place import Place
 from headrace._base.native import core
-from headrace.engine import destination
+from headrace._engine import destination
 
 
 def present(candidates: Sequence[str]) -> dict[str, Any]:

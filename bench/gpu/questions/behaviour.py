@@ -14,7 +14,7 @@ from PIL import Image
 from bench.gpu.questions.decoding import ask_each, opened
 from bench.gpu.questions.nvjpeg import STATUS, YUV, Nvjpeg, NvjpegError, images
 from bench.gpu.questions.place import POISON, Place, Planes
-from headrace.engine import destination
+from headrace._engine import destination
 
 BACKENDS = ("hardware", "cuda")
 BUSY_CYCLES = 200_000_000  # a tenth of a second of a GPU's clock

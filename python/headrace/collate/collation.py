@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch.utils.data import default_collate, default_convert
 
+from headrace._engine.sized_engine import Sized
 from headrace._lowering.python_steps.copies import copied
 from headrace._lowering.python_steps.reach import Reach
 from headrace._recipe.draws.draws import BatchUse, batch_uniform
 from headrace._recipe.draws.python_randomness import sample_randomness, seed_of
 from headrace.collate import registry
 from headrace.collate.stacked_views import StackedViews
-from headrace.engine.sized_engine import Sized
 from headrace.epochs.state import Progress
 from headrace.mixing import direct_mixes, programs
 

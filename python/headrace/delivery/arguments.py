@@ -12,9 +12,9 @@ from torch.utils.data import get_worker_info
 
 from headrace._base.whole_number import whole_number
 from headrace._base.world import World
+from headrace._engine.layout import Layout
 from headrace._recipe.steps.recipe import DTYPES, Recipe
 from headrace.delivery import faults
-from headrace.engine.layout import Layout
 from headrace.tuning.budget import Auto
 
 

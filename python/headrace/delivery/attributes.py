@@ -11,8 +11,8 @@ import torch
 
 if TYPE_CHECKING:
     from headrace._base.world import World
+    from headrace._engine.destination import Destination
     from headrace._storage.entry_points.entry_points import EntryPoints
-    from headrace.engine.destination import Destination
 
 OnError = Literal["raise", "skip", "replace"]
 OutTransform = Callable[[Any], Any]

@@ -10,7 +10,7 @@ import numpy as np
 
 from headrace._base.errors import SampleError
 from headrace._base.exceptions import is_a
-from headrace.engine.engine import Failure, Flight
+from headrace._engine.engine import Failure, Flight
 from headrace.epochs.delivery import Delivery
 from headrace.epochs.order import OrderedBatch
 

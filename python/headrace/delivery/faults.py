@@ -13,8 +13,8 @@ import numpy as np
 
 from headrace._base.errors import SampleError, native_cause, sample_error, to_raise
 from headrace._base.exceptions import is_a, shown, traceback_of, with_causes
+from headrace._engine.engine import Failure
 from headrace.delivery.attributes import OnError
-from headrace.engine.engine import Failure
 
 ON_ERROR: tuple[OnError, ...] = get_args(OnError)
 

@@ -17,6 +17,8 @@ from headrace._base.lifetimes.endings import Ending, call_all
 from headrace._base.lifetimes.living import Living
 from headrace._base.native import core
 from headrace._base.recording import span
+from headrace._engine.counters.pace import Pace, Spending
+from headrace._engine.engine import Engine, Flight
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.draws.held_generators import left_alone
 from headrace.collate.as_torch import Holds, made_as_torch
@@ -29,9 +31,7 @@ from headrace.delivery.begun import Begun, Collated, Results
 from headrace.delivery.line import Line, Order
 from headrace.delivery.looking import Looking
 from headrace.delivery.settings import Settings
-from headrace.engine.engine import Engine, Flight
 from headrace.epochs.state import Progress
-from headrace.pace.pace import Pace, Spending
 
 if TYPE_CHECKING:
     from headrace.tuning.of_epoch import Tuning

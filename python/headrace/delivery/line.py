@@ -14,10 +14,10 @@ import torch
 
 from headrace._base.exceptions import is_a, set_traceback
 from headrace._base.recording import span
+from headrace._engine.engine import Engine
 from headrace._recipe.draws.draws import Draws
 from headrace.datasets.tar_stream.source import StreamTable
 from headrace.delivery.begun import Begun, Results
-from headrace.engine.engine import Engine
 from headrace.epochs.delivery import Delivery, settle
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from headrace._engine.counters.counters import Counters
+from headrace._engine.counters.pace import Seen
+from headrace._engine.counters.scheduled import of_threads
+from headrace._engine.engine import Engine
 from headrace.collate.collate_threads import CollateThreads
 from headrace.delivery.begun import Results
-from headrace.engine.engine import Engine
-from headrace.pace.counters import Counters
-from headrace.pace.pace import Seen
-from headrace.pace.scheduled import of_threads
 
 
 class Looking:

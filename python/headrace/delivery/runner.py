@@ -10,6 +10,14 @@ from typing import Any
 from headrace._base.errors import SampleError
 from headrace._base.lifetimes.living import Living
 from headrace._base.native import core
+from headrace._engine.device_engine import make_engine
+from headrace._engine.engine import Engine
+from headrace._engine.gather_engine import GatherEngine
+from headrace._engine.sized_engine import SizedEngine
+from headrace._engine.stacked_engine import StackedEngine
+from headrace._engine.variant_engine import VariantEngine
+from headrace._engine.views_engine import make_views_engine
+from headrace._engine.worker_info import WorkerValues
 from headrace._lowering.python_steps.short import is_short
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.steps.aspect_sizes import nearest_of
@@ -30,14 +38,6 @@ from headrace.delivery.out_transform import seeded
 from headrace.delivery.routing import AnySource, Threaded, stepping
 from headrace.delivery.settings import Settings
 from headrace.delivery.stacking import Stacked
-from headrace.engine.device_engine import make_engine
-from headrace.engine.engine import Engine
-from headrace.engine.gather_engine import GatherEngine
-from headrace.engine.sized_engine import SizedEngine
-from headrace.engine.stacked_engine import StackedEngine
-from headrace.engine.variant_engine import VariantEngine
-from headrace.engine.views_engine import make_views_engine
-from headrace.engine.worker_info import WorkerValues
 from headrace.epochs.epochs import Epochs
 from headrace.epochs.samplers import sizes_known_to
 from headrace.epochs.state import Progress

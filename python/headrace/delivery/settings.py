@@ -11,12 +11,12 @@ import torch
 from torch.utils.data import IterableDataset
 
 from headrace._base.world import World
+from headrace._engine import destination as destinations
+from headrace._engine.destination import Destination
+from headrace._engine.layout import Layout
 from headrace._storage.entry_points.entry_points import EntryPoints, checked_entry_points
 from headrace.delivery import arguments
 from headrace.delivery.attributes import OnError, OutTransform
-from headrace.engine import destination as destinations
-from headrace.engine.destination import Destination
-from headrace.engine.layout import Layout
 from headrace.epochs.samplers import Samplers
 from headrace.tuning import affinity
 

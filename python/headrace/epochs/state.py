@@ -10,14 +10,14 @@ import PIL
 import torch
 
 from headrace._base.errors import SampleError
+from headrace._engine.counters.counters import Counters
+from headrace._engine.counters.pace import Pace
 from headrace._recipe.arithmetic import pillow_rule
 from headrace.epochs.delivery import Delivery, settle
 from headrace.epochs.generator_states import RandomState
 from headrace.epochs.order import Cut
 from headrace.epochs.sampler_state import SamplerState
 from headrace.epochs.samplers import Order
-from headrace.pace.counters import Counters
-from headrace.pace.pace import Pace
 
 VERSION = 3
 _END = 2**62  # an offset beyond the last item of any order

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader as TorchDataLoader
 
+from headrace._engine.counters.pace import Pace
 from headrace.epochs.sampler_state import is_stateful
 from headrace.epochs.samplers import begin_with, followers, late_epoch, requested_epoch, samplers_of
 from headrace.fallback.iterators import missing_hook
@@ -16,7 +17,6 @@ from headrace.fallback.layout import Saved, read, write
 from headrace.fallback.making import Making
 from headrace.fallback.progress import TorchProgress
 from headrace.fallback.workers import have_states
-from headrace.pace.pace import Pace
 from headrace.pillow.image_counts import ImageCounts
 from headrace.sampler.seeded import Seeded, tell
 

@@ -18,12 +18,12 @@ import torch
 from torch.utils.data import dataloader
 from torch.utils.data.dataloader import _DatasetKind
 
+from headrace._engine.counters.pace import Pace
 from headrace._recipe.draws.python_randomness import kept_generators
 from headrace.fallback.deferring import Counted, InWorkers, call_deferring
 from headrace.fallback.returned_blocks import ReturnedBlocks, blocks_of
 from headrace.fallback.seeded_indices import SeededCall, SeededSamples
 from headrace.fallback.workers import WorkerStates
-from headrace.pace.pace import Pace
 from headrace.pillow.image_counts import ImageCounts
 
 _HOOKS = {

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch.utils.data import IterableDataset
 
+from headrace._engine.counters.pace import Pace, Seen
+from headrace._engine.counters.scheduled import of_processes
 from headrace.epochs.sampler_state import is_stateful, state_of
 from headrace.fallback.carried import Task, WorkerPlace
 from headrace.fallback.indices import IndexBatches, IndexPosition, unbegun
@@ -18,8 +20,6 @@ from headrace.fallback.layout import Saved, TorchStart
 from headrace.fallback.randomness import Randomness
 from headrace.fallback.seeded_indices import SampleSeeds
 from headrace.fallback.workers import WorkerStates
-from headrace.pace.pace import Pace, Seen
-from headrace.pace.scheduled import of_processes
 from headrace.pillow.image_counts import ImageCounts
 
 _OTHER_BOOKS = (AttributeError, KeyError, IndexError, TypeError)  # raised where torch's internals are others

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 from headrace._base.errors import VerificationError
+from headrace._engine.engine import Engine
 from headrace.collate.collation import CollateFunction
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.out_transform import seeded
 from headrace.delivery.settings import Settings
-from headrace.engine.engine import Engine
 from headrace.insight.report import Explanation, Part, collating, ranks, seeding
 from headrace.insight.verification import Epoch, ReferenceLoader, Report, collated_by, compared_iterator
 

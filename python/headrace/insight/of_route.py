@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headrace._engine.engine import Engine
+from headrace._engine.sized_engine import SizedEngine
 from headrace.delivery.gathering import Gathered
 from headrace.delivery.routing import Fallback, Route, Threaded, reasons
 from headrace.delivery.runner import Runner, collate_threads
 from headrace.delivery.settings import Settings
 from headrace.delivery.stacking import Stacked
-from headrace.engine.engine import Engine
-from headrace.engine.sized_engine import SizedEngine
 from headrace.epochs.order import OrderedBatch
 from headrace.fallback.epochs import TorchEpochs
 from headrace.insight import gathered, report, stacked, stats, verification

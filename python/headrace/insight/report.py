@@ -12,13 +12,13 @@ from torch.utils.data import IterableDataset
 from headrace._base.native import core
 from headrace._base.text import shortened
 from headrace._base.world import World
+from headrace._engine.device_engine import decoding_threads, destination_for
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.steps.recipe import Recipe
 from headrace.collate import collation
 from headrace.datasets.sources import BlobDataset
 from headrace.delivery.routing import Native, stepping
 from headrace.delivery.settings import Settings
-from headrace.engine.device_engine import decoding_threads, destination_for
 from headrace.epochs.samplers import order_of
 from headrace.fallback.iterators import missing_hook
 from headrace.mixing import programs

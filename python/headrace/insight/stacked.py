@@ -10,6 +10,8 @@ from typing import Any
 import torch
 
 from headrace._base.errors import VerificationError
+from headrace._engine.device_engine import moved
+from headrace._engine.engine import Engine
 from headrace._oracle.fields import ImageField, ReferenceFields
 from headrace._recipe.draws.draws import Draws
 from headrace.collate import collation
@@ -18,8 +20,6 @@ from headrace.datasets.fields.fields import Field
 from headrace.delivery.out_transform import seeded
 from headrace.delivery.settings import Settings
 from headrace.delivery.stacking import Stacked
-from headrace.engine.device_engine import moved
-from headrace.engine.engine import Engine
 from headrace.insight import report
 from headrace.insight.report import Explanation, Part
 from headrace.insight.verification import (

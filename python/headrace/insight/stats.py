@@ -6,17 +6,17 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from headrace._base.cores import allowed_cores, cpu_quota
+from headrace._engine.counters.counters import Counters
+from headrace._engine.counters.durations import Durations, percentile
+from headrace._engine.counters.pace import Pace
+from headrace._engine.engine import Engine
 from headrace._storage.entry_points.entry_points import Entries
 from headrace._storage.local_cache.counts import Kept
 from headrace._storage.local_cache.local import kept
 from headrace._storage.remote.fetchers import traffic
 from headrace._storage.remote.traffic import Traffic
 from headrace.delivery.settings import Settings
-from headrace.engine.engine import Engine
 from headrace.epochs.state import Progress
-from headrace.pace.counters import Counters
-from headrace.pace.durations import Durations, percentile
-from headrace.pace.pace import Pace
 from headrace.pillow.image_counts import ImageCounts
 from headrace.tuning.told import Tuned
 from headrace.verdict.load import STAGES, Setting

@@ -15,6 +15,8 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
 from headrace._base.errors import VerificationError
+from headrace._engine.device_engine import moved
+from headrace._engine.engine import Engine
 from headrace._oracle.reference import ReferenceDataset, reference_sample
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.kinds import as_kinds
@@ -27,8 +29,6 @@ from headrace.delivery.iterator import NativeIterator
 from headrace.delivery.out_transform import seeded
 from headrace.delivery.routing import Native, Threaded
 from headrace.delivery.settings import Settings
-from headrace.engine.device_engine import moved
-from headrace.engine.engine import Engine
 from headrace.epochs.order import OrderedBatch
 from headrace.epochs.state import Progress
 

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from headrace._base.native import core
-from headrace.engine import destination as destinations
-from headrace.engine.destination import Destination
-from headrace.engine.layout import Layout
+from headrace._engine import destination as destinations
+from headrace._engine.destination import Destination
+from headrace._engine.layout import Layout
 
 Plan = dict[str, Any]  # plan of one image: see csrc/bind/plan.h
 

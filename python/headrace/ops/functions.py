@@ -13,12 +13,12 @@ from headrace import transforms
 from headrace._base.cores import usable_cores
 from headrace._base.native import core
 from headrace._base.whole_number import whole_number
+from headrace._engine import destination
+from headrace._engine.layout import Layout
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.arithmetic.pillow_ops import open_rgb
 from headrace._recipe.steps.byte_table import Pointwise, table
 from headrace._recipe.steps.steps import FILTERS
-from headrace.engine import destination
-from headrace.engine.layout import Layout
 from headrace.ops import device_ops
 from headrace.ops.arguments import check_counts, check_dtype, checked_box, encoded, output_size
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch.utils.data import IterableDataset
 
-from headrace.pace.pace import Pace
+from headrace._engine.counters.pace import Pace
 from headrace.publishing.figures import LoaderFigures, StageFigures
 from headrace.publishing.look import Look, look_at, pace_of
 from headrace.publishing.recent import Recent

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace._base.exceptions import named_words_of
-from headrace.pace.pace import Pace
+from headrace._engine.counters.pace import Pace
 from headrace.publishing.totals import Totals
 
 

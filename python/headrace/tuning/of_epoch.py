@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
-from headrace.pace.pace import Mark, Pace
+from headrace._engine.counters.pace import Mark, Pace
 from headrace.tuning.tensors import bytes_of
 from headrace.tuning.tuner import Choice, Tuner
 from headrace.tuning.turns import Window

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch.utils.data import IterableDataset
 
-from headrace.pace.pace import Pace
+from headrace._engine.counters.pace import Pace
 from headrace.tuning.tuner import Tuner
 from headrace.verdict.load import Load, Setting, between
 from headrace.verdict.model import free_cores, period, with_threads

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from headrace.pace.pace import Step
+from headrace._engine.counters.pace import Step
 from headrace.verdict.load import Load
 from headrace.verdict.model import (
     free_cores,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from headrace.pace.pace import Mark
+from headrace._engine.counters.pace import Mark
 
 #: Stages of native threads. All but the first are timed for one sample in sixteen, so only their shares count.
 STAGES = ("read", "header", "decode", "resize")

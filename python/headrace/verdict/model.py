@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from headrace.pace.pace import Step
+from headrace._engine.counters.pace import Step
 from headrace.verdict.load import Load
 
 _DELAYED = 0.15  # share of the wish to run, above which other programs or threads are said to take the cores

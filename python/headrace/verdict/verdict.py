@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from headrace.pace.pace import Mark, Step
+from headrace._engine.counters.pace import Mark, Step
 from headrace.verdict.changes import Change, changes, making_of
 from headrace.verdict.load import Load, Setting, between
 from headrace.verdict.model import is_crowded, is_slowed, keep_interpreter, period, simulated, terms

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from headrace.engine import destination as destinations
+from headrace._engine import destination as destinations
 from headrace.ops import device_ops
 from headrace.ops import functions as ops
 from support import MEAN, STD, pictures

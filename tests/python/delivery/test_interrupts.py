@@ -14,8 +14,8 @@ import torch
 
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
+from headrace._engine import engine
 from headrace.delivery.iterator import NativeIterator
-from headrace.engine import engine
 from support import assert_same, output_of, pictures, train
 
 pytestmark = pytest.mark.processes

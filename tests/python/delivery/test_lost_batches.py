@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from headrace import Blobs, DataLoader
+from headrace._engine import device_engine
+from headrace._engine.device_engine import FusedEngine
+from headrace._engine.engine import Engine
 from headrace._recipe.draws.draws import Draws
-from headrace.engine import device_engine
-from headrace.engine.device_engine import FusedEngine
-from headrace.engine.engine import Engine
 from support import assert_same, pictures, train
 
 SAMPLES, BATCH = 48, 8

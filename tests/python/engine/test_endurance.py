@@ -19,7 +19,7 @@ import torch
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
 from headrace._base.native import core
-from headrace.engine import destination
+from headrace._engine import destination
 from support import output_of, pictures, silent_pillow, train
 
 pytestmark = pytest.mark.processes

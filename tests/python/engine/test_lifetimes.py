@@ -18,8 +18,8 @@ import torch
 
 from headrace import Blobs, DataLoader, ImageFiles, ImageFolder
 from headrace._base.native import core
-from headrace.engine.engine import Engine
-from headrace.engine.layout import Layout
+from headrace._engine.engine import Engine
+from headrace._engine.layout import Layout
 from support import (
     assert_same,
     blobs,

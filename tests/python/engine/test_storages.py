@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Blobs, DataLoader
-from headrace.engine.storage_pool import StoragePool
+from headrace._engine.storage_pool import StoragePool
 from support import pictures, train
 
 ATTEMPTS = {

@@ -19,9 +19,9 @@ from bench.transforms import page
 
 import torchvision_shim
 from headrace import transforms as H
+from headrace._engine import destination, device_engine
 from headrace._lowering import LoweringError, lower
 from headrace._recipe.arithmetic import blur_rule
-from headrace.engine import destination, device_engine
 from support import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "transforms.md"

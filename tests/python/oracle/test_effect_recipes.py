@@ -11,11 +11,11 @@ import pytest
 import torch
 from PIL import Image, ImageEnhance, ImageOps
 
+from headrace._engine.engine import Engine
+from headrace._engine.layout import Layout
 from headrace._recipe.steps import steps as S
 from headrace._recipe.steps.columns import Column
 from headrace._recipe.steps.recipe import Recipe
-from headrace.engine.engine import Engine
-from headrace.engine.layout import Layout
 from support import blobs, pictures
 
 pytestmark = pytest.mark.pixels

@@ -12,10 +12,10 @@ import torch
 from headrace import DataLoader, ImageFiles
 from headrace import transforms as T
 from headrace._base.native import core
+from headrace._engine import device_engine
+from headrace._engine.engine import Engine
 from headrace._recipe.steps.recipe import DTYPES
 from headrace._recipe.steps.steps import FILTERS
-from headrace.engine import device_engine
-from headrace.engine.engine import Engine
 from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, silent_pillow, train
 
 pytestmark = [pytest.mark.pixels, pytest.mark.slow]

@@ -14,8 +14,8 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from headrace import Arrays, Blobs, DataLoader, ImageFiles
 from headrace import transforms as T
 from headrace._base.native import core
-from headrace.engine import device_engine
-from headrace.engine.engine import Engine
+from headrace._engine import device_engine
+from headrace._engine.engine import Engine
 from headrace.sampler import AspectRatioBatchSampler
 from support import assert_same, blobs, pictures, silent_pillow, truncated
 

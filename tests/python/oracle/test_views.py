@@ -16,13 +16,13 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from headrace import Arrays, Blobs, DataLoader, ImageFiles
 from headrace import transforms as T
 from headrace._base.native import core
+from headrace._engine.engine import Engine
+from headrace._engine.layout import Layout
+from headrace._engine.views_engine import ViewsEngine
 from headrace._lowering import lower
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.steps.recipe import DTYPES
-from headrace.engine.engine import Engine
-from headrace.engine.layout import Layout
-from headrace.engine.views_engine import ViewsEngine
 from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, pictures, same, silent_pillow, train
 
 JITTER = T.ColorJitter(0.4, 0.4, 0.2, 0.1)

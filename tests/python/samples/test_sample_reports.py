@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from headrace import Blobs, DataLoader, Samples, VerificationError
-from headrace.engine.gather_engine import GatherEngine
+from headrace._engine.gather_engine import GatherEngine
 from samples.stacks import COUNT, assert_equal, encoded, everything, plain
 from support import eventually, same, threads_without_ours
 

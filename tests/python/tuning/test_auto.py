@@ -18,7 +18,7 @@ from torch.utils.data import Dataset, IterableDataset
 import headrace
 from headrace import Auto, DataLoader
 from headrace import transforms as T
-from headrace.pace.pace import Pace, Seen
+from headrace._engine.counters.pace import Pace, Seen
 from headrace.tuning import of_epoch, workers
 from headrace.tuning.budget import Budget
 from headrace.tuning.tuner import Choice, Tuner

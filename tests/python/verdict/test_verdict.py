@@ -13,8 +13,8 @@ from torch.utils.data import Dataset
 
 from headrace import DataLoader
 from headrace import transforms as T
-from headrace.pace.pace import Mark, Seen, Step
-from headrace.pace.scheduled import Scheduled
+from headrace._engine.counters.pace import Mark, Seen, Step
+from headrace._engine.counters.scheduled import Scheduled
 from headrace.verdict.changes import Change, changes
 from headrace.verdict.load import Load, Setting, between
 from headrace.verdict.model import free_cores, period, simulated, terms

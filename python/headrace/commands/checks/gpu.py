@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
+from headrace._engine import destination
 from headrace.commands.checks.finding import Finding, means
-from headrace.engine import destination
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 

@@ -12,9 +12,9 @@ import torch
 
 from headrace import DataLoader
 from headrace._base.native import core
-from headrace.engine import destination as destinations
-from headrace.engine import device_engine
-from headrace.engine.destination import Destination
+from headrace._engine import destination as destinations
+from headrace._engine import device_engine
+from headrace._engine.destination import Destination
 from support import WATCHDOG_S, blobs, hard_files
 
 

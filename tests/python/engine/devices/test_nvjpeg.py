@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headrace import DataLoader
-from headrace.engine import destination as destinations
+from headrace._engine import destination as destinations
 from support import assert_same, blobs, eventually, output_of, train
 
 DOUBLE = Path(__file__).parents[4] / "build" / "dev" / "libfake_nvjpeg.so"

@@ -13,15 +13,15 @@ from PIL import Image
 
 from headrace._base.lifetimes.endings import Ending
 from headrace._base.native import core
+from headrace._engine.call_lane import CallLane
+from headrace._engine.counters.counters import Counters
+from headrace._engine.layout import Layout
+from headrace._engine.pillow_lane import PillowLane
+from headrace._engine.python_lane import PythonLane
+from headrace._engine.storage_pool import StoragePool
+from headrace._engine.worker_info import WorkerValues
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.steps.recipe import Recipe
-from headrace.engine.call_lane import CallLane
-from headrace.engine.layout import Layout
-from headrace.engine.pillow_lane import PillowLane
-from headrace.engine.python_lane import PythonLane
-from headrace.engine.storage_pool import StoragePool
-from headrace.engine.worker_info import WorkerValues
-from headrace.pace.counters import Counters
 
 _STEP_S = 0.005  # interval at which the caller's thread polls for returned work
 _DLPACK_CODE = {torch.uint8: 1, torch.float16: 2, torch.float32: 2, torch.bfloat16: 4}

@@ -11,11 +11,11 @@ import torch
 
 from headrace._base.cores import usable_cores
 from headrace._base.native import core
+from headrace._engine import destination as destinations
+from headrace._engine.destination import Destination, current_stream
+from headrace._engine.engine import Engine, Failure, Flight
+from headrace._engine.layout import Layout
 from headrace._recipe.steps.recipe import Recipe
-from headrace.engine import destination as destinations
-from headrace.engine.destination import Destination, current_stream
-from headrace.engine.engine import Engine, Failure, Flight
-from headrace.engine.layout import Layout
 
 
 @dataclass(frozen=True)

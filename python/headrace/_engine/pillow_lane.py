@@ -8,8 +8,8 @@ from io import BytesIO
 
 from headrace._base.exceptions import set_traceback, with_causes, words_of
 from headrace._base.native import core
+from headrace._engine.python_lane import PythonLane
 from headrace._recipe.arithmetic.pillow_ops import opened
-from headrace.engine.python_lane import PythonLane
 
 # The name of the stream that Pillow read from: the path is printed before the reason anyway.
 _STREAM = re.compile(r" ?<_io\.(BytesIO object at 0x[0-9a-f]+|BufferedReader name=.*)>")

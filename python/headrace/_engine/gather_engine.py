@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from headrace._base.native import core
+from headrace._engine.engine import Engine, Flight
 from headrace.datasets.columns.column import RowLayout
-from headrace.engine.engine import Engine, Flight
 
 
 def memory_of(row_bytes: Sequence[int], count: int) -> torch.Tensor:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from headrace.pace.durations import Durations
-from headrace.pace.scheduled import NEVER, Scheduled, of_threads
+from headrace._engine.counters.durations import Durations
+from headrace._engine.counters.scheduled import NEVER, Scheduled, of_threads
 
 _MOST_MARKS = 32
 _FIRST_INTERVAL_NS = 10_000_000

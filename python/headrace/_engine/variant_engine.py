@@ -10,13 +10,13 @@ import numpy.typing as npt
 import torch
 
 from headrace._base.native import core
+from headrace._engine.counters.counters import Counters, summed
+from headrace._engine.destination import Destination, current_stream
+from headrace._engine.device_engine import make_engine
+from headrace._engine.engine import Engine, Failure, Flight
+from headrace._engine.layout import Layout
+from headrace._engine.worker_info import WorkerValues
 from headrace._recipe.steps.recipe import Recipe
-from headrace.engine.destination import Destination, current_stream
-from headrace.engine.device_engine import make_engine
-from headrace.engine.engine import Engine, Failure, Flight
-from headrace.engine.layout import Layout
-from headrace.engine.worker_info import WorkerValues
-from headrace.pace.counters import Counters, summed
 
 _SLOTS_KEPT = 2  # per engine; small, because the memory of all sizes adds up
 

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
-from headrace.engine.destination import Destination
-from headrace.engine.device_engine import moved
-from headrace.engine.engine import Engine, Failure, Flight
-from headrace.engine.gather_engine import GatherEngine
-from headrace.engine.worker_info import WorkerValues
-from headrace.pace.counters import Counters, summed
+from headrace._engine.counters.counters import Counters, summed
+from headrace._engine.destination import Destination
+from headrace._engine.device_engine import moved
+from headrace._engine.engine import Engine, Failure, Flight
+from headrace._engine.gather_engine import GatherEngine
+from headrace._engine.worker_info import WorkerValues
 
 #: Returns a sentence about images of different (height, width) in one sample; "" if all have the same.
 Unequal = Callable[[Mapping[str, tuple[int, int]]], str]

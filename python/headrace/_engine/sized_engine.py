@@ -8,11 +8,11 @@ import numpy as np
 import torch
 
 from headrace._base.native import core
+from headrace._engine.destination import Destination
+from headrace._engine.device_engine import moved
+from headrace._engine.engine import _DLPACK_CODE, Engine, Flight
+from headrace._engine.layout import Layout
 from headrace._recipe.steps.recipe import Recipe
-from headrace.engine.destination import Destination
-from headrace.engine.device_engine import moved
-from headrace.engine.engine import _DLPACK_CODE, Engine, Flight
-from headrace.engine.layout import Layout
 
 
 class Sized(list[torch.Tensor]):

@@ -14,20 +14,19 @@ from typing import Any
 import numpy as np
 import torch
 
-import headrace
 from headrace._base.exceptions import set_traceback, shown, traceback_of, words_of
 from headrace._base.native import core
+from headrace._engine.layout import Layout
+from headrace._engine.python_lane import PythonLane
+from headrace._engine.worker_info import WorkerValues, as_worker
 from headrace._lowering.python_steps.copies import copied
 from headrace._recipe.draws.own_generators import bare
 from headrace._recipe.draws.python_randomness import sample_randomness
 from headrace._recipe.images.file_image import Metadata
 from headrace._recipe.steps.calls import CallFunction
 from headrace._recipe.steps.steps import Call
-from headrace.engine.layout import Layout
-from headrace.engine.python_lane import PythonLane
-from headrace.engine.worker_info import WorkerValues, as_worker
 
-_PACKAGE = str(Path(headrace.__file__).parent)
+_PACKAGE = str(Path(__file__).parents[1])
 
 
 class CallLane(PythonLane):

@@ -1,0 +1,1 @@
+"""A recipe's batches from native threads; the counters of these threads."""
