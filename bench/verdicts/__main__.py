@@ -27,8 +27,8 @@ from bench.machine import describe
 from bench.verdicts.control_groups import limited
 from bench.verdicts.slow_reads import library, set_delay
 from bench.verdicts.tables import before_and_after, summary
-from headrace.verdict.changes import Change
-from headrace.verdict.verdict import Verdict
+from headrace._loading.bottleneck.changes import Change
+from headrace._loading.bottleneck.verdict import Verdict
 
 _WARM_UP = 3
 

@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from bench.verdicts.situations import SITUATIONS
-from headrace.verdict.verdict import MANY
+from headrace._loading.bottleneck.verdict import MANY
 
 
 def summary(found: list[dict[str, Any]]) -> str:

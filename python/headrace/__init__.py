@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headrace import pillow, sampler, transforms
     from headrace._base.errors import SampleError, VerificationError
+    from headrace._loading.autotune.budget import Auto
     from headrace._lowering import LoweringError
     from headrace._storage.entry_points.entry_points import EntryPoints
     from headrace._storage.remote.cache import Cache
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from headrace.loader import DataLoader
     from headrace.ops import functions as ops
     from headrace.publishing.publish import publish
-    from headrace.tuning.budget import Auto
 
 __version__ = "0.1.0"
 __all__ = [
@@ -73,7 +73,7 @@ _MODULES = {
     "MDS": "datasets.tables.mds",
     "Arrays": "datasets.sources",
     "Arrow": "datasets.tables.arrow",
-    "Auto": "tuning.budget",
+    "Auto": "_loading.autotune.budget",
     "Blobs": "datasets.sources",
     "Cache": "_storage.remote.cache",
     "Columns": "datasets.columns.dataset",

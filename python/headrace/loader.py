@@ -16,11 +16,11 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, Sampler
 
 from headrace._base.whole_number import whole_number
+from headrace._loading.autotune.attributes import ChosenNumbers, first_number, tuner_of
+from headrace._loading.native.attributes import OnError, OutTransform, OwnAttributes, Unasked
 from headrace.datasets.tar_stream.loaders import Streamed, sampled_world
-from headrace.delivery.attributes import OnError, OutTransform, OwnAttributes, Unasked
 from headrace.insight.of_loader import Insight
 from headrace.page.reports import Reports
-from headrace.tuning.attributes import ChosenNumbers, first_number, tuner_of
 
 if not hasattr(torch, "accelerator"):  # torch 2.6 brought it, and the arguments that the loader hands on
     raise ImportError(f"headrace needs torch 2.6 or newer, not {torch.__version__}: pip install --upgrade torch")
@@ -28,13 +28,13 @@ if not hasattr(torch, "accelerator"):  # torch 2.6 brought it, and the arguments
 if TYPE_CHECKING:
     from headrace._base.errors import SampleError
     from headrace._engine.engine import Engine
+    from headrace._loading.autotune.budget import Auto
+    from headrace._loading.epoch import state
+    from headrace._loading.epoch.order import OrderedBatch
+    from headrace._loading.fallback.epochs import TorchEpochs
+    from headrace._loading.native import routing
+    from headrace._loading.native.settings import OwnSettings, Settings
     from headrace._storage.entry_points.entry_points import EntryPoints
-    from headrace.delivery import routing
-    from headrace.delivery.settings import OwnSettings, Settings
-    from headrace.epochs import state
-    from headrace.epochs.order import OrderedBatch
-    from headrace.fallback.epochs import TorchEpochs
-    from headrace.tuning.budget import Auto
 
 _T_co = TypeVar("_T_co", covariant=True)
 
@@ -146,11 +146,11 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         cpu_affinity: Sequence[int] | Literal["gpu"] | None = None,
         entry_points: EntryPoints | int | str | None = "auto",
     ) -> None:
-        from headrace.delivery import arguments, routing
-        from headrace.delivery.runner import Runner
-        from headrace.delivery.settings import OwnSettings
-        from headrace.epochs.epochs import Epochs
-        from headrace.epochs.samplers import Samplers, shard
+        from headrace._loading.epoch.epochs import Epochs
+        from headrace._loading.epoch.samplers import Samplers, shard
+        from headrace._loading.native import arguments, routing
+        from headrace._loading.native.runner import Runner
+        from headrace._loading.native.settings import OwnSettings
 
         own, given = OwnSettings.among(locals()), Samplers(shuffle, sampler, batch_sampler)
         self._own = OwnSettings.of(dataset, given, generator, rank, world_size, own, _DEFAULTS)
@@ -196,7 +196,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
     @property
     def native(self) -> bool:
         """Whether headrace's threads deliver the batches. If not, torch's DataLoader does; ``explain()`` says why."""
-        from headrace.delivery.routing import Fallback
+        from headrace._loading.native.routing import Fallback
 
         return not isinstance(self._route, Fallback)
 
@@ -206,27 +206,27 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         opens get native pixels; ``"torch"``: torch's DataLoader delivers with Pillow's pixels."""
         if self.native:
             return "native"
-        from headrace.fallback.iterators import missing_hook
+        from headrace._loading.fallback.iterators import missing_hook
 
         return "deferred" if self.defers and missing_hook() is None else "torch"
 
     @functools.cached_property
     def _torch_epochs(self) -> TorchEpochs:
         """The epochs that torch delivers; a loader that stays native has none."""
-        from headrace.fallback.epochs import TorchEpochs
+        from headrace._loading.fallback.epochs import TorchEpochs
 
         return TorchEpochs(self.seed, self.world.rank)
 
     def _settings(self) -> Settings:
         """Returns all arguments with their current values."""
-        from headrace.delivery.settings import Settings
+        from headrace._loading.native.settings import Settings
 
         return Settings.now(self._own, self)
 
     def _renewed_route(self) -> routing.Route:
         """Returns the route after checking the dataset and mutable arguments for changes; may switch to torch."""
-        from headrace.delivery import routing
-        from headrace.returning.given_back import given_back
+        from headrace._loading.native import routing
+        from headrace._loading.returning.given_back import given_back
 
         if isinstance(self._route, routing.Fallback):
             self._route = given_back(self, self._route)
@@ -248,7 +248,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
 
     def _native_route(self, what: str) -> routing.Threaded:
         """Returns the native route. Raises RuntimeError if torch delivers; the message names `what`."""
-        from headrace.delivery.routing import Fallback
+        from headrace._loading.native.routing import Fallback
 
         route = self._renewed_route()
         if isinstance(route, Fallback):
@@ -310,7 +310,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
     def _is_accelerate_prepared(self) -> bool:
         """Accelerate reads this before it replaces a loader by a torch DataLoader; the hook is installed here."""
         if "accelerate.accelerator" in sys.modules:
-            from headrace.integrations import accelerate
+            from headrace._loading.integrations import accelerate
 
             accelerate.take_over(DataLoader)
         return False
@@ -319,8 +319,8 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         from headrace._base.world import warn_of_whole_reads
-        from headrace.delivery import arguments, routing
-        from headrace.delivery.out_transform import TransformedBatches
+        from headrace._loading.native import arguments, routing
+        from headrace._loading.native.out_transform import TransformedBatches
 
         self.world.check(self.distributed)
         published = self._publish_epoch()
@@ -329,7 +329,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         route = self._renewed_route()
         if isinstance(route, routing.Fallback):
             arguments.warn_of_torch(route.reason, deferred=self.route == "deferred")
-            from headrace.tuning import workers
+            from headrace._loading.autotune import workers
 
             workers.choose(self, self._torch_epochs.pace)
             batches = self._torch_epochs.begin(self, super().__iter__)
@@ -366,7 +366,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         of the generators of the loader and of torch's samplers. A custom sampler must draw from these, or derive its
         order from ``set_epoch``, or have ``state_dict`` and ``load_state_dict``.
         """
-        from headrace.delivery import routing
+        from headrace._loading.native import routing
 
         # Changes since the epoch began apply to the next epoch.
         route = self._route if self.native and self._epochs.under_way else self._renewed_route()
@@ -382,7 +382,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         Raises:
             ValueError: the state belongs to another dataset, batch size, recipe, seed, sampling or Pillow rule.
         """
-        from headrace.delivery import routing
+        from headrace._loading.native import routing
 
         route = self._renewed_route()
         if isinstance(route, routing.Fallback):

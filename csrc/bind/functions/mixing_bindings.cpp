@@ -1,4 +1,4 @@
-// Binds the mixing of finished batches, in place, for headrace.mixing.
+// Binds the mixing of finished batches, in place, for headrace._loading.mixup.
 #include <algorithm>
 #include <array>
 #include <string>

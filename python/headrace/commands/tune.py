@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from headrace._base.exceptions import name_of, words_of
+from headrace._loading.autotune.budget import Auto, Budget, budget_of
+from headrace._loading.autotune.tuner import Choice
 from headrace.commands.given import GivenError, check_writable, dataset_of, set_recipe
 from headrace.insight import machine
 from headrace.sweep.points import Point, Sweep
-from headrace.tuning.budget import Auto, Budget, budget_of
-from headrace.tuning.tuner import Choice
 
 _NOTE = (
     'These are the figures of a loader alone. A training step uses cores, too: num_workers="auto" finds the numbers '

@@ -10,10 +10,10 @@ import torch
 
 from headrace._base.errors import VerificationError
 from headrace._engine.engine import Engine
-from headrace.collate.collation import CollateFunction
-from headrace.delivery.gathering import Gathered
-from headrace.delivery.out_transform import seeded
-from headrace.delivery.settings import Settings
+from headrace._loading.collate.collation import CollateFunction
+from headrace._loading.native.gathering import Gathered
+from headrace._loading.native.out_transform import seeded
+from headrace._loading.native.settings import Settings
 from headrace.insight.report import Explanation, Part, collating, ranks, seeding
 from headrace.insight.verification import Epoch, ReferenceLoader, Report, collated_by, compared_iterator
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from torch.utils.data import DataLoader as TorchDataLoader
 
 if TYPE_CHECKING:
-    from headrace.delivery.routing import Route, Threaded
-    from headrace.delivery.runner import Runner
-    from headrace.delivery.settings import Settings
-    from headrace.epochs.epochs import Epochs
-    from headrace.fallback.epochs import TorchEpochs
+    from headrace._loading.epoch.epochs import Epochs
+    from headrace._loading.fallback.epochs import TorchEpochs
+    from headrace._loading.native.routing import Route, Threaded
+    from headrace._loading.native.runner import Runner
+    from headrace._loading.native.settings import Settings
     from headrace.insight import report, stats, verification
     from headrace.insight.headroom import HeadroomLoop
 
@@ -94,7 +94,7 @@ class Insight:
 
     def _stats(self: Loader, judged: bool) -> stats.Stats:
         """Returns the statistics; without a judgement of their verdict, which takes most of the time, if told so."""
-        from headrace.delivery.routing import Fallback
+        from headrace._loading.native.routing import Fallback
         from headrace.insight import of_route
 
         if isinstance(self._route, Fallback):

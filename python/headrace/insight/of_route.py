@@ -6,18 +6,18 @@ from dataclasses import replace
 
 from headrace._engine.engine import Engine
 from headrace._engine.sized_engine import SizedEngine
-from headrace.delivery.gathering import Gathered
-from headrace.delivery.routing import Fallback, Route, Threaded, reasons
-from headrace.delivery.runner import Runner, collate_threads
-from headrace.delivery.settings import Settings
-from headrace.delivery.stacking import Stacked
-from headrace.epochs.order import OrderedBatch
-from headrace.fallback.epochs import TorchEpochs
+from headrace._loading.autotune.told import Tuned, told
+from headrace._loading.autotune.workers import why_fixed
+from headrace._loading.epoch.order import OrderedBatch
+from headrace._loading.fallback.epochs import TorchEpochs
+from headrace._loading.native.gathering import Gathered
+from headrace._loading.native.routing import Fallback, Route, Threaded, reasons
+from headrace._loading.native.runner import Runner, collate_threads
+from headrace._loading.native.settings import Settings
+from headrace._loading.native.stacking import Stacked
 from headrace.insight import gathered, report, stacked, stats, verification
 from headrace.insight.verification import Epoch, ReferenceLoader, Report
 from headrace.pillow.image_counts import ImageCounts
-from headrace.tuning.told import Tuned, told
-from headrace.tuning.workers import why_fixed
 
 
 def reference_loader(settings: Settings, route: Threaded, epoch: Epoch) -> ReferenceLoader:

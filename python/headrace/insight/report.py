@@ -13,18 +13,18 @@ from headrace._base.native import core
 from headrace._base.text import shortened
 from headrace._base.world import World
 from headrace._engine.device_engine import decoding_threads, destination_for
+from headrace._loading.autotune.affinity import in_words
+from headrace._loading.autotune.told import Tuned
+from headrace._loading.collate import collation
+from headrace._loading.epoch.samplers import order_of
+from headrace._loading.fallback.iterators import missing_hook
+from headrace._loading.mixup import programs
+from headrace._loading.native.routing import Native, stepping
+from headrace._loading.native.settings import Settings
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.steps.recipe import Recipe
-from headrace.collate import collation
 from headrace.datasets.sources import BlobDataset
-from headrace.delivery.routing import Native, stepping
-from headrace.delivery.settings import Settings
-from headrace.epochs.samplers import order_of
-from headrace.fallback.iterators import missing_hook
-from headrace.mixing import programs
 from headrace.pillow.image_counts import ImageCounts
-from headrace.tuning.affinity import in_words
-from headrace.tuning.told import Tuned
 
 _TABLE = "https://headrace.github.io/headrace/transforms/#every-transform"
 

@@ -12,14 +12,14 @@ import torch
 from headrace._base.errors import VerificationError
 from headrace._engine.device_engine import moved
 from headrace._engine.engine import Engine
+from headrace._loading.collate import collation
+from headrace._loading.collate.collation import CollateFunction
+from headrace._loading.native.out_transform import seeded
+from headrace._loading.native.settings import Settings
+from headrace._loading.native.stacking import Stacked
 from headrace._oracle.fields import ImageField, ReferenceFields
 from headrace._recipe.draws.draws import Draws
-from headrace.collate import collation
-from headrace.collate.collation import CollateFunction
 from headrace.datasets.fields.fields import Field
-from headrace.delivery.out_transform import seeded
-from headrace.delivery.settings import Settings
-from headrace.delivery.stacking import Stacked
 from headrace.insight import report
 from headrace.insight.report import Explanation, Part
 from headrace.insight.verification import (

@@ -10,17 +10,17 @@ from headrace._engine.counters.counters import Counters
 from headrace._engine.counters.durations import Durations, percentile
 from headrace._engine.counters.pace import Pace
 from headrace._engine.engine import Engine
+from headrace._loading.autotune.told import Tuned
+from headrace._loading.bottleneck.load import STAGES, Setting
+from headrace._loading.bottleneck.verdict import Verdict, judge
+from headrace._loading.epoch.state import Progress
+from headrace._loading.native.settings import Settings
 from headrace._storage.entry_points.entry_points import Entries
 from headrace._storage.local_cache.counts import Kept
 from headrace._storage.local_cache.local import kept
 from headrace._storage.remote.fetchers import traffic
 from headrace._storage.remote.traffic import Traffic
-from headrace.delivery.settings import Settings
-from headrace.epochs.state import Progress
 from headrace.pillow.image_counts import ImageCounts
-from headrace.tuning.told import Tuned
-from headrace.verdict.load import STAGES, Setting
-from headrace.verdict.verdict import Verdict, judge
 
 # The core times these stages for one sample in sixteen; `read` is timed for all samples.
 _SAMPLED = ("header", "decode", "resize")

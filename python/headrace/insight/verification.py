@@ -17,20 +17,20 @@ from torch.utils.data import default_collate
 from headrace._base.errors import VerificationError
 from headrace._engine.device_engine import moved
 from headrace._engine.engine import Engine
+from headrace._loading.collate import collation
+from headrace._loading.collate.collation import CollateFunction
+from headrace._loading.epoch.order import OrderedBatch
+from headrace._loading.epoch.state import Progress
+from headrace._loading.native.iterator import NativeIterator
+from headrace._loading.native.out_transform import seeded
+from headrace._loading.native.routing import Native, Threaded
+from headrace._loading.native.settings import Settings
 from headrace._oracle.reference import ReferenceDataset, reference_sample
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.kinds import as_kinds
 from headrace._recipe.steps.recipe import Recipe
 from headrace._storage.remote.ahead import Announced
-from headrace.collate import collation
-from headrace.collate.collation import CollateFunction
 from headrace.datasets.sources import BlobDataset, checked_table
-from headrace.delivery.iterator import NativeIterator
-from headrace.delivery.out_transform import seeded
-from headrace.delivery.routing import Native, Threaded
-from headrace.delivery.settings import Settings
-from headrace.epochs.order import OrderedBatch
-from headrace.epochs.state import Progress
 
 
 class _FaultTolerantReference(ReferenceDataset):

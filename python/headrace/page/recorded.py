@@ -15,9 +15,9 @@ import torch
 
 from headrace._base.errors import SampleError
 from headrace._base.exceptions import name_of, words_of
+from headrace._loading.bottleneck.verdict import NOTHING_YET
 from headrace.insight.profiler import profile
 from headrace.page.facts import Facts, Progress
-from headrace.verdict.verdict import NOTHING_YET
 
 Step = Callable[[Any], Any]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace import DataLoader
-from headrace.tuning.budget import Budget
-from headrace.tuning.tensors import bytes_of
-from headrace.tuning.tuner import Choice
+from headrace._loading.autotune.budget import Budget
+from headrace._loading.autotune.tensors import bytes_of
+from headrace._loading.autotune.tuner import Choice
 
 _ENOUGH = 1.03  # a setting with fewer threads and batches is taken if it comes this close to the best
 _WORTH = 1.03  # expected gains below it are not measured

@@ -10,7 +10,7 @@ import pytest
 from torch.utils.data import Dataset, default_collate
 
 from headrace import DataLoader
-from headrace.delivery import arguments
+from headrace._loading.native import arguments
 from support import blobs
 
 

@@ -12,7 +12,7 @@ import torch
 
 from headrace import Blobs, DataLoader
 from headrace._base import system
-from headrace.tuning import affinity
+from headrace._loading.autotune import affinity
 from support import assert_same, pictures, train
 
 _LINUX_ONLY = ("sched_getaffinity", "sched_setaffinity", "posix_fadvise", "RWF_NOWAIT", "preadv")

@@ -15,7 +15,7 @@ import torch
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
 from headrace._engine import engine
-from headrace.delivery.iterator import NativeIterator
+from headrace._loading.native.iterator import NativeIterator
 from support import assert_same, output_of, pictures, train
 
 pytestmark = pytest.mark.processes

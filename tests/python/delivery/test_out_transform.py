@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import TensorDataset, default_collate
 
 from headrace import Blobs, DataLoader
-from headrace.mixing import pixels
+from headrace._loading.mixup import pixels
 from support import assert_same, pictures, train
 
 DATA = Blobs(pictures(), range(24), train(32))

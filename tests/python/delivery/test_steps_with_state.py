@@ -154,7 +154,7 @@ def data(step: Any, **options: Any) -> Blobs:
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("headrace.delivery.arguments._warned", True)
+    monkeypatch.setattr("headrace._loading.native.arguments._warned", True)
     reset()
     yield
 

@@ -18,7 +18,7 @@ import torch
 
 import headrace
 from headrace import transforms
-from headrace.delivery.worker_init import only_seeds
+from headrace._loading.native.worker_init import only_seeds
 from torchvision_shim import import_torchvision
 
 SEED = 7

@@ -13,10 +13,10 @@ from test_learning import epochs, loader
 
 import headrace
 from headrace import transforms as T
+from headrace._loading.autotune.budget import rank_memory
+from headrace._loading.native import runner
 from headrace._storage.entry_points import entry_points
 from headrace._storage.entry_points.entry_points import EntryPoints, shared_by_process
-from headrace.delivery import runner
-from headrace.tuning.budget import rank_memory
 from support import assert_same
 
 GIB = 1 << 30

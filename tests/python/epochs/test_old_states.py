@@ -18,8 +18,8 @@ from torch.utils.data import Dataset
 
 from headrace import Arrays, DataLoader
 from headrace import transforms as T
-from headrace.epochs import state
-from headrace.fallback import layout
+from headrace._loading.epoch import state
+from headrace._loading.fallback import layout
 
 STATES = Path(__file__).with_name("states")
 COUNT = 22

@@ -11,7 +11,7 @@ from torch.utils.data import BatchSampler, Dataset, RandomSampler, SubsetRandomS
 
 from headrace import Arrays, DataLoader
 from headrace import transforms as T
-from headrace.epochs import order
+from headrace._loading.epoch import order
 from headrace.sampler import (
     AspectRatioBatchSampler,
     DistributedSampler,

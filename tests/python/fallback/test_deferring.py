@@ -18,7 +18,7 @@ from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 import headrace
 from headrace import transforms
-from headrace.fallback import iterators
+from headrace._loading.fallback import iterators
 from headrace.pillow.deferred_image import is_deferred
 from own_dataset import OwnDataset
 from support import let_go

@@ -14,8 +14,8 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import get_worker_info
 
 from headrace import DataLoader
-from headrace.fallback import iterators
-from headrace.fallback.carried import Carried
+from headrace._loading.fallback import iterators
+from headrace._loading.fallback.carried import Carried
 from stateful_datasets import Counting, OfIterator, Plain, Resumed, Stream, drawing, same
 from support import WATCHDOG_S
 

@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import IterableDataset
 
 from headrace import DataLoader
-from headrace.fallback.mailbox import Mailbox
+from headrace._loading.fallback.mailbox import Mailbox
 
 
 def test_the_newest_message_of_an_epoch_is_read() -> None:

@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import Dataset, IterableDataset, default_collate, get_worker_info
 
 import headrace
-from headrace.fallback import shared_blocks
+from headrace._loading.fallback import shared_blocks
 from support import WATCHDOG_S
 
 pytestmark = [pytest.mark.filterwarnings("ignore:torch's DataLoader delivers"), pytest.mark.processes]

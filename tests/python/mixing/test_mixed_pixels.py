@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from headrace._base.native import core
-from headrace.mixing import pixels
+from headrace._loading.mixup import pixels
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 LAYOUTS = [torch.contiguous_format, torch.channels_last]

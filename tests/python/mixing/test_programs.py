@@ -12,9 +12,9 @@ from torch.utils.data import default_collate
 
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
-from headrace.collate.stacked_views import StackedViews
-from headrace.mixing import direct_mixes
-from headrace.mixing.programs import of_samples, of_stacked
+from headrace._loading.collate.stacked_views import StackedViews
+from headrace._loading.mixup import direct_mixes
+from headrace._loading.mixup.programs import of_samples, of_stacked
 from support import TENSOR, pictures
 from torchvision_shim import import_torchvision
 

@@ -9,8 +9,8 @@ from dataclasses import fields
 
 import pytest
 
-from headrace.delivery.attributes import OwnAttributes
-from headrace.delivery.settings import OwnSettings
+from headrace._loading.native.attributes import OwnAttributes
+from headrace._loading.native.settings import OwnSettings
 from support import WATCHDOG_S
 
 #: All of them. What a method needs, it imports: add no room here that a program may never use.
@@ -18,8 +18,8 @@ FOR_THE_CLASS = {
     "headrace",
     "headrace._base",
     "headrace._base.whole_number",
-    "headrace.delivery",
-    "headrace.delivery.attributes",
+    "headrace._loading.native",
+    "headrace._loading.native.attributes",
     "headrace.insight",
     "headrace.insight.of_loader",
     "headrace.loader",
@@ -27,8 +27,8 @@ FOR_THE_CLASS = {
     "headrace.page.reports",
     "headrace.datasets.tar_stream",
     "headrace.datasets.tar_stream.loaders",
-    "headrace.tuning",
-    "headrace.tuning.attributes",
+    "headrace._loading.autotune",
+    "headrace._loading.autotune.attributes",
 }
 
 #: Rooms that an epoch of JPEG files does not need.
@@ -37,7 +37,7 @@ NOT_FOR_AN_EPOCH = {
     "headrace.commands",
     "headrace.comparison",
     "headrace.demo",
-    "headrace.fallback",
+    "headrace._loading.fallback",
     "headrace.datasets.lmdb",
     "headrace.datasets.opening",
     "headrace.ops",
@@ -47,7 +47,7 @@ NOT_FOR_AN_EPOCH = {
     "headrace.scanning",
     "headrace.datasets.tar_shards",
     "headrace.datasets.tables",
-    "headrace.verdict",
+    "headrace._loading.bottleneck",
 }
 
 CLASS = """

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from headrace import DataLoader
-from headrace.tuning.affinity import cores_near, in_words, numbers_in, resolve
+from headrace._loading.autotune.affinity import cores_near, in_words, numbers_in, resolve
 from support import blobs
 
 CPU = torch.device("cpu")

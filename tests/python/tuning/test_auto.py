@@ -19,10 +19,10 @@ import headrace
 from headrace import Auto, DataLoader
 from headrace import transforms as T
 from headrace._engine.counters.pace import Pace, Seen
-from headrace.tuning import of_epoch, workers
-from headrace.tuning.budget import Budget
-from headrace.tuning.tuner import Choice, Tuner
-from headrace.verdict.load import Load, Setting
+from headrace._loading.autotune import of_epoch, workers
+from headrace._loading.autotune.budget import Budget
+from headrace._loading.autotune.tuner import Choice, Tuner
+from headrace._loading.bottleneck.load import Load, Setting
 from support import TENSOR, assert_same, blobs, train
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.tuning import budget
-from headrace.tuning.budget import Auto, Budget, budget_of, local_ranks, sharing
+from headrace._loading.autotune import budget
+from headrace._loading.autotune.budget import Auto, Budget, budget_of, local_ranks, sharing
 
 GIB = 2**30
 

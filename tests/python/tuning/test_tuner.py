@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from headrace.tuning.budget import Budget
-from headrace.tuning.told import NOTHING_MEASURED, told
-from headrace.tuning.tuner import Choice, Tuner
-from headrace.tuning.turns import Window
-from headrace.verdict.load import Load, Setting
+from headrace._loading.autotune.budget import Budget
+from headrace._loading.autotune.told import NOTHING_MEASURED, told
+from headrace._loading.autotune.tuner import Choice, Tuner
+from headrace._loading.autotune.turns import Window
+from headrace._loading.bottleneck.load import Load, Setting
 
 BATCH = 32
 PLENTY = 2**34

@@ -15,10 +15,10 @@ from headrace import DataLoader
 from headrace import transforms as T
 from headrace._engine.counters.pace import Mark, Seen, Step
 from headrace._engine.counters.scheduled import Scheduled
-from headrace.verdict.changes import Change, changes
-from headrace.verdict.load import Load, Setting, between
-from headrace.verdict.model import free_cores, period, simulated, terms
-from headrace.verdict.verdict import BATCHES, Verdict, judge, of_load
+from headrace._loading.bottleneck.changes import Change, changes
+from headrace._loading.bottleneck.load import Load, Setting, between
+from headrace._loading.bottleneck.model import free_cores, period, simulated, terms
+from headrace._loading.bottleneck.verdict import BATCHES, Verdict, judge, of_load
 from support import TENSOR, blobs, eventually
 
 TWO = Setting(threads=2, cores=2.0)

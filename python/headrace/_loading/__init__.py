@@ -1,0 +1,1 @@
+"""The loader's epochs: their order, native threads or torch's workers, collation, tuning."""

@@ -1,0 +1,196 @@
+"""The changes that a user could make, and what the model expects of each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from headrace._engine.counters.pace import Step
+from headrace._loading.bottleneck.load import Load
+from headrace._loading.bottleneck.model import (
+    free_cores,
+    is_crowded,
+    keep_interpreter,
+    period,
+    simulated,
+    terms,
+    waits_for_interpreter,
+    with_threads,
+)
+from headrace._loading.bottleneck.words import cores_in_words
+
+_ENOUGH = 0.03  # a smaller setting is advised if it comes this close to the best
+_OF_PILLOW = 0.07  # share of Pillow's time for PNG files of 300 x 300 that the native path takes for JPEG files of them
+_EXPLAINED = 0.9  # share of the period that the slowest part makes up if steps hardly vary
+_DEPTHS = (2, 4, 8, 16, 32)
+_SAVED = 0.75  # share of the pixels, and of the bytes, that images of half the edge length lack
+#: Of a resize, the part that reads pixels; one that takes a larger share of the decoding time enlarges images.
+_SAVED_BY_RESIZE, _OF_DECODING = 0.4, 0.35
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change and the speed-up that the model expects of it.
+
+    Attributes:
+        name: "threads", "prefetch", "storage", "smaller images", "plain JPEG", "native step", "collate_fn",
+            "out_transform", "submit", "hand_over", "cores" (more of them) or "free cores" (other programs use them
+            now).
+        advice: what to do, in words.
+        gain: the time from batch to batch now, divided by that after the change.
+    """
+
+    name: str
+    advice: str
+    gain: float
+
+
+def changes(load: Load, steps: Sequence[Step]) -> list[Change]:
+    """Returns the changes that apply, the greatest gain first.
+
+    Args:
+        load: the mean of the epoch.
+        steps: the newest steps of the consumer.
+    """
+    here = replace(load, setting=replace(load.setting, cores=free_cores(load)))
+    found = [*_threads(load, steps), *_prefetch(load, steps), *_less_work(here, steps), *_cores(load)]
+    return sorted(found, key=lambda one: -one.gain)
+
+
+def _gain(load: Load, after: Load, steps: Sequence[Step] = ()) -> float:
+    """Returns the expected speed-up. What the model does not explain, other than waits for the interpreter, stays.
+
+    Args:
+        steps: the newest steps of the consumer, which the change leaves as they are. They count where their mean does
+            not explain the period.
+    """
+    vary = not is_crowded(load) and period(load) < _EXPLAINED * load.period
+    now, then = (_paced(one, steps if vary else ()) for one in (load, after))
+    unexplained = 0.0 if keep_interpreter(load) else max(0.0, load.period - now)
+    return load.period / (then + unexplained)
+
+
+def _paced(load: Load, steps: Sequence[Step]) -> float:
+    """Returns the seconds from batch to batch: at least those of the slowest part, and longer where steps vary."""
+    if not steps or load.setting.threads == 0 or not load.setting.native:
+        return period(load)
+    return max(period(load), simulated(steps, making_of(load), load.setting.depth))
+
+
+def _threads(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
+    now, cores = load.setting.threads, free_cores(load)
+    most = max(1, math.ceil(load.setting.cores))
+    waits = load.stuck > load.cpu or sum(load.lanes.values()) > 2 * load.python_cpu
+    tried = sorted({one for one in (now + 1, 2, most, *((2 * most, 4 * most, 8 * most) if waits else ())) if one > now})
+    gains = {one: _gain(load, with_threads(load, one, cores), steps) for one in tried if one <= most or waits}
+    if gains:
+        best = max(gains.values())
+        threads = next(one for one, gain in gains.items() if gain >= best * (1 - _ENOUGH))
+        yield Change("threads", f"num_workers={threads}", gains[threads])
+
+
+def _prefetch(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
+    setting = load.setting
+    if not steps or setting.threads == 0 or not setting.native:
+        return
+    making = making_of(load)
+    now = simulated(steps, making, setting.depth)
+    gains = {one: now / simulated(steps, making, one) for one in _DEPTHS if one > setting.depth}
+    if gains and now:
+        best = max(gains.values())
+        depth = next(one for one, gain in gains.items() if gain >= best * (1 - _ENOUGH))
+        yield Change("prefetch", f"prefetch_factor={depth}", gains[depth])
+
+
+def making_of(load: Load) -> float:
+    """Returns the seconds per batch of the slowest part behind the consumer."""
+    return max((seconds for name, seconds in terms(load).items() if name != "consumer"), default=0.0)
+
+
+def _less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
+    setting, lanes = load.setting, load.lanes
+    busy = sum(lanes.values())
+    if load.stuck:
+        where = "the data in the page cache, on a faster disk, or packed into few large files" if setting.native else (
+            "no waiting in the dataset's own code: a faster disk or network, or the page cache"
+        )  # fmt: skip
+        yield Change("storage", where, _gain(load, replace(load, stuck=0.0), steps))
+    if native := sum(load.stages.values()):
+        decode, resize = (load.stages.get(name, 0.0) for name in ("decode", "resize"))
+        saved = _SAVED * (native - resize) + _SAVED_BY_RESIZE * min(resize, _OF_DECODING * decode)
+        left = 1 - saved / native
+        after = replace(load, cpu=load.cpu * left, delayed=load.delayed * left)
+        if setting.threads == 0:
+            after = replace(load, blocked=load.blocked - saved)
+        advice = "images stored at half the edge length, if they stay larger than what the transforms need"
+        yield Change("smaller images", advice, _gain(load, after, steps))
+    for lane, name, advice in (
+        ("pillow", "plain JPEG", "the files that Pillow decodes stored as plain JPEG"),
+        ("python", "native step", "a transform with a native form in place of the Python steps that explain() lists"),
+        ("collate_fn", "collate_fn", "a lighter collate_fn"),
+    ):
+        if lane in lanes:
+            rest = 1 - lanes[lane] / busy
+            after = replace(
+                load,
+                step=load.step if lane == "pillow" else _undisturbed(load, steps),
+                handed=_on_a_core(load) if lane == "pillow" else _without_waits(load, steps),
+                cpu=load.cpu + (_OF_PILLOW * lanes[lane] if lane == "pillow" else 0.0),
+                lanes={one: seconds for one, seconds in lanes.items() if one != lane},
+                python_cpu=load.python_cpu * rest,
+                python_delayed=load.python_delayed * rest,
+                blocked=max(0.0, load.blocked - lanes[lane]) if setting.threads == 0 else load.blocked,
+            )
+            yield Change(name, advice, _gain(load, after))
+    for part, advice in (
+        ("collate_fn", "a lighter collate_fn"),
+        ("out_transform", "a lighter out_transform"),
+        ("submit", "a sampler that computes less for each index"),
+        ("hand_over", "a lighter target_transform, or labels as an array of integers"),
+    ):
+        users = part in ("collate_fn", "out_transform")  # of the loader's own parts only a large one is the user's code
+        if load.handed.get(part, 0.0) > (0.0 if users else load.step) and (users or not is_crowded(load)):
+            rest_of = {one: seconds for one, seconds in load.handed.items() if one != part}
+            after = replace(load, handed=rest_of, other_cpu=max(0.0, load.other_cpu - load.handed[part]))
+            yield Change(part, advice, _gain(load, after))
+
+
+def _undisturbed(load: Load, steps: Sequence[Step]) -> float:
+    """Returns the consumer's own work if no Python thread keeps the interpreter: where one does, its steps contain
+    waits for the interpreter, and its shortest one the fewest."""
+    if not steps or not waits_for_interpreter(load):
+        return load.step
+    return min(load.step, min(step.own for step in steps) / 1e9)
+
+
+def _on_a_core(load: Load) -> dict[str, float]:
+    """Returns what the consumer's thread does in ``next()`` if a core is free for it."""
+    share = max(0.0, 1 - load.own_delayed / load.own) if load.own else 1.0
+    return {name: seconds * share for name, seconds in load.handed.items()}
+
+
+def _without_waits(load: Load, steps: Sequence[Step]) -> dict[str, float]:
+    """Returns what the consumer's thread does in ``next()`` if no Python thread keeps the interpreter: the loader's own
+    parts then take no longer than its time on a core, nor than the shortest tenth of its steps. The first alone is too
+    long: each wait for the interpreter ends with work of the kernel's."""
+    parts = {name: seconds for name, seconds in load.handed.items() if name in ("submit", "hand_over")}
+    takes = sum(parts.values())
+    bounds = [takes, load.other_cpu]
+    if steps and len(parts) == len(load.handed):
+        bounds.append(sorted(step.handed for step in steps)[(len(steps) - 1) // 10] / 1e9)
+    share = min(bounds) / takes if takes else 1.0
+    return {**load.handed, **{name: seconds * share for name, seconds in parts.items()}}
+
+
+def _cores(load: Load) -> Iterator[Change]:
+    have, free = load.setting.cores, free_cores(load)
+    if free < 0.9 * have:
+        threads = max(load.setting.threads, math.ceil(have))
+        more = f" and num_workers={threads}" if threads > load.setting.threads else ""
+        advice = f"the {cores_in_words(have)} free of other programs{more}"
+        yield Change("free cores", advice, _gain(load, with_threads(load, threads, have)))
+        return
+    threads = max(2 * load.setting.threads, math.ceil(2 * have))
+    after = with_threads(load, threads, 2 * have)
+    yield Change("cores", f"{cores_in_words(2 * have)} and num_workers={threads}", _gain(load, after))

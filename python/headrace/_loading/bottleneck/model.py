@@ -1,0 +1,133 @@
+"""A model of the pipeline: how long a batch takes if the slowest of its parts sets the pace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from headrace._engine.counters.pace import Step
+from headrace._loading.bottleneck.load import Load
+
+_DELAYED = 0.15  # share of the wish to run, above which other programs or threads are said to take the cores
+_BUSY_INTERPRETER = 0.4  # a holder without a core keeps it, too
+_ALL_THE_TIME = 0.8  # share of the time in which Python threads keep it, above which nothing else can be the limit
+# Seconds on a core for which torch's workers and their parent hand a batch over (pickling, threads, descriptors),
+# whatever its size. On a Zen 4 1.3 to 1.5 ms where samples cost nothing, 2.0 to 2.9 where they use caches.
+_BETWEEN_PROCESSES = 0.002
+_CROWDED = 1.5  # threads that want to run at the same time, per core
+
+
+def terms(load: Load) -> dict[str, float]:
+    """Returns the seconds per batch below which each part cannot go, by part.
+
+    "consumer": its own work. "workers": their threads. "pillow", "python", "collate_fn": Python threads. "cores": all
+    work on all cores. Without threads "turns": the consumer's work and the making of the batch, one after the other.
+    """
+    setting = load.setting
+    if setting.threads == 0:
+        return {"turns": load.own + load.blocked}
+    found = {
+        "consumer": load.own - (load.own_delayed if is_crowded(load) else 0.0),
+        "workers": (load.cpu + load.delayed + load.stuck) / setting.threads,
+    }
+    for name, seconds in load.lanes.items():
+        found[name] = seconds / (setting.collating if name == "collate_fn" else setting.threads)
+    return {**found, "cores": load.all_cpu / setting.cores}
+
+
+def period(load: Load) -> float:
+    """Returns the modelled seconds from batch to batch."""
+    return max(terms(load).values())
+
+
+def is_crowded(load: Load) -> bool:
+    """Whether the process itself has many more threads that want to run than cores; then even the consumer's thread has
+    to wait for one."""
+    wished = load.all_cpu + load.delayed + load.python_delayed + load.own_delayed
+    return max(wished, load.runnable * load.period) > _CROWDED * load.setting.cores * load.period
+
+
+def is_slowed(load: Load) -> bool:
+    """Whether its threads wait for cores longer than they run, though there would be one for each: other programs use
+    them, and the figures tell as much of these."""
+    delayed = load.delayed + load.python_delayed + load.own_delayed
+    return not is_crowded(load) and delayed > load.all_cpu
+
+
+def free_cores(load: Load) -> float:
+    """Returns the cores that the process can have. Where its threads have to wait for cores, they get the same share of
+    what they wish for as now, if they wish for all cores."""
+    cores, delayed = load.setting.cores, load.delayed + load.python_delayed + load.own_delayed
+    wished = load.all_cpu + delayed
+    if not wished or not load.period or delayed / wished < _DELAYED:
+        return cores
+    return min(cores, max(cores, wished / load.period) * load.all_cpu / wished)
+
+
+def interpreter_share(load: Load) -> float:
+    """Returns the share of the time in which Python threads of the loader compute with the interpreter, at most;
+    Pillow's decoders let it go."""
+    busy = sum(load.lanes.values())
+    if not busy or not load.period:
+        return 0.0
+    holding = (busy - load.lanes.get("pillow", 0.0)) / busy
+    return holding * load.python_cpu / load.period
+
+
+def waits_for_interpreter(load: Load) -> bool:
+    """Whether the consumer's thread may wait for the interpreter, which Python threads of the loader keep."""
+    return interpreter_share(load) > _BUSY_INTERPRETER
+
+
+def keep_interpreter(load: Load) -> bool:
+    """Whether Python threads keep the interpreter all the time: then they are the limit, however long the consumer's
+    own steps look, which wait for it."""
+    return load.setting.threads > 0 and interpreter_share(load) > _ALL_THE_TIME
+
+
+def with_threads(load: Load, threads: int, cores: float) -> Load:
+    """Returns the load with other numbers of threads and of free cores. No thread waits for a core any more: the term
+    of the cores stands for that."""
+    setting = load.setting
+    lanes = dict(load.lanes)
+    cpu, stuck, blocked = load.cpu, load.stuck, load.blocked
+    if setting.threads == 0:  # what the consumer's thread made, others make
+        stuck = min(load.stages.get("read", 0.0), max(0.0, load.period - load.other_cpu))
+        cpu, blocked = max(0.0, load.blocked - stuck - sum(lanes.values())), 0.0
+        cpu += 0.0 if setting.native else _BETWEEN_PROCESSES
+    busy_interpreter = waits_for_interpreter(load)
+    for name in ("pillow", "python"):
+        if name in lanes:
+            part = lanes[name] / sum(load.lanes.values())
+            ran = load.python_cpu * part if setting.threads else lanes[name]
+            asleep = 0.0 if busy_interpreter else max(0.0, lanes[name] - ran - load.python_delayed * part)
+            lanes[name] = ran + asleep
+            if name == "python":  # it may hold the interpreter all the time
+                lanes[name] = max(lanes[name], ran * threads)
+    ahead = replace(setting, threads=threads, cores=cores, depth=max(2, setting.depth))
+    if setting.threads == 0:
+        other = max(0.0, load.other_cpu - load.blocked)
+        python_cpu = sum(lanes.values())
+        return replace(
+            load, setting=ahead, cpu=cpu, stuck=stuck, blocked=blocked, lanes=lanes, other_cpu=other,
+            python_cpu=python_cpu, delayed=0.0, python_delayed=0.0,
+        )  # fmt: skip
+    return replace(load, setting=ahead, lanes=lanes, delayed=0.0, python_delayed=0.0)
+
+
+def simulated(steps: Sequence[Step], making: float, depth: int) -> float:
+    """Returns the seconds from batch to batch of a consumer with these steps.
+
+    Args:
+        making: seconds in which the threads, all of them on one batch, make one.
+        depth: batches in flight beyond the one in use. A batch is begun when the one `depth` before it is asked for.
+    """
+    asked: list[float] = []
+    end = made = 0.0
+    for number, step in enumerate(steps):
+        begin = end + step.own / 1e9
+        asked.append(begin)
+        begun = asked[number - depth] if number >= depth else 0.0
+        made = max(made, begun) + making
+        end = max(begin, made) + step.handed / 1e9
+    return end / len(steps) if steps else 0.0

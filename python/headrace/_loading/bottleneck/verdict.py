@@ -1,0 +1,198 @@
+"""The verdict: which part is the bottleneck, how sure that is, why, and what would help most."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from headrace._engine.counters.pace import Mark, Step
+from headrace._loading.bottleneck.changes import Change, changes, making_of
+from headrace._loading.bottleneck.load import Load, Setting, between
+from headrace._loading.bottleneck.model import is_crowded, is_slowed, keep_interpreter, period, simulated, terms
+from headrace._loading.bottleneck.words import reasons
+
+#: Fewer batches, or fewer windows of them, give no verdict.
+BATCHES, WINDOWS = 12, 3
+NOTHING_YET = "nothing yet"
+#: Up to it, a gain is told as a number. What remains of a batch after a larger one is too short to be foretold.
+MANY = 10
+_WORTH, _MUCH = 1.05, 1.15  # gains below the first are not advised
+_EXPLAINS = 0.85  # share of the period that an explanation has to cover
+_OF_THE_WORK = 0.3
+_UNEXPLAINED = 1.15  # a period this much longer than every part's has another reason
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What limits the speed; ``str()`` gives three lines.
+
+    Attributes:
+        bottleneck: "consumer": the program's own work between batches. "read", "header", "decode", "resize": a stage of
+            the native threads; "read" also where these wait for storage. "pillow", "python", "collate_fn",
+            "out_transform", "submit", "hand_over": Python's parts. "prefetch": the consumer's steps vary, and too few
+            batches are ready. "workers": the work of torch's workers; "waiting workers": they wait more than they work.
+            "dataset": the making of batches in the caller's thread by torch. "nothing yet": not enough data.
+        certainty: "sure", "likely", "unsure" or "not enough data".
+        why: the figures.
+        change: the change that would help most; None: none is worth it, or none is known.
+        others: the other changes that the model knows, the greatest gain first.
+        agreement: share of the epoch whose parts, each on its own, give this bottleneck.
+        ceiling: the speed-up with a loader that takes no time: the time from batch to batch divided by the consumer's
+            own work.
+        explained: the modelled time from batch to batch, divided by the measured one.
+    """
+
+    bottleneck: str
+    certainty: str
+    why: str
+    change: Change | None = None
+    others: tuple[Change, ...] = ()
+    agreement: float = 0.0
+    ceiling: float = 1.0
+    explained: float = 0.0
+
+    def __str__(self) -> str:
+        if self.bottleneck == NOTHING_YET:
+            return f"bottleneck: nothing yet ({self.certainty})\nwhy: {self.why}\nchange: nothing yet"
+        sure = f"{self.certainty}: {self.agreement:.0%} of the epoch agree"
+        return f"bottleneck: {self.bottleneck} ({sure})\nwhy: {self.why}\nchange: {self._advice()}"
+
+    def _advice(self) -> str:
+        if self.change is None:
+            best = f"a perfect loader would give {self.ceiling:.2f}x"
+            loop = f"the training step, not the loader: {best}"
+            return loop if self.bottleneck == "consumer" else f"none is known; {best}"
+        more = [one for one in self.others if one.gain >= _WORTH][:1]
+        text = f"{self.change.advice}: {_times(self.change)}"
+        return text + "".join(f"; or {one.advice}: {_times(one)}" for one in more)
+
+
+def _times(change: Change) -> str:
+    return f"about {change.gain:.2f}x" if change.gain < MANY else f"more than {MANY}x"
+
+
+def judge(
+    marks: Sequence[Mark], steps: Sequence[Step], setting: Setting, typical: dict[str, float] | None = None
+) -> Verdict:
+    """Returns the verdict on the batches between the first and the last mark.
+
+    Args:
+        steps: the newest steps of the consumer.
+        typical: by native stage, the median duration times the samples: its share where other programs, a quota or each
+            other interrupt the threads, which makes a few of the timed samples take much longer.
+    """
+    batches = marks[-1].batches - marks[0].batches if marks else 0
+    if batches < BATCHES or len(marks) <= WINDOWS:
+        least = f"{BATCHES} batches after the first and {WINDOWS} windows of at least 10 ms"
+        there_are = f"{batches} batches in {max(0, len(marks) - 1)} windows"
+        return Verdict(NOTHING_YET, "not enough data", f"{there_are}; it takes {least}")
+    load = between(marks[0], marks[-1], setting)
+    interrupted = is_slowed(load) or setting.cores < setting.threads
+    if typical and sum(typical.values()) and interrupted:
+        scale = sum(load.stages.values()) / sum(typical.values())
+        load = replace(load, stages={name: scale * share for name, share in typical.items()})
+    windows = [between(begin, end, setting) for begin, end in pairwise(marks)]
+    return of_load(load, windows, steps)
+
+
+def of_load(load: Load, windows: Sequence[Load], steps: Sequence[Step]) -> Verdict:
+    """Returns the verdict on an epoch from its mean and from its parts."""
+    found = bottleneck(load, steps)
+    votes: Counter[str] = Counter()
+    for one in windows:
+        votes[_group(bottleneck(one, steps))] += one.batches
+    agreement = votes[_group(found)] / max(1, votes.total())
+    explained = (simulated(steps, making_of(load), load.setting.depth) if found == "prefetch" else period(load)) / (
+        load.period
+    )
+    certainty = "unsure"
+    if agreement >= 0.85 and _EXPLAINS <= explained <= 1.1 and len(windows) >= 5 and not is_slowed(load):
+        certainty = "sure"
+    elif agreement >= 0.6 and 0.65 <= explained <= 1.2:
+        certainty = "likely"
+    known = changes(load, steps)
+    best = _best(known)
+    others = tuple(one for one in known if one is not best)
+    ceiling = load.period / load.step if load.step else 1.0
+    return Verdict(found, certainty, reasons(load, found), best, others, agreement, ceiling, explained)
+
+
+def _best(known: Sequence[Change]) -> Change | None:
+    """Returns the change to advise, of those that are sorted by gain: one that asks for other files or another machine
+    only if no other helps much."""
+    files, machine = "smaller images", "cores"
+    for least, left_out in ((_MUCH, (files, machine)), (_MUCH, (machine,)), (_WORTH, (files, machine)), (_WORTH, ())):
+        for one in known:
+            if one.gain >= least and one.name not in left_out:
+                return one
+    return None
+
+
+def _group(name: str) -> str:
+    """Returns a name that the native stages share: in a short window only few of their samples are timed."""
+    return "cpu" if name in ("header", "decode", "resize") else name
+
+
+def bottleneck(load: Load, steps: Sequence[Step]) -> str:
+    """Returns the part that sets the pace."""
+    if load.setting.threads == 0:
+        if load.own >= load.blocked:
+            return _of_the_consumer(load)
+        parts = {**load.stages, **load.lanes}
+        return _greatest(parts) if any(parts.values()) else "dataset"
+    if keep_interpreter(load):
+        return _greatest({name: seconds for name, seconds in load.lanes.items() if name != "pillow"})
+    parts = {name: seconds for name, seconds in terms(load).items() if name != "cores"}
+    slowest = _greatest(parts)
+    if load.setting.native and load.period > _UNEXPLAINED * parts[slowest] and _varies(load, steps):
+        return "prefetch"
+    if is_crowded(load) and parts[slowest] + load.own_delayed > load.period / _UNEXPLAINED > parts[slowest]:
+        return _of_the_cores(load)
+    if slowest == "consumer":
+        found = _of_the_consumer(load)
+        # A crowd of threads holds up the loader's own work: a thread without a core may keep a lock.
+        return _of_the_cores(load) if found in ("submit", "hand_over") and is_crowded(load) else found
+    if slowest != "workers":
+        return slowest
+    if not load.setting.native:
+        return "waiting workers" if _waits(load) else "workers"
+    if _waits(load) or not any(load.stages.values()):
+        return "read"
+    return _greatest(load.stages)
+
+
+def _waits(load: Load) -> bool:
+    """Whether the workers wait for data more than they work. On a busy machine each wait ends with another for a core,
+    which is not for their work's sake."""
+    return load.stuck > load.cpu + _OF_THE_WORK * load.delayed
+
+
+def _of_the_cores(load: Load) -> str:
+    """Returns the part that takes most of the cores, which even the consumer's thread does not always get."""
+    users = {"workers": load.cpu, "lanes": load.python_cpu, "consumer": load.other_cpu}
+    most = _greatest(users)
+    if most == "consumer":
+        return _of_the_consumer(load)
+    if most == "lanes":
+        return _greatest(load.lanes)
+    return _greatest(load.stages) if load.setting.native else "workers"
+
+
+def _of_the_consumer(load: Load) -> str:
+    part = _greatest(load.handed)
+    return part if part and load.handed[part] > load.step else "consumer"
+
+
+def _greatest(parts: dict[str, float]) -> str:
+    return max(parts, key=lambda name: parts[name], default="")
+
+
+def _varies(load: Load, steps: Sequence[Step]) -> bool:
+    """Whether the consumer's own steps explain that both sides wait."""
+    if load.blocked < 0.05 * load.period or load.idle < 0.05 * load.setting.threads * load.period:
+        return False
+    making = making_of(load)
+    now, ample = (simulated(steps, making, depth) for depth in (load.setting.depth, 64))
+    return now > 1.15 * ample and now > _EXPLAINS * load.period

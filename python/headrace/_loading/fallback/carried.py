@@ -1,0 +1,335 @@
+"""Wrappers of the dataset, its collate_fn and worker_init_fn in worker processes; they send states along with batches.
+
+The user's functions are called as torch calls them. A state is pickled immediately in the worker: the objects in it may
+change while a batch waits in a queue, and the process may have ended when the parent reads it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch.utils.data import get_worker_info
+
+from headrace._base.exceptions import named_words_of
+from headrace._loading.epoch.sampler_state import is_stateful, restore
+from headrace._loading.fallback.mailbox import Mailbox
+
+SAME = b""  # sent if the state equals the one sent with the batch before
+TOO_LARGE = b"!"  # sent instead of a state that nobody has asked for and that would take longer than the batch
+OF_MAIN = b"?"  # sent instead of such a state before the first batch, which is that of the main process's dataset
+_MOST = 16_384  # bytes of a state that is sent with each batch though nobody has asked for it
+_AN_OBJECT = 512  # bytes that pickling a tensor or array adds
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A batch with the worker's state after it.
+
+    Attributes:
+        worker: number of the process.
+        count: number of the epoch's batches that it has made, including this one.
+        state: pickled state; None if none was requested.
+        ended: its iterator is exhausted.
+    """
+
+    batch: Any
+    worker: int
+    count: int
+    state: bytes | None
+    ended: bool
+
+    def pin_memory(self) -> Carried:
+        """Pins the batch as torch does; called by torch."""
+        from torch.utils.data._utils.pin_memory import pin_memory
+
+        batch = pin_memory(self.batch)  # type: ignore[no-untyped-call]
+        return Carried(batch, self.worker, self.count, self.state, self.ended)
+
+
+@dataclass(frozen=True)
+class Mail:
+    """Where a worker leaves its states that go without a batch; None in place of one: the worker could not begin.
+
+    Attributes:
+        first: the state before the epoch's first batch.
+        last: the state after its iterator has ended.
+    """
+
+    first: Mailbox = field(default_factory=Mailbox)
+    last: Mailbox = field(default_factory=Mailbox)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A batch of indices for a worker of a map-style dataset with a state.
+
+    Attributes:
+        epoch: counted from 1.
+        keep: whether to send the state after this batch.
+    """
+
+    indices: Any
+    epoch: int
+    keep: bool
+
+
+@dataclass(frozen=True)
+class WorkerPlace:
+    """The position from which a worker resumes.
+
+    Attributes:
+        dataset, iterator: states; None for objects without one.
+        ended: the worker has no more batches in this epoch.
+        count: number of the epoch's batches that it has made.
+        skip: number of these made after the states were taken. They are made again, so that random generators advance,
+            and discarded.
+    """
+
+    dataset: Any = None
+    iterator: Any = None
+    ended: bool = False
+    count: int = 0
+    skip: int = 0
+
+
+@dataclass(frozen=True)
+class Users:
+    """The user's arguments of the loader."""
+
+    dataset: Any
+    collate_fn: Callable[[Any], Any]
+    init_fn: Callable[[int], Any] | None
+    batch_size: int | None
+    drop_last: bool
+    persistent: bool
+    asked: bool  # whether states were asked for, by `snapshot_every_n_steps`
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Sent instead of a state that could not be taken, so that the batches still arrive."""
+
+    reason: str
+
+
+class Carrier:
+    """Replaces the dataset in each worker; its methods `collate` and `start` replace collate_fn and worker_init_fn.
+
+    Args:
+        every: see `Stream`.
+        mail: of each worker.
+        places: positions of the workers that resume, by number.
+    """
+
+    def __init__(self, users: Users, every: int, mail: Sequence[Mail], places: dict[int, WorkerPlace]) -> None:
+        self.users, self._every, self._mail, self._places = users, every, mail, places
+        self._worker = self._epoch = self._count = 0
+        self._ended = False
+        self._sent: bytes | None = None
+        self._too_large = False
+
+    def start(self, worker: int) -> None:
+        """Called by torch as worker_init_fn."""
+        self._worker = worker
+        # torch's WorkerInfo refuses changes, but the user's code must see the user's dataset in it.
+        object.__setattr__(get_worker_info(), "dataset", self.users.dataset)
+        try:
+            if self.users.init_fn is not None:
+                self.users.init_fn(worker)
+            self._started(self._places.get(worker))
+        except BaseException:
+            self._fails()
+            raise
+
+    def collate(self, data: Any) -> Any:
+        """Called by torch as collate_fn."""
+        raise NotImplementedError
+
+    def _started(self, place: WorkerPlace | None) -> None:
+        raise NotImplementedError
+
+    def _state(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _pickled(self) -> bytes:
+        try:
+            return pickle.dumps({"worker_id": self._worker, **self._state()})
+        except Exception as error:
+            return pickle.dumps(Failed(named_words_of(error)))
+
+    def _says(self, *, ended: bool = False, of_main: bool = False) -> None:
+        """Sends the state without a batch. `of_main`: it is that of the main process's dataset."""
+        self._sent = None
+        state = OF_MAIN if of_main and self._is_large() else self._pickled()
+        self._too_large = self._too_large or (not self.users.asked and len(state) > _MOST)
+        mail = self._mail[self._worker]
+        box = mail.last if ended else mail.first
+        try:
+            box.put(self._epoch, state)
+        except OSError as error:  # no memory
+            box.put(self._epoch, pickle.dumps(Failed(named_words_of(error))))
+
+    def _is_large(self) -> bool:
+        """Whether the state is too large to be sent unasked; says so without copying it."""
+        if not self._too_large and not self.users.asked:
+            with contextlib.suppress(Exception):  # raised again when it is pickled
+                self._too_large = bytes_of(self._state()) > _MOST
+        return self._too_large
+
+    def _fails(self) -> None:
+        mail = self._mail[self._worker]
+        for box in (mail.first, mail.last):
+            box.put(max(1, self._epoch), None)
+
+    def _carry(self, batch: Any, *, keep: bool) -> Carried:
+        if keep and self._too_large:
+            return Carried(batch, self._worker, self._count, TOO_LARGE, self._ended)
+        state = self._pickled() if keep else None
+        if state is not None:
+            self._too_large = not self.users.asked and len(state) > _MOST
+            state, self._sent = SAME if state == self._sent else state, state
+        return Carried(batch, self._worker, self._count, state, self._ended)
+
+
+def _state_of(one: Any) -> Any:
+    """Returns the object's own state, which is pickled at once; None if it has none."""
+    return one.state_dict() if is_stateful(one) else None
+
+
+def bytes_of(state: Any) -> int:
+    """Returns about how many bytes a state has when it is pickled, without copying its tensors and arrays."""
+    found, waiting = 0, [state]
+    while waiting and found <= _MOST:
+        one = waiting.pop()
+        if isinstance(one, Mapping):
+            waiting += one.keys()
+            waiting += one.values()
+        elif isinstance(one, (list, tuple, set, frozenset)):
+            waiting += one
+        elif isinstance(one, (str, bytes, bytearray)):
+            found += len(one)
+        else:
+            found += 8
+            nbytes = getattr(one, "nbytes", None)
+            found += nbytes + _AN_OBJECT if isinstance(nbytes, int) else 0
+    return found
+
+
+class Indexed(Carrier):
+    """Replaces a map-style dataset with a state; its indices are `Task`s."""
+
+    _keep = False
+
+    def _started(self, place: WorkerPlace | None) -> None:
+        self._epoch = 1
+        if place is not None:
+            restore(self.users.dataset, place.dataset, "dataset")
+        self._says(of_main=place is None and self.users.init_fn is None)
+
+    def __getitem__(self, task: Task) -> Any:
+        self._take(task)
+        return self.users.dataset[task.indices]
+
+    def __getitems__(self, task: Task) -> Any:
+        self._take(task)
+        dataset = self.users.dataset
+        if getattr(dataset, "__getitems__", None):
+            return dataset.__getitems__(task.indices)
+        return [dataset[index] for index in task.indices]
+
+    def _take(self, task: Task) -> None:
+        if task.epoch != self._epoch:
+            self._epoch = task.epoch
+            self._says()
+        self._keep = task.keep
+
+    def collate(self, data: Any) -> Any:
+        """Called by torch as collate_fn."""
+        return self._carry(self.users.collate_fn(data), keep=self._keep)
+
+    def _state(self) -> dict[str, Any]:
+        return {"dataset_state": _state_of(self.users.dataset), "fetcher_state": None}
+
+
+class Stream(Carrier):
+    """Replaces an iterable dataset and its iterators.
+
+    Args:
+        every: number of a worker's batches between two states that it sends; 0: it sends none.
+    """
+
+    _skip = 0
+    _stateful = False
+    _iterator: Any = None
+
+    def _started(self, place: WorkerPlace | None) -> None:
+        pass  # torch calls __iter__ next, which sends the state
+
+    def __iter__(self) -> Stream:
+        self._epoch += 1
+        self._count, self._ended = 0, False
+        place = self._places.pop(self._worker, None)
+        try:
+            self._iterator = iter(self.users.dataset) if place is None else self._resumed(place)
+        except BaseException:
+            self._fails()
+            raise
+        self._stateful = is_stateful(self.users.dataset) or is_stateful(self._iterator)
+        if place is None:
+            self._says()
+        return self
+
+    def _resumed(self, place: WorkerPlace) -> Iterator[Any]:
+        dataset = self.users.dataset
+        restore(dataset, place.dataset, "dataset")
+        self._skip, self._ended = 0 if place.ended else place.skip, place.ended
+        self._count = place.count - self._skip
+        if place.ended and place.iterator is None:
+            return iter(())  # iter() would start an exhausted dataset again
+        iterator = iter(dataset)
+        restore(iterator, place.iterator, "dataset's iterator")
+        return iter(()) if place.ended else iterator
+
+    def __next__(self) -> Any:
+        while self._skip:
+            self._skip -= 1
+            self.users.collate_fn(self._fetched())
+            self._count += 1
+        if self._ended:
+            raise StopIteration
+        try:
+            return next(self._iterator)
+        except StopIteration:
+            if not self._ended:
+                self._ended = True
+                if self.users.persistent:
+                    self._says(ended=True)
+            raise
+
+    def _fetched(self) -> Any:
+        """Returns the samples that torch would fetch for a batch."""
+        size = self.users.batch_size
+        found = list(itertools.islice(self._iterator, 1 if size is None else size))
+        if not found or (size is not None and self.users.drop_last and len(found) < size):
+            raise RuntimeError(
+                f"the state says worker {self._worker} had made {self._count + self._skip + 1} batches of this epoch, "
+                f"but its iterator has only {self._count}: the dataset is not the one of the state"
+            )
+        return found[0] if size is None else found
+
+    def collate(self, data: Any) -> Any:
+        """Called by torch as collate_fn."""
+        self._count += 1
+        batch = self.users.collate_fn(data)
+        return self._carry(batch, keep=self._stateful and self._every > 0 and self._count % self._every == 0)
+
+    def _state(self) -> dict[str, Any]:
+        dataset, iterator = self.users.dataset, self._iterator
+        of_dataset = None if iterator is dataset else _state_of(dataset)
+        fetcher = {"dataset_iter_state": _state_of(iterator), "fetcher_ended": self._ended}
+        return {"dataset_state": of_dataset, "fetcher_state": fetcher}

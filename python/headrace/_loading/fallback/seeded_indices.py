@@ -1,0 +1,173 @@
+"""Batches of indices that seed the process's generators before each sample, where torch's DataLoader makes it.
+
+Note [seeded where they arrive]: the generators have to be seeded in the worker process, between samples, and without a
+wrapper of the dataset: the user's code sees its dataset, and tracebacks are torch's. So the indices do it. torch's own
+code iterates over a batch of indices and gets a sample after each step; an index that is used as a whole is seeded for
+when the worker unpickles it, which it does immediately before it uses it. See decision 0026.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from torch.utils.data import Subset
+
+from headrace._loading.epoch.samplers import order_of
+from headrace._recipe.draws.index_keys import Key, KeyCounts, index_key
+from headrace._recipe.draws.sample_seeds import seed_for_batch, seed_for_sample
+from headrace.sampler.distributed import RankSampler
+
+
+class SeededSamples:
+    """A batch of indices: iterating over it seeds for each sample, and after the last one for collate_fn.
+
+    Args:
+        indices: what the sampler yielded.
+        place: seed, epoch, and number of the batch in the epoch.
+        occurrences: how often the epoch named each index before; None: never.
+    """
+
+    def __init__(self, indices: Any, place: tuple[int, int, int], occurrences: list[int] | None) -> None:
+        self._indices, self._place, self._occurrences = indices, place, occurrences
+
+    def __iter__(self) -> Iterator[Any]:
+        seed, epoch, batch = self._place
+        occurrences = itertools.repeat(0) if self._occurrences is None else self._occurrences
+        for index, occurrence in zip(self._indices, occurrences, strict=False):
+            seed_for_sample(seed, epoch, index_key(index), occurrence)
+            yield index
+        seed_for_batch(seed, epoch, batch)
+
+    def arrive(self) -> SeededSamples:
+        """Returns what torch's fetcher is given."""
+        return self
+
+
+class SeededCall:
+    """An index, or a batch of them, with which the dataset is called once; unpickled, it is `arrive`'s result.
+
+    Args:
+        index: what the sampler yielded.
+        what: arguments of `seed_for_sample`.
+    """
+
+    def __init__(self, index: Any, what: tuple[Any, ...]) -> None:
+        self._index, self._what = index, what
+
+    def arrive(self) -> Any:
+        """Seeds the generators and returns the index."""
+        return _arrived(self._index, self._what)
+
+    def __reduce__(self) -> Any:
+        return _arrived, (self._index, self._what)
+
+
+def _arrived(index: Any, what: tuple[Any, ...]) -> Any:
+    seed_for_sample(*what)
+    return index
+
+
+class SampleSeeds:
+    """Prepares the batches of indices of one epoch, in the order in which they are drawn.
+
+    Occurrences are counted over all ranks if the loader shards its order, otherwise in this process.
+
+    Args:
+        loader: torch's loader of a map-style dataset; its arguments are read, but no reference is kept.
+        length: number of samples in the dataset; None if it has no length.
+    """
+
+    def __init__(self, loader: Any, length: int | None, seed: int, epoch: int) -> None:
+        self._seed, self._epoch = seed, epoch
+        self._batched = loader.batch_sampler is not None
+        self._each = self._batched and _makes_each(loader.dataset)
+        order = order_of(loader.sampler, loader.batch_sampler, length or 0, seed)
+        self._share = order.cut.share
+        self._of_batches = self._batched and order.cut.batch_size is None  # whether the shared items are batches
+        self._counts = None if order.unique else KeyCounts(length or 0)
+        self._known: Iterator[int] | None = None  # occurrences of this rank's samples
+        self._log: deque[tuple[int, list[Key]]] = deque()  # batches with their keys, since the oldest kept state
+
+    @property
+    def can_jump(self) -> bool:
+        """Whether batches may be skipped without being passed to `take`."""
+        return self._counts is None and self._known is None
+
+    def iterate(self, sampler: Any) -> Iterator[Any]:
+        """Returns ``iter(sampler)``; if it is one rank's share, counts the occurrences in the order of all ranks."""
+        if self._share.world_size == 1 or not isinstance(sampler, RankSampler):
+            return iter(sampler)
+        order = list(sampler.whole)
+        items = self._share.even(order, order)
+        self._known = iter(self._counted(items, len(order)))
+        return iter(self._share.of(items))
+
+    def _counted(self, items: list[Any], named: int) -> list[int]:
+        """Returns the occurrences of this rank's samples.
+
+        Args:
+            items: the order of all ranks; those from position `named` on repeat the first ones.
+        """
+        found: list[int] = []
+        for number, item in enumerate(items):
+            indices = item if self._of_batches else [item]
+            if self._counts is None:
+                occurrences = [number // named] * len(indices)
+            else:
+                occurrences = [self._counts.take(index_key(index)) for index in indices]
+            if number % self._share.world_size == self._share.rank:
+                found += occurrences
+        return found
+
+    def take(self, batch: int, item: Any) -> SeededSamples | SeededCall:
+        """Returns the batch of this number in the epoch, prepared.
+
+        Raises:
+            TypeError: an index has no key.
+        """
+        if self._batched and not hasattr(item, "__len__"):
+            item = list(item)
+        occurrences = self._occurrences(batch, item if self._batched else [item])
+        if self._each:
+            return SeededSamples(item, (self._seed, self._epoch, batch), occurrences)
+        if not self._batched:
+            return SeededCall(item, (self._seed, self._epoch, index_key(item), occurrences[0] if occurrences else 0))
+        keys = [index_key(index) for index in item]
+        return SeededCall(item, (self._seed, self._epoch, keys, occurrences or [0] * len(keys)))
+
+    def _occurrences(self, batch: int, indices: Any) -> list[int] | None:
+        if self._known is not None:
+            return list(itertools.islice(self._known, len(indices)))
+        if self._counts is None:
+            return None
+        keys = [index_key(index) for index in indices]
+        self._log.append((batch, keys))
+        return [self._counts.take(key) for key in keys]
+
+    # ---- if the samplers have states, the batches before a state are not drawn again ---------------------------------
+
+    def packed(self, batch: int) -> dict[str, Any] | None:
+        """Returns the counts before this batch was drawn, as numbers and strings; None if nothing is counted."""
+        if self._counts is None or self._known is not None:
+            return None
+        return self._counts.packed(key for at, keys in self._log if at >= batch for key in keys)
+
+    def forget(self, batch: int) -> None:
+        """Says that `packed` will not be asked for an earlier batch."""
+        while self._log and self._log[0][0] < batch:
+            self._log.popleft()
+
+    def restore(self, packed: dict[str, Any] | None) -> None:
+        """Sets the counts to those that `packed` returned."""
+        if self._counts is not None and packed is not None:
+            self._counts.restore(packed)
+
+
+def _makes_each(dataset: Any) -> bool:
+    """Whether torch's code asks the dataset for one sample after the other, and not for a whole batch."""
+    if not getattr(dataset, "__getitems__", None):
+        return True
+    return type(dataset) is Subset and not callable(getattr(dataset.dataset, "__getitems__", None))

@@ -1,0 +1,59 @@
+"""Versions of torchvision's MixUp and CutMix whose only new batch is their result.
+
+torchvision's make three batches. Ours make the same values of a dense batch of floats, which stays as it is; everything
+else is left to torchvision's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from headrace._loading.mixup import pixels
+from headrace.pillow.replacing import Place, Replacements, method
+
+_MODULE = "torchvision.transforms.v2._augment"
+
+Empty = Callable[[torch.Tensor], torch.Tensor | None]  # makes an uninitialised contiguous batch like another one
+
+
+def replacements(empty: Empty) -> Replacements:
+    """Returns our versions, to be put in the places of torchvision's.
+
+    Args:
+        empty: makes the memory of a result. Where it returns None, torchvision's code runs.
+    """
+
+    def place(of: str, mixed: Callable[[torch.Tensor, torch.Tensor, dict[str, Any]], None]) -> Place:
+        def version(plain: Any) -> Any:
+            @functools.wraps(plain)
+            def transform(self: Any, inpt: Any, params: dict[str, Any]) -> Any:
+                if inpt is params["labels"] or not pixels.is_mixable(inpt) or not inpt.is_contiguous():
+                    return plain(self, inpt, params)
+                self._check_image_or_video(inpt, batch_size=params["batch_size"])
+                made = empty(inpt)
+                if made is None:
+                    return plain(self, inpt, params)
+                mixed(inpt, made, params)
+                return made
+
+            return transform
+
+        return method(_MODULE, of, "transform", version)
+
+    return Replacements([place("MixUp", _mixed_up), place("CutMix", _cut_mixed)])
+
+
+def _mixed_up(batch: torch.Tensor, made: torch.Tensor, params: dict[str, Any]) -> None:
+    made.copy_(batch)
+    pixels.mix(made, params["lam"])
+
+
+def _cut_mixed(batch: torch.Tensor, made: torch.Tensor, params: dict[str, Any]) -> None:
+    left, top, right, bottom = params["box"]
+    made.copy_(batch)
+    made[1:, :, top:bottom, left:right] = batch[:-1, :, top:bottom, left:right]
+    made[0, :, top:bottom, left:right] = batch[-1, :, top:bottom, left:right]

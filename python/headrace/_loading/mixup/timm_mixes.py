@@ -1,0 +1,130 @@
+"""timm's Mixup on batches that it overwrites, and its FastCollateMixup on samples, with numpy's random numbers from a
+generator of the calling thread."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Iterator
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import torch
+
+from headrace._base.exceptions import contextmanager
+from headrace._base.originals.relied import are_own
+from headrace._loading.mixup import pixels
+from headrace._recipe.draws.python_randomness import numpy_seed_of
+
+_MODULE = "timm.data.mixup"
+
+
+def twin(mix: Any) -> Any:
+    """Returns an object that does what timm's Mixup does, with the attributes of `mix`; None if `mix` is none.
+
+    Mixup changes its input itself. In mode "batch" the twin does so natively, else by timm's own code.
+    """
+    module = sys.modules.get(_MODULE)
+    if module is None or type(mix) is not module.Mixup or any(map(callable, vars(mix).values())):
+        return None
+    if not are_own(type(mix)):
+        return None
+    made = object.__new__(_twin_class(module.Mixup))
+    made.__dict__ = mix.__dict__
+    return made
+
+
+def collating_twin(collate_fn: Any) -> Any:
+    """Returns an object that does what timm's FastCollateMixup does; None if `collate_fn` is none.
+
+    It is timm's own code: it makes a new batch of bytes from the samples, and keeps none of these.
+    """
+    module = sys.modules.get(_MODULE)
+    kind = getattr(module, "FastCollateMixup", None)
+    if module is None or type(collate_fn) is not kind or any(map(callable, vars(collate_fn).values())):
+        return None
+    if not are_own(kind):
+        return None
+    made = object.__new__(_collating_class(module.Mixup, kind))
+    made.__dict__ = collate_fn.__dict__
+    return made
+
+
+@contextmanager
+def numpy_seeded(seed: int) -> Iterator[None]:
+    """While active, twins draw in this thread from a generator of their own, the numbers that numpy.random has after
+    ``numpy.random.seed(numpy_seed_of(seed))``."""
+    before = vars(_thread).get("random")
+    _thread.random = np.random.RandomState(numpy_seed_of(seed))
+    try:
+        yield
+    finally:
+        _thread.random = before
+
+
+_thread = threading.local()
+
+
+class _Numpy:
+    """The module numpy, but for the generator of its module `random`."""
+
+    def __getattr__(self, name: str) -> Any:
+        own = vars(_thread).get("random") if name == "random" else None
+        return getattr(np, name) if own is None else own
+
+
+def _rebound(kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns copies of a class's methods, and of the functions of timm's module, over `_Numpy`."""
+    module = sys.modules[_MODULE]
+    names = dict(vars(module)) | {"np": _Numpy()}
+
+    def rebound(function: FunctionType) -> FunctionType:
+        made = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+        made.__kwdefaults__ = function.__kwdefaults__
+        return made
+
+    functions = {name: one for name, one in vars(module).items() if type(one) is FunctionType}
+    names |= {name: rebound(one) for name, one in functions.items() if one.__module__ == _MODULE}
+    return {name: rebound(one) for name, one in vars(kind).items() if type(one) is FunctionType}, names
+
+
+@functools.cache
+def _collating_class(base: Any, kind: Any) -> Any:
+    """Returns a subclass of FastCollateMixup with its own and Mixup's methods over `_Numpy`."""
+    methods = _rebound(base)[0] | _rebound(kind)[0]
+    own_call = methods["__call__"]
+
+    def call(self: Any, samples: Any) -> Any:
+        with torch._C.DisableTorchFunction():  # modes of the calling thread would see each operation
+            return own_call(self, samples)
+
+    return type(kind.__name__, (kind,), methods | {"__call__": call})
+
+
+@functools.cache
+def _twin_class(kind: Any) -> Any:
+    """Returns a subclass of Mixup with the methods and functions of timm's module over `_Numpy`."""
+    methods, names = _rebound(kind)
+    own_mix, own_call = methods["_mix_batch"], methods["__call__"]
+
+    def mix_batch(self: Any, x: torch.Tensor) -> Any:
+        if not pixels.is_mixable(x):
+            return own_mix(self, x)
+        lam, cut = self._params_per_batch()
+        if lam == 1.0:
+            return 1.0
+        if not cut:
+            pixels.mix(x, lam, mirrored=True)
+            return lam
+        find: Any = names["cutmix_bbox_and_lam"]
+        (top, bottom, left, right), lam = find(x.shape, lam, self.cutmix_minmax, self.correct_lam)
+        pixels.move_boxes(x, (int(left), int(top), int(right), int(bottom)), mirrored=True)
+        return lam
+
+    def call(self: Any, x: Any, target: Any) -> Any:
+        with torch._C.DisableTorchFunction():  # StackedViews would copy the batch before it is written to
+            return own_call(self, x, target)
+
+    return type(kind.__name__, (kind,), methods | {"_mix_batch": mix_batch, "__call__": call})

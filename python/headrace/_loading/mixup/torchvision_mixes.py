@@ -1,0 +1,65 @@
+"""torchvision's MixUp, CutMix and RandomChoice of these, with results that overwrite their inputs."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import sys
+from typing import Any
+
+import torch
+
+from headrace._base.originals.relied import are_own
+from headrace._loading.mixup import pixels
+from headrace._lowering.origins import has_hooks
+
+_TRANSFORMS = "torchvision.transforms.v2"
+
+
+def choices(mix: Any) -> list[Any]:
+    """Returns every MixUp and CutMix that `mix` may choose; [] if it is neither of these nor a RandomChoice of them, or
+    if a function of torchvision that it calls was replaced."""
+    v2 = sys.modules.get(_TRANSFORMS)
+    if v2 is None or has_hooks(mix):
+        return []
+    if type(mix) in (v2.MixUp, v2.CutMix):
+        return [mix] if are_own(type(mix)) else []
+    if type(mix) is not v2.RandomChoice or not are_own(type(mix)):
+        return []
+    each = [choices(one) for one in mix.transforms]
+    return [found for one in each for found in one] if all(each) else []
+
+
+def twin(mix: Any) -> Any:
+    """Returns a copy of a transform that mixes in place; None if it is not one of torchvision's."""
+    return _twin(mix) if choices(mix) else None
+
+
+def _twin(mix: Any) -> Any:
+    made = copy.copy(mix)
+    kind: Any = type(mix)
+    if hasattr(mix, "transforms"):
+        made.transforms = [_twin(one) for one in mix.transforms]
+    else:
+        made.__class__ = _in_place_class(kind)
+    return made
+
+
+@functools.cache
+def _in_place_class(kind: Any) -> Any:
+    """Returns a subclass of MixUp or CutMix that overwrites mixable batches."""
+
+    def transform(self: Any, inpt: Any, params: dict[str, Any]) -> Any:
+        if inpt is params["labels"] and type(inpt) is torch.Tensor:
+            with torch._C.DisableTorchFunction():  # modes of the calling thread cost more than the labels' arithmetic
+                return kind.transform(self, inpt, params)
+        if inpt is params["labels"] or not pixels.is_mixable(inpt):
+            return kind.transform(self, inpt, params)
+        self._check_image_or_video(inpt, batch_size=params["batch_size"])
+        if kind.__name__ == "MixUp":
+            pixels.mix(inpt, params["lam"])
+        else:
+            pixels.move_boxes(inpt, params["box"])
+        return inpt
+
+    return type(kind.__name__, (kind,), {"transform": transform})

@@ -1,0 +1,205 @@
+"""Settings of a loader: headrace's own arguments, checked once and fixed; torch's, read when an epoch begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch.utils.data import IterableDataset
+
+from headrace._base.world import World
+from headrace._engine import destination as destinations
+from headrace._engine.destination import Destination
+from headrace._engine.layout import Layout
+from headrace._loading.autotune import affinity
+from headrace._loading.epoch.samplers import Samplers
+from headrace._loading.native import arguments
+from headrace._loading.native.attributes import OnError, OutTransform
+from headrace._storage.entry_points.entry_points import EntryPoints, checked_entry_points
+
+if TYPE_CHECKING:
+    from headrace._loading.autotune.tuner import Tuner
+
+_OF_IMAGES = ("device", "decoder", "deterministic", "dtype", "memory_format", "entry_points")
+READ_AHEAD = 64  #: batches, with num_workers="auto"; above any number in flight
+_NATIVE_ONLY = (*_OF_IMAGES, "on_error", "cpu_affinity")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnSettings:
+    """headrace's own arguments, as given; in a distributed job `seed` defaults to 0, and bytes for `entry_points` are
+    an object.
+
+    Attributes:
+        destination: `device`, `decoder` and `deterministic`, resolved.
+        cores: `cpu_affinity`, resolved; none if it was not given.
+        world: the ranks that the order is sharded over.
+        reads_whole: whether every rank of a job reads all samples, because no argument shards the order.
+        native_arguments: names of the arguments that need the native path and are not at their defaults.
+    """
+
+    seed: int | None
+    device: Any
+    decoder: str
+    deterministic: bool
+    dtype: torch.dtype | None
+    memory_format: torch.memory_format
+    on_error: OnError
+    max_errors: int | None
+    out_transform: OutTransform | None
+    distributed: bool
+    snapshot_every_n_steps: int | None
+    deferred_images: bool
+    cpu_affinity: Any
+    entry_points: EntryPoints | Literal["auto"] | None
+    destination: Destination
+    cores: tuple[int, ...]
+    world: World
+    reads_whole: bool
+    native_arguments: tuple[str, ...]
+
+    @classmethod
+    def among(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the arguments that `of` takes as `own`, of all those of a loader, by name."""
+        return {one.name: given[one.name] for one in fields(cls) if one.name in given}
+
+    @classmethod
+    def of(
+        cls,
+        dataset: Any,
+        given: Samplers,
+        generator: torch.Generator | None,
+        rank: int | None,
+        world_size: int | None,
+        own: dict[str, Any],
+        defaults: Mapping[str, Any],
+    ) -> OwnSettings:
+        """Checks the arguments of a loader.
+
+        Args:
+            dataset, given, generator, rank, world_size: the loader's arguments.
+            own: the remaining arguments of headrace's own, keyed by name.
+            defaults: defaults of all arguments, by name.
+
+        Raises:
+            TypeError, ValueError, RuntimeError: see DataLoader.
+        """
+        arguments.check_own_arguments(own)
+        native_arguments = tuple(name for name in _NATIVE_ONLY if not _is_default(name, own[name], defaults[name]))
+        own["entry_points"] = checked_entry_points(own["entry_points"])
+        destination = destinations.resolve(own["device"], own["decoder"], own["deterministic"])
+        cores = affinity.resolve(own["cpu_affinity"], destination.device)
+        world = World.requested(rank, world_size, own["distributed"])
+        reads_whole = not (given.any or world.given or own["distributed"] or isinstance(dataset, IterableDataset))
+        if own["seed"] is not None:
+            own["seed"] = int(own["seed"])
+        elif generator is None and world.is_job:
+            own["seed"] = 0  # as in torch's DistributedSampler: all ranks must agree on the order
+        return cls(
+            **own,
+            destination=destination,
+            cores=cores,
+            world=world,
+            reads_whole=reads_whole,
+            native_arguments=native_arguments,
+        )
+
+    @property
+    def layout(self) -> Layout:
+        """Memory layout of a batch."""
+        return Layout.of(self.memory_format)
+
+    def refuse_native_only(self, reason: str) -> None:
+        """Raises TypeError if an argument that needs the native path is not at its default.
+
+        Args:
+            reason: why torch's DataLoader delivers the batches.
+        """
+        self._refuse(_NATIVE_ONLY, f"needs headrace's native path, but torch's DataLoader would serve here: {reason}")
+
+    def refuse_of_images(self) -> None:
+        """Raises TypeError if an argument that applies to images alone is not at its default."""
+        why = (
+            "applies to images, but this dataset's columns are delivered as they are, in this machine's memory; leave "
+            "it out"
+        )
+        self._refuse(_OF_IMAGES, why)
+
+    def _refuse(self, names: tuple[str, ...], why: str) -> None:
+        for name in names:
+            if name in self.native_arguments:
+                raise TypeError(f"{name}={getattr(self, name)!r} {why}")
+
+
+def _is_default(name: str, value: Any, default: Any) -> bool:
+    if name == "device" and str(value).partition(":")[0] == "cpu":
+        return True
+    return value is default or (default is not None and bool(value == default))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(OwnSettings):
+    """All arguments of a loader. torch's are read from the loader's attributes, because some may change after
+    construction.
+
+    Attributes:
+        batched: whether samples are grouped into batches: False for ``batch_size=None``.
+        tuner: chooses `num_workers`, and `prefetch_factor` if that is not given; None if both are.
+    """
+
+    dataset: Any
+    batch_size: int | None
+    sampler: Any
+    batch_sampler: Any
+    num_workers: int
+    collate_fn: Callable[..., Any] | None
+    pin_memory: bool
+    timeout: float
+    worker_init_fn: Callable[[int], None] | None
+    prefetch_factor: int | None
+    persistent_workers: bool
+    batched: bool
+    tuner: Tuner | None
+
+    @classmethod
+    def now(cls, own: OwnSettings, loader: Any) -> Settings:
+        """Returns the settings of a loader with the current values of its attributes."""
+        torchs = {one.name: getattr(loader, one.name) for one in fields(cls) if one.name not in vars(own)}
+        return cls(**vars(own), **torchs)
+
+    @property
+    def fixed_workers(self) -> int | None:
+        """`num_workers`; None if it is chosen while the loader works."""
+        return self.num_workers if self.tuner is None else None
+
+    @property
+    def depth(self) -> int:
+        """Number of batches in flight beyond the one in use; 0: each is made when it is requested."""
+        return max(1, self.prefetch_factor or 1) if self.num_workers > 0 else 0
+
+    @property
+    def most_depth(self) -> int:
+        """The largest `depth` of an epoch that begins now."""
+        return self.depth if self.tuner is None else max(self.depth, self.tuner.most_depth)
+
+    @property
+    def read_ahead(self) -> int:
+        """Number of batches that the sampler is read ahead: as torch's loader does with these arguments. Where
+        `num_workers` is chosen, a constant, since the generators' states must not depend on what is chosen."""
+        if self.tuner is not None:
+            return max(READ_AHEAD, 2 * (self.prefetch_factor or 0))
+        return self.num_workers * max(1, self.prefetch_factor or 1)
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks that step together."""
+        return max(self.world.size, getattr(self.sampler, "num_replicas", 1))
+
+    def default_device(self) -> AbstractContextManager[Any]:
+        """Returns a context in which torch's default device is what it is where torch would collate: that of the
+        program in its own thread, and the CPU in workers."""
+        elsewhere = self.depth > 0 and torch.get_default_device().type != "cpu"
+        return torch.device("cpu") if elsewhere else nullcontext()
