@@ -27,7 +27,7 @@ from bench.datasets import PHOTOS
 from bench.gpu.images import files
 from bench.timeline.shares import shares
 from headrace import transforms as T
-from headrace.insight.chrome_trace import read
+from headrace._reports.loader.chrome_trace import read
 
 WARM_BATCHES = 4  # so that threads, memory and a GPU's libraries exist when the recording begins
 

@@ -17,7 +17,7 @@ from matplotlib import pyplot as plt
 from matplotlib.patches import Patch
 
 from bench.timeline.shares import Bar, Trace, bars, rows_of
-from headrace.insight.chrome_trace import read
+from headrace._reports.loader.chrome_trace import read
 
 # Stage: colour, in the order of the legend. Spans that surround others, and waiting, are pale.
 COLOURS = {

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from headrace._base.errors import SampleError, VerificationError
     from headrace._loading.autotune.budget import Auto
     from headrace._lowering import LoweringError
+    from headrace._reports.loader.profiler import profile
+    from headrace._reports.metrics.publish import publish
     from headrace._storage.entry_points.entry_points import EntryPoints
     from headrace._storage.remote.cache import Cache
     from headrace._storage.remote.network import Network
@@ -26,10 +28,8 @@ if TYPE_CHECKING:
     from headrace.datasets.tables.zip_archive import Zip
     from headrace.datasets.tar_shards.dataset import TarShards
     from headrace.datasets.tar_stream.dataset import TarStream
-    from headrace.insight.profiler import profile
     from headrace.loader import DataLoader
     from headrace.ops import functions as ops
-    from headrace.publishing.publish import publish
 
 __version__ = "0.1.0"
 __all__ = [
@@ -91,8 +91,8 @@ _MODULES = {
     "VerificationError": "_base.errors",
     "Zip": "datasets.tables.zip_archive",
     "from_hf": "datasets.tables.hugging_face",
-    "profile": "insight.profiler",
-    "publish": "publishing.publish",
+    "profile": "_reports.loader.profiler",
+    "publish": "_reports.metrics.publish",
     "token_columns": "datasets.columns.tokens",
 }
 

@@ -18,9 +18,9 @@ from torch.utils.data import Dataset, Sampler
 from headrace._base.whole_number import whole_number
 from headrace._loading.autotune.attributes import ChosenNumbers, first_number, tuner_of
 from headrace._loading.native.attributes import OnError, OutTransform, OwnAttributes, Unasked
+from headrace._reports.html.reports import Reports
+from headrace._reports.loader.of_loader import Insight
 from headrace.datasets.tar_stream.loaders import Streamed, sampled_world
-from headrace.insight.of_loader import Insight
-from headrace.page.reports import Reports
 
 if not hasattr(torch, "accelerator"):  # torch 2.6 brought it, and the arguments that the loader hands on
     raise ImportError(f"headrace needs torch 2.6 or newer, not {torch.__version__}: pip install --upgrade torch")

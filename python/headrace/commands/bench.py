@@ -12,6 +12,7 @@ from typing import Any
 from headrace._base.cores import usable_cores
 from headrace._base.exceptions import name_of, words_of
 from headrace._base.text import printable
+from headrace._reports.loader import machine
 from headrace.commands.given import GivenError, check_writable, dataset_of, set_recipe
 from headrace.comparison import plot, samples, tables
 from headrace.comparison.contenders import contenders
@@ -19,7 +20,6 @@ from headrace.comparison.equality import DifferentError, check
 from headrace.comparison.result import Result
 from headrace.comparison.rounds import Rounds
 from headrace.comparison.samples import UnusableError
-from headrace.insight import machine
 
 _CHECKED = 4  # batches
 _ONE_CORE = "This process may use one core: workers and the consumer share it, so more workers would gain nothing."

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from headrace.terminal.found import Found, NothingFoundError, find
+from headrace._reports.top.found import Found, NothingFoundError, find
 
 
 def run(pids: Sequence[int], folder: Path | None, every_s: float, once: bool, as_json: bool) -> int:
@@ -26,7 +26,7 @@ def run(pids: Sequence[int], folder: Path | None, every_s: float, once: bool, as
         from rich.console import Console
         from rich.live import Live
 
-        from headrace.terminal.screen import Screen
+        from headrace._reports.top.screen import Screen
     except ImportError:
         print(
             "headrace top: it draws with rich, which is not installed: pip install 'headrace[top]'; --json needs none",

@@ -12,8 +12,8 @@ from typing import Any
 from headrace._base.exceptions import name_of, words_of
 from headrace._loading.autotune.budget import Auto, Budget, budget_of
 from headrace._loading.autotune.tuner import Choice
+from headrace._reports.loader import machine
 from headrace.commands.given import GivenError, check_writable, dataset_of, set_recipe
-from headrace.insight import machine
 from headrace.sweep.points import Point, Sweep
 
 _NOTE = (

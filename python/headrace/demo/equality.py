@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from headrace import DataLoader, ImageFolder, transforms
+from headrace._reports.loader.verification import Report
 from headrace.demo import recipes
-from headrace.insight.verification import Report
 
 _LABEL = 58
 

@@ -17,9 +17,9 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from headrace import DataLoader, ImageFolder
 from headrace._base.cores import usable_cores
 from headrace._base.system import allowed_cpus, bind_thread, can_bind
+from headrace._reports.loader import machine
 from headrace.demo import recipes
 from headrace.demo.equality import same_batches
-from headrace.insight import machine
 
 BATCH = 64
 _NAMES = ("torch", "headrace")

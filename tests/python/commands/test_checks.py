@@ -15,9 +15,9 @@ from headrace._base import control_group
 from headrace._base.cores import cpu_quota
 from headrace._engine.counters.scheduled import NEVER, of_threads
 from headrace._loading.autotune.budget import Auto, budget_of
+from headrace._reports.loader.machine import describe
 from headrace.commands.checks import gpu, machine
 from headrace.commands.doctor import findings
-from headrace.insight.machine import describe
 
 GIB = 2**30
 

@@ -10,7 +10,7 @@ from recorded_loaders import BATCHES, BY_PILLOW, LOADERS, SAMPLES, make, totals
 
 import headrace
 from headrace import DataLoader
-from headrace.insight.timeline import ThreadTimeline
+from headrace._reports.loader.timeline import ThreadTimeline
 from support import assert_same
 
 

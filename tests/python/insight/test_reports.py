@@ -14,7 +14,7 @@ import torch
 from headrace import Blobs, DataLoader, ImageFolder, VerificationError
 from headrace import transforms as T
 from headrace._base.native import core
-from headrace.insight.stats import of_torch
+from headrace._reports.loader.stats import of_torch
 from headrace.pillow.image_counts import ImageCounts
 from support import PHOTOS, TENSOR, assert_same, blobs, evaluation, eventually, pictures, train, truncated, write_folder
 

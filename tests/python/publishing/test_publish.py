@@ -19,8 +19,8 @@ import torch
 
 import headrace
 from headrace import DataLoader
-from headrace.publishing import folder, processes, publish
-from headrace.publishing.figures import ProcessFigures
+from headrace._reports.metrics import folder, processes, publish
+from headrace._reports.metrics.figures import ProcessFigures
 from support import WATCHDOG_S, blobs, pictures, train, truncated
 
 
@@ -187,7 +187,7 @@ file = io.BytesIO()
 Image.new("RGB", (9, 9)).save(file, "JPEG")
 list(DataLoader(Blobs([file.getvalue()], transform=transforms.ToTensor())))
 import threading
-assert not [one for one in sys.modules if one.startswith("headrace.publishing")]
+assert not [one for one in sys.modules if one.startswith("headrace._reports.metrics")]
 assert not [one for one in threading.enumerate() if "publish" in one.name]
 """
     subprocess.run([sys.executable, "-c", code], check=True, env=without_variable())

@@ -11,12 +11,12 @@ import pytest
 pytest.importorskip("rich")
 from rich.console import Console
 
-from headrace.publishing.figures import LoaderFigures, ProcessFigures, StageFigures
-from headrace.publishing.recent import Recent
-from headrace.publishing.totals import Totals
-from headrace.terminal.found import Found
-from headrace.terminal.marks import bar, curve, milliseconds, per_second, seconds
-from headrace.terminal.screen import Screen
+from headrace._reports.metrics.figures import LoaderFigures, ProcessFigures, StageFigures
+from headrace._reports.metrics.recent import Recent
+from headrace._reports.metrics.totals import Totals
+from headrace._reports.top.found import Found
+from headrace._reports.top.marks import bar, curve, milliseconds, per_second, seconds
+from headrace._reports.top.screen import Screen
 from support import REPOSITORY
 
 LOADER = LoaderFigures(

@@ -23,10 +23,10 @@ from typing import Any
 
 import pytest
 
+from headrace._reports.metrics import folder, processes
+from headrace._reports.metrics.figures import LoaderFigures, ProcessFigures
+from headrace._reports.top.found import NothingFoundError, find
 from headrace.cli import main
-from headrace.publishing import folder, processes
-from headrace.publishing.figures import LoaderFigures, ProcessFigures
-from headrace.terminal.found import NothingFoundError, find
 from support import WATCHDOG_S, heed_ctrl_c
 
 pytestmark = pytest.mark.processes
@@ -199,7 +199,7 @@ def test_json_needs_no_rich(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
     write(tmp_path, told(os.getpid(), loaders=[LoaderFigures(0, "Mine", None, "torch", 2)]))
     for name in [one for one in sys.modules if one.split(".")[0] == "rich"]:
         monkeypatch.delitem(sys.modules, name)
-    for name in ("headrace.terminal.screen", "headrace.terminal.marks"):
+    for name in ("headrace._reports.top.screen", "headrace._reports.top.marks"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "rich", None)
     where = ("--folder", str(tmp_path))
@@ -341,12 +341,12 @@ def test_a_process_of_another_user_is_one_sentence(tmp_path: Path) -> None:
     write(tmp_path, told(os.getpid()))
     with nobody() as user:
         code = (
-            "import os, sys; from pathlib import Path; from headrace.terminal import found; "
+            "import os, sys; from pathlib import Path; from headrace._reports.top import found; "
             f"os.setuid({user}); found.find([{os.getpid()}], Path(sys.argv[1]))"
         )
         done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
     assert done.stderr.splitlines()[-1] == (
-        "headrace.terminal.found.NothingFoundError: "
+        "headrace._reports.top.found.NothingFoundError: "
         f"process {os.getpid()} belongs to the user root: only that user and root can read its figures"
     )
 

@@ -10,7 +10,7 @@ import torch
 from headrace import Blobs, DataLoader, VerificationError
 from headrace import transforms as T
 from headrace._lowering import lower
-from headrace.insight import verification
+from headrace._reports.loader import verification
 from support import (
     assert_same,
     blobs,

@@ -1,0 +1,1 @@
+"""What a loader says of itself: checks, explanations, pages, metrics, a terminal."""

@@ -1,0 +1,63 @@
+"""The facts of a loader, for which a copy of it makes some batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from headrace._reports.html.examined import examine
+from headrace._reports.html.facts import Facts
+from headrace._reports.html.pictures import pictures
+from headrace._reports.html.recorded import Step, record
+from headrace._reports.loader import machine
+from headrace.datasets.sources import BlobDataset
+
+_DELIVERED = {
+    "native": "headrace's threads",
+    "deferred": "torch's DataLoader, with native pixels",
+    "torch": "torch's DataLoader",
+}
+
+
+def facts_of(loader: Any, batches: int, step: Step | None = None) -> Facts:
+    """Returns the facts of a loader, for which a copy of it makes some batches."""
+    samples = len(loader.dataset) if hasattr(loader.dataset, "__len__") else 0
+    name = type(loader.dataset).__name__
+    facts = Facts(f"{name}, {samples:,} samples" if samples else name, machine=machine.describe(), samples=samples)
+    facts.about = [
+        ("made", time.strftime("%Y-%m-%d %H:%M:%S %Z")),
+        ("dataset", repr(loader.dataset)[:200]),
+        ("delivered by", _DELIVERED[loader.route]),
+        ("workers", str(loader.num_workers)),
+        ("batch size", str(loader.batch_size)),
+    ]
+    facts.explanation = str(loader.explain())
+    first = record(loader, facts, batches, step)
+    source = getattr(loader, "source", None) if loader.native else None
+    if first is not None:
+        facts.pictures = pictures(first, _lut(loader), _classes(loader.dataset))
+    if isinstance(source, BlobDataset) and source.encoded:
+        examine(source, facts)
+    else:
+        facts.notes.append("The files are not examined: their bytes are not known to headrace.")
+    if (busy := machine.busy()) is not None:
+        facts.notes.append(busy)
+    return facts
+
+
+def _lut(loader: Any) -> torch.Tensor | None:
+    """Returns the values of the 256 bytes, (C, 256), where one recipe makes the images."""
+    if not loader.native or not isinstance(loader.source, BlobDataset):  # rows of columns have no recipe
+        return None
+    lut = getattr(loader.recipe(), "lut", None)
+    return lut if isinstance(lut, torch.Tensor) and lut.ndim == 2 and lut.shape[1] == 256 else None
+
+
+def _classes(dataset: Any) -> Sequence[str] | None:
+    while not hasattr(dataset, "classes") and hasattr(dataset, "dataset"):  # torch's Subset
+        dataset = dataset.dataset
+    classes = getattr(dataset, "classes", None)
+    return classes if isinstance(classes, (list, tuple)) else None

@@ -1,0 +1,158 @@
+"""Draws processes and their loaders, for a terminal of any width; 80 columns show everything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from headrace._reports.metrics.figures import LoaderFigures
+from headrace._reports.top.found import Found
+from headrace._reports.top.marks import BAD, GOOD, QUIET, bar, curve, milliseconds, per_second, plain, seconds
+
+_IN_FULL = 2  # of more loaders, only the one whose consumer waits most is shown in full
+_LATE = 5  # a file that is this many times older than it should be tells of a process that is stopped
+_QUIET_S = 5.0
+_LABEL = 10
+
+
+class Screen:
+    """What the terminal shows at one time.
+
+    Args:
+        found: the processes.
+        now: seconds since 1970.
+    """
+
+    def __init__(self, found: Sequence[Found], now: float) -> None:
+        self._found, self._now = found, now
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        self._width, self._ascii = options.max_width, options.ascii_only
+        all_loaders = [(one, loader) for one in self._found for loader in one.told.loaders]
+        in_full = {id(loader) for _, loader in all_loaders}
+        if len(all_loaders) > _IN_FULL:
+            waiting = max(all_loaders, key=lambda both: (not both[1].ended, -both[1].working))[1]
+            in_full = {id(waiting)}
+        for number, one in enumerate(self._found):
+            if number:
+                yield Text()
+            yield from self._process(one)
+            if len(all_loaders) > _IN_FULL and one.told.loaders:
+                yield self._overview(one.told.loaders)
+            for loader in one.told.loaders:
+                if id(loader) in in_full:
+                    yield from self._loader(loader)
+
+    # ---- a process ---------------------------------------------------------------------------------------------------
+
+    def _process(self, one: Found) -> RenderResult:
+        told = one.told
+        age = max(0.0, self._now - told.at)
+        rank = f", rank {told.rank} of {told.ranks}" if told.ranks > 1 else ""
+        line = Text(f"process {told.pid}{rank}", style="bold", no_wrap=True, overflow="ellipsis")
+        if one.command:
+            line.append(f"  {plain(one.command)}", style="not bold")
+        yield line
+        if not one.alive:
+            yield Text(f"This process has ended; its last figures, {seconds(age)} old:", style=BAD)
+        elif age > _LATE * told.every_s:
+            yield Text(f"No news for {seconds(age)}: it is stopped, or a call keeps its interpreter busy.", style=BAD)
+        if not told.loaders:
+            yield Text("No loader has begun an epoch since the process publishes.")
+
+    def _overview(self, loaders: Sequence[LoaderFigures]) -> Table:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        for name in ("loader", "epoch", "progress", "speed", "works", "bottleneck"):
+            table.add_column(name, justify="left" if name in ("loader", "bottleneck") else "right", no_wrap=True)
+        for one in loaders:
+            table.add_row(
+                f"{one.number} {plain(one.dataset)}"[:24],
+                str(one.epoch),
+                _share_done(one),
+                "-" if one.ended else f"{per_second(one.speed)} {one.unit}/s",
+                "-" if one.ended else f"{one.working:.0%}",
+                plain(one.bottleneck),
+            )
+        return table
+
+    # ---- a loader ----------------------------------------------------------------------------------------------------
+
+    def _loader(self, one: LoaderFigures) -> RenderResult:
+        workers = ("thread" if one.route == "native" else "worker") + ("" if one.workers == 1 else "s")
+        size = "" if one.samples is None else f", {one.samples:,} samples"
+        rule = "-" if self._ascii else "─"
+        yield Text(rule * self._width, style=QUIET)
+        route = {"native": "native", "deferred": "torch, native pixels", "torch": "torch"}.get(one.route, "")
+        yield Text(f"loader {one.number}: {plain(one.dataset)}{size}; {route}, {one.workers} {workers}", style="bold")
+        if one.trouble:
+            yield Text(f"Its figures cannot be read now: {plain(one.trouble)}", style=BAD)
+        if not one.verdict:
+            return
+        yield from self._speed(one)
+        if one.stages:
+            yield Text()
+            yield _stages(one)
+        yield Text()
+        for line in one.verdict:
+            name, _, rest = plain(line).partition(": ")
+            yield self._labelled(name, Text(rest, style="bold" if name == "bottleneck" else ""), len("bottleneck") + 2)
+
+    def _speed(self, one: LoaderFigures) -> RenderResult:
+        wide = max(10, self._width - _LABEL - 36)
+        done = f"{one.batch:,}" + (f" of {one.batches:,}" if one.batches >= 0 else "") + " batches"
+        if one.batches > 0:
+            progress = bar(one.batch / one.batches, wide, ("cyan", QUIET), self._ascii)
+            progress.append(f"  {done}")
+        else:
+            progress = Text(done)
+        if one.ended:
+            progress.append(", ended")
+        yield self._labelled(f"epoch {one.epoch}", progress)
+        if not one.ended:
+            yield from self._now_going_on(one, wide)
+        for name, (p50, p99) in (("steps", one.step_ms), ("waits", one.wait_ms)):
+            yield self._labelled(name, Text(f"p50 {milliseconds(p50)}, p99 {milliseconds(p99)}"))
+        read = f"{one.bytes_read / 1e6:,.1f} MB read" if one.bytes_read else ""
+        failed = f"{one.failed:,} samples failed" if one.failed else ""
+        if read or failed:
+            style = BAD if failed else ""
+            yield self._labelled("samples", Text(", ".join(filter(None, (read, failed))), style=style))
+
+    def _now_going_on(self, one: LoaderFigures, wide: int) -> RenderResult:
+        text = Text(f"{per_second(one.speed)} {one.unit}/s".ljust(22) if one.recent_s else "not known yet")
+        text.append(curve(one.speeds, wide, self._ascii) if one.recent_s else "", style="cyan")
+        yield self._labelled("speed", text)
+        if one.quiet_s > _QUIET_S:
+            yield self._labelled("", Text(f"no batch was handed out for {seconds(one.quiet_s)}", style=BAD))
+        if one.working > 0:
+            shares = bar(one.working, wide, (GOOD, BAD), self._ascii)
+            shares.append(f"  works {one.working:.0%}, waits {1 - one.working:.0%}")
+            yield self._labelled("consumer", shares)
+
+    def _labelled(self, name: str, text: Text, width: int = _LABEL) -> Table:
+        grid = Table.grid()
+        grid.add_column(width=width, no_wrap=True)
+        grid.add_column()
+        grid.add_row(Text(name, style=QUIET), text)
+        return grid
+
+
+def _share_done(one: LoaderFigures) -> str:
+    if one.ended:
+        return "ended"
+    return f"{one.batch / one.batches:.0%}" if one.batches > 0 else f"{one.batch:,}"
+
+
+def _stages(one: LoaderFigures) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style=QUIET, padding=(0, 2, 0, 0))
+    table.add_column("stage", min_width=14)
+    for name in ("share", "ms a sample", "p50 ms", "p99 ms"):
+        table.add_column(name, justify="right", min_width=8)
+    for stage in one.stages:
+        values = (f"{value:.3f}" for value in (stage.ms, stage.p50_ms, stage.p99_ms))
+        table.add_row(plain(stage.name), f"{stage.share:.0%}", *values)
+    return table
