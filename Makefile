@@ -17,7 +17,7 @@ BASE ?= HEAD~1
   wheel sdist gpu-check gpu-bench docs clean
 
 demo: $(VENV)/.installed
-	$(PY) -m headrace.demo
+	$(PY) -m headrace._cli.demo
 
 test: test-cpp test-python
 

@@ -94,7 +94,7 @@ def raw_images(job: Job) -> Path:
     side = 256
 
     def write(path: Path) -> None:
-        from headrace.pack.conversion import square
+        from headrace._cli.pack.conversion import square
 
         made: dict[Path, Any] = {}
         for file in job.unique_files():

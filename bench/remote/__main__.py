@@ -34,8 +34,8 @@ import torch
 import headrace
 from bench.contenders._common import import_torchvision, torchvision_transform
 from bench.machine import describe
+from headrace._cli.main import main as headrace_command
 from headrace._storage.remote.fetchers import close_all
-from headrace.cli import main as headrace_command
 
 BATCH, EACH = 64, 200
 

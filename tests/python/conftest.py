@@ -15,10 +15,10 @@ import pytest
 from PIL import Image
 
 from headrace._base import world
+from headrace._cli.demo import lay_out
 from headrace._engine import destination
 from headrace._loading.native import arguments
 from headrace._recipe.arithmetic import tensor_rule
-from headrace.demo import lay_out
 from places import place
 from support import EMULATED_BY_A_GPU, PHOTOS, data_folder, eventually, hard_files, judge, threads_of_ours
 from torchvision_feed import Feeder

@@ -13,11 +13,11 @@ import torch
 
 from headrace._base import control_group
 from headrace._base.cores import cpu_quota
+from headrace._cli.commands.checks import gpu, machine
+from headrace._cli.commands.doctor import findings
 from headrace._engine.counters.scheduled import NEVER, of_threads
 from headrace._loading.autotune.budget import Auto, budget_of
 from headrace._reports.loader.machine import describe
-from headrace.commands.checks import gpu, machine
-from headrace.commands.doctor import findings
 
 GIB = 2**30
 

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from headrace import Blobs, DataLoader
-from headrace.cli import main
-from headrace.commands import bench as command
-from headrace.comparison import contenders, plot, rounds, samples
-from headrace.comparison.equality import DifferentError, check, difference
+from headrace._cli.bench import contenders, plot, rounds, samples
+from headrace._cli.bench.equality import DifferentError, check, difference
+from headrace._cli.commands import bench as command
+from headrace._cli.main import main
 from support import WATCHDOG_S, blobs, evaluation, heed_ctrl_c, pictures, train, truncated, write_folder
 
 QUICK = ["--rounds", "2", "--seconds", "0.01", "--samples", "24", "--batch-size", "4"]
@@ -131,7 +131,7 @@ class Wrong(DataLoader):
 
 
 def test_the_check_finds_what_differs(monkeypatch):
-    from headrace.comparison import equality
+    from headrace._cli.bench import equality
 
     assert "all values of 2 batches" in check(blobs(transform=evaluation(32, 24)), 8, 1, 2)
     assert "labels, shapes and dtypes of 2 batches" in check(blobs(transform=train(24)), 8, 1, 2)
@@ -192,9 +192,9 @@ def test_an_interrupt_keeps_what_was_measured(folder, tmp_path, capsys, monkeypa
 
 INTERRUPTED = """
 import os, signal, sys
-from headrace.cli import main
-from headrace.commands import bench
-from headrace.comparison.rounds import Rounds
+from headrace._cli.main import main
+from headrace._cli.commands import bench
+from headrace._cli.bench.rounds import Rounds
 from torch.utils.data import DataLoader
 import headrace
 bench.contenders = lambda: {"torch": DataLoader, "headrace": headrace.DataLoader}

@@ -12,12 +12,12 @@ from typing import Any
 
 from PIL import ExifTags, Image
 
-from headrace.pack.checking import check
-from headrace.pack.conversion import COPY, Conversion
-from headrace.pack.manifest import loaded
-from headrace.pack.packing import Packed, Share, pack
-from headrace.pack.processes import run
-from headrace.pack.tar_contents import contents_of
+from headrace._cli.pack.checking import check
+from headrace._cli.pack.conversion import COPY, Conversion
+from headrace._cli.pack.manifest import loaded
+from headrace._cli.pack.packing import Packed, Share, pack
+from headrace._cli.pack.processes import run
+from headrace._cli.pack.tar_contents import contents_of
 from support import pictures
 
 SMALL = 25_000  # bytes of a shard: a few of the pictures

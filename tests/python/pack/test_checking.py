@@ -8,10 +8,10 @@ import pytest
 from packs import checked, members, packed, write_tar
 
 from headrace import Blobs
+from headrace._cli.pack.checking import Difference
+from headrace._cli.pack.conversion import COPY, LOSSLESS, SMALLER, Conversion
+from headrace._cli.pack.manifest import load, sha256_of, store
 from headrace.datasets.sources.ranges import stamp_of
-from headrace.pack.checking import Difference
-from headrace.pack.conversion import COPY, LOSSLESS, SMALLER, Conversion
-from headrace.pack.manifest import load, sha256_of, store
 from support import pictures, truncated
 
 COUNT = 6

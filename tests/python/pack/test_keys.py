@@ -8,7 +8,7 @@ import pytest
 from packs import write_tar
 
 from headrace import Blobs, ImageFiles, ImageFolder, TarShards
-from headrace.pack.keys import Keys
+from headrace._cli.pack.keys import Keys
 from support import pictures, write_folder
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from packs import content
 
-from headrace.cli import main, parser
-from headrace.pack import shard_file
-from headrace.pack.manifest import load
+from headrace._cli.main import main, parser
+from headrace._cli.pack import shard_file
+from headrace._cli.pack.manifest import load
 from support import WATCHDOG_S, eventually, write_folder
 
 COUNT = 24

@@ -15,11 +15,11 @@ from PIL import ExifTags, Image
 
 from headrace import Arrays, Blobs, ImageFiles, ImageFolder, TarShards
 from headrace import transforms as T
-from headrace.pack import shard_file
-from headrace.pack.conversion import COPY, SMALLER, Conversion
-from headrace.pack.joining import join
-from headrace.pack.manifest import load
-from headrace.pack.packing import Share
+from headrace._cli.pack import shard_file
+from headrace._cli.pack.conversion import COPY, SMALLER, Conversion
+from headrace._cli.pack.joining import join
+from headrace._cli.pack.manifest import load
+from headrace._cli.pack.packing import Share
 from support import pictures, truncated, write_folder
 
 COUNT = 24

@@ -12,12 +12,12 @@ from packs import no_bar
 
 from headrace import Arrays, Blobs, DataLoader
 from headrace import transforms as T
-from headrace.cli import main
-from headrace.pack import raw
-from headrace.pack.checking import Difference
-from headrace.pack.manifest import loaded
-from headrace.pack.packing import Packed
-from headrace.pack.raw_checking import check_raw
+from headrace._cli.main import main
+from headrace._cli.pack import raw
+from headrace._cli.pack.checking import Difference
+from headrace._cli.pack.manifest import loaded
+from headrace._cli.pack.packing import Packed
+from headrace._cli.pack.raw_checking import check_raw
 from support import assert_same, pictures, train, truncated, write_folder
 
 COUNT, SIDE = 24, 40

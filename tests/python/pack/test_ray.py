@@ -9,9 +9,9 @@ import pytest
 from packs import SMALL, content, packed
 
 from headrace import ImageFolder
-from headrace.cli import main
-from headrace.pack.conversion import LOSSLESS
-from headrace.pack.manifest import load
+from headrace._cli.main import main
+from headrace._cli.pack.conversion import LOSSLESS
+from headrace._cli.pack.manifest import load
 from support import output_of, write_folder
 
 COUNT = 24
@@ -23,10 +23,10 @@ from contextlib import nullcontext
 from pathlib import Path
 import ray
 from headrace import ImageFolder
-from headrace.pack.conversion import Conversion
-from headrace.pack.packing import Share, pack
-from headrace.pack.ray_tasks import run_with_ray
-from headrace.pack.tar_contents import contents_of
+from headrace._cli.pack.conversion import Conversion
+from headrace._cli.pack.packing import Share, pack
+from headrace._cli.pack.ray_tasks import run_with_ray
+from headrace._cli.pack.tar_contents import contents_of
 
 images, folder, bad, temporary, size = {arguments!r}
 sys.stderr = open(os.devnull, "w")  # Ray's messages

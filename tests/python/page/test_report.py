@@ -19,6 +19,7 @@ from PIL import Image
 import headrace
 from headrace import Blobs, DataLoader, ImageFolder
 from headrace import transforms as T
+from headrace._cli.main import main
 from headrace._reports.html.document import document
 from headrace._reports.html.facts import Facts, Progress
 from headrace._reports.html.marks import histogram, over_time
@@ -26,7 +27,6 @@ from headrace._reports.html.pictures import pictures as sheet
 from headrace._reports.html.recorded import size_of
 from headrace._reports.html.spans import spans
 from headrace._reports.html.traced import facts_of
-from headrace.cli import main
 from support import assert_same, blobs, evaluation, pictures, train, truncated, write_folder
 
 

@@ -13,8 +13,8 @@ from PIL import features
 
 import headrace
 from headrace._base import cores
+from headrace._cli.main import main
 from headrace._recipe.arithmetic import pillow_rule
-from headrace.cli import main
 from support import WATCHDOG_S
 
 pytestmark = pytest.mark.processes
@@ -67,7 +67,7 @@ def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_only_prints_needs_no_torch(arguments: list[str]) -> None:
     code = f"""
 import sys
-from headrace.cli import main
+from headrace._cli.main import main
 try:
     main({arguments!r})
 finally:
@@ -102,7 +102,7 @@ def test_a_wrong_setting_is_a_value_error_at_import() -> None:
 
 
 def test_a_native_module_that_does_not_load_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    code = "import sys; sys.modules['headrace._core'] = None; from headrace.cli import main; sys.exit(main(['doctor']))"
+    code = "import sys; sys.modules['headrace._core'] = None; from headrace._cli.main import main; sys.exit(main(['doctor']))"
     done = command("-c", code)
     assert done.returncode == 1
     assert done.stderr.startswith("headrace: headrace's native module does not load")

@@ -16,10 +16,10 @@ import torch
 from PIL import Image
 
 from headrace import ImageFolder
-from headrace.demo import folder as demo_folder
-from headrace.demo import lay_out, race, recipes, sheet, tour
-from headrace.demo.equality import same_batches
-from headrace.demo.folder import GROUPS
+from headrace._cli.demo import folder as demo_folder
+from headrace._cli.demo import lay_out, race, recipes, sheet, tour
+from headrace._cli.demo.equality import same_batches
+from headrace._cli.demo.folder import GROUPS
 from support import PHOTOS, WATCHDOG_S
 
 pytestmark = pytest.mark.processes
@@ -55,7 +55,7 @@ def test_a_folder_that_is_there_is_used_again(tmp_path: Path) -> None:
 
 def test_processes_that_ask_at_once_all_get_the_whole_folder(tmp_path: Path) -> None:
     expected = contents(lay_out(tmp_path / "alone", 50).train)
-    ask = f"from headrace.demo import lay_out; lay_out({str(tmp_path / 'shared')!r}, 50)"
+    ask = f"from headrace._cli.demo import lay_out; lay_out({str(tmp_path / 'shared')!r}, 50)"
     ranks = [subprocess.Popen([sys.executable, "-c", ask]) for _ in range(3)]
     assert [rank.wait() for rank in ranks] == [0, 0, 0]
     assert contents(tmp_path / "shared/train") == expected
@@ -144,7 +144,7 @@ def test_the_sheet_shows_every_image_where_it_belongs() -> None:
 def test_quick_tour(tmp_path: Path) -> None:
     """The whole tour, in another process whose output is a pipe."""
     done = subprocess.run(
-        [sys.executable, "-m", "headrace.demo", "--quick", "--out", str(tmp_path / "out")],
+        [sys.executable, "-m", "headrace._cli.demo", "--quick", "--out", str(tmp_path / "out")],
         capture_output=True,
         text=True,
         timeout=WATCHDOG_S,

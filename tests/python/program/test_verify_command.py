@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headrace import DataLoader, VerificationError
-from headrace.cli import main
+from headrace._cli.main import main
 from support import PHOTOS
 
 BYTES = 3 * 224 * 224 * 4  # of one image of a recipe

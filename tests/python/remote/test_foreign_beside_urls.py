@@ -16,7 +16,7 @@ from object_stores import EACH, PATTERN, SHARDS, Faults, ObjectServer, batches, 
 import headrace
 from foreign_writers import WRITERS, Row, lie, rows
 from headrace import TarShards, TarStream
-from headrace.cli import main as headrace_command
+from headrace._cli.main import main as headrace_command
 from support import assert_same
 
 pytest.importorskip("aiohttp", reason="fsspec reads HTTP with aiohttp")

@@ -8,7 +8,7 @@ import pytest
 from object_stores import ObjectServer, batches, first_error, transform, write_shards
 
 from headrace import TarShards
-from headrace.cli import main
+from headrace._cli.main import main
 from support import assert_same
 
 pytest.importorskip("aiohttp", reason="fsspec reads HTTP with aiohttp")

@@ -12,12 +12,12 @@ import numpy as np
 from PIL import Image
 
 from headrace import Blobs, ImageFiles
+from headrace._cli.doctor import report
+from headrace._cli.doctor import scan as scanning
+from headrace._cli.doctor.disk import DiskSpeed, cold_speed, files_of
+from headrace._cli.doctor.scan import Scan, scan
+from headrace._cli.main import main
 from headrace._recipe.images.file_header import file_header
-from headrace.cli import main
-from headrace.scanning import report
-from headrace.scanning import scan as scanning
-from headrace.scanning.disk import DiskSpeed, cold_speed, files_of
-from headrace.scanning.scan import Scan, scan
 from support import pictures, truncated, write_folder
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from headrace._cli.main import main
+from headrace._cli.tune.points import Point, Sweep
 from headrace._loading.autotune.budget import Budget
 from headrace._loading.autotune.tuner import Choice
-from headrace.cli import main
-from headrace.sweep.points import Point, Sweep
 from support import blobs, truncated, write_folder
 
 QUICK = ["--seconds", "1", "--batch-size", "4", "--recipe", "Compose([Resize(24), CenterCrop(16), ToTensor()])"]

@@ -23,10 +23,10 @@ from typing import Any
 
 import pytest
 
+from headrace._cli.main import main
 from headrace._reports.metrics import folder, processes
 from headrace._reports.metrics.figures import LoaderFigures, ProcessFigures
 from headrace._reports.top.found import NothingFoundError, find
-from headrace.cli import main
 from support import WATCHDOG_S, heed_ctrl_c
 
 pytestmark = pytest.mark.processes
@@ -133,7 +133,7 @@ def terminal() -> Iterator[Callable[..., Terminal]]:
     made: list[Terminal] = []
 
     def start(*arguments: str) -> Terminal:
-        made.append(Terminal(sys.executable, "-m", "headrace.cli", "top", *arguments))
+        made.append(Terminal(sys.executable, "-m", "headrace._cli.main", "top", *arguments))
         return made[-1]
 
     yield start

@@ -1,0 +1,89 @@
+"""Times loaders in turn, round by round; keeps what was measured if the user interrupts."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tqdm import tqdm  # type: ignore[import-untyped]
+
+from headrace._base.exceptions import name_of, words_of
+from headrace._cli.bench.contenders import OURS, Make, made
+from headrace._cli.bench.result import Result, Series
+from headrace._cli.bench.samples import UnusableError
+
+
+class Rounds:
+    """The rounds of a comparison.
+
+    Args:
+        result: what the measurements are added to.
+        dataset: the samples of an epoch.
+        seconds: shortest duration of a measurement, which covers whole epochs.
+        shown: whether to show a progress bar.
+    """
+
+    def __init__(
+        self, result: Result, dataset: Any, loaders: Mapping[str, Make], *, seconds: float, shown: bool
+    ) -> None:
+        self._result, self._dataset, self._makes = result, dataset, dict(loaders)
+        self._seconds, self._shown = seconds, shown
+        self._loaders: dict[tuple[int, str], Any] = {}
+
+    def run(self, workers: Sequence[int], rounds: int) -> None:
+        """Runs a round without a measurement, which starts workers and fills caches, and then `rounds` rounds.
+
+        On Ctrl-C the result keeps what was measured, and says so. A loader that fails, other than headrace's, is left
+        out with a note.
+
+        Raises:
+            UnusableError: headrace's own loader fails.
+        """
+        places = list(itertools.product(workers, self._makes))
+        bar = tqdm(total=(rounds + 1) * len(places), unit="run", leave=False, disable=not self._shown)
+        try:
+            with bar:
+                for number in range(rounds + 1):
+                    # Every second round backwards: no loader always runs behind the same other one.
+                    for count, name in places if number % 2 == 0 else reversed(places):
+                        bar.set_description(f"{'round ' + str(number) if number else 'first epochs'}: {name}")
+                        self._measure(count, name, number)
+                        bar.update()
+        except KeyboardInterrupt:
+            self._result.interrupted = True
+        finally:
+            for (_, name), loader in self._loaders.items():
+                if name == OURS:
+                    loader.close()
+            self._loaders.clear()
+
+    def _measure(self, count: int, name: str, number: int) -> None:
+        if name not in self._makes:
+            return
+        try:
+            if (count, name) not in self._loaders:
+                # Worker processes fork in the round without a measurement: torch's before headrace's threads begin.
+                self._loaders[count, name] = made(self._makes[name], self._dataset, self._result.batch_size, count)
+            speed = self._speed(self._loaders[count, name], self._seconds if number else 0.0)
+        except Exception as error:
+            why = (words_of(error).strip().splitlines() or [name_of(error)])[-1]
+            if name == OURS:
+                raise UnusableError(f"headrace's loader failed: {why}") from error
+            del self._makes[name]
+            self._result.drop(name, f"{name} is left out: {why}")
+            return
+        if number:
+            self._result.series.setdefault((name, count), Series()).samples_per_s.append(speed)
+
+    def _speed(self, loader: Any, seconds: float) -> float:
+        """Returns samples per second over whole epochs."""
+        samples, begin = 0, time.perf_counter()
+        while True:
+            for _ in loader:
+                pass
+            samples += len(self._dataset)
+            elapsed = time.perf_counter() - begin
+            if elapsed >= seconds:
+                return samples / elapsed

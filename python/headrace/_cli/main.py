@@ -1,0 +1,49 @@
+"""The command line: ``headrace demo | verify | bench | tune | report | top | pack | index | doctor``."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+import headrace
+from headrace._cli.arguments import checking, measuring, packing
+
+
+def parser() -> argparse.ArgumentParser:
+    """Returns the parser of all commands and their options."""
+    top = argparse.ArgumentParser(prog="headrace", description="A drop-in PyTorch DataLoader for images.")
+    top.add_argument("--version", action="version", version=f"headrace {headrace.__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    checking.add(commands)
+    measuring.add(commands)
+    packing.add(commands)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")  # names of files may hold what the terminal cannot show
+    args = parser().parse_args(arguments)
+    try:
+        import headrace._base.native  # noqa: F401
+    except (ImportError, ValueError) as error:  # the module is missing, or rejects HEADRACE_ISA
+        print(f"headrace: {error}", file=sys.stderr)
+        return 1
+    try:
+        status: int = args.run(args)
+    except KeyboardInterrupt:
+        print("\nheadrace: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output has exited
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

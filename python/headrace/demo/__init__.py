@@ -1,8 +1,0 @@
-"""Demo on real photographs: proof of equality, speed against torch's DataLoader, a training run, a contact sheet.
-
-python -m headrace.demo --out demo-out
-"""
-
-from headrace.demo.folder import Layout, lay_out
-
-__all__ = ["Layout", "lay_out"]
