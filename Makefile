@@ -17,7 +17,7 @@ BASE ?= HEAD~1
   wheel sdist gpu-check gpu-bench docs clean
 
 demo: $(VENV)/.installed
-	$(PY) -m headrace._cli.demo
+	$(PY) -m headrace demo
 
 test: test-cpp test-python
 
@@ -79,7 +79,7 @@ asan tsan: $(VENV)/.system-tests
 	cmake --preset $@ >/dev/null
 	cmake --build --preset $@ -j $$(nproc)
 	ctest --test-dir build/$@ --output-on-failure -j $$(nproc)
-	for data in python/headrace/photos ../shared/data/hard_dev; do \
+	for data in python/headrace/_cli/demo/photos ../shared/data/hard_dev; do \
 	  if [ -d $$data ]; then build/$@/headrace_corpus $$data 4 || exit 1; fi; \
 	done
 

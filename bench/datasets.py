@@ -15,7 +15,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 OUT = REPOSITORY / "build" / "bench-data"
-PHOTOS = REPOSITORY / "python" / "headrace" / "photos"
+PHOTOS = REPOSITORY / "python/headrace/_cli/demo/photos"
 NAMES = ("imagenet_dev", "large", "q85")
 WANTED_IMAGES = 4096
 MOST_BYTES = 512 * 2**20

@@ -40,7 +40,7 @@ NAMES = {
 
 
 def _images() -> Iterator[Image.Image]:
-    for path in sorted((REPOSITORY / "python/headrace/photos").rglob("*.jpg")):
+    for path in sorted((REPOSITORY / "python/headrace/_cli/demo/photos").rglob("*.jpg")):
         with Image.open(path) as image:
             yield image.convert("RGB").resize((SIZE, SIZE))
 

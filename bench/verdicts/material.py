@@ -17,7 +17,7 @@ from torch.utils.data import Dataset, default_collate
 import headrace
 from headrace import transforms as T
 
-PHOTOS = sorted((Path(headrace.__file__).parent / "photos").glob("*.jpg"))
+PHOTOS = sorted((Path(headrace.__file__).parent / "_cli/demo/photos").glob("*.jpg"))
 _SAMPLES = 20_000
 
 

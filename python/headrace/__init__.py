@@ -5,6 +5,8 @@ from headrace import DataLoader
 
 from typing import TYPE_CHECKING
 
+from headrace._base.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from headrace import pillow, sampler, transforms
     from headrace._base.errors import SampleError, VerificationError
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from headrace.loader import DataLoader
     from headrace.ops import functions as ops
 
-__version__ = "0.1.0"
 __all__ = [
     "LMDB",
     "MDS",

@@ -31,7 +31,7 @@ from headrace._recipe.arithmetic.pillow_ops import open_rgb
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 TENSOR = (T.ToTensor(), T.Normalize(MEAN, STD))
 REPOSITORY = Path(__file__).parents[2]
-PHOTOS = REPOSITORY / "python" / "headrace" / "photos"
+PHOTOS = REPOSITORY / "python/headrace/_cli/demo/photos"
 #: Whether tests that name the emulated device run on a GPU (conftest.py).
 EMULATED_BY_A_GPU = os.environ.get("HEADRACE_EMULATED") == "cuda"
 

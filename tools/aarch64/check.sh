@@ -21,7 +21,7 @@ emulator=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
   --test-case-exclude='a forked child is told so*,where not all threads can be started*,prepared bytes of mapped files*'
 
 emulated=("${emulator[@]}" build/aarch64/headrace_corpus)
-for data in python/headrace/photos ../shared/data/hard_dev; do
+for data in python/headrace/_cli/demo/photos ../shared/data/hard_dev; do
   [ -d "$data" ] || continue
   # Scalar code decodes by libjpeg-turbo and vector code by loops of its own; where a file is damaged beside the box, one
   # of them alone may leave it to Pillow. So each is compared with its like.

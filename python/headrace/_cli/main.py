@@ -8,14 +8,14 @@ import os
 import sys
 from collections.abc import Sequence
 
-import headrace
+from headrace._base.version import __version__
 from headrace._cli.arguments import checking, measuring, packing
 
 
 def parser() -> argparse.ArgumentParser:
     """Returns the parser of all commands and their options."""
     top = argparse.ArgumentParser(prog="headrace", description="A drop-in PyTorch DataLoader for images.")
-    top.add_argument("--version", action="version", version=f"headrace {headrace.__version__}")
+    top.add_argument("--version", action="version", version=f"headrace {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     checking.add(commands)
     measuring.add(commands)

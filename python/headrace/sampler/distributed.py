@@ -12,8 +12,8 @@ from torch.utils.data.distributed import DistributedSampler as TorchDistributedS
 
 from headrace._base.whole_number import whole_number
 from headrace._base.world import World
+from headrace._recipe.draws.seeded import Seeded, sampler_chain, tell
 from headrace.sampler.plain import permutation
-from headrace.sampler.seeded import Seeded, sampler_chain, tell
 
 Item = TypeVar("Item")
 

@@ -12,7 +12,7 @@ from PIL import Image
 
 from headrace.ops import functions as ops
 
-PHOTOS = sorted((Path(__file__).resolve().parents[3] / "python/headrace/photos").glob("*.jpg"))
+PHOTOS = sorted((Path(__file__).resolve().parents[3] / "python/headrace/_cli/demo/photos").glob("*.jpg"))
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 

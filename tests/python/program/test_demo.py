@@ -144,7 +144,7 @@ def test_the_sheet_shows_every_image_where_it_belongs() -> None:
 def test_quick_tour(tmp_path: Path) -> None:
     """The whole tour, in another process whose output is a pipe."""
     done = subprocess.run(
-        [sys.executable, "-m", "headrace._cli.demo", "--quick", "--out", str(tmp_path / "out")],
+        [sys.executable, "-m", "headrace", "demo", "--quick", "--out", str(tmp_path / "out")],
         capture_output=True,
         text=True,
         timeout=WATCHDOG_S,

@@ -24,7 +24,7 @@ def test_there_are_snippets() -> None:
 
 @pytest.mark.parametrize(("page", "snippet"), SNIPPETS, ids=range(len(SNIPPETS)))
 def test_snippet_runs(page: str, snippet: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    photos = sorted((ROOT / "python/headrace/photos").glob("*.jpg"))
+    photos = sorted((ROOT / "python/headrace/_cli/demo/photos").glob("*.jpg"))
     for i in range(70):
         folder = tmp_path / "train" / ("even" if i % 2 == 0 else "odd")
         folder.mkdir(parents=True, exist_ok=True)

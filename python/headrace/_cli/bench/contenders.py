@@ -7,7 +7,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import DataLoader
+from headrace.loader import DataLoader
 
 Make = Callable[..., Any]
 

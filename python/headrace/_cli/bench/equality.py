@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import DataLoader, VerificationError
+from headrace._base.errors import VerificationError
+from headrace.loader import DataLoader
 
 
 class DifferentError(Exception):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from torch.utils.data import Subset
 
-from headrace import DataLoader
 from headrace._base.errors import SampleError
+from headrace.loader import DataLoader
 
 _PROBED_S = 0.5
 _FEWEST_BATCHES = 8  # of an epoch

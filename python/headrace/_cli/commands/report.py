@@ -7,12 +7,12 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from headrace import DataLoader
 from headrace._base.cores import usable_cores
 from headrace._base.text import printable
 from headrace._cli.commands.given import GivenError, check_writable, dataset_of, set_recipe
 from headrace._reports.html.document import document
 from headrace._reports.html.traced import facts_of
+from headrace.loader import DataLoader
 
 
 def of_dataset(text: str, out: Path, recipe: str | None, workers: int | None, batch_size: int, batches: int) -> int:

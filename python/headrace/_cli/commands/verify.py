@@ -12,10 +12,13 @@ from pathlib import Path
 
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from headrace import DataLoader, ImageFiles, VerificationError, transforms
+from headrace import transforms
 from headrace._base.cores import usable_cores
+from headrace._base.errors import VerificationError
 from headrace._cli.demo import recipes
+from headrace.datasets.sources import ImageFiles
 from headrace.datasets.sources.image_folder import EXTENSIONS
+from headrace.loader import DataLoader
 
 _CHUNK = 256  # files per step of the progress bar
 _RECIPES: dict[str, Callable[[], transforms.Compose]] = {"train": recipes.train, "eval": recipes.evaluation}

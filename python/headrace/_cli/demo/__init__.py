@@ -1,6 +1,6 @@
 """Demo on real photographs: proof of equality, speed against torch's DataLoader, a training run, a contact sheet.
 
-python -m headrace._cli.demo --out demo-out
+headrace demo --out demo-out
 """
 
 from headrace._cli.demo.folder import Layout, lay_out

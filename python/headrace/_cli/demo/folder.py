@@ -13,7 +13,7 @@ from pathlib import Path
 
 from PIL import Image, ImageOps
 
-PHOTOS = Path(__file__).resolve().parents[1] / "photos"
+PHOTOS = Path(__file__).resolve().parent / "photos"
 
 #: The photographs by subject: the classes of the folder.
 GROUPS = {

@@ -14,12 +14,13 @@ import PIL
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import DataLoader, ImageFolder
 from headrace._base.cores import usable_cores
 from headrace._base.system import allowed_cpus, bind_thread, can_bind
 from headrace._cli.demo import recipes
 from headrace._cli.demo.equality import same_batches
 from headrace._reports.loader import machine
+from headrace.datasets.sources import ImageFolder
+from headrace.loader import DataLoader
 
 BATCH = 64
 _NAMES = ("torch", "headrace")

@@ -9,8 +9,9 @@ from pathlib import Path
 import torch
 from PIL import Image, ImageDraw, ImageFont
 
-from headrace import DataLoader, ImageFolder
 from headrace._cli.demo import recipes
+from headrace.datasets.sources import ImageFolder
+from headrace.loader import DataLoader
 
 _PAPER, _INK, _FAINT = (250, 249, 246), (34, 34, 34), (120, 118, 112)
 _GAP, _MARGIN, _CAPTION, _HEAD = 14, 36, 24, 64  # pixels

@@ -11,9 +11,10 @@ from torch import nn
 from torch.utils.data import RandomSampler
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from headrace import DataLoader, ImageFolder
 from headrace._base.cores import usable_cores
 from headrace._cli.demo import recipes
+from headrace.datasets.sources import ImageFolder
+from headrace.loader import DataLoader
 
 SIZE = 96  # pixels
 REPEATS = 4  # crops of each file in an epoch

@@ -14,10 +14,11 @@ import numpy.typing as npt
 from torch.utils.data import Subset
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from headrace import DataLoader, transforms
+from headrace import transforms
 from headrace._base.native import core
 from headrace._recipe.images.file_header import FileHeader, file_header
 from headrace.datasets.sources import BlobDataset
+from headrace.loader import DataLoader
 
 _BATCH = 32
 # Every row of the image is decoded for a resize, and 64 bytes remain of it.

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace import DataLoader
 from headrace._loading.autotune.budget import Budget
 from headrace._loading.autotune.tensors import bytes_of
 from headrace._loading.autotune.tuner import Choice
+from headrace.loader import DataLoader
 
 _ENOUGH = 1.03  # a setting with fewer threads and batches is taken if it comes this close to the best
 _WORTH = 1.03  # expected gains below it are not measured

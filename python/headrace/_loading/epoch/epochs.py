@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from headrace._loading.epoch.generator_states import RandomState, base_seed, generators_of
 from headrace._loading.epoch.naming import Naming
 from headrace._loading.epoch.order import Cut, EpochOrder, OrderedBatch
 from headrace._loading.epoch.sampler_kinds import follows_from_its_epoch
@@ -28,8 +27,9 @@ from headrace._loading.epoch.samplers import (
     samplers_of,
 )
 from headrace._loading.epoch.state import Progress, Resume, Start
+from headrace._recipe.draws.generator_states import RandomState, base_seed, generators_of
 from headrace._recipe.draws.python_randomness import generators_held
-from headrace.sampler.seeded import Seeded, sampler_chain, tell
+from headrace._recipe.draws.seeded import Seeded, sampler_chain, tell
 
 _DATASETS = ("data_source", "dataset")  # samplers' attributes that hold the dataset; a sampler's copy shares it
 

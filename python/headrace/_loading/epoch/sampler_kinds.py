@@ -9,8 +9,8 @@ from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler, Wei
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
 from headrace._base.originals.own import is_own
+from headrace._recipe.draws.seeded import Seeded, sampler_chain
 from headrace.sampler.distributed import ShardedSampler
-from headrace.sampler.seeded import Seeded, sampler_chain
 
 
 def is_torchs(sampler: Any, *kinds: type) -> bool:

@@ -16,11 +16,11 @@ from torch.utils.data.distributed import DistributedSampler as TorchDistributedS
 from headrace._base.world import World
 from headrace._loading.epoch.order import Cut
 from headrace._loading.epoch.sampler_kinds import is_headrace_sampler, is_torchs, names_each_once
+from headrace._recipe.draws.seeded import Seeded, sampler_chain, tell
 from headrace.datasets.sources import BlobDataset, image_sizes
 from headrace.sampler.aspect import AspectRatioBatchSampler
 from headrace.sampler.distributed import DistributedSampler, RankSampler, ShardedSampler, Share
 from headrace.sampler.plain import SeededRandomSampler, SeededSequentialSampler
-from headrace.sampler.seeded import Seeded, sampler_chain, tell
 
 # Attributes of headrace's and torch's samplers that do not affect the order of all ranks together.
 _DO_NOT_DECIDE = {"epoch", "rank", "num_replicas", "total_size", "dataset", "data_source", "sampler", "generator"}

@@ -13,11 +13,11 @@ from headrace._base.errors import SampleError
 from headrace._engine.counters.counters import Counters
 from headrace._engine.counters.pace import Pace
 from headrace._loading.epoch.delivery import Delivery, settle
-from headrace._loading.epoch.generator_states import RandomState
 from headrace._loading.epoch.order import Cut
 from headrace._loading.epoch.sampler_state import SamplerState
 from headrace._loading.epoch.samplers import Order
 from headrace._recipe.arithmetic import pillow_rule
+from headrace._recipe.draws.generator_states import RandomState
 
 VERSION = 3
 _END = 2**62  # an offset beyond the last item of any order

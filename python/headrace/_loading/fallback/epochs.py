@@ -17,8 +17,8 @@ from headrace._loading.fallback.layout import Saved, read, write
 from headrace._loading.fallback.making import Making
 from headrace._loading.fallback.progress import TorchProgress
 from headrace._loading.fallback.workers import have_states
+from headrace._recipe.draws.seeded import Seeded, tell
 from headrace.pillow.image_counts import ImageCounts
-from headrace.sampler.seeded import Seeded, tell
 
 
 class TorchEpochs:

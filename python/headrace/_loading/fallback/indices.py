@@ -15,7 +15,7 @@ from torch.utils.data import BatchSampler, RandomSampler
 
 from headrace._loading.epoch.sampler_state import is_stateful, restore, state_of
 from headrace._loading.fallback.seeded_indices import SampleSeeds
-from headrace.sampler.seeded import sampler_chain
+from headrace._recipe.draws.seeded import sampler_chain
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import torch
 from torch.utils.data import IterableDataset
 
 from headrace._base.exceptions import contextmanager
-from headrace._loading.epoch.generator_states import base_seed, generators_of
 from headrace._loading.epoch.sampler_state import restore
 from headrace._loading.epoch.samplers import foreign_epoch, samplers_of
 from headrace._loading.fallback.indices import restore_ended
@@ -22,6 +21,7 @@ from headrace._loading.fallback.randomness import Randomness, may_draw_from_defa
 from headrace._loading.fallback.seeded_indices import SampleSeeds
 from headrace._loading.fallback.workers import WorkerStates, have_states
 from headrace._recipe.draws.draws import epoch_seed
+from headrace._recipe.draws.generator_states import base_seed, generators_of
 
 _WORKERS = 0x5851F42D4C957F2D  # makes the workers' seeds differ from the seed of the order
 _RANKS = 0x14057B7EF767814F  # and from those of other ranks

@@ -13,9 +13,9 @@ import torch
 from torch.utils.data import BatchSampler, IterDataPipe, SequentialSampler
 from torch.utils.data.distributed import DistributedSampler
 
-from headrace._loading.epoch.generator_states import restore_generator
 from headrace._loading.epoch.sampler_state import is_stateful
-from headrace.sampler.seeded import Seeded
+from headrace._recipe.draws.generator_states import restore_generator
+from headrace._recipe.draws.seeded import Seeded
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from torch.utils.data import DistributedSampler as TorchDistributedSampler
 from headrace._loading.integrations import kept
 from headrace._loading.integrations.remake import remade
 from headrace._loading.integrations.tickets import LoopPosition, Redeemed, Tickets
+from headrace._recipe.draws.seeded import sampler_chain
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler
 from headrace.sampler.plain import SeededRandomSampler
-from headrace.sampler.seeded import sampler_chain
 
 
 def take_over(ours: type[Any]) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import PIL
 import torch
 
-import headrace
 from headrace._base import cores
 from headrace._base.native import core
+from headrace._base.version import __version__
 
 
 def describe() -> dict[str, Any]:
@@ -28,7 +28,7 @@ def describe() -> dict[str, Any]:
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "headrace": headrace.__version__,
+        "headrace": __version__,
         "torch": torch.__version__,
         "Pillow": PIL.__version__,
         "libjpeg-turbo": core.libjpeg_version(),

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import headrace
+from headrace._base.version import __version__
 from headrace._reports.metrics.loaders import Loaders
 from headrace._reports.metrics.metrics import Metric, metrics
 
@@ -33,7 +33,7 @@ class Instruments:
         if provider is not True and not isinstance(provider, library.MeterProvider):
             raise ValueError(f"opentelemetry must be True or a MeterProvider, not {provider!r}")
         given = library.get_meter_provider() if provider is True else provider
-        meter = given.get_meter("headrace", headrace.__version__)
+        meter = given.get_meter("headrace", __version__)
         self._loaders: Loaders | None = loaders
         self._lock = threading.Lock()
         self._looked_s, self._metrics = float("-inf"), dict[str, Metric]()

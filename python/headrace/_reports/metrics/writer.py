@@ -7,8 +7,8 @@ import threading
 import time
 from pathlib import Path
 
-import headrace
 from headrace._base.exceptions import is_a, named_words_of, words_of
+from headrace._base.version import __version__
 from headrace._reports.metrics import folder, processes
 from headrace._reports.metrics.figures import ProcessFigures
 from headrace._reports.metrics.loaders import Loaders
@@ -76,7 +76,7 @@ class Writer:
             self._pause_s,
             self._loaders.rank,
             self._loaders.ranks,
-            headrace.__version__,
+            __version__,
             self._loaders.figures(),
         )
         folder.replace(self.path, told.as_text())

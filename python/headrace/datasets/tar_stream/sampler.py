@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace._loading.epoch.generator_states import base_seed
+from headrace._recipe.draws.generator_states import base_seed
+from headrace._recipe.draws.seeded import Seeded
 from headrace._storage.remote.clients.answers import Stamp
 from headrace.datasets.tar_stream.numbers import place_of, shards_of
 from headrace.datasets.tar_stream.plan import Plan, pick
 from headrace.datasets.tar_stream.reading import At, Reading
 from headrace.datasets.tar_stream.samples import Sample, ShardSamples
 from headrace.datasets.tar_stream.source import StreamSource
-from headrace.sampler.seeded import Seeded
 
 _INITIAL = 100  # samples in the buffer when the first one leaves it; webdataset's number
 _VERSION = 1

@@ -9,8 +9,8 @@ import PIL
 import torch
 from PIL import features
 
-import headrace
 from headrace._base.native import core
+from headrace._base.version import __version__
 from headrace._cli.commands.checks.finding import Finding, means
 from headrace._cli.demo.folder import PHOTOS
 from headrace._recipe.arithmetic import pillow_rule
@@ -22,9 +22,7 @@ _PILLOW = 10  # minimum in pyproject.toml; 9.5 makes the same pixels
 
 @means("What to name in a report of a bug.")
 def versions() -> Finding:
-    return Finding(
-        "ok", "headrace", f"{headrace.__version__}, Python {platform.python_version()}, {platform.platform()}"
-    )
+    return Finding("ok", "headrace", f"{__version__}, Python {platform.python_version()}, {platform.platform()}")
 
 
 @means("Its DataLoader delivers what headrace does not know.")
