@@ -20,26 +20,29 @@ MOST_FILES = 15  # of a folder
 
 
 def rooms() -> list[Path]:
-    """What ARCHITECTURE.md lists under "The rooms": folders, and Python files that are in none, in its order."""
+    """What ARCHITECTURE.md lists under "The rooms", in its order: folders, districts in them, rooms in these, and
+    Python files that are in none. ``*.py`` stands for the files of a district itself, which otherwise come first."""
     listed: list[Path] = []
     page = (ROOT / "ARCHITECTURE.md").read_text().partition("## The rooms")[2]
-    outer = ROOT
+    outer = [ROOT, ROOT, ROOT]
     for line in page.split("```")[1].strip().splitlines():
-        name = line.split()[0]
-        if line.startswith(" "):
-            listed.append(outer / name)
-        else:
-            outer = ROOT / name
-            listed.append(outer)
+        level, name = (len(line) - len(line.lstrip())) // 2, line.split()[0]
+        listed.append(outer[level] / name)
+        outer[level + 1 :] = [listed[-1]] * (2 - level)
     return listed
 
 
 ROOMS = rooms()
+OWN_FILES = "*.py"
+NUMBERS = {room: number for number, room in enumerate(ROOMS)}
 
 
 def room_of(path: Path) -> int:
     """The number of the path's room on the page. A folder that is not listed belongs to its parent."""
-    return next(number for number, room in reversed([*enumerate(ROOMS)]) if path == room or room in path.parents)
+    if path in NUMBERS:
+        return NUMBERS[path]
+    folder = next(folder for folder in path.parents if folder in NUMBERS)
+    return NUMBERS.get(folder / OWN_FILES, NUMBERS[folder])
 
 
 def files(*folders: Path) -> list[Path]:
@@ -48,12 +51,23 @@ def files(*folders: Path) -> list[Path]:
 
 
 def test_the_page_lists_what_there_is() -> None:
+    """Every folder of code, and in a district that has no modules of its own every folder in it."""
     twice = [str(room) for room, count in Counter(ROOMS).items() if count > 1]
     assert not twice
-    folders = {path for top in (CORE, GPU, BIND, PYTHON) for path in top.iterdir() if path.is_dir()}
-    with_code = {folder for folder in folders if files(folder)}
+    with_code = {folder for top in (CORE, GPU, BIND, PYTHON) for folder in folders_of(top)}
     modules = {path for path in PYTHON.glob("*.py") if not path.name.startswith("__")}
-    assert {CORE, GPU, BIND, PYTHON} | with_code | modules == set(ROOMS)
+    there = {CORE, GPU, BIND, PYTHON} | with_code | modules
+    for district in folders_of(PYTHON):
+        if not any(path.name != "__init__.py" for path in district.glob("*.py")):
+            there |= folders_of(district)
+    listed = {room for room in ROOMS if room.name != OWN_FILES}
+    assert there <= listed
+    assert all(room.is_file() or files(room) for room in listed)
+
+
+def folders_of(folder: Path) -> set[Path]:
+    """The folders with code in a folder."""
+    return {path for path in folder.iterdir() if path.is_dir() and files(path)}
 
 
 def test_includes_point_upwards() -> None:
@@ -90,12 +104,13 @@ def test_imports_point_upwards() -> None:
     for name, path in modules.items():
         if name == "headrace" or name.endswith(".__main__"):
             continue  # the package imports its public names on demand; programs start at the command line
-        graph[path] = [modules[one] for one in imported(path) if one in modules and one != "headrace"]
+        graph[path] = [modules[one] for one in imported(path) if one in modules]
+        assert modules["headrace"] not in graph[path], f"{path.relative_to(ROOT)} imports from the package's face"
     assert_upwards(graph)
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Dotted names of the modules that a module imports; public names of `headrace` count as `headrace.loader`."""
+    """Dotted names of the modules that a module imports; those of the native modules are left out."""
     modules = python_modules()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -106,9 +121,7 @@ def imported(path: Path) -> Iterator[str]:
                 name = f"{node.module}.{alias.name}"
                 if name in modules:
                     yield name
-                elif node.module == "headrace" and not alias.name.startswith("_"):
-                    yield "headrace.loader"
-                else:
+                elif name not in ("headrace._core", "headrace._gpu"):
                     yield node.module or ""
 
 
