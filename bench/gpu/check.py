@@ -35,8 +35,13 @@ SMALL_RUN = ["tests/python/contract", "-k", "cuda and (test_ops or (every_dtype 
 SMALLEST_RUN = [sys.executable, "-m", "bench.gpu.kernels", "--parts", "fuse", "--batch", "4", "--repeats", "1"]
 ENDURANCE, DURATIONS = ["tests/python/engine/test_endurance.py"], ["--durations", "12"]
 # Tests of the emulated device, which run on the GPU: warps, policies, textures, colours, views, samples.
-EMULATED_TESTS = ["tests/python/oracle", "tests/python/samples", "tests/python/engine/test_views_engine.py"]
-EMULATED_TESTS += ["tests/python/pixels/test_blur.py", "tests/python/lowering", "tests/python/sources", "-k"]
+EMULATED_TESTS = ["tests/python/oracle", "tests/python/datasets/fields", "tests/python/engine/test_views_engine.py"]
+EMULATED_TESTS += [
+    "tests/python/recipe/arithmetic/test_blur.py",
+    "tests/python/lowering",
+    "tests/python/datasets/sources",
+    "-k",
+]
 EMULATED_TESTS += ["emulated or device or policies or everywhere or warp or views_engine or samples_loading"]
 MANY = {"HEADRACE_GPU_BATCHES": "10000"}
 

@@ -5,8 +5,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 tests=("$@")
-[ ${#tests[@]} -gt 0 ] || tests=(tests/python/contract tests/python/pixels/test_resize_exact.py tests/python/epochs/test_old_states.py
-  tests/python/epochs/test_order.py tests/python/delivery/test_loaders_in_threads.py tests/python/delivery/test_turns.py)
+[ ${#tests[@]} -gt 0 ] || tests=(tests/python/contract tests/python/recipe/arithmetic/test_resize_exact.py tests/python/loading/epoch/test_old_states.py
+  tests/python/loading/epoch/test_order.py tests/python/loading/native/test_loaders_in_threads.py tests/python/loading/native/test_turns.py)
 build=build/aarch64-wheel
 root=$PWD/$build/root
 

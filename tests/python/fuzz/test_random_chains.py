@@ -18,7 +18,7 @@ from fuzz.chains.chain import Chain, Node, shorter
 from fuzz.chains.generate import chain
 from fuzz.chains.trial import Refused, difference, shrunk
 
-from headrace import lowering
+from headrace import _lowering as lowering
 from headrace._lowering.libraries import timm
 
 TURNED = Chain(

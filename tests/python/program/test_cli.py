@@ -102,7 +102,8 @@ def test_a_wrong_setting_is_a_value_error_at_import() -> None:
 
 
 def test_a_native_module_that_does_not_load_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    code = "import sys; sys.modules['headrace._core'] = None; from headrace._cli.main import main; sys.exit(main(['doctor']))"
+    code = "import sys; sys.modules['headrace._core'] = None; "
+    code += "from headrace._cli.main import main; sys.exit(main(['doctor']))"
     done = command("-c", code)
     assert done.returncode == 1
     assert done.stderr.startswith("headrace: headrace's native module does not load")

@@ -34,21 +34,7 @@ ABSENT = object()  # where there is no value
 #: Packages and modules whose functions are followed to what they call.
 _PACKAGES = frozenset(("torchvision", "PIL", "timm", "transformers"))
 _OF_TORCH = ("torch.utils.data.", "torch.nn.modules.container")
-_OF_HEADRACE = frozenset(
-    (
-        "columns",
-        "images",
-        "key_values",
-        "pixels",
-        "processors",
-        "samples",
-        "shards",
-        "sources",
-        "streams",
-        "tables",
-        "transforms",
-    )
-)
+_OF_HEADRACE = ("datasets.", "transforms.", "_recipe.arithmetic.", "_recipe.hf_processors.", "_recipe.images.")
 #: Modules whose functions the followed ones call, and which are not followed themselves.
 TOOLS = frozenset(("torch", "random", "numpy", "numpy.random"))
 #: Functions that others put in place of one and that only help where it fails -> the global name of what they call.
@@ -101,7 +87,7 @@ def is_followed(module: Any) -> bool:
 def _is_followed(module: str) -> bool:
     first, _, rest = module.partition(".")
     if first == "headrace":
-        return rest.partition(".")[0] in _OF_HEADRACE
+        return f"{rest}.".startswith(_OF_HEADRACE)
     return first in _PACKAGES or module.startswith(_OF_TORCH)
 
 

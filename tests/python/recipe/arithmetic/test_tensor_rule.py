@@ -1,0 +1,99 @@
+"""Where torch rounds sums with products once: found on this machine, and another arithmetic than torch's is noticed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from headrace import Arrays, DataLoader
+from headrace._base.native import core
+from headrace._recipe.arithmetic import tensor_augment, tensor_rule
+from headrace._recipe.steps.tensor_steps import Rounding, TensorWarp
+from support import WATCHDOG_S
+
+pytestmark = pytest.mark.pixels
+
+TESTS = Path(__file__).parents[2] / "oracle" / "policies" / "test_aug_mix.py"
+CAPABILITIES = ["default", "avx2", "avx512"]
+MATRIX = (0.95, 0.31, 1.3, -0.31, 0.95, -2.6)
+
+
+@pytest.fixture
+def forgotten():
+    """The rule is found anew, before and after."""
+    found = (tensor_rule.rounding, tensor_rule._sums, tensor_rule._samples, tensor_rule._places)
+    for one in found:
+        one.cache_clear()
+    yield
+    for one in found:
+        one.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def rounding() -> Rounding:
+    found = tensor_rule.rounding(41, 57)
+    if found is None:
+        pytest.skip("torch has another arithmetic on this processor")
+    return found
+
+
+def test_both_ways_are_told_apart(rounding):
+    pixels = np.random.default_rng(5).integers(0, 256, (41, 57, 4), np.uint8)
+    values = torch.from_numpy(pixels[..., :3].copy()).permute(2, 0, 1)[None].float()
+    grid = tensor_augment.grid(MATRIX, 41, 57)
+    sampled = tensor_augment.sample(values, grid, "bilinear")[0].permute(1, 2, 0).numpy()
+    made, wrong = (
+        core.tensor_warp(pixels, MATRIX, rounding.places, once) for once in (rounding.samples, not rounding.samples)
+    )
+    assert np.array_equal(made[0], grid[0].numpy()) and np.array_equal(made[1], sampled)
+    assert (wrong[1] != sampled).mean() > 0.05
+    assert (core.tensor_warp(pixels, MATRIX, not rounding.places, False)[0] != made[0]).mean() > 0.05
+
+
+def test_the_rule_belongs_to_the_machine(rounding):
+    """Steps of other machines are equal, and so are the fingerprints in saved states."""
+    other = replace(rounding, samples=not rounding.samples)
+    one, two = (TensorWarp(1, each, MATRIX, "bilinear", None) for each in (rounding, other))
+    assert one == two and repr(one) == repr(two) and hash(one) == hash(two)
+
+
+@pytest.mark.parametrize("changed", ["sample", "grid"])
+def test_another_arithmetic_is_pythons(torchvision, monkeypatch, forgotten, changed):
+    v2 = torchvision.transforms.v2
+    before = getattr(tensor_augment, changed)
+    monkeypatch.setattr(tensor_augment, changed, lambda *given: before(*given) * (1 + 2**-23))
+    pixels = np.zeros((2, 16, 16, 3), np.uint8)
+    loader = DataLoader(Arrays(pixels, [0, 1], transform=v2.Compose([v2.AugMix(), v2.PILToTensor()])), 2)
+    assert "has no native twin" in str(loader.explain()) and len(list(loader)) == 1
+
+
+def test_even_sizes(monkeypatch, forgotten):
+    monkeypatch.setattr(tensor_rule, "_sums", lambda: True)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    assert tensor_rule.even(3 * 32 * 32) and tensor_rule.even(3 * 224 * 224)
+    assert not tensor_rule.even(3 * 9 * 9) and not tensor_rule.even(32768 + 16)
+    monkeypatch.setattr(tensor_rule, "_sums", lambda: False)
+    assert tensor_rule.even(3 * 9 * 9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_every_capability_of_torch(rounding, capability):
+    """The tests of AugMix, with torch's kernels of another instruction set; one that the processor lacks is lowered."""
+    chosen = "test_images_are_torchvisions or test_every_operation"
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(TESTS), "-k", chosen],
+        env={**os.environ, "ATEN_CPU_CAPABILITY": capability},
+        capture_output=True,
+        text=True,
+        timeout=WATCHDOG_S,
+    )
+    assert ran.returncode == 0, ran.stdout
+    assert "passed" in ran.stdout and "skipped" not in ran.stdout
