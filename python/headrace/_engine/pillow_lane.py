@@ -6,6 +6,8 @@ import re
 import time
 from io import BytesIO
 
+from PIL import Image
+
 from headrace._base.exceptions import set_traceback, with_causes, words_of
 from headrace._base.native import core
 from headrace._engine.python_lane import PythonLane
@@ -29,7 +31,9 @@ class PillowLane(PythonLane):
     name = "pillow"
 
     def __init__(self, pipeline: core.Pipeline, threads: int, mode: str, upright: bool) -> None:
-        self._mode, self._upright = mode, upright  # first: the base class starts a thread
+        # First: the base class starts a thread. A function that a program puts in the place of PIL.Image.open later is
+        # not called, as in torch's workers, which began before.
+        self._mode, self._upright, self._open = mode, upright, Image.open
         super().__init__(pipeline, threads)
 
     @staticmethod
@@ -43,7 +47,7 @@ class PillowLane(PythonLane):
         begin = time.perf_counter_ns()
         try:
             with open(job.path, "rb") if job.path else BytesIO(job.data) as file:  # noqa: PTH123 - pathlib knows no bytes
-                image = opened(file, self._mode, upright=self._upright)
+                image = opened(file, self._mode, upright=self._upright, by=self._open)
             pixels = image.tobytes("raw", "RGBX") if image.mode == "RGB" else image.tobytes()
         except Exception as error:  # Pillow refuses the file
             self._fail(job, _without_frames(error), _STREAM.sub("", words_of(error)))

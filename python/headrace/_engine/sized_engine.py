@@ -25,8 +25,8 @@ class SizedEngine(Engine):
     Args:
         recipe: a recipe that `varies`.
         destination: of the images; they are made in this machine's memory and copied to a device.
-        stacked: whether batches have one image and are tensors (1, C, H, W), as ``default_collate`` makes them;
-            otherwise a batch is `Sized`.
+        stacked: whether batches are tensors (N, C, H, W), as ``default_collate`` makes them; N is 1 unless the loader's
+            batch sampler has changed. Otherwise a batch is `Sized`.
         threads, pin: as in `Engine`.
     """
 
@@ -47,7 +47,10 @@ class SizedEngine(Engine):
         if self._pins:
             images = [image.pin_memory() for image in images]
         images = moved(images, self._destination.device)
-        return images[0][None] if self.stacked else Sized(images)
+        if not self.stacked:
+            return Sized(images)
+        # A program may have changed its batch sampler: then torch's function stacks, or says that sizes differ.
+        return images[0][None] if len(images) == 1 else torch.stack(images)
 
     def move_targets(self, targets: Any) -> Any:
         return moved(targets, self._destination.device)

@@ -14,6 +14,7 @@ from fuzz.programs.trial import of_text
 _FOLDER = "base = data = datasets.ImageFolder(folder('same'), V.Compose([V.Resize((8, 8)), V.ToTensor()]))\n"
 _LOADER = "loader = Loader(data, batch_size=4)\n"
 _EPOCH = "see.epoch(loader)\n"
+_VARYING = "base = data = headrace.ImageFiles(paths('plain'), list(range(12)), V.PILToTensor())\n"
 _NORMALISED = "V.Compose([V.Resize((8, 8)), V.ToTensor(), V.Normalize((0.5,), (0.25,))])"
 _HALVES = "batches = iter(loader)\nsee.take(batches, 1)\n{}\nsee.take(batches)\n"
 _OWN = "base = data = Opens(paths('same'), list(range(12)), V.Compose([V.Resize((8, 8)), V.ToTensor()]))\n"
@@ -156,6 +157,21 @@ PROGRAMS = {
     "loader = Loader(data, sampler=sampler, num_workers=1)\nsee.epoch(loader)",
     "an index beyond the end after an error": f"{_FOLDER}base.target_transform = RaisesAt('OSError', 0)\n"
     "loader = Loader(data, batch_sampler=[[0, 99], [1, 2]], num_workers=1)\nsee.take(iter(loader))",
+    "a batch sampler's batch size before the first batch": f"{_VARYING}loader = Loader(data)\nbatches = iter(loader)\n"
+    "loader.batch_sampler.batch_size = 5\nsee.take(batches, 2)",
+    "a batch sampler's batch size, with a worker": f"{_VARYING}loader = Loader(data, num_workers=1)\n"
+    "batches = iter(loader)\nloader.batch_sampler.batch_size = 5\nsee.take(batches)",
+    "a batch sampler's batch size, with two workers": f"{_FOLDER}loader = Loader(data, batch_size=1, num_workers=2)\n"
+    "batches = iter(loader)\nsee.take(batches, 2)\nloader.batch_sampler.batch_size = 2\nsee.take(batches)",
+    "a batch sampler's batch size, where torch delivers": f"{_OWN}loader = Loader(data, batch_size=1)\n"
+    "batches = iter(loader)\nsee.take(batches, 2)\nloader.batch_sampler.batch_size = 2\nsee.take(batches)",
+    "a tv_tensor that becomes a tensor": "base = data = cifar(np.arange(12), V.Compose([V2.ToImage(), "
+    "lambda x: x.add_(1)]), None)\nloader = Loader(data, collate_fn=list)\nsee.epoch(loader)",
+    "an image's mode changed in place": "base = data = datasets.ImageFolder(folder('broken'), V.Compose([lambda x: "
+    "x.putalpha(9) or x, V2.ToImage()]))\nloader = Loader(data)\nsee.take(iter(loader))",
+    "PIL.Image.open while persistent workers live": "base = data = datasets.ImageFolder(folder('odd'), V.ToTensor())\n"
+    "loader = Loader(data, num_workers=2, persistent_workers=True)\nsee.epoch(loader, 2)\n"
+    "see.patch(Image, 'open', lambda *a, **k: red())\nsee.epoch(loader, 2)",
     "functional.normalize below Samples": "base = data = headrace.Samples({'image': "
     f"headrace.ImageFiles(paths('same'), None, {_NORMALISED}), 'n': np.arange(12)}})\n"
     f"{_LOADER}see.around(F, 'normalize', halved)\n{_EPOCH}",

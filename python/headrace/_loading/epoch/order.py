@@ -162,7 +162,9 @@ class EpochOrder:
         self._head: list[Any] = []  # the first items, which may be repeated at the end to fill the ranks' last batches
         self._occurrences = None if unique else Occurrences(length)
         self._at_once = draws_at_once(sampler)
-        self._limit, self._reads = 0 if self._at_once else ahead, 0  # batches read ahead; 0: any number may be
+        self._reads = self._taken = 0  # batches that torch's loader would have read by now, and those read here
+        self._cuts: deque[Cut] = deque()  # of batches that torch's loader would have read
+        self._cut_first = False
         self._steps: deque[_Step] = deque()  # read, and not requested yet
         self._drawn: list[Any] = []  # items taken before their batch was read
         self._ended = False  # whether the sampler must not be asked again
@@ -214,7 +216,9 @@ class EpochOrder:
     @property
     def ready(self) -> bool:
         """Whether a batch may be requested without reading the sampler further than torch's loader would by now."""
-        return self._limit == 0 or bool(self._steps)
+        if self._at_once and self.ahead > 0:  # further once a batch is awaited: only the items' cut can change
+            return self._taken < self._reads or self._reads > self.ahead
+        return self.ahead == 0 or bool(self._steps)
 
     @property
     def waiting(self) -> int:
@@ -227,8 +231,8 @@ class EpochOrder:
         return self._over and not self._steps
 
     def is_behind(self, delivered: int) -> bool:
-        """Whether `read` would ask the sampler."""
-        return self._limit > 0 and self._reads < self._limit + delivered
+        """Whether `read` would ask the sampler, or how its items are cut."""
+        return self.ahead > 0 and self._reads < self.ahead + delivered
 
     def read(self, delivered: int) -> None:
         """Reads the sampler as far as torch's loader has read it, where its processes make the batches.
@@ -241,11 +245,20 @@ class EpochOrder:
         """
         while self.is_behind(delivered):
             self._reads += 1
-            self._read()
+            if not self._at_once:
+                self._read()
+            elif self._reads > self._taken:
+                self._cuts.append(self._next_cut())
+
+    def _next_cut(self) -> Cut:
+        first, self._cut_first = not self._cut_first, True
+        last = self._cuts[-1] if self._cuts else self._cut
+        return last.now(first=first and self._iterator is None)
 
     def _read(self) -> None:
         """Reads the items of one batch of each rank; nothing at the end."""
-        cut = self._cut = self._cut.now(first=self._iterator is None)
+        cut = self._cut = self._cuts.popleft() if self._cuts else self._next_cut()
+        self._taken += 1
         share = cut.share
         items = self._take(cut.stride)
         named = len(items)

@@ -80,15 +80,16 @@ class IndexBatches:
         self._ended = False
         restore(sampler, place.sampler, "sampler")
         self._inner: _Inner | None = None
+        self._within: Any = None  # a copy of the batch sampler around `_inner`
         if type(sampler) is BatchSampler:
             state = {} if place.iterator is None else place.iterator
             self._samples = state.get("samples_yielded", 0) if isinstance(state, dict) else -1
             if not isinstance(self._samples, int) or self._samples < 0:
                 raise ValueError(f"the state is damaged: the state of its batch sampler is {state!r:.80}")
             self._inner = _Inner(sampler.sampler, state, iterate)
-            within = copy.copy(sampler)
-            within.sampler = self._inner
-            self._items: Iterator[Any] = iter(within)
+            self._within = copy.copy(sampler)
+            self._within.sampler = self._inner
+            self._items: Iterator[Any] = iter(self._within)
         else:
             self._items = _resumed(sampler, place.iterator, iterate)
         if seeds is not None:
@@ -204,6 +205,8 @@ class IndexBatches:
         return True
 
     def _draw(self) -> tuple[int, Any]:
+        if self._within is not None:  # a program may have changed them
+            self._within.batch_size, self._within.drop_last = self._sampler.batch_size, self._sampler.drop_last
         try:
             item = next(self._items)
         except StopIteration:

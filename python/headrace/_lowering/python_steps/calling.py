@@ -23,6 +23,8 @@ from headrace._lowering.python_steps.reach import Reach
 from headrace._lowering.python_steps.state import Kept
 from headrace._recipe.draws.own_generators import Reseeded, bare, reseeded
 from headrace._recipe.draws.python_randomness import FixedRand, draws_process_wide, sample_randomness
+from headrace._recipe.images.kinds import as_pure
+from headrace._recipe.images.pil_tensor import to_pil_image
 from headrace._recipe.steps.byte_table import Pointwise, table
 from headrace._recipe.steps.calls import CallError, CallFunction, OnBytes, OnImage, Rest, described
 from headrace._recipe.steps.columns import Column
@@ -68,6 +70,11 @@ def _goes_on(builder: Builder, transform: Any, reach: Reach) -> bool:
     if tried is None:
         return False
     made, draws = tried
+    if builder.values is not None:
+        if all(type(one) is torch.Tensor for one in made):  # operations on a tv_tensor return one
+            builder.pointwise.append(as_pure)
+            builder.values = as_pure(builder.values)
+        made = [to_pil_image(as_pure(one)) for one in made]
     sizes = tuple(dict.fromkeys((image.height, image.width) for image in made))
     size = sizes[0] if len(sizes) == 1 else None
     draws |= reach.draws or _is_shared(step)
@@ -181,7 +188,7 @@ def _try(builder: Builder, function: CallFunction) -> tuple[list[Any], bool] | N
 
 def _append_made(made: list[Any], function: CallFunction, image: Image.Image, uniform: float) -> None:
     with sample_randomness(uniform):
-        made.append(function.on_image(image))
+        made.append(function.tensor_of(image) if isinstance(function, OnBytes) else function.on_image(image))
 
 
 def _rarely_draws_process_wide(function: Callable[[], Any]) -> bool:

@@ -26,7 +26,9 @@ solarize: Callable[[Image.Image, float], Image.Image] = ImageOps.solarize  # typ
 MODES = ("RGB", "L", "P")
 
 
-def opened(file: IO[bytes], mode: str, *, upright: bool = False) -> Image.Image:
+def opened(
+    file: IO[bytes], mode: str, *, upright: bool = False, by: Callable[[IO[bytes]], Image.Image] | None = None
+) -> Image.Image:
     """Opens an encoded image.
 
     Args:
@@ -34,12 +36,13 @@ def opened(file: IO[bytes], mode: str, *, upright: bool = False) -> Image.Image:
         mode: "RGB" or "L": the image converted to this mode; "RGB" is what torchvision's `pil_loader` does. "P": the
             palette indices of an image of mode P, or the values of one of mode L, as an image of mode L.
         upright: whether to rotate or mirror the image as its EXIF orientation says, before it is converted.
+        by: the function that opens it; None: ``PIL.Image.open`` as it is now.
 
     Raises:
         ValueError: `mode` is "P", and the image has neither a palette nor the mode L.
         Exception: Pillow cannot open or decode the image; it raises many types.
     """
-    with Image.open(file) as read:
+    with (by or Image.open)(file) as read:
         image: Image.Image = read
         if upright:
             image.load()

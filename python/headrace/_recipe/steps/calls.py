@@ -75,10 +75,11 @@ class OnImage:
         return (self.transform,)
 
     def on_image(self, image: Image.Image) -> Image.Image:
+        mode = image.mode  # it may change the image in place
         made = self.transform(image)
-        if not isinstance(made, Image.Image) or made.mode != image.mode:
+        if not isinstance(made, Image.Image) or made.mode != mode:
             what = f"an image of mode {made.mode}" if isinstance(made, Image.Image) else type(made).__name__
-            raise CallError(f"it returned {what}, but was passed an image of mode {image.mode}")
+            raise CallError(f"it returned {what}, but was passed an image of mode {mode}")
         return made
 
     def on_pixels(self, pixels: Pixels, metadata: Metadata | None) -> Pixels:
@@ -101,6 +102,10 @@ class OnBytes:
     def called(self) -> tuple[Any, ...]:
         return (self.transform,)
 
+    def tensor_of(self, image: Image.Image) -> torch.Tensor:
+        """Returns what it makes of an image, of the class that it returns."""
+        return self._called(pil_to_tensor(image).contiguous())
+
     def _called(self, tensor: torch.Tensor) -> torch.Tensor:
         for step in self.before:
             tensor = step(tensor)
@@ -109,14 +114,14 @@ class OnBytes:
             raise CallError(f"it returned {described(made)}, but was passed {described(tensor)}")
         if type(made) not in (type(tensor), torch.Tensor):
             raise CallError(f"it returned a {type(made).__name__}, but was passed a {type(tensor).__name__}")
-        return made.as_subclass(torch.Tensor)
+        return made
 
     def on_image(self, image: Image.Image) -> Image.Image:
-        return to_pil_image(self._called(pil_to_tensor(image).contiguous()))
+        return to_pil_image(self.tensor_of(image).as_subclass(torch.Tensor))
 
     def on_pixels(self, pixels: Pixels, metadata: Metadata | None) -> Pixels:
         tensor = torch.from_numpy(pixels[..., : self.channels].transpose(2, 0, 1).copy())
-        made = self._called(tensor)
+        made = self._called(tensor).as_subclass(torch.Tensor)
         after = np.zeros((*made.shape[-2:], 4), dtype=np.uint8)
         after[..., :3] = made.permute(1, 2, 0).numpy()  # a single channel is broadcast to three
         return after
