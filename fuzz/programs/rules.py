@@ -58,6 +58,12 @@ def _in_place(program: Program | Statements, theirs: Entry | None, ours: Entry |
     return any(re.match(changed, line) for line in program.lines)
 
 
+def _other_items(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
+    if not program.workers or theirs is None or ours is None or theirs.raised is not None or ours.raised is not None:
+        return False
+    return any(re.match(r"sampler = .*(True|False|slice)", line) for line in program.lines)
+
+
 def _contiguous(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
     if theirs is None or ours is None or theirs.raised is not None or ours.raised is not None:
         return False
@@ -81,8 +87,14 @@ RULES = (
     Rule(
         "values of arrays are read when a batch is made",
         "docs/datasets.md",
-        "Two things are read when a batch is made",
+        "Three things are read when a batch is made",
         _in_place,
+    ),
+    Rule(
+        "other items than whole numbers are made when a batch is due",
+        "docs/datasets.md",
+        "Three things are read when a batch is made",
+        _other_items,
     ),
     Rule(
         "a single sample is contiguous",
