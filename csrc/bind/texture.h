@@ -11,8 +11,8 @@
 
 namespace headrace {
 
-/// `bands`: two pairs (low, high). `tables`: what headrace._recipe.arithmetic.textures.tables returns for this size. Raises
-/// ValueError where their lengths do not fit.
+/// `bands`: two pairs (low, high). `tables`: what headrace._recipe.arithmetic.textures.tables returns for this size.
+/// Raises ValueError where their lengths do not fit.
 std::shared_ptr<const Texture> to_texture(Size size, const pybind11::handle& bands, const pybind11::handle& tables);
 
 /// Strides of samples whose axes are in the order of `axes`, "CHW" or "HWC". `layout`: the memory order of a batch of

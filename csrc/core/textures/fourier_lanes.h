@@ -1,5 +1,6 @@
-// Transforms of several columns at once, one per lane of a register, by the operations of headrace._recipe.arithmetic.fourier.
-// The file of each instruction set defines kLanes and includes this header; all definitions are internal to that file.
+// Transforms of several columns at once, one per lane of a register, by the operations of
+// headrace._recipe.arithmetic.fourier. The file of each instruction set defines kLanes and includes this header; all
+// definitions are internal to that file.
 #pragma once
 
 #include "core/textures/texture.h"

@@ -1,4 +1,5 @@
-// Makes the tables of TextureChannels that + - * / and square roots give, in the order of headrace._recipe.arithmetic.textures.
+// Makes the tables of TextureChannels that + - * / and square roots give, in the order of
+// headrace._recipe.arithmetic.textures.
 #include "core/textures/texture.h"
 
 #include <algorithm>

@@ -17,7 +17,8 @@ inline constexpr int kRootStarts = 1024;  // intervals of [0, 1] of the table th
 inline constexpr int kTextureLanes = 8;
 inline constexpr int texture_padded(int count) { return (count + kTextureLanes - 1) / kTextureLanes * kTextureLanes; }
 
-/// The transform of one length. `radices`: those of its passes, as headrace._recipe.arithmetic.fourier.factors lists them.
+/// The transform of one length. `radices`: those of its passes, as headrace._recipe.arithmetic.fourier.factors lists
+/// them.
 struct FourierView {
   int length = 1;
   int passes = 0;
