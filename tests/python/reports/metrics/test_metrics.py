@@ -174,7 +174,7 @@ def test_opentelemetry_collects_the_same() -> None:
         list(loader)
         threading.Event().wait(0.25)  # one look serves all instruments of a collection
         found, same = collected(reader), scraped(published.address)
-        assert found["headrace.datasets.fields", labels()] == (48, "{sample}", "Sum")
+        assert found["headrace.samples", labels()] == (48, "{sample}", "Sum")
         assert found["headrace.workers", labels()] == (1, "{worker}", "Gauge")
         assert found["headrace.stage.busy", labels(stage="read")][1] == "s"
         values = {
